@@ -1,0 +1,30 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { Pool } from 'pg';
+import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import { failure, isReason, REASONS } from '../contract/errors.ts';
+import { accountOf } from './caller.ts';
+import { isIdempotencyKey, once } from './idempotency.ts';
+
+/** Statuses of what a gateway may turn down itself. */
+const BAD_INPUT = new Set([400, 413]);
+
+/** Admits what a gateway turns down: the interceptor has judged the call by the time it arrives here. */
+export function admissionService(pool: Pool): Pick<ServiceImpl<typeof AdmissionService>, 'refuse'> {
+  return {
+    async refuse(request, context) {
+      const { reason, message } = request;
+      if (!isReason(reason) || !BAD_INPUT.has(REASONS[reason].http)) {
+        throw failure('INVALID_FIELD', 'reason: must be one of bad input.');
+      }
+      const refusal = failure(reason, message);
+      const key = context.requestHeader.get('idempotency-key');
+      const tooLarge = REASONS[reason].http === 413;
+      // Too large is judged before the key; and a body that was not read has no fingerprint to be remembered by.
+      const unknowable =
+        tooLarge && (!context.requestHeader.has('idempotency-fingerprint') || !isIdempotencyKey(key ?? ''));
+      if (key === null || unknowable) throw refusal;
+      const call = { pool, accountId: accountOf(context).id, context, method: AdmissionService.method.refuse, request };
+      return once(call, () => Promise.reject(refusal));
+    },
+  };
+}

@@ -1,0 +1,161 @@
+import type { Pool } from 'pg';
+import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+import { failure } from '../contract/errors.ts';
+import { first, statement } from '../db/sql.ts';
+import type { Account } from './caller.ts';
+import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
+
+/** The month's figures, for response metadata. */
+export interface Rate {
+  /** Requests a month; null means unlimited. */
+  readonly limit: number | null;
+  readonly used: number;
+  /** Unix second at which the next UTC month begins. */
+  readonly reset: number;
+}
+
+/** An account whose call was judged: admitted, or refused with the error that goes to the caller. */
+export interface Judged {
+  readonly account: Account;
+  readonly rate: Rate;
+  readonly refusal?: ReturnType<typeof failure>;
+}
+
+interface AccountRow {
+  id: string;
+  api: boolean;
+  bulk: boolean;
+  images: boolean;
+  monthly_quota: string | null;
+  code_limit: string | null;
+  batch_limit: number;
+  used: string;
+  reset: number;
+  admitted: boolean;
+  /** When the next request fits into the window, in ms from now; 0 when one fits now. */
+  burst_wait: string;
+}
+
+/** The plans as rows, so that one statement judges everything. */
+const PLAN_ROWS = Object.entries(PLANS)
+  .map(
+    ([name, plan]) =>
+      `('${name}', ${plan.api}, ${plan.bulk}, ${plan.images}, ${plan.monthlyQuota}::bigint, ${plan.codeLimit}::bigint, ${plan.batchLimit})`,
+  )
+  .join(', ');
+
+/** What the plan gives an account, or its contract instead. `where` picks the account. */
+const ACCOUNT = (where: string) => `
+  select a.id,
+         coalesce(a.feature_api, p.api) as api,
+         coalesce(a.feature_bulk, p.bulk) as bulk,
+         coalesce(a.feature_images, p.images) as images,
+         coalesce(a.monthly_quota, p.quota) as monthly_quota,
+         coalesce(a.code_limit, p.codes) as code_limit,
+         coalesce(a.batch_limit, p.rows) as batch_limit
+  from accounts a
+  join (values ${PLAN_ROWS}) as p (name, api, bulk, images, quota, codes, rows) on p.name = a.plan
+  ${where} and a.closed_at is null`;
+
+/** Clock of the one Postgres that all cores share, in ms: read again when a row had to be waited for. */
+const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
+const MONTH = `date_trunc('month', now() at time zone 'utc')::date`;
+const USED = `case when m.month = ${MONTH} then m.used else 0 end`;
+
+/**
+ * Authenticates, judges the plan and meters in one statement: the meter's row lock makes the window and the quota exact
+ * over any number of cores, and a request that is refused changes nothing. Indexes: api_keys_hash_key, then primary
+ * keys. $1 hash, $2 needs api, $3 needs bulk, $4 needs images.
+ */
+const admitKey = statement<AccountRow>(
+  'access_admit_key',
+  `with account as (${ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1')}),
+   admitted as (
+     update meters m
+     set month = ${MONTH},
+         used = ${USED} + 1,
+         admissions[m.turn] = ${NOW_MS},
+         turn = m.turn % ${BURST_LIMIT} + 1
+     from account
+     where m.account_id = account.id
+       and (account.api or not $2) and (account.bulk or not $3) and (account.images or not $4)
+       and m.admissions[m.turn] <= ${NOW_MS} - ${BURST_WINDOW_MS}
+       and (account.monthly_quota is null or ${USED} < account.monthly_quota)
+     returning m.used
+   )
+   select account.*,
+          coalesce((select used from admitted), ${USED}) as used,
+          exists (select from admitted) as admitted,
+          greatest(0, m.admissions[m.turn] + ${BURST_WINDOW_MS} - ${NOW_MS}) as burst_wait,
+          extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer as reset
+   from account join meters m on m.account_id = account.id`,
+);
+
+/** The account that an internal service names. Index: accounts_pkey. */
+const findAccount = statement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait'>>(
+  'access_find_account',
+  ACCOUNT('where a.id = $1'),
+);
+
+/**
+ * Judges a call by key that needs `features`; undefined when the key is nobody's. The order is the contract's: plan,
+ * burst, quota.
+ */
+export async function admit(pool: Pool, keyHash: Buffer, features: readonly Feature[]): Promise<Judged | undefined> {
+  const needs = (feature: Feature) => features.includes(feature);
+  const values = [keyHash, needs(Feature.API), needs(Feature.BULK), needs(Feature.IMAGES)];
+  const row = await first(pool, admitKey, values);
+  if (!row) return undefined;
+  const account = accountFrom(row);
+  const rate = {
+    limit: row.monthly_quota === null ? null : Number(row.monthly_quota),
+    used: Number(row.used),
+    reset: row.reset,
+  };
+  if (row.admitted) return { account, rate };
+  const refusal = lacking(account, features) ?? overRate(row, rate);
+  // Neither the plan nor the rate stood against it in the row as it was read: another request moved it meanwhile.
+  return refusal ? { account, rate, refusal } : admit(pool, keyHash, features);
+}
+
+/** The account with this UUID, unmetered; undefined when there is none that is open. */
+export async function accountById(pool: Pool, id: string): Promise<Account | undefined> {
+  const row = await first(pool, findAccount, [id]);
+  return row && accountFrom(row);
+}
+
+/** The error when the account's plan lacks one of the features. */
+export function lacking(account: Account, features: readonly Feature[]): Judged['refusal'] {
+  if (features.includes(Feature.API) && !account.features.api) {
+    return failure('BUSINESS_PLAN_REQUIRED', 'API access belongs to the business plans; this account has none.');
+  }
+  if (features.includes(Feature.BULK) && !account.features.bulk) {
+    return failure('FEATURE_NOT_IN_PLAN', 'Batches are not part of this plan.');
+  }
+  if (features.includes(Feature.IMAGES) && !account.features.images) {
+    return failure('FEATURE_NOT_IN_PLAN', 'Images are not part of this plan.');
+  }
+  return undefined;
+}
+
+function overRate(row: AccountRow, rate: Rate): Judged['refusal'] {
+  if (row.burst_wait !== '0') {
+    const seconds = Math.max(1, Math.ceil(Number(row.burst_wait) / 1_000));
+    const message = `More than ${BURST_LIMIT} requests in 60 seconds; try again in ${seconds} s.`;
+    return failure('BURST_LIMIT', message, { retry_after: String(seconds) });
+  }
+  if (rate.limit !== null && rate.used >= rate.limit) {
+    const message = `The ${rate.limit} requests of this month are used up; the next month begins on ${new Date(rate.reset * 1_000).toISOString().slice(0, 10)}.`;
+    return failure('QUOTA_EXHAUSTED', message);
+  }
+  return undefined;
+}
+
+function accountFrom(row: Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait'>): Account {
+  return {
+    id: row.id,
+    features: { api: row.api, bulk: row.bulk, images: row.images },
+    codeLimit: row.code_limit === null ? null : Number(row.code_limit),
+    batchLimit: row.batch_limit,
+  };
+}

@@ -1,0 +1,29 @@
+import { createContextKey, type HandlerContext } from '@connectrpc/connect';
+import { failure } from '../contract/errors.ts';
+
+/** An account as a call sees it: who it is and what its plan, or its contract, gives it. */
+export interface Account {
+  /** UUID. */
+  readonly id: string;
+  readonly features: { readonly api: boolean; readonly bulk: boolean; readonly images: boolean };
+  /** Live dynamic codes; null means unlimited. */
+  readonly codeLimit: number | null;
+  /** Rows a batch. */
+  readonly batchLimit: number;
+}
+
+/** Who is calling: nobody in particular, an account by its key, or an internal service, maybe for an account. */
+export type Caller =
+  | { readonly kind: 'anyone' }
+  | { readonly kind: 'key'; readonly account: Account }
+  | { readonly kind: 'service'; readonly account?: Account; readonly actor: string };
+
+/** Set by the access interceptor. Travels here because async-local storage does not reach streaming handlers. */
+export const callerKey = createContextKey<Caller>({ kind: 'anyone' }, { description: 'caller' });
+
+/** The account that a call acts for. */
+export function accountOf(context: HandlerContext): Account {
+  const caller = context.values.get(callerKey);
+  if (caller.kind === 'anyone' || !caller.account) throw failure('UNAUTHENTICATED', 'This method acts for an account.');
+  return caller.account;
+}

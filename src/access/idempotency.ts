@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto';
+import { type DescMessage, type DescMethodUnary, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import type { HandlerContext } from '@connectrpc/connect';
+import type { Pool, PoolClient } from 'pg';
+import { failure, REASONS, type Reason, readFailure } from '../contract/errors.ts';
+import { isAway } from '../db/away.ts';
+import { first, run, statement, transaction } from '../db/sql.ts';
+
+/** 1–255 visible ASCII characters. Source: decision "Idempotency". */
+const KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** Whether the value of `Idempotency-Key` is one. */
+export function isIdempotencyKey(key: string): boolean {
+  return KEY.test(key);
+}
+
+/** Answers that are remembered and replayed; a retry of any other runs again. */
+const REMEMBERED = new Set([400, 403, 413]);
+
+interface RecordRow {
+  fingerprint: Buffer;
+  response: Buffer | null;
+  error: { reason: Reason; message: string; details: Record<string, string> } | null;
+}
+
+/** Held until the transaction ends, so a crash leaves nothing behind. Whoever doesn't get it is answered "in flight". */
+const lock = statement<{ mine: boolean }>(
+  'access_idempotency_lock',
+  `select pg_try_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0)) as mine`,
+);
+
+/** Index: idempotency_pkey. */
+const find = statement<RecordRow>(
+  'access_idempotency_find',
+  `select fingerprint, response, error from idempotency
+   where account_id = $1 and key = $2 and created_at > now() - interval '24 hours'`,
+);
+
+/** Replaces a record that is older than 24 hours and not yet swept. */
+const remember = statement(
+  'access_idempotency_remember',
+  `insert into idempotency (account_id, key, fingerprint, response, error) values ($1, $2, $3, $4, $5)
+   on conflict (account_id, key) do update
+   set fingerprint = excluded.fingerprint, response = excluded.response, error = excluded.error, created_at = now()`,
+);
+
+/** Index: idempotency_age. */
+const sweep = statement(
+  'access_idempotency_sweep',
+  `delete from idempotency where (account_id, key) in
+     (select account_id, key from idempotency where created_at <= now() - interval '24 hours' limit 5000)`,
+);
+
+/** A call that may carry an idempotency key. */
+export interface Call<Request extends DescMessage, Response extends DescMessage> {
+  readonly pool: Pool;
+  /** UUID. */
+  readonly accountId: string;
+  readonly context: HandlerContext;
+  readonly method: DescMethodUnary<Request, Response>;
+  readonly request: MessageShape<Request>;
+}
+
+/**
+ * Runs `operation` in a transaction, and at most once for an idempotency key of the account: a second call with the
+ * same key and body gets the first one's answer, error or not, marked `idempotent-replay: true`. The record commits
+ * with what it remembers.
+ *
+ * Metadata read: `idempotency-key`; `idempotency-fingerprint`, what makes two bodies the same (the gateway's hash of
+ * method, path and raw body; otherwise the request itself is hashed).
+ */
+export async function once<Request extends DescMessage, Response extends DescMessage>(
+  call: Call<Request, Response>,
+  operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
+): Promise<MessageShape<Response>> {
+  const { pool, accountId, context, method } = call;
+  const key = context.requestHeader.get('idempotency-key');
+  if (key === null) return transaction(pool, operation);
+  if (!isIdempotencyKey(key)) {
+    throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
+  }
+  const fingerprint = fingerprintOf(call);
+
+  const outcome = await transaction(pool, async (tx) => {
+    const known = await recall(tx, accountId, key, fingerprint);
+    if (known) return { replay: true, ...answerOf(known, method.output) };
+    await tx.query('savepoint operation');
+    try {
+      const response = await operation(tx);
+      await run(tx, remember, [accountId, key, fingerprint, toBinary(method.output, response), null]);
+      return { replay: false, response };
+    } catch (error) {
+      const refused = readFailure(error);
+      if (!REMEMBERED.has(REASONS[refused.reason].http)) throw error;
+      await tx.query('rollback to savepoint operation');
+      await run(tx, remember, [accountId, key, fingerprint, null, JSON.stringify(refused)]);
+      return { replay: false, error: failure(refused.reason, refused.message, refused.details) };
+    }
+  }).catch((error: unknown) => {
+    if (!isAway(error)) throw error;
+    throw failure('IDEMPOTENCY_NOT_GUARANTEED', 'The idempotency key could not be kept; try again.', {}, error);
+  });
+
+  const replay = String(outcome.replay);
+  if (outcome.response) {
+    context.responseHeader.set('idempotent-replay', replay);
+    return outcome.response;
+  }
+  outcome.error?.metadata.set('idempotent-replay', replay);
+  throw outcome.error;
+}
+
+/** Takes the key for this transaction; the record when there is one. Throws when it can't be had or was used otherwise. */
+async function recall(
+  tx: PoolClient,
+  accountId: string,
+  key: string,
+  fingerprint: Buffer,
+): Promise<RecordRow | undefined> {
+  if (!(await first(tx, lock, [accountId, key]))?.mine) {
+    throw failure('IDEMPOTENCY_KEY_IN_FLIGHT', 'A request with this Idempotency-Key is still running.');
+  }
+  // A statement of its own: it has to see what the last holder of the lock committed.
+  const known = await first(tx, find, [accountId, key]);
+  if (known && !known.fingerprint.equals(fingerprint)) {
+    throw failure('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with a different request.');
+  }
+  return known;
+}
+
+function answerOf<Response extends DescMessage>({ response, error }: RecordRow, schema: Response) {
+  if (response) return { response: fromBinary(schema, response) };
+  if (error) return { error: failure(error.reason, error.message, error.details) };
+  throw new Error('an idempotency record holds neither a response nor an error');
+}
+
+function fingerprintOf<Request extends DescMessage, Response extends DescMessage>(
+  call: Call<Request, Response>,
+): Buffer {
+  const given = call.context.requestHeader.get('idempotency-fingerprint');
+  if (given !== null) return Buffer.from(given, 'base64url');
+  return createHash('sha256')
+    .update(`${call.method.parent.typeName}/${call.method.name}\n`)
+    .update(toBinary(call.method.input, call.request))
+    .digest();
+}
+
+/** Forgets keys that are older than 24 hours, some at a time. */
+export async function sweepIdempotency(pool: Pool): Promise<void> {
+  await run(pool, sweep);
+}

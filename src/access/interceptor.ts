@@ -1,0 +1,101 @@
+import { type DescMethod, isMessage } from '@bufbuild/protobuf';
+import type { Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
+import type { Pool } from 'pg';
+import { RefuseRequestSchema } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import { Caller as CallerKind } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+import { failure } from '../contract/errors.ts';
+import { decodeId } from '../contract/ids.ts';
+import { asFailure } from '../rpc/as-failure.ts';
+import { accountById, admit, type Judged, lacking, type Rate } from './admit.ts';
+import { hashApiKey, looksLikeApiKey } from './api-key.ts';
+import { type Caller, callerKey } from './caller.ts';
+import { requirementsOf } from './requirements.ts';
+import type { ServiceTokens } from './service-token.ts';
+
+const BEARER = /^bearer +(\S+) *$/i;
+
+interface Admission {
+  readonly caller: Caller;
+  /** Only calls by key are metered. */
+  readonly judged?: Judged;
+}
+
+/**
+ * Authenticates every call, judges plan and rate, and puts the caller into the context. Answers to calls by key carry
+ * `ratelimit-limit`, `ratelimit-remaining` and `ratelimit-reset`, errors too. Source: contract, Authentication; Limits.
+ *
+ * `methodNamed` finds the method that a refused request was meant for.
+ */
+export function access(options: {
+  pool: Pool;
+  tokens: ServiceTokens;
+  methodNamed(name: string): DescMethod | undefined;
+}): Interceptor {
+  const { pool, tokens } = options;
+
+  async function judge(request: UnaryRequest | StreamRequest): Promise<Admission> {
+    const needs = requirementsOf(judgedMethod(request, options.methodNamed));
+    if (needs.caller === CallerKind.ANYONE) return { caller: { kind: 'anyone' } };
+    const token = BEARER.exec(request.header.get('authorization') ?? '')?.[1];
+    if (token === undefined) throw unauthenticated('An API key is needed: `Authorization: Bearer sk_live_…`.');
+
+    if (tokens.has(token)) {
+      const actor = request.header.get('signpost-actor') ?? 'service';
+      if (needs.caller === CallerKind.SERVICE) return { caller: { kind: 'service', actor } };
+      const named = request.header.get('signpost-account') ?? '';
+      const id = decodeId('acct', named);
+      const account = id === undefined ? undefined : await accountById(pool, id);
+      if (!account) throw failure('NOT_FOUND', 'Name an open account in `signpost-account`: acct_….');
+      const refusal = lacking({ ...account, features: { ...account.features, api: true } }, needs.features);
+      if (refusal) throw refusal;
+      return { caller: { kind: 'service', account, actor } };
+    }
+
+    const judged = looksLikeApiKey(token) ? await admit(pool, hashApiKey(token), needs.features) : undefined;
+    if (!judged) throw unauthenticated('This API key is not valid.');
+    if (needs.caller !== CallerKind.ACCOUNT) {
+      throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key does not open it.');
+    }
+    return { caller: { kind: 'key', account: judged.account }, judged };
+  }
+
+  return (next) => async (request) => {
+    const { caller, judged } = await judge(request);
+    if (judged?.refusal) throw withRate(judged.refusal, judged.rate);
+    request.contextValues.set(callerKey, caller);
+    if (!judged) return next(request);
+    try {
+      const response = await next(request);
+      writeRate(response.header, judged.rate);
+      return response;
+    } catch (error) {
+      throw withRate(asFailure(error), judged.rate);
+    }
+  };
+}
+
+/** A refused request is judged as the method that it was meant for; every other one as its own. */
+function judgedMethod(
+  request: UnaryRequest | StreamRequest,
+  methodNamed: (name: string) => DescMethod | undefined,
+): DescMethod {
+  if (request.stream || !isMessage(request.message, RefuseRequestSchema)) return request.method;
+  const method = methodNamed(request.message.method);
+  if (!method) throw failure('INVALID_FIELD', 'method: names no method of this service.');
+  return method;
+}
+
+function unauthenticated(message: string) {
+  return failure('UNAUTHENTICATED', message);
+}
+
+function withRate(error: ReturnType<typeof failure>, rate: Rate) {
+  writeRate(error.metadata, rate);
+  return error;
+}
+
+function writeRate(headers: Headers, { limit, used, reset }: Rate): void {
+  headers.set('ratelimit-limit', limit === null ? 'unlimited' : String(limit));
+  headers.set('ratelimit-remaining', limit === null ? 'unlimited' : String(Math.max(0, limit - used)));
+  headers.set('ratelimit-reset', String(reset));
+}

@@ -1,0 +1,27 @@
+/** What a plan gives. Source: contract, Limits; decision "Who may call". */
+export interface Plan {
+  readonly api: boolean;
+  readonly bulk: boolean;
+  readonly images: boolean;
+  /** Requests a month; null means unlimited. */
+  readonly monthlyQuota: number | null;
+  /** Live dynamic codes; null means unlimited. */
+  readonly codeLimit: number | null;
+  /** Rows a batch. */
+  readonly batchLimit: number;
+}
+
+export const PLANS = {
+  free: { api: false, bulk: false, images: false, monthlyQuota: 1_000, codeLimit: 10, batchLimit: 0 },
+  business: { api: true, bulk: true, images: true, monthlyQuota: 50_000, codeLimit: 1_000, batchLimit: 1_000 },
+  scale: { api: true, bulk: true, images: true, monthlyQuota: 250_000, codeLimit: 10_000, batchLimit: 10_000 },
+  enterprise: { api: true, bulk: true, images: true, monthlyQuota: null, codeLimit: null, batchLimit: 25_000 },
+} as const satisfies Record<string, Plan>;
+
+export type PlanName = keyof typeof PLANS;
+
+/** Requests that one key may make in any 60 seconds. */
+export const BURST_LIMIT = 120;
+
+/** The window that the burst limit speaks of, in ms. */
+export const BURST_WINDOW_MS = 60_000;

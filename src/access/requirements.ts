@@ -1,0 +1,17 @@
+import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
+import { Caller, type Requirements, requires } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+
+/** Services that are not ours, so that their methods can't carry the option. Nothing but health is open to anybody. */
+const STANDARD_SERVICES: Readonly<Record<string, Caller>> = {
+  'grpc.health.v1.Health': Caller.ANYONE,
+  'grpc.reflection.v1.ServerReflection': Caller.SERVICE,
+  'grpc.reflection.v1alpha.ServerReflection': Caller.SERVICE,
+};
+
+/** What a method needs of its caller. Throws when it does not say, so that no method is open by an oversight. */
+export function requirementsOf(method: DescMethod): Pick<Requirements, 'caller' | 'features'> {
+  const standard = STANDARD_SERVICES[method.parent.typeName];
+  if (standard !== undefined) return { caller: standard, features: [] };
+  if (!hasOption(method, requires)) throw new Error(`${method.parent.typeName}/${method.name} states no requirements`);
+  return getOption(method, requires);
+}

@@ -1,0 +1,107 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+
+/** How a reason shows: over gRPC and Connect, over REST, and as the machine `code` that some 403 bodies carry. */
+interface Appearance {
+  readonly rpc: Code;
+  readonly http: number;
+  readonly code?: string;
+}
+
+/**
+ * Every error that Signpost answers with. The reason travels as `google.rpc.ErrorInfo.reason`; the sentence is made
+ * where the error is, because it names what was wrong. Source: contract, Errors.
+ */
+export const REASONS = {
+  /** The body is no JSON object. */
+  MALFORMED_BODY: { rpc: Code.InvalidArgument, http: 400 },
+  /** A field or parameter breaks its rule; the sentence names it. */
+  INVALID_FIELD: { rpc: Code.InvalidArgument, http: 400 },
+  /** A PATCH without any field that can be changed. */
+  NO_FIELDS: { rpc: Code.InvalidArgument, http: 400 },
+  UNKNOWN_FOLDER: { rpc: Code.InvalidArgument, http: 400 },
+  /** Not the account's, or not in a state that codes can be created on. */
+  UNKNOWN_DOMAIN: { rpc: Code.InvalidArgument, http: 400 },
+  /** A cursor that was not issued to this account. */
+  INVALID_CURSOR: { rpc: Code.InvalidArgument, http: 400 },
+  INVALID_IDEMPOTENCY_KEY: { rpc: Code.InvalidArgument, http: 400 },
+  /** No key, an unknown one, or a revoked one. */
+  UNAUTHENTICATED: { rpc: Code.Unauthenticated, http: 401 },
+  /** The plan has no API access. */
+  BUSINESS_PLAN_REQUIRED: { rpc: Code.PermissionDenied, http: 403, code: 'business_plan_required' },
+  /** The plan lacks a feature. */
+  FEATURE_NOT_IN_PLAN: { rpc: Code.PermissionDenied, http: 403 },
+  /** The method is for internal services. */
+  INTERNAL_METHOD: { rpc: Code.PermissionDenied, http: 403 },
+  /** Details: `limit`, `used`. */
+  QR_LIMIT_REACHED: { rpc: Code.ResourceExhausted, http: 403, code: 'qr_limit_reached' },
+  /** More rows than the plan allows in one batch. */
+  BATCH_LIMIT_EXCEEDED: { rpc: Code.ResourceExhausted, http: 403, code: 'batch_limit_exceeded' },
+  /** No such thing on this account. */
+  NOT_FOUND: { rpc: Code.NotFound, http: 404 },
+  /** The name or address is taken. */
+  ALREADY_EXISTS: { rpc: Code.AlreadyExists, http: 409 },
+  /** The idempotency key was used with another body. */
+  IDEMPOTENCY_KEY_REUSED: { rpc: Code.AlreadyExists, http: 409 },
+  /** A request with the idempotency key is still running. */
+  IDEMPOTENCY_KEY_IN_FLIGHT: { rpc: Code.Aborted, http: 409 },
+  /** The code's type has no target to change. */
+  NO_TARGET: { rpc: Code.FailedPrecondition, http: 409 },
+  NOTHING_TO_ENCODE: { rpc: Code.FailedPrecondition, http: 409 },
+  BODY_TOO_LARGE: { rpc: Code.OutOfRange, http: 413 },
+  /** More than 25,000 rows. */
+  TOO_MANY_ROWS: { rpc: Code.OutOfRange, http: 413 },
+  /** More than 120 requests in 60 seconds. Details: `retry_after`, in seconds. */
+  BURST_LIMIT: { rpc: Code.ResourceExhausted, http: 429 },
+  /** The month's requests are used up. */
+  QUOTA_EXHAUSTED: { rpc: Code.ResourceExhausted, http: 429 },
+  /** A method that does not exist yet. */
+  UNIMPLEMENTED: { rpc: Code.Unimplemented, http: 500 },
+  /** A defect; the sentence says nothing about it. */
+  INTERNAL: { rpc: Code.Internal, http: 500 },
+  SHORT_CODE_NOT_ALLOCATED: { rpc: Code.Unavailable, http: 503 },
+  IDEMPOTENCY_NOT_GUARANTEED: { rpc: Code.Unavailable, http: 503 },
+  /** The code's custom domain is failing or gone. */
+  DOMAIN_NOT_RESOLVED: { rpc: Code.Unavailable, http: 503 },
+  /** The core or Postgres is away or too slow. */
+  UNAVAILABLE: { rpc: Code.Unavailable, http: 503 },
+} as const satisfies Record<string, Appearance>;
+
+export type Reason = keyof typeof REASONS;
+
+/** `ErrorInfo.domain` of every error of ours. */
+export const ERROR_DOMAIN = 'signpost';
+
+/**
+ * An error for the caller: `message` is one sentence that a person can act on; `details` are the figures that go with
+ * the reason.
+ */
+export function failure(
+  reason: Reason,
+  message: string,
+  details: Readonly<Record<string, string>> = {},
+  cause?: unknown,
+): ConnectError {
+  const info = { desc: ErrorInfoSchema, value: { reason, domain: ERROR_DOMAIN, metadata: { ...details } } };
+  return new ConnectError(message, REASONS[reason].rpc, undefined, [info], cause);
+}
+
+/** The error as its receiver reads it: what `failure` was made from. Anything else is INTERNAL. */
+export function readFailure(error: unknown): {
+  reason: Reason;
+  message: string;
+  details: Readonly<Record<string, string>>;
+} {
+  if (error instanceof ConnectError) {
+    const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domain === ERROR_DOMAIN);
+    if (info && isReason(info.reason)) {
+      return { reason: info.reason, message: error.rawMessage, details: info.metadata };
+    }
+  }
+  return { reason: 'INTERNAL', message: 'Something went wrong on our side; it has been logged.', details: {} };
+}
+
+/** Whether the catalogue has this reason. */
+export function isReason(reason: string): reason is Reason {
+  return Object.hasOwn(REASONS, reason);
+}

@@ -1,0 +1,19 @@
+import { DatabaseError } from 'pg';
+
+/** SQLSTATE classes that mean "not now": connection exceptions, resources, operator intervention (shutdown, failover). */
+const AWAY_CLASSES = new Set(['08', '53', '57']);
+
+/** Errors of the network, by Node's code. */
+const AWAY_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE', 'ENOENT']);
+
+/** What pg says of connections that broke, or that it could not get in time; these errors carry no code. */
+const AWAY_MESSAGE =
+  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable/;
+
+/** Whether an error means that Postgres is away, so that the same call can succeed later. */
+export function isAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof DatabaseError) return AWAY_CLASSES.has(error.code?.slice(0, 2) ?? '');
+  const { code } = error as NodeJS.ErrnoException;
+  return (code !== undefined && AWAY_CODES.has(code)) || AWAY_MESSAGE.test(error.message) || isAway(error.cause);
+}

@@ -1,0 +1,51 @@
+import { Migrator } from '@mikro-orm/migrations';
+import { MikroORM } from '@mikro-orm/postgresql';
+import type pg from 'pg';
+import { entities } from './entities.ts';
+import { migrations } from './migrations/index.ts';
+
+/** Postgres as the rooms use it: entities through the ORM, statements of weight through the pool (see `sql.ts`). */
+export interface Database {
+  readonly orm: MikroORM;
+  /** The ORM's own pool, for prepared statements and COPY. */
+  readonly pool: pg.Pool;
+  /** Brings the schema up to date; safe to call from several processes at once. */
+  migrate(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How long a statement may wait for a connection before the caller is told that Postgres is away, in ms. */
+const CONNECT_TIMEOUT_MS = 3_000;
+
+/** An arbitrary number that all cores agree on: only one of them migrates at a time. */
+const MIGRATION_LOCK = 5_172_026;
+
+/** Opens a pool of at most `connections`; the first statement connects. */
+export async function openDatabase(url: string, connections: number): Promise<Database> {
+  const orm = await MikroORM.init({
+    clientUrl: url,
+    entities,
+    extensions: [Migrator],
+    migrations: { migrationsList: migrations, snapshot: false, tableName: 'migrations' },
+    pool: { min: 0, max: connections },
+    driverOptions: { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, application_name: 'signpost-core' },
+    // Postgres that is away must not end the start: the core answers 503 until it is back.
+    ensureDatabase: false,
+  });
+  const pool = (await orm.em.getConnection().getNativeClient()) as unknown as pg.Pool;
+  return {
+    orm,
+    pool,
+    async migrate() {
+      const client = await pool.connect();
+      try {
+        await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+        await orm.migrator.up();
+      } finally {
+        await client.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => undefined);
+        client.release();
+      }
+    },
+    close: () => orm.close(true),
+  };
+}

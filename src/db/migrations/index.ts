@@ -1,0 +1,5 @@
+import type { MigrationObject } from '@mikro-orm/core';
+import { AccountsAndCodes } from './0001-accounts-and-codes.ts';
+
+/** In the order in which they run. A migration that has been released is never changed. */
+export const migrations: MigrationObject[] = [{ name: '0001-accounts-and-codes', class: AccountsAndCodes }];

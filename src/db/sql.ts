@@ -1,0 +1,59 @@
+import type { Pool, PoolClient, QueryResultRow } from 'pg';
+
+/**
+ * A statement that is prepared once a connection, under its name. Values always travel as parameters: they never reach
+ * the text, so neither logs nor `pg_stat_activity` show them.
+ */
+export interface Statement<Row extends QueryResultRow> {
+  readonly name: string;
+  readonly text: string;
+  /** Carries the row's type; never set. */
+  readonly row?: Row;
+}
+
+/** The pool, or the connection of a transaction. */
+export type Queryable = Pool | PoolClient;
+
+/** Declares a statement. `name` is unique in the process and at most 63 bytes long. */
+export function statement<Row extends QueryResultRow>(name: string, text: string): Statement<Row> {
+  return { name, text };
+}
+
+/** Runs a statement; `values` are its parameters in order. */
+export async function run<Row extends QueryResultRow>(
+  on: Queryable,
+  { name, text }: Statement<Row>,
+  values: readonly unknown[] = [],
+): Promise<Row[]> {
+  const { rows } = await on.query<Row>({ name, text, values: [...values] });
+  return rows;
+}
+
+/** Runs a statement that gives at most one row. */
+export async function first<Row extends QueryResultRow>(
+  on: Queryable,
+  what: Statement<Row>,
+  values: readonly unknown[] = [],
+): Promise<Row | undefined> {
+  return (await run(on, what, values))[0];
+}
+
+/** Runs `work` in one transaction: committed when it returns, rolled back when it throws. */
+export async function transaction<Result>(pool: Pool, work: (tx: PoolClient) => Promise<Result>): Promise<Result> {
+  const tx = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await tx.query('begin');
+    const result = await work(tx);
+    await tx.query('commit');
+    return result;
+  } catch (error) {
+    await tx.query('rollback').catch((failure: Error) => {
+      broken = failure;
+    });
+    throw error;
+  } finally {
+    // A connection that could not even roll back is not put back into the pool.
+    tx.release(broken);
+  }
+}

@@ -1,0 +1,34 @@
+import { encodeId, newUuid } from '../contract/ids.ts';
+import { EVENTS } from './log/topics.ts';
+import type { Outgoing } from './outbox.ts';
+
+/** Everything that Signpost tells the outside. Source: contract, Events; decision "Events". */
+export type EventType =
+  | 'qr.created'
+  | 'qr.updated'
+  | 'qr.archived'
+  | 'bulk.completed'
+  | 'domain.live'
+  | 'team.member_added'
+  | 'team.member_removed';
+
+/**
+ * A CloudEvent 1.0 in Kafka's binary mode: attributes as `ce_…` headers, the data alone as JSON in the value.
+ * `accountId` and `subject` are ids with their prefixes; the subject is the record's key.
+ */
+export function cloudEvent(event: { type: EventType; accountId: string; subject: string; data: unknown }): Outgoing {
+  return {
+    topic: EVENTS.name,
+    key: event.subject,
+    headers: {
+      ce_specversion: '1.0',
+      ce_id: encodeId('evt', newUuid()),
+      ce_type: event.type,
+      ce_source: `/accounts/${event.accountId}`,
+      ce_subject: event.subject,
+      ce_time: new Date().toISOString(),
+      'content-type': 'application/json',
+    },
+    value: Buffer.from(JSON.stringify(event.data)),
+  };
+}

@@ -1,0 +1,92 @@
+/**
+ * The log that everything durable travels on: scans from gateways to the recorder, events and routes from the outbox
+ * to whoever listens. Two implementations, `kafka.ts` and `postgres.ts`, pass one suite (`conformance.ts`).
+ *
+ * Delivery is at least once. Records of one key keep their order. Consumers decide by ids and versions.
+ */
+export interface Log {
+  /**
+   * Appends records; resolves when the log has them durably. Records of one call and key keep their order. Rejects
+   * when that can't be known: the caller publishes again.
+   */
+  publish(topic: string, records: readonly NewRecord[]): Promise<void>;
+  /**
+   * Joins a consumer group: every record goes to one of its members, from the oldest kept on. Returns at once and
+   * keeps trying while the log is away.
+   */
+  consume(options: ConsumeOptions): Subscription;
+  /**
+   * Follows a topic without a group: this follower sees every record that is still kept, from where it says. Returns
+   * at once and keeps trying while the log is away.
+   */
+  follow(options: FollowOptions): Subscription;
+  /** Where the topic ends now: the offset that the next record of each partition will have. */
+  ends(topic: string): Promise<Positions>;
+  /** Creates the topics that are missing and checks the ones that exist. Rejects with a sentence when one does not fit. */
+  ensureTopics(topics: readonly Topic[]): Promise<void>;
+  /** Rejects when the log does not answer. */
+  check(): Promise<void>;
+  /** Leaves groups, ends followers and connections. Batches in hand are finished first. */
+  close(): Promise<void>;
+}
+
+/** A record to append. */
+export interface NewRecord {
+  /** Decides the partition, and what compaction keeps one of. */
+  readonly key: string;
+  /** Null is a tombstone on compacted topics. */
+  readonly value: Uint8Array | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A record as it is read. */
+export interface LogRecord {
+  readonly key: string;
+  readonly value: Uint8Array | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly partition: number;
+  readonly offset: bigint;
+  /** When it was appended, in ms since 1970. */
+  readonly timestamp: number;
+}
+
+/** Partition → offset of the next record. A partition that is missing stands at its oldest kept record. */
+export type Positions = ReadonlyMap<number, bigint>;
+
+export interface ConsumeOptions {
+  readonly topic: string;
+  readonly group: string;
+  /**
+   * Handles records of one partition in their order. The group moves past them only when it resolves; when it rejects
+   * they come again after a pause.
+   */
+  handle(records: readonly LogRecord[]): Promise<void>;
+  /** The most records in one call. Default 5,000. */
+  readonly maxRecords?: number;
+  /** Told of failures that the subscription survives. */
+  onError?(error: unknown): void;
+}
+
+export interface FollowOptions {
+  readonly topic: string;
+  /** Where to go on; empty means from the oldest kept record. */
+  readonly from: Positions;
+  /** Handles records of one partition in their order. When it rejects they come again after a pause. */
+  handle(records: readonly LogRecord[]): Promise<void> | void;
+  /** Told of failures that the subscription survives. */
+  onError?(error: unknown): void;
+}
+
+export interface Subscription {
+  /** Finishes the batch in hand, commits it, and leaves. */
+  stop(): Promise<void>;
+}
+
+/** A topic as Signpost needs it. */
+export interface Topic {
+  readonly name: string;
+  /** Partitions when it is created; an existing topic may have more. */
+  readonly partitions: number;
+  /** `compact` keeps the newest record of each key for ever; a number keeps every record that many ms. */
+  readonly retention: 'compact' | number;
+}

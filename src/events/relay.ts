@@ -1,0 +1,117 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SpanKind, trace } from '@opentelemetry/api';
+import type { Pool, PoolClient } from 'pg';
+import type { Logger } from 'pino';
+import { run, statement } from '../db/sql.ts';
+import type { Log, NewRecord } from './log/log.ts';
+
+/** Carries the outbox to the log. */
+export interface Relay {
+  /** There may be something new: look at once. Only a hint; the relay looks every 50 ms anyhow. */
+  wake(): void;
+  /** Finishes the records in hand and stops. */
+  stop(): Promise<void>;
+}
+
+/** One relay works at a time, so that records of a key keep their order; the others stand by. */
+const RELAY_LOCK = 5_172_027;
+const BATCH = 1_000;
+const IDLE_MS = 50;
+const RETRY_MS = 1_000;
+
+interface OutboxRow {
+  id: string;
+  topic: string;
+  key: string;
+  headers: Record<string, string>;
+  value: Buffer | null;
+}
+
+/** Index: outbox_pkey. */
+const next = statement<OutboxRow>(
+  'events_outbox_next',
+  `select id, topic, key, headers, value from outbox order by id limit ${BATCH}`,
+);
+
+/** Index: outbox_pkey. */
+const forget = statement('events_outbox_forget', `delete from outbox where id = any($1::bigint[])`);
+
+const tracer = trace.getTracer('signpost.outbox');
+
+/**
+ * Starts relaying. A row is forgotten only once the log has it, so a crash at any moment repeats records and loses
+ * none. While Postgres or the log is away it tries again every second.
+ */
+export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger: Logger }): Relay {
+  const stopping = new AbortController();
+  let wake = () => {};
+
+  async function work(): Promise<void> {
+    const leader = await pool.connect();
+    // Unheard, the end of an idle connection would end the process; the next statement rejects all the same.
+    const heard = (error: Error) => logger.warn({ err: error }, 'the relay lost its connection');
+    leader.on('error', heard);
+    let broken = true;
+    try {
+      if (!(await lead(leader))) {
+        broken = false;
+        return;
+      }
+      while (!stopping.signal.aborted) {
+        const woken = new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        const carried = await carry(leader);
+        if (carried < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
+      }
+      await leader.query('select pg_advisory_unlock($1)', [RELAY_LOCK]);
+      broken = false;
+    } finally {
+      leader.off('error', heard);
+      // Destroying the connection gives the lock back, whatever state it is in.
+      leader.release(broken);
+    }
+  }
+
+  async function carry(leader: PoolClient): Promise<number> {
+    const rows = await run(leader, next);
+    if (rows.length === 0) return 0;
+    await tracer.startActiveSpan('outbox relay', { kind: SpanKind.PRODUCER }, async (span) => {
+      try {
+        span.setAttribute('messaging.batch.message_count', rows.length);
+        const byTopic = Map.groupBy(rows, ({ topic }) => topic);
+        await Promise.all([...byTopic].map(([topic, records]) => log.publish(topic, records satisfies NewRecord[])));
+        await run(leader, forget, [rows.map(({ id }) => id)]);
+      } finally {
+        span.end();
+      }
+    });
+    return rows.length;
+  }
+
+  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      try {
+        await work();
+      } catch (error) {
+        logger.warn({ err: error }, 'the relay tries again in a second');
+      }
+      await pause(RETRY_MS);
+    }
+  })();
+
+  return {
+    wake: () => wake(),
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+async function lead(leader: PoolClient): Promise<boolean> {
+  const { rows } = await leader.query<{ mine: boolean }>('select pg_try_advisory_lock($1) as mine', [RELAY_LOCK]);
+  return rows[0]?.mine ?? false;
+}

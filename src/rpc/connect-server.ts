@@ -1,0 +1,84 @@
+import { createServer, type Server } from 'node:http';
+import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
+import net from 'node:net';
+import type { Interceptor } from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { MAX_MESSAGE_BYTES, MAX_TIMEOUT_MS, type RegisterServices } from './services.ts';
+
+/** A server that listens. */
+export interface Listening {
+  readonly port: number;
+  /** Takes no more calls, lets those in hand end, and resolves; after `graceMs` they are cut off. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** What an HTTP/2 client with prior knowledge opens a connection with (RFC 9113 §3.4). */
+const HTTP2_PREFACE_START = 'PRI';
+
+/**
+ * Serves Connect, gRPC-Web and gRPC on one cleartext port. Node parses HTTP/1.1 and HTTP/2 with different servers, so
+ * the first bytes of a connection decide which of the two gets it: curl and browsers speak HTTP/1.1, gRPC HTTP/2.
+ */
+export async function serveConnect(options: {
+  host: string;
+  port: number;
+  register: RegisterServices;
+  interceptors: Interceptor[];
+}): Promise<Listening> {
+  const shutdown = new AbortController();
+  const handler = connectNodeAdapter({
+    routes: (router) => options.register(router),
+    interceptors: options.interceptors,
+    readMaxBytes: MAX_MESSAGE_BYTES,
+    maxTimeoutMs: MAX_TIMEOUT_MS,
+    shutdownSignal: shutdown.signal,
+  });
+  const http1 = createServer(handler);
+  const http2 = createHttp2Server(handler);
+  const sessions = new Set<ServerHttp2Session>();
+  http2.on('session', (session) => {
+    sessions.add(session);
+    session.on('close', () => sessions.delete(session));
+  });
+  const server = net.createServer((socket) => sniff(socket, http1, http2));
+  await listen(server, options.host, options.port);
+
+  return {
+    port: (server.address() as net.AddressInfo).port,
+    async stop(graceMs) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const session of sessions) session.close();
+      http1.closeIdleConnections();
+      const timer = setTimeout(() => {
+        shutdown.abort();
+        http1.closeAllConnections();
+        for (const session of sessions) session.destroy();
+      }, graceMs);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
+
+function sniff(socket: net.Socket, http1: Server, http2: Http2Server): void {
+  // A client that resets before its first byte has no server yet that would listen for errors.
+  socket.on('error', () => socket.destroy());
+  socket.once('data', (start: Buffer) => {
+    socket.pause();
+    socket.unshift(start);
+    const chosen = start.toString('latin1', 0, 3) === HTTP2_PREFACE_START ? http2 : http1;
+    chosen.emit('connection', socket);
+    process.nextTick(() => socket.resume());
+  });
+}
+
+/** Resolves once the server listens; rejects when the port is taken. */
+function listen(server: net.Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,178 @@
+import type { EventEmitter } from 'node:events';
+import { type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import {
+  Code,
+  ConnectError,
+  createHandlerContext,
+  createServiceImplSpec,
+  type HandlerContext,
+  type Interceptor,
+  type MethodImplSpec,
+} from '@connectrpc/connect';
+import { invokeUnaryImplementation, transformInvokeImplementation } from '@connectrpc/connect/protocol';
+import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import grpc from '@grpc/grpc-js';
+import type { Listening } from './connect-server.ts';
+import { MAX_MESSAGE_BYTES, type RegisterServices } from './services.ts';
+
+/**
+ * Serves native gRPC by grpc-js: the implementations that Connect serves, through the same interceptors. Measured
+ * 1.6 times (unary, Connect protocol) to 3 times (gRPC) as fast as connect-node, so the gateway comes in here.
+ */
+export async function serveGrpc(options: {
+  host: string;
+  port: number;
+  register: RegisterServices;
+  interceptors: Interceptor[];
+}): Promise<Listening> {
+  const server = new grpc.Server({
+    'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+    'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+    'grpc.keepalive_permit_without_calls': 1,
+  });
+  options.register({
+    service(service, implementation) {
+      const methods = Object.values(createServiceImplSpec(service, implementation).methods);
+      server.addService(
+        Object.fromEntries(methods.map(({ method }) => [method.localName, definitionOf(method)])),
+        Object.fromEntries(methods.map((spec) => [spec.method.localName, handlerOf(spec, options.interceptors)])),
+      );
+    },
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    const address = options.host.includes(':') ? `[${options.host}]` : options.host;
+    server.bindAsync(`${address}:${options.port}`, grpc.ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    );
+  });
+  return {
+    port,
+    stop: (graceMs) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => server.forceShutdown(), graceMs);
+        server.tryShutdown(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      }),
+  };
+}
+
+type Message = MessageShape<DescMethod['input']>;
+type AnyCall = grpc.ServerDuplexStream<Message, Message> | grpc.ServerWritableStream<Message, Message>;
+
+function definitionOf(method: DescMethod): grpc.MethodDefinition<Message, Message> {
+  return {
+    path: `/${method.parent.typeName}/${method.name}`,
+    requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
+    responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
+    requestSerialize: (message) => Buffer.from(toBinary(method.input, message)),
+    requestDeserialize: (bytes) => fromBinary(method.input, bytes),
+    responseSerialize: (message) => Buffer.from(toBinary(method.output, message)),
+    responseDeserialize: (bytes) => fromBinary(method.output, bytes),
+  };
+}
+
+function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.UntypedHandleCall {
+  if (spec.kind === 'unary') {
+    const unary: grpc.handleUnaryCall<Message, Message> = (call, callback) => {
+      const context = contextOf(spec.method, call);
+      invokeUnaryImplementation(spec, context, call.request, interceptors)
+        .then(
+          (message) => {
+            call.sendMetadata(toMetadata(context.responseHeader));
+            callback(null, message, toMetadata(context.responseTrailer));
+          },
+          (error: unknown) => callback(toStatus(error)),
+        )
+        .finally(() => context.abort());
+    };
+    return unary;
+  }
+  const streaming = async (call: AnyCall): Promise<void> => {
+    const context = contextOf(spec.method, call);
+    const input = 'request' in call ? single(call.request) : (call as AsyncIterable<Message>);
+    try {
+      let started = false;
+      const start = () => {
+        if (!started) call.sendMetadata(toMetadata(context.responseHeader));
+        started = true;
+      };
+      for await (const message of transformInvokeImplementation(spec, context, interceptors)(input)) {
+        start();
+        // Waits for a slow reader, so that a long answer is never held in memory.
+        if (!call.write(message)) await drained(call, context.signal);
+      }
+      start();
+      call.end(toMetadata(context.responseTrailer));
+    } catch (error) {
+      call.emit('error', toStatus(error));
+    } finally {
+      context.abort();
+    }
+  };
+  return streaming as grpc.UntypedHandleCall;
+}
+
+async function* single(message: Message): AsyncGenerator<Message> {
+  yield message;
+}
+
+function drained(call: AnyCall, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = () => {
+      call.off('drain', done);
+      signal.removeEventListener('abort', done);
+      if (signal.aborted) reject(signal.reason);
+      else resolve();
+    };
+    call.once('drain', done);
+    signal.addEventListener('abort', done);
+  });
+}
+
+function contextOf(
+  method: DescMethod,
+  call: grpc.ServerUnaryCall<Message, Message> | AnyCall,
+): HandlerContext & { abort(reason?: unknown): void } {
+  const deadline = call.getDeadline();
+  const context = createHandlerContext({
+    service: method.parent,
+    method,
+    protocolName: 'grpc',
+    requestMethod: 'POST',
+    url: `http://localhost${call.getPath()}`,
+    requestHeader: toHeaders(call.metadata),
+    ...(deadline === Number.POSITIVE_INFINITY ? {} : { timeoutMs: Math.max(1, +deadline - Date.now()) }),
+  });
+  const events: EventEmitter = call;
+  events.on('cancelled', () => context.abort(new ConnectError('The caller went away.', Code.Canceled)));
+  return context;
+}
+
+function toHeaders(metadata: grpc.Metadata): Headers {
+  const headers = new Headers();
+  for (const key of Object.keys(metadata.getMap())) {
+    for (const value of metadata.get(key)) {
+      headers.append(key, typeof value === 'string' ? value : value.toString('base64'));
+    }
+  }
+  return headers;
+}
+
+function toMetadata(headers: Headers): grpc.Metadata {
+  const metadata = new grpc.Metadata();
+  headers.forEach((value, key) => {
+    metadata.add(key, key.endsWith('-bin') ? Buffer.from(value, 'base64') : value);
+  });
+  return metadata;
+}
+
+/** The status of an error with its details in `grpc-status-details-bin`, and its metadata as trailers. */
+function toStatus(error: unknown): Partial<grpc.StatusObject> {
+  const failed = ConnectError.from(error);
+  const trailers = setTrailerStatus(new Headers(), failed);
+  trailers.delete('grpc-status');
+  trailers.delete('grpc-message');
+  return { code: failed.code as number, details: failed.rawMessage, metadata: toMetadata(trailers) };
+}

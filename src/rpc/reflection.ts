@@ -1,0 +1,93 @@
+import { type DescExtension, type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { Code, type MethodImpl } from '@connectrpc/connect';
+import type { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+
+type ReflectionInfo = MethodImpl<(typeof ServerReflection)['method']['serverReflectionInfo']>;
+
+/**
+ * Server reflection (grpc.reflection.v1; v1alpha has the same messages) from the descriptors that the code was
+ * generated with. `@grpc/reflection` loses dependencies across packages.
+ */
+export function reflection(services: readonly DescService[]): ReflectionInfo {
+  const files = closure(services.map(({ file }) => file));
+  const byName = new Map(files.map((file) => [fileName(file), file]));
+  const bySymbol = new Map(files.flatMap((file) => symbolsOf(file).map((symbol) => [symbol, file])));
+  const extensions = files.flatMap((file) => file.extensions);
+  const extending = (type: string) => extensions.filter(({ extendee }) => extendee.typeName === type);
+
+  return async function* (requests) {
+    for await (const originalRequest of requests) {
+      const { messageRequest } = originalRequest;
+      const about = { validHost: originalRequest.host, originalRequest };
+      const found = (file: DescFile | undefined) =>
+        file ? { ...about, messageResponse: descriptors(file) } : { ...about, messageResponse: notFound() };
+
+      switch (messageRequest.case) {
+        case 'listServices': {
+          const service = services.map(({ typeName }) => ({ name: typeName }));
+          yield { ...about, messageResponse: { case: 'listServicesResponse', value: { service } } };
+          break;
+        }
+        case 'fileByFilename':
+          yield found(byName.get(messageRequest.value));
+          break;
+        case 'fileContainingSymbol':
+          yield found(bySymbol.get(messageRequest.value));
+          break;
+        case 'fileContainingExtension': {
+          const { containingType, extensionNumber } = messageRequest.value;
+          yield found(extending(containingType).find(({ number }) => number === extensionNumber)?.file);
+          break;
+        }
+        case 'allExtensionNumbersOfType': {
+          const extensionNumber = extending(messageRequest.value).map(({ number }) => number);
+          const value = { baseTypeName: messageRequest.value, extensionNumber };
+          yield { ...about, messageResponse: { case: 'allExtensionNumbersResponse', value } };
+          break;
+        }
+        default:
+          yield { ...about, messageResponse: notFound() };
+      }
+    }
+  };
+}
+
+function descriptors(file: DescFile) {
+  const fileDescriptorProto = closure([file]).map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+  return { case: 'fileDescriptorResponse' as const, value: { fileDescriptorProto } };
+}
+
+function notFound() {
+  return { case: 'errorResponse' as const, value: { errorCode: Code.NotFound, errorMessage: 'Not known here.' } };
+}
+
+/** The files and everything that they import, each once. */
+function closure(files: readonly DescFile[]): DescFile[] {
+  const seen = new Set<DescFile>();
+  const visit = (file: DescFile): void => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    file.dependencies.forEach(visit);
+  };
+  files.forEach(visit);
+  return [...seen];
+}
+
+/** protobuf-es names files without their ending. */
+function fileName(file: DescFile): string {
+  return `${file.name}.proto`;
+}
+
+function symbolsOf({ services, messages, enums, extensions }: DescFile): string[] {
+  const methods = services.flatMap((service) => service.methods.map(({ name }) => `${service.typeName}.${name}`));
+  const nested: DescFile['messages'] = messages.flatMap((message) => [message, ...message.nestedMessages]);
+  const types: readonly (DescService | DescExtension | { typeName: string })[] = [
+    ...services,
+    ...nested,
+    ...enums,
+    ...nested.flatMap(({ nestedEnums }) => nestedEnums),
+    ...extensions,
+  ];
+  return [...methods, ...types.map(({ typeName }) => typeName)];
+}
