@@ -25,8 +25,9 @@ export async function openDatabase(url: string, connections: number): Promise<Da
   const orm = await MikroORM.init({
     clientUrl: url,
     entities,
+    discovery: { warnWhenNoEntities: false },
     extensions: [Migrator],
-    migrations: { migrationsList: migrations, snapshot: false, tableName: 'migrations' },
+    migrations: { migrationsList: migrations, snapshot: false, tableName: 'migrations', silent: true },
     pool: { min: 0, max: connections },
     driverOptions: { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, application_name: 'signpost-core' },
     // Postgres that is away must not end the start: the core answers 503 until it is back.

@@ -1,0 +1,45 @@
+import { createHmac } from 'node:crypto';
+import { Client, escapeLiteral } from 'pg';
+import { LOOPBACK } from './free-port.ts';
+
+/** The superuser; only this folder logs in as it. */
+export const SUPERUSER = 'postgres';
+
+/** Owns the database; the core logs in as it. */
+export const OWNER = 'signpost';
+
+/** May do what a gateway does and nothing else: see `src/db/gateway-role.ts`, which grants it that. */
+export const GATEWAY = 'signpost_gateway';
+
+/** A local Postgres: where it listens, and the superuser's password, from which those of the other roles derive. */
+export interface LocalServer {
+  readonly port: number;
+  readonly secret: string;
+}
+
+/** The address of a database as one of the roles sees it. */
+export function addressOf({ port, secret }: LocalServer, role: string, database: string): string {
+  const password = role === SUPERUSER ? secret : createHmac('sha256', secret).update(role).digest('base64url');
+  return `postgres://${role}:${encodeURIComponent(password)}@${LOOPBACK}:${port}/${database}`;
+}
+
+/** Creates what is missing: the roles, and the database that they work in. */
+export async function createRoles(server: LocalServer): Promise<void> {
+  const client = new Client({ connectionString: addressOf(server, SUPERUSER, 'postgres') });
+  await client.connect();
+  try {
+    const roles = await client.query<{ rolname: string }>('select rolname from pg_roles');
+    const existing = new Set(roles.rows.map(({ rolname }) => rolname));
+    for (const role of [OWNER, GATEWAY]) {
+      if (existing.has(role)) continue;
+      const password = decodeURIComponent(new URL(addressOf(server, role, '')).password);
+      // The owner clones databases in tests.
+      const rights = role === OWNER ? 'createdb' : '';
+      await client.query(`create role ${role} login ${rights} password ${escapeLiteral(password)}`);
+    }
+    const databases = await client.query('select from pg_database where datname = $1', [OWNER]);
+    if (databases.rowCount === 0) await client.query(`create database ${OWNER} owner ${OWNER}`);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,22 @@
+import type { Reporter, TestModule } from 'vitest/node';
+
+/**
+ * Ends the run with one line that people and scripts can read: `N passed, N failed`, and the skipped ones if there are
+ * any. A file that could not even be collected counts as one failure.
+ */
+export default class LastLineReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
+    const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
+    for (const module of modules) {
+      for (const test of module.children.allTests()) {
+        const { state } = test.result();
+        count[state === 'pending' ? 'skipped' : state]++;
+      }
+      if (module.errors().length > 0) count.failed++;
+      for (const suite of module.children.allSuites()) if (suite.errors().length > 0) count.failed++;
+    }
+    const skipped = count.skipped > 0 ? `, ${count.skipped} skipped` : '';
+    // After whatever the other reporters, the teardown and vitest itself still print.
+    process.once('exit', () => process.stdout.write(`${count.passed} passed, ${count.failed} failed${skipped}\n`));
+  }
+}

@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['{src,gateway,local,cli,test}/**/*.test.ts'],
+    globalSetup: ['test/harness/global-setup.ts'],
+    reporters: ['default', './test/harness/last-line-reporter.ts'],
+    // Real processes, signals and working directories: threads have none of their own.
+    pool: 'forks',
+    // Postgres, Kafka and the processes under test want the machine too.
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+});
