@@ -15,8 +15,12 @@ export default class LastLineReporter implements Reporter {
       if (module.errors().length > 0) count.failed++;
       for (const suite of module.children.allSuites()) if (suite.errors().length > 0) count.failed++;
     }
-    const skipped = count.skipped > 0 ? `, ${count.skipped} skipped` : '';
     // After whatever the other reporters, the teardown and vitest itself still print.
-    process.once('exit', () => process.stdout.write(`${count.passed} passed, ${count.failed} failed${skipped}\n`));
+    process.once('exit', (code) => {
+      // A run can fail without a test that does, for instance when the setup fails.
+      const failed = code === 0 ? count.failed : Math.max(count.failed, 1);
+      const skipped = count.skipped > 0 ? `, ${count.skipped} skipped` : '';
+      process.stdout.write(`${count.passed} passed, ${failed} failed${skipped}\n`);
+    });
   }
 }

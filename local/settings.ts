@@ -1,0 +1,37 @@
+import { resolve } from 'node:path';
+import { Sentence } from './sentence.ts';
+
+/** What a local run takes from its environment. */
+export interface Settings {
+  /** Everything that a local run keeps. `DATA_DIR`, default `.signpost`. */
+  readonly dataDir: string;
+  /** REST and scans. `PORT`, default 8080. */
+  readonly port: number;
+  /** Connect. `CORE_PORT`, default 8081. */
+  readonly corePort: number;
+  /** Native gRPC. `GRPC_PORT`, default 50051. */
+  readonly grpcPort: number;
+  /** What scan URLs start with. `PUBLIC_URL`, default `http://localhost:$PORT`. */
+  readonly publicUrl: string;
+  /** A Postgres to use instead of one of our own. `DATABASE_URL`. */
+  readonly databaseUrl: string | undefined;
+}
+
+/** Reads the settings; an empty variable counts as unset. Throws a sentence when one is wrong. */
+export function readSettings(env: NodeJS.ProcessEnv): Settings {
+  const port = readPort(env, 'PORT', 8080);
+  return {
+    dataDir: resolve(env.DATA_DIR || '.signpost'),
+    port,
+    corePort: readPort(env, 'CORE_PORT', 8081),
+    grpcPort: readPort(env, 'GRPC_PORT', 50051),
+    publicUrl: env.PUBLIC_URL || `http://localhost:${port}`,
+    databaseUrl: env.DATABASE_URL || undefined,
+  };
+}
+
+function readPort(env: NodeJS.ProcessEnv, name: string, standard: number): number {
+  const port = Number(env[name] || standard);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Sentence(`${name} must be a port: 1 to 65535.`);
+  return port;
+}

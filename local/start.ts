@@ -1,0 +1,96 @@
+import { join } from 'node:path';
+import { type Child, type ChildOptions, startChild } from './child.ts';
+import { claimDataDir } from './data-dir.ts';
+import { useDatabase } from './database.ts';
+import { isFree, LOOPBACK } from './free-port.ts';
+import { type Interruption, listenForInterruption } from './interruption.ts';
+import { keptSecret } from './kept-secret.ts';
+import { localKey } from './local-key.ts';
+import { Sentence } from './sentence.ts';
+import { readSettings, type Settings } from './settings.ts';
+import { welcome } from './welcome.ts';
+
+/**
+ * `npm start`: Postgres, core and gateway on this machine, each a process of its own as in production, and stopped in
+ * the opposite order. Nothing is started again when it dies: supervisors do that in production, and here it would hide
+ * the reason. Rejects with a sentence, or with the reason of `interruption.stop`; by then everything has stopped.
+ */
+async function run(settings: Settings, interruption: Interruption): Promise<void> {
+  const { dataDir } = settings;
+  const { stop } = interruption;
+  await using running = new AsyncDisposableStack();
+  running.use(await claimDataDir(dataDir));
+  await expectFreePorts(settings);
+  const database = await useDatabase(settings);
+  running.defer(() => database.stop());
+  const serviceToken = process.env.SERVICE_TOKEN || (await keptSecret(join(dataDir, 'service-token')));
+  const secretKey = process.env.SECRET_KEY || (await keptSecret(join(dataDir, 'secret-key')));
+
+  const env = {
+    ...process.env,
+    PORT: String(settings.port),
+    CORE_PORT: String(settings.corePort),
+    GRPC_PORT: String(settings.grpcPort),
+    PUBLIC_URL: settings.publicUrl,
+  };
+  const start = async (options: Omit<ChildOptions, 'log'>): Promise<Child> => {
+    const child = await startChild({ ...options, log: join(dataDir, 'logs', `${options.name}.log`) }, stop);
+    running.defer(() => stopChild(child, interruption.force));
+    return child;
+  };
+  const core = await start({
+    name: 'core',
+    program: 'src/main.ts',
+    env: { ...env, DATABASE_URL: database.url, SERVICE_TOKEN: serviceToken, SECRET_KEY: secretKey },
+  });
+  const gateway = await start({
+    name: 'gateway',
+    program: 'gateway/main.ts',
+    env: {
+      ...env,
+      DATA_DIR: join(dataDir, 'gateway'),
+      DATABASE_URL: database.gatewayUrl,
+      CORE_ADDRESS: `${LOOPBACK}:${settings.grpcPort}`,
+      // What opens the core is none of the gateway's business.
+      SERVICE_TOKEN: undefined,
+      SECRET_KEY: undefined,
+    },
+  });
+  const key = await localKey(settings, serviceToken);
+  stop.throwIfAborted();
+  console.log(welcome(settings, key));
+
+  const interrupted = new Promise<void>((resolve) => {
+    if (stop.aborted) resolve();
+    stop.addEventListener('abort', () => resolve(), { once: true });
+  });
+  const accident = await Promise.race([interrupted, core.ended, gateway.ended]);
+  if (accident !== undefined) throw new Sentence(accident);
+}
+
+async function expectFreePorts({ port, corePort, grpcPort }: Settings): Promise<void> {
+  for (const [name, wanted] of Object.entries({ PORT: port, CORE_PORT: corePort, GRPC_PORT: grpcPort })) {
+    if (!(await isFree(wanted))) {
+      throw new Sentence(`Port ${wanted} is taken or not allowed: set ${name} to another one.`);
+    }
+  }
+}
+
+async function stopChild(child: Child, force: AbortSignal): Promise<void> {
+  const kill = () => void child.stop('SIGKILL');
+  force.addEventListener('abort', kill);
+  await child.stop(force.aborted ? 'SIGKILL' : 'SIGTERM');
+  force.removeEventListener('abort', kill);
+}
+
+const interruption = listenForInterruption();
+try {
+  await run(readSettings(process.env), interruption);
+} catch (error) {
+  const wanted = interruption.stop.aborted && error === interruption.stop.reason;
+  if (!wanted) {
+    console.error(error instanceof Sentence ? error.message : error);
+    process.exitCode = 1;
+  }
+}
+process.exit(interruption.force.aborted ? 130 : process.exitCode);

@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { startPostgres } from '../../local/postgres.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { kafkaForTests } from './kafka.ts';
+
+/**
+ * The program that runs what all tests share, from its start until its parent is gone or lets go of the channel. A
+ * process of its own, because vitest leaves within a millisecond of Ctrl-C, which stops no Postgres.
+ */
+
+/** What it sends once everything is there. */
+export interface Services {
+  /** A migrated database that tests clone and nobody connects to. Its role may create databases. */
+  readonly templateUrl: string;
+  /** The same server as the role `signpost_gateway`, or null where the server has no such role. */
+  readonly gatewayUrl: string | null;
+  /** Comma-separated, or null where no Kafka can be had. */
+  readonly kafkaBrokers: string | null;
+}
+
+/** Nothing here outlives the run, so nothing is made durable. */
+const NOT_DURABLE = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  max_connections: '200',
+};
+
+async function postgresForTests(): Promise<{ url: string; gatewayUrl: string | null; stop(): Promise<void> }> {
+  const url = process.env.TEST_DATABASE_URL;
+  if (url !== undefined) return { url, gatewayUrl: null, stop: async () => undefined };
+  const folder = await mkdtemp(join(tmpdir(), 'signpost-test-'));
+  const postgres = await startPostgres({ folder, settings: NOT_DURABLE });
+  return {
+    ...postgres,
+    async stop() {
+      await postgres.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Migrates once a run; a clone then takes milliseconds. */
+async function makeTemplate(url: string): Promise<string> {
+  const template = new URL(url);
+  template.pathname = '/signpost_template';
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query('drop database if exists signpost_template with (force)');
+  await client.query('create database signpost_template');
+  await client.end();
+  const database = await openDatabase(template.href, 2);
+  await database.migrate();
+  await database.close();
+  return template.href;
+}
+
+const starting = [postgresForTests(), kafkaForTests()] as const;
+
+process.once('disconnect', async () => {
+  const settled = await Promise.allSettled(starting);
+  await Promise.all(settled.map((service) => (service.status === 'fulfilled' ? service.value?.stop() : undefined)));
+  process.exit();
+});
+
+try {
+  const [postgres, kafka] = await Promise.all(starting);
+  const templateUrl = await makeTemplate(postgres.url);
+  const { gatewayUrl } = postgres;
+  process.send?.({ templateUrl, gatewayUrl, kafkaBrokers: kafka?.brokers ?? null } satisfies Services);
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+  process.disconnect?.();
+}
