@@ -1,0 +1,206 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { access, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { freshDatabase } from '../test/harness/database.ts';
+import { type LocalRun, ownPlace, startLocally } from '../test/harness/local-run.ts';
+import { freePort, isFree, LOOPBACK } from './free-port.ts';
+
+type Place = Awaited<ReturnType<typeof ownPlace>>;
+
+/** Where Postgres, core and gateway listen, in the order in which they are to come up. */
+async function portsOf({ DATA_DIR, CORE_PORT, PORT }: Place): Promise<[number, number, number]> {
+  const config = await readFile(join(DATA_DIR, 'postgres/data/postgresql.conf'), 'utf8');
+  return [Number(/port = '(\d+)'/.exec(config)?.[1]), Number(CORE_PORT), Number(PORT)];
+}
+
+async function expectNothingLeft(place: Place): Promise<void> {
+  for (const port of await portsOf(place)) expect(await isFree(port)).toBe(true);
+}
+
+function answers(port: number): Promise<boolean> {
+  return connects(connect(port, LOOPBACK));
+}
+
+async function connects(socket: Socket): Promise<boolean> {
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function keyIn(printed: string): string {
+  return /sk_live_[0-9A-Za-z]{43}/.exec(printed)?.[0] ?? '';
+}
+
+async function endedBy(run: LocalRun, signal: NodeJS.Signals): Promise<number | null> {
+  run.signal(signal);
+  return (await run.ended).code;
+}
+
+/** The printed session, waiting for the scan to be recorded instead of for two seconds. */
+function patient(printed: string): string {
+  const session = printed.slice(printed.indexOf('  KEY=')).trim();
+  const last = session.slice(session.lastIndexOf('\n')).trim();
+  return session.replace('sleep 2', `until ${last} | grep -q '"total_scans":1'; do sleep 0.1; done`);
+}
+
+describe('npm start', () => {
+  test('prints a session that works as it is, and the same key on the second start', async () => {
+    const place = await ownPlace();
+    const first = startLocally(place, ['npm', 'start']);
+    const printed = await first.ready;
+    const folder = await mkdtemp(join(dirname(place.DATA_DIR), 'session-'));
+    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', patient(printed)], { cwd: folder });
+    expect(stdout).toContain('HTTP/1.1 302');
+    expect(stdout.toLowerCase()).toContain('location: https://example.com/menu');
+    expect(stdout).toContain('"total_scans":1');
+    expect((await readFile(join(folder, 'code.png'))).subarray(1, 4).toString()).toBe('PNG');
+    expect(await endedBy(first, 'SIGINT')).toBe(0);
+    await expectNothingLeft(place);
+
+    const second = startLocally(place);
+    expect(keyIn(await second.ready)).toBe(keyIn(printed));
+  });
+
+  test('keeps its secrets to its owner, and out of the gateway', async () => {
+    const place = await ownPlace();
+    const run = startLocally(place);
+    await run.ready;
+    for (const name of ['api-key', 'service-token', 'secret-key']) {
+      expect((await stat(join(place.DATA_DIR, name))).mode & 0o777).toBe(0o600);
+    }
+    const logs = await Promise.all(
+      ['core.log', 'gateway.log'].map((name) => readFile(join(place.DATA_DIR, 'logs', name), 'utf8')),
+    );
+    for (const name of ['api-key', 'service-token', 'secret-key', 'postgres/password']) {
+      const secret = (await readFile(join(place.DATA_DIR, name), 'utf8')).trim();
+      expect(logs.join()).not.toContain(secret);
+    }
+  });
+
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'on %s stops the gateway, then the core, then Postgres',
+    async (signal) => {
+      const place = await ownPlace();
+      const run = startLocally(place);
+      await run.ready;
+      const [postgres, core, gateway] = await portsOf(place);
+      let gone = false;
+      run.ended.then(() => (gone = true));
+      run.signal(signal);
+      while (!gone) {
+        // Whoever is to stop later is asked first: if it is gone already, the others must be too.
+        const seen = [await answers(postgres), await answers(core), await answers(gateway)];
+        expect(seen).toEqual(seen.toSorted().reverse());
+      }
+      expect((await run.ended).code).toBe(0);
+      await expectNothingLeft(place);
+    },
+  );
+
+  test('when interrupted while it starts, ends with nothing left', async () => {
+    const place = await ownPlace();
+    const run = startLocally(place);
+    await expect.poll(() => readFile(join(place.DATA_DIR, 'logs/core.log')), { timeout: 20_000 }).toBeDefined();
+    expect(await endedBy(run, 'SIGINT')).toBe(0);
+    expect((await run.ended).stderr).toBe('');
+    await expectNothingLeft(place);
+  });
+
+  test('on a second Ctrl-C kills what does not stop', async () => {
+    const place = await ownPlace();
+    const run = startLocally(place);
+    await run.ready;
+    process.kill(await run.child('gateway/main.ts'), 'SIGSTOP');
+    run.signal('SIGINT');
+    const again = setInterval(() => run.signal('SIGINT'), 1_000);
+    onTestFinished(() => clearInterval(again));
+    expect((await run.ended).code).toBe(130);
+    await expectNothingLeft(place);
+  });
+
+  test.each(['src/main.ts', 'gateway/main.ts'])(
+    'when %s dies, says so, stops everything and exits 1',
+    async (program) => {
+      const place = await ownPlace();
+      const run = startLocally(place);
+      await run.ready;
+      process.kill(await run.child(program), 'SIGKILL');
+      const { code, stderr } = await run.ended;
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^The (core|gateway) ended by SIGKILL\. /);
+      await expectNothingLeft(place);
+    },
+  );
+
+  test('after it was killed itself, nothing of it stays in the way of the next start', async () => {
+    const place = await ownPlace();
+    const killed = startLocally(place);
+    const printed = await killed.ready;
+    killed.signal('SIGKILL');
+    await killed.ended;
+    await expect.poll(() => isFree(Number(place.PORT)), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => isFree(Number(place.CORE_PORT)), { timeout: 20_000 }).toBe(true);
+
+    const next = startLocally(place);
+    expect(keyIn(await next.ready)).toBe(keyIn(printed));
+  });
+
+  test('uses the Postgres that DATABASE_URL names', async () => {
+    const place = await ownPlace();
+    const { url } = await freshDatabase();
+    const run = startLocally({ ...place, DATABASE_URL: url });
+    await run.ready;
+    await expect(access(join(place.DATA_DIR, 'postgres'))).rejects.toThrow('ENOENT');
+  });
+});
+
+describe('npm start says in one sentence', () => {
+  async function expectSentence(env: Record<string, string>, sentence: string): Promise<void> {
+    const { code, stdout, stderr } = await startLocally(env).ended;
+    expect(stderr).toBe(`${sentence}\n`);
+    expect(stdout).toBe('');
+    expect(code).toBe(1);
+  }
+
+  test('that a port is taken', async () => {
+    const place = await ownPlace();
+    const other = createServer().listen(Number(place.CORE_PORT), LOOPBACK);
+    onTestFinished(() => void other.close());
+    await expectSentence(place, `Port ${place.CORE_PORT} is taken or not allowed: set CORE_PORT to another one.`);
+  });
+
+  test('that a port is none', async () => {
+    const place = await ownPlace();
+    await expectSentence({ ...place, PORT: '80a' }, 'PORT must be a port: 1 to 65535.');
+  });
+
+  test("that DATA_DIR can't be written to", async () => {
+    const place = await ownPlace();
+    await writeFile(place.DATA_DIR, 'a file in the way');
+    await expectSentence(place, `DATA_DIR (${place.DATA_DIR}) can't be written to: EEXIST.`);
+  });
+
+  test('that another one uses DATA_DIR', async () => {
+    const place = await ownPlace();
+    const first = startLocally(place);
+    await expect.poll(() => connects(connect(join(place.DATA_DIR, 'start.sock')))).toBe(true);
+    await expectSentence(place, `Another Signpost is already using DATA_DIR (${place.DATA_DIR}).`);
+    await endedBy(first, 'SIGTERM');
+  });
+
+  test('that Postgres does not answer, without its password', async () => {
+    const place = await ownPlace();
+    const host = `${LOOPBACK}:${await freePort()}`;
+    const env = { ...place, DATABASE_URL: `postgres://someone:secret@${host}/signpost` };
+    await expectSentence(env, `Postgres at ${host} (DATABASE_URL) can't be used: ECONNREFUSED.`);
+  });
+});

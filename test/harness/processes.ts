@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, inject } from 'vitest';
+import { type Child, type ChildOptions, startChild } from '../../local/child.ts';
+import { createAccount, type NewAccount } from '../../local/create-account.ts';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { freshDatabase } from './database.ts';
+
+export interface SignpostOptions {
+  /** Default: a fresh one. */
+  readonly databaseUrl?: string;
+  /** Default: none, so that the log is in Postgres. */
+  readonly kafkaBrokers?: string;
+  /** How many; default 1. Gateway n calls core n, or the last one. */
+  readonly gateways?: number;
+  /** How many; default 1. */
+  readonly cores?: number;
+  /** Variables for all processes, over what the harness sets. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A process of Signpost's that a test may kill and start again at the same address. */
+export interface Process {
+  readonly pid: number;
+  /** Where it listens: REST and scans of a gateway, Connect of a core. */
+  readonly url: string;
+  /** Default: SIGKILL. Resolves when it is gone. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /** Starts it again, killing it first if it still runs; resolves when it is ready. */
+  restart(): Promise<void>;
+  /** All that it has printed. */
+  log(): Promise<string>;
+}
+
+/** A whole Signpost of processes, which stop after the calling file's tests at the latest. */
+export interface Signpost {
+  /** The first gateway, and what scan URLs start with. */
+  readonly url: string;
+  /** Ports of the first core. */
+  readonly corePort: number;
+  readonly grpcPort: number;
+  readonly serviceToken: string;
+  readonly databaseUrl: string;
+  /** Holds a folder for each gateway and the logs. */
+  readonly dataDir: string;
+  readonly cores: readonly Process[];
+  readonly gateways: readonly Process[];
+  createAccount(account?: Partial<Parameters<typeof createAccount>[1]>): Promise<NewAccount>;
+  stop(): Promise<void>;
+}
+
+/** Starts the real programs on free ports; resolves when all are ready. */
+export async function startSignpost(options: SignpostOptions = {}): Promise<Signpost> {
+  const databaseUrl = options.databaseUrl ?? (await freshDatabase()).url;
+  const dataDir = await mkdtemp(join(tmpdir(), 'signpost-processes-'));
+  const running: Process[] = [];
+  const stop = async () => {
+    for (const process of running.splice(0).reverse()) await process.kill('SIGTERM');
+    await rm(dataDir, { recursive: true, force: true });
+  };
+  afterAll(stop);
+
+  const serviceToken = randomBytes(32).toString('base64url');
+  const gatewayPorts = await ports(options.gateways ?? 1);
+  const corePorts = await ports(options.cores ?? 1);
+  const grpcPorts = await ports(options.cores ?? 1);
+  const [port, corePort, grpcPort] = [at(gatewayPorts, 0), at(corePorts, 0), at(grpcPorts, 0)];
+  const url = `http://${LOOPBACK}:${port}`;
+  const shared = {
+    PATH: process.env.PATH,
+    KAFKA_BROKERS: options.kafkaBrokers,
+    LISTEN_HOST: LOOPBACK,
+    LOG_LEVEL: 'info',
+    PUBLIC_URL: url,
+  };
+  const secretKey = randomBytes(32).toString('base64');
+
+  for (const [index, each] of corePorts.entries()) {
+    const env = {
+      ...shared,
+      CORE_PORT: String(each),
+      GRPC_PORT: String(grpcPorts[index]),
+      DATABASE_URL: databaseUrl,
+      SERVICE_TOKEN: serviceToken,
+      SECRET_KEY: secretKey,
+      ...options.env,
+    };
+    const log = join(dataDir, `core-${index}.log`);
+    running.push(await startProcess(each, { name: 'core', program: 'src/main.ts', env, log }));
+  }
+  const cores = running.slice();
+  for (const [index, each] of gatewayPorts.entries()) {
+    const folder = join(dataDir, `gateway-${index}`);
+    await mkdir(folder);
+    const env = {
+      ...shared,
+      PORT: String(each),
+      DATA_DIR: folder,
+      DATABASE_URL: asGateway(databaseUrl),
+      CORE_ADDRESS: `${LOOPBACK}:${grpcPorts[index] ?? grpcPorts.at(-1)}`,
+      ...options.env,
+    };
+    const log = join(dataDir, `gateway-${index}.log`);
+    running.push(await startProcess(each, { name: 'gateway', program: 'gateway/main.ts', env, log }));
+  }
+  const gateways = running.slice(cores.length);
+
+  return {
+    url,
+    corePort,
+    grpcPort,
+    serviceToken,
+    databaseUrl,
+    dataDir,
+    cores,
+    gateways,
+    createAccount: (account) =>
+      createAccount({ corePort, serviceToken }, { name: 'Test', plan: Plan.BUSINESS, ...account }),
+    stop,
+  };
+}
+
+async function startProcess(port: number, options: ChildOptions): Promise<Process> {
+  let child: Child = await startChild(options);
+  const kill = (signal: NodeJS.Signals = 'SIGKILL') => child.stop(signal);
+  return {
+    get pid() {
+      return child.pid;
+    },
+    url: `http://${LOOPBACK}:${port}`,
+    kill,
+    async restart() {
+      await kill();
+      child = await startChild(options);
+    },
+    log: () => readFile(options.log, 'utf8'),
+  };
+}
+
+/** The database as a gateway sees it, where the server has a role for that. */
+function asGateway(databaseUrl: string): string {
+  const gatewayUrl = inject('gatewayUrl');
+  if (gatewayUrl === null) return databaseUrl;
+  const url = new URL(gatewayUrl);
+  url.pathname = new URL(databaseUrl).pathname;
+  return url.href;
+}
+
+function ports(count: number): Promise<number[]> {
+  return Promise.all(Array.from({ length: count }, freePort));
+}
+
+function at(list: readonly number[], index: number): number {
+  const found = list[index];
+  if (found === undefined) throw new Error('At least one gateway and one core are needed.');
+  return found;
+}
