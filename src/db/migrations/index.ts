@@ -1,5 +1,9 @@
 import type { MigrationObject } from '@mikro-orm/core';
 import { AccountsAndCodes } from './0001-accounts-and-codes.ts';
+import { Scans } from './0003-scans.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
-export const migrations: MigrationObject[] = [{ name: '0001-accounts-and-codes', class: AccountsAndCodes }];
+export const migrations: MigrationObject[] = [
+  { name: '0001-accounts-and-codes', class: AccountsAndCodes },
+  { name: '0003-scans', class: Scans },
+];

@@ -1,0 +1,34 @@
+import type { Database } from '../db/database.ts';
+import { DAY_MS, dayOf } from '../scans/days.ts';
+import { scanCounts } from '../scans/totals.ts';
+import { figuresOf } from './figures.ts';
+
+const PERIOD_DEFAULT = 30;
+const PERIOD_MAX = 365;
+
+/** Days of a window: clamped to 1–365, 30 when it was not asked for. */
+export function periodOf(asked: number | undefined): number {
+  return Math.min(Math.max(asked ?? PERIOD_DEFAULT, 1), PERIOD_MAX);
+}
+
+/**
+ * Lifetime total and the last `period` days of a code, today (UTC) included. Reads counters only, at most a few
+ * hundred for each day. `now` is in ms since 1970. Source: decision "Analytics".
+ */
+export async function codeAnalytics(
+  { pool }: Database,
+  { accountId, codeId, period, now }: { accountId: string; codeId: string; period: number; now: number },
+) {
+  const from = now - (period - 1) * DAY_MS;
+  const [totals, figures] = await Promise.all([
+    scanCounts(pool, accountId, [codeId]),
+    figuresOf(pool, { accountId, codeIds: [codeId], from, to: now }, 'days'),
+  ]);
+  return {
+    totalScans: BigInt(totals.get(codeId) ?? 0),
+    period,
+    from: dayOf(from),
+    to: dayOf(now),
+    figures,
+  };
+}

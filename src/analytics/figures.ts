@@ -1,0 +1,26 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { FiguresSchema } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import type { Queryable } from '../db/sql.ts';
+import { type Asked, dayFigures, dayShares, hourFigures, hourShares } from '../scans/figures.ts';
+
+/** Scans and visitors of a window, by day or hour, broken down. */
+export async function figuresOf(
+  on: Queryable,
+  asked: Asked,
+  by: 'days' | 'hours',
+): Promise<MessageInitShape<typeof FiguresSchema>> {
+  const [intervals, shares] = await Promise.all([
+    by === 'days' ? dayFigures(on, asked) : hourFigures(on, asked),
+    by === 'days' ? dayShares(on, asked) : hourShares(on, asked),
+  ]);
+  return {
+    scans: intervals.reduce((sum, { scans }) => sum + scans, 0n),
+    uniqueScans: intervals.reduce((sum, { unique }) => sum + unique, 0n),
+    intervals: intervals.map(({ start, scans, unique }) => ({ start, scans, uniqueScans: unique })),
+    countries: shares.country,
+    devices: shares.device,
+    operatingSystems: shares.operating_system,
+    browsers: shares.browser,
+    referrers: shares.referrer,
+  };
+}

@@ -1,0 +1,87 @@
+import type { Database } from '../db/database.ts';
+import { run, statement } from '../db/sql.ts';
+import { dayOf } from './days.ts';
+
+/** A code's day whose counters do not tell what its rows tell, or a code whose total does not tell what its days do. */
+export interface Difference {
+  /** UUID. */
+  readonly code_id: string;
+  /** `YYYY-MM-DD`; null where the code's total is meant. */
+  readonly day: string | null;
+  /** Which counter. */
+  readonly counter: 'scans' | 'unique_scans' | 'hours' | 'values' | 'total';
+  readonly expected: number;
+  readonly counted: number;
+}
+
+/** What an audit found. */
+export interface ScanAudit {
+  /** Recorded scans of the window. */
+  readonly rows: number;
+  /** The same by the day counters. */
+  readonly counted: number;
+  /** The first 100; none when everything agrees. */
+  readonly differences: readonly Difference[];
+}
+
+const MOST_DIFFERENCES = 100;
+
+// Reads every scan of the window, through the partitions it falls in. For the command line, not for callers.
+const AUDIT = statement<Difference & { rows: number; all_counted: number }>(
+  'audit_scans',
+  `with told as (
+     select code_id, (scanned_at at time zone 'UTC')::date as day, count(*) as scans,
+            count(distinct visitor) as unique_scans
+     from scans
+     where scanned_at >= $1::date::timestamp at time zone 'UTC'
+       and scanned_at < ($2::date + 1)::timestamp at time zone 'UTC'
+     group by 1, 2
+   ), hours as (
+     select code_id, (hour at time zone 'UTC')::date as day, sum(scans) as scans, sum(unique_scans) as unique_scans
+     from scan_hours
+     where hour >= $1::date::timestamp at time zone 'UTC' and hour < ($2::date + 1)::timestamp at time zone 'UTC'
+     group by 1, 2
+   ), days as (
+     select code_id, day, scans, unique_scans from scan_days where day between $1 and $2
+   ), compared as (
+     select code_id, day, 'scans' as counter, coalesce(told.scans, 0) as expected, coalesce(days.scans, 0) as counted
+     from told full join days using (code_id, day)
+     union all
+     select code_id, day, 'unique_scans', coalesce(told.unique_scans, 0), coalesce(days.unique_scans, 0)
+     from told full join days using (code_id, day)
+     union all
+     select code_id, day, 'hours', coalesce(days.scans + days.unique_scans, 0),
+            coalesce(hours.scans + hours.unique_scans, 0)
+     from days full join hours using (code_id, day)
+     union all
+     select code_id, day, 'values', coalesce(days.scans, 0), coalesce(shares.scans, 0)
+     from (days cross join unnest(enum_range(null::scan_dimension)) as dimension)
+     full join (
+       select code_id, day, dimension, sum(scans) as scans from scan_values where day between $1 and $2 group by 1, 2, 3
+     ) shares using (code_id, day, dimension)
+     union all
+     select code_id, null, 'total', coalesce(lives.scans, 0), coalesce(t.scans, 0)
+     from (select code_id, sum(scans) as scans from scan_days group by 1) lives full join scan_totals t using (code_id)
+   )
+   select (select coalesce(sum(scans), 0) from told)::float8 as rows,
+          (select coalesce(sum(scans), 0) from days)::float8 as all_counted,
+          code_id, to_char(day, 'YYYY-MM-DD') as day, counter, expected::float8 as expected, counted::float8 as counted
+   from (select) one left join (
+     select * from compared where expected <> counted order by code_id, day, counter limit ${MOST_DIFFERENCES}
+   ) differing on true`,
+);
+
+/**
+ * Compares recorded scans with the counters of the days from `from` to `to` (ms since 1970, both included), and every
+ * code's total with its days. Days whose scans were archived are not for this comparison.
+ */
+export async function auditScans({ pool }: Database, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
+  const rows = await run(pool, AUDIT, [dayOf(from), dayOf(to)]);
+  return {
+    rows: rows[0]?.rows ?? 0,
+    counted: rows[0]?.all_counted ?? 0,
+    differences: rows
+      .filter(({ code_id }) => code_id !== null)
+      .map(({ code_id, day, counter, expected, counted }) => ({ code_id, day, counter, expected, counted })),
+  };
+}

@@ -1,0 +1,50 @@
+import { type CountryOf, countryCode } from './countries.ts';
+import { dayOf } from './days.ts';
+import type { ToldScan } from './read-scan.ts';
+import { referrerOf } from './referrer.ts';
+import { type Agent, agentOf, type Kind, kindOf } from './user-agent.ts';
+import { type Salts, visitorOf } from './visitors.ts';
+
+/** A scan as it is recorded: what is kept of it, and nothing that could name its reader. */
+export interface DerivedScan {
+  readonly id: string;
+  readonly codeId: string;
+  readonly accountId: string;
+  readonly scannedAt: number;
+  /** The UTC day, `YYYY-MM-DD`. */
+  readonly day: string;
+  readonly kind: Kind;
+  readonly country: string;
+  readonly device: Agent['device'];
+  readonly operating_system: string;
+  readonly browser: string;
+  readonly referrer: string;
+  /** 64 bits as a signed decimal. */
+  readonly visitor: string;
+  /** Whether the visitor can be recognised: the day's salt still exists. */
+  readonly recognisable: boolean;
+}
+
+/** Derives what is recorded from what was told. Never throws: what can't be told is `unknown`. */
+export function derive(told: ToldScan, countryOf: CountryOf, salts: Salts): DerivedScan {
+  const { id, codeId, accountId, scannedAt, userAgent, address } = told;
+  const agent = agentOf(userAgent);
+  const hinted = countryCode(told.countryHint);
+  const day = dayOf(scannedAt);
+  const salt = salts.get(day);
+  return {
+    id,
+    codeId,
+    accountId,
+    scannedAt,
+    day,
+    kind: kindOf(agent, told.purpose),
+    country: hinted === 'unknown' ? countryOf(address) : hinted,
+    device: agent.device,
+    operating_system: agent.operatingSystem,
+    browser: agent.browser,
+    referrer: referrerOf(told.referrer),
+    visitor: visitorOf(salt, address, userAgent),
+    recognisable: salt !== undefined,
+  };
+}

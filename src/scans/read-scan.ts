@@ -1,0 +1,61 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { decodeId } from '../contract/ids.ts';
+
+/** A scan as the gateway told it, its ids as Postgres has them. */
+export interface ToldScan {
+  /** UUID, as 32 hexadecimal digits. */
+  readonly id: string;
+  /** UUID. */
+  readonly codeId: string;
+  /** UUID. */
+  readonly accountId: string;
+  /** ms since 1970. */
+  readonly scannedAt: number;
+  readonly userAgent: string;
+  readonly referrer: string;
+  readonly address: string;
+  readonly purpose: string;
+  readonly countryHint: string;
+}
+
+/** What can't be recorded, and why: a sentence for whoever reads the dead letters. */
+export interface Unreadable {
+  readonly unreadable: string;
+}
+
+/** Signpost is younger than this: an earlier time is a gateway without a clock. */
+const EARLIEST = Date.UTC(2020, 0, 1);
+
+/** How far a gateway's clock may be ahead, in ms. */
+const AHEAD_MS = 86_400_000;
+
+/** Reads the value of a record of `signpost.scans.v1`. `now` is in ms since 1970. */
+export function readScan(value: Uint8Array | null, now: number): ToldScan | Unreadable {
+  if (value === null) return { unreadable: 'The record has no value.' };
+  const scan = decode(value);
+  if (!scan) return { unreadable: 'The value is no signpost.scans.v1.Scan.' };
+  if (scan.id.length !== 16) return { unreadable: 'The id is not 16 bytes long.' };
+  const codeId = decodeId('qr', scan.codeId);
+  if (codeId === undefined) return { unreadable: 'The code_id is no id of a code.' };
+  const accountId = decodeId('acct', scan.accountId);
+  if (accountId === undefined) return { unreadable: 'The account_id is no id of an account.' };
+  if (!scan.scannedAt) return { unreadable: 'The scan has no scanned_at.' };
+  const scannedAt = timestampMs(scan.scannedAt);
+  if (!(scannedAt >= EARLIEST && scannedAt <= now + AHEAD_MS)) {
+    return { unreadable: 'The scanned_at is before 2020 or more than a day ahead.' };
+  }
+  const { userAgent, referrer, address, purpose, countryHint } = scan;
+  const id = Buffer.from(scan.id).toString('hex');
+  return { id, codeId, accountId, scannedAt, userAgent, referrer, address, purpose, countryHint };
+}
+
+function decode(value: Uint8Array) {
+  try {
+    return fromBinary(ScanSchema, value);
+  } catch {
+    // Whatever protobuf says of the bytes, it may quote them, and they can hold an address.
+    return undefined;
+  }
+}

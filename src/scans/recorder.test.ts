@@ -1,0 +1,228 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import fc from 'fast-check';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import { SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
+import { auditScans } from './audit.ts';
+import { DAY_MS, dayOf } from './days.ts';
+import { recordingOf } from './recorder.ts';
+import { keepingLog, logRecord, newScanned, type Scanned, scanRecord } from './scans.fixture.ts';
+import { scanCounts } from './totals.ts';
+
+const logger = pino({ level: 'silent' });
+let url: string;
+let database: Database;
+const log = keepingLog();
+let handle: Awaited<ReturnType<typeof recordingOf>>;
+
+beforeAll(async () => {
+  ({ url } = await freshDatabase());
+  database = await openDatabase(url, 8);
+  handle = await recordingOf({ log, database, logger });
+});
+afterAll(() => database.close());
+
+async function total({ accountId, codeId }: Scanned): Promise<number> {
+  return (await scanCounts(database.pool, accountId, [codeId])).get(codeId) ?? 0;
+}
+
+async function expectAgreement(): Promise<void> {
+  const audit = await auditScans(database, { from: Date.UTC(2020, 0, 1), to: Date.now() + DAY_MS });
+  expect(audit.differences).toEqual([]);
+  expect(audit.counted).toBe(audit.rows);
+}
+
+async function rowsOf({ codeId }: Scanned) {
+  const { rows } = await database.pool.query('select * from scans where code_id = $1 order by scanned_at', [codeId]);
+  return rows;
+}
+
+test('a poll that is delivered again, in part or twice in one poll, counts once', async () => {
+  const scanned = newScanned();
+  const records = Array.from({ length: 100 }, () => scanRecord(scanned));
+  await handle(records);
+  await handle(records);
+  await handle([...records.slice(40), ...records.slice(40), scanRecord(scanned)]);
+  expect(await total(scanned)).toBe(101);
+  await expectAgreement();
+});
+
+test('two recorders with overlapping polls count every scan once and never deadlock', async () => {
+  const codes = Array.from({ length: 20 }, newScanned);
+  const records = codes.flatMap((code) => Array.from({ length: 50 }, () => scanRecord(code)));
+  const other = await recordingOf({ log, database, logger });
+  const backwards = records.toReversed();
+  await Promise.all(
+    Array.from({ length: 8 }, (_, round) => (round % 2 ? other(backwards.slice(round * 60)) : handle(records))),
+  );
+  expect(await Promise.all(codes.map(total))).toEqual(codes.map(() => 50));
+  await expectAgreement();
+});
+
+test('late and early scans land in their own day, whatever their month', async () => {
+  const scanned = newScanned();
+  const now = Date.now();
+  const times = [
+    Date.UTC(2021, 1, 28, 23, 59, 59, 999),
+    Date.UTC(2021, 2, 1),
+    Date.UTC(2024, 1, 29, 12),
+    now,
+    now + DAY_MS / 2,
+  ];
+  await handle(times.map((at) => scanRecord(scanned, { at })));
+  const { rows } = await database.pool.query(
+    `select to_char(day, 'YYYY-MM-DD') as day, scans::integer from scan_days where code_id = $1`,
+    [scanned.codeId],
+  );
+  const expected: Record<string, number> = {};
+  for (const at of times) expected[dayOf(at)] = (expected[dayOf(at)] ?? 0) + 1;
+  expect(Object.fromEntries(rows.map(({ day, scans }) => [day, scans]))).toEqual(expected);
+  await expectAgreement();
+});
+
+test('a month that was archived while the recorder ran is made again, and totals do not shrink', async () => {
+  const scanned = newScanned();
+  const at = Date.UTC(2022, 5, 15);
+  await handle([scanRecord(scanned, { at })]);
+  await database.pool.query('alter table scans detach partition scans_2022_06');
+  await database.pool.query('alter table scans_2022_06 rename to archived_2022_06');
+  const late = scanRecord(scanned, { at });
+  await expect(handle([late])).rejects.toThrow(/partition/);
+  await handle([late]);
+  expect(await total(scanned)).toBe(2);
+  await database.pool.query('drop table scans_2022_06');
+  await database.pool.query('alter table archived_2022_06 rename to scans_2022_06');
+  expect(await total(scanned)).toBe(2);
+  // Out of the way of the other tests, which compare everything.
+  for (const table of ['scan_totals', 'scan_days', 'scan_hours', 'scan_values']) {
+    await database.pool.query(`delete from ${table} where code_id = $1`, [scanned.codeId]);
+  }
+});
+
+test('visitors count once a day and code, by address and user agent', async () => {
+  const scanned = newScanned();
+  await handle([
+    scanRecord(scanned),
+    scanRecord(scanned),
+    scanRecord(scanned, { address: '81.2.69.143' }),
+    scanRecord(scanned, { userAgent: 'another' }),
+  ]);
+  await handle([scanRecord(scanned)]);
+  const { rows } = await database.pool.query(
+    'select unique_scans::integer as unique from scan_days where code_id = $1',
+    [scanned.codeId],
+  );
+  expect(rows).toEqual([{ unique: 3 }]);
+  await expectAgreement();
+});
+
+test('what can not be derived is unknown, and the scan counts', async () => {
+  const scanned = newScanned();
+  await handle([
+    scanRecord(scanned, { userAgent: '\0{"', address: 'nowhere', referrer: 'http://[', countryHint: '??' }),
+  ]);
+  expect(await rowsOf(scanned)).toMatchObject([
+    { country: 'unknown', device: 'other', operating_system: 'unknown', browser: 'unknown', referrer: 'unknown' },
+  ]);
+});
+
+test('no column of a recorded scan holds the address', async () => {
+  const scanned = newScanned();
+  await handle([scanRecord(scanned, { address: '81.2.69.142' })]);
+  expect(JSON.stringify(await rowsOf(scanned))).not.toContain('81.2.69');
+});
+
+test('what can not be read goes to the dead letters with the reason, and the rest is recorded', async () => {
+  const scanned = newScanned();
+  log.published.length = 0;
+  const bad = [
+    logRecord('k', null),
+    logRecord('k', Buffer.from('no protobuf')),
+    scanRecord(scanned, { id: Buffer.alloc(3) }),
+    scanRecord(scanned, { codeId: 'qr_nonsense' }),
+    scanRecord(scanned, { accountId: '' }),
+    scanRecord(scanned, { at: Date.UTC(1999, 0, 1) }),
+    scanRecord(scanned, { at: Date.now() + 2 * DAY_MS }),
+  ];
+  await handle([...bad, scanRecord(scanned)]);
+  expect(await total(scanned)).toBe(1);
+  expect(log.published.map(({ topic }) => topic)).toEqual([SCANS_DEAD_LETTERS.name]);
+  const letters = log.published[0]?.records ?? [];
+  expect(letters.map(({ value }) => value)).toEqual(bad.map(({ value }) => value));
+  expect(new Set(letters.map(({ headers }) => headers?.reason)).size).toBe(6);
+});
+
+test('a poll is refused, not dropped, while Postgres is away', async () => {
+  const away = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1);
+  const cut = await recordingOf({ log, database: away, logger });
+  await expect(cut([scanRecord(newScanned())])).rejects.toThrow();
+  await away.close();
+});
+
+test('one code and day takes no more than a bounded number of referrers; the rest is other', async () => {
+  const scanned = newScanned();
+  const poll = (from: number) =>
+    handle(
+      Array.from({ length: 300 }, (_, index) => scanRecord(scanned, { referrer: `https://r${from + index}.example/` })),
+    );
+  await poll(0);
+  await poll(250);
+  await poll(5_000);
+  const { rows } = await database.pool.query(
+    `select count(*)::integer as different, sum(scans)::integer as scans,
+            sum(scans) filter (where value = 'r0.example')::integer as first
+     from scan_values where code_id = $1 and dimension = 'referrer'`,
+    [scanned.codeId],
+  );
+  expect(rows).toMatchObject([{ scans: 900 }]);
+  expect(rows[0].different).toBeLessThanOrEqual(201);
+  await expectAgreement();
+});
+
+test('whatever is scanned, counters tell what the rows tell', async () => {
+  const codes = Array.from({ length: 3 }, newScanned);
+  const told = fc.record({
+    code: fc.nat(2),
+    at: fc.integer({ min: Date.now() - 5 * DAY_MS, max: Date.now() }),
+    userAgent: fc.oneof(fc.constantFrom('', 'curl/8.0', 'WhatsApp/2.23'), fc.string()),
+    address: fc.oneof(fc.ipV4(), fc.ipV6(), fc.string()),
+    referrer: fc.oneof(fc.webUrl(), fc.string()),
+    countryHint: fc.string({ maxLength: 2 }),
+    purpose: fc.constantFrom('', 'prefetch', 'prefetch;prerender'),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(told, { minLength: 1, maxLength: 40 }), async (scans) => {
+      const records = scans.map(({ code, ...scan }) => scanRecord(codes[code] as Scanned, scan));
+      await handle(records);
+      await Promise.all([handle(records), handle(records.slice(1))]);
+      await expectAgreement();
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('a recorder killed in the middle of its work drops none and doubles none', async () => {
+  const scanned = newScanned();
+  const polls = Array.from({ length: 10 }, () => Array.from({ length: 300 }, () => scanRecord(scanned)));
+  const values = polls.map((poll) => poll.map(({ value }) => Buffer.from(value ?? []).toString('base64')));
+  const killed = new Set<number>();
+  for (let next = 0; next < polls.length; ) {
+    const child = fork(new URL('recorder.child.ts', import.meta.url), [url], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    child.send(values.slice(next));
+    // Each child is killed at another moment of its second poll; what it was doing comes again, as from the log.
+    const [done] = (await once(child, 'message')) as [number];
+    await new Promise((resolve) => setTimeout(resolve, next * 2));
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    killed.add(next);
+    next += done;
+  }
+  expect(killed.size).toBe(10);
+  expect(await total(scanned)).toBe(3_000);
+  await expectAgreement();
+});

@@ -1,0 +1,137 @@
+import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { Logger } from 'pino';
+import type { Database } from '../db/database.ts';
+import type { Log, LogRecord, Subscription } from '../events/log/log.ts';
+import { SCANS, SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
+import { openCountries } from './countries.ts';
+import { dayOf, HOUR_MS } from './days.ts';
+import { derive } from './derive.ts';
+import { ensureMonths, monthAfter, monthOf } from './partitions.ts';
+import { readScan, type ToldScan } from './read-scan.ts';
+import { record } from './record.ts';
+import { destroySalts, loadSalts, type Salts } from './visitors.ts';
+
+const tracer = trace.getTracer('signpost.recorder');
+
+/** What the recorder works with. */
+export interface RecorderOptions {
+  readonly log: Log;
+  readonly database: Database;
+  readonly logger: Logger;
+}
+
+/**
+ * Carries scans from the log into Postgres, as one member of the group `signpost.recorder`; any number may run. A poll
+ * is recorded whole or comes again. What can't be read goes to the dead letters, and the rest moves on.
+ */
+export async function startRecorder(options: RecorderOptions): Promise<Subscription> {
+  const { log, logger } = options;
+  const handle = await recordingOf(options);
+  const upkeep = startUpkeep(options);
+  const subscription = log.consume({
+    topic: SCANS.name,
+    group: 'signpost.recorder',
+    handle,
+    onError: (error) => logger.warn({ err: error }, 'scans wait to be recorded'),
+  });
+  return {
+    async stop() {
+      await subscription.stop();
+      await upkeep.stop();
+    },
+  };
+}
+
+/** Handles one poll of `signpost.scans.v1`. Rejects when Postgres, or the log that takes dead letters, is away. */
+export async function recordingOf({
+  log,
+  database: { pool },
+  logger,
+}: RecorderOptions): Promise<(records: readonly LogRecord[]) => Promise<void>> {
+  const countryOf = await openCountries();
+  const salts: Salts = new Map();
+  const months = new Set<string>();
+
+  const handle = async (records: readonly LogRecord[]) => {
+    const now = Date.now();
+    const told: ToldScan[] = [];
+    const dead: { record: LogRecord; reason: string }[] = [];
+    for (const record of records) {
+      const scan = readScan(record.value, now);
+      if ('unreadable' in scan) dead.push({ record, reason: scan.unreadable });
+      else told.push(scan);
+    }
+    if (told.length > 0) {
+      const missing = new Set(told.map(({ scannedAt }) => monthOf(scannedAt))).difference(months);
+      await ensureMonths(pool, [...missing]);
+      for (const month of missing) months.add(month);
+      await loadSalts(pool, salts, new Set(told.map(({ scannedAt }) => dayOf(scannedAt))), now);
+      const scans = told.map((scan) => derive(scan, countryOf, salts));
+      try {
+        await record(pool, scans);
+      } catch (error) {
+        // A month may have been detached meanwhile: the next try looks again.
+        months.clear();
+        throw error;
+      }
+    }
+    if (dead.length > 0) {
+      logger.error(
+        { count: dead.length, reason: dead[0]?.reason },
+        'scans that can not be read went to the dead letters',
+      );
+      await log.publish(
+        SCANS_DEAD_LETTERS.name,
+        dead.map(({ record: { key, value, headers }, reason }) => ({ key, value, headers: { ...headers, reason } })),
+      );
+    }
+  };
+
+  return (records) =>
+    tracer.startActiveSpan(
+      `process ${SCANS.name}`,
+      {
+        kind: SpanKind.CONSUMER,
+        attributes: {
+          'messaging.operation.type': 'process',
+          'messaging.destination.name': SCANS.name,
+          'messaging.batch.message_count': records.length,
+        },
+      },
+      async (span) => {
+        try {
+          await handle(records);
+        } catch (error) {
+          span.setStatus({ code: SpanStatusCode.ERROR });
+          throw error;
+        } finally {
+          span.end();
+        }
+      },
+    );
+}
+
+/** Once an hour: next month's partition, and the end of salts whose day is over. Any number may do it at once. */
+function startUpkeep({ database: { pool }, logger }: RecorderOptions): Subscription {
+  let running: Promise<void> = Promise.resolve();
+  const run = async () => {
+    try {
+      const month = monthOf(Date.now());
+      await ensureMonths(pool, [month, monthAfter(month)]);
+      await destroySalts(pool, Date.now());
+    } catch (error) {
+      logger.warn({ err: error }, 'upkeep of the scans failed; it is tried again in an hour');
+    }
+  };
+  const start = () => {
+    running = running.then(run);
+  };
+  start();
+  const timer = setInterval(start, HOUR_MS);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { parse } from 'uuid';
+import { type Scan, ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { encodeId, newUuid } from '../contract/ids.ts';
+import type { ConsumeOptions, Log, LogRecord, NewRecord } from '../events/log/log.ts';
+
+/** An iPhone's browser. */
+export const IPHONE =
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1';
+
+/** A code that can be scanned, with its account; UUIDs. */
+export interface Scanned {
+  readonly codeId: string;
+  readonly accountId: string;
+}
+
+/** A code of an account of its own. */
+export function newScanned(): Scanned {
+  return { codeId: newUuid(), accountId: newUuid() };
+}
+
+/** The record of a scan as a gateway writes it; what is given replaces what it holds. */
+export function scanRecord(
+  { codeId, accountId }: Scanned,
+  { at = Date.now(), ...told }: Partial<Omit<Scan, '$typeName' | '$unknown' | 'scannedAt'>> & { at?: number } = {},
+): LogRecord {
+  const scan = create(ScanSchema, {
+    id: parse(newUuid()),
+    codeId: encodeId('qr', codeId),
+    accountId: encodeId('acct', accountId),
+    scannedAt: timestampFromMs(at),
+    host: 'signpost.example',
+    userAgent: IPHONE,
+    address: '81.2.69.142',
+    ...told,
+  });
+  return logRecord(scan.codeId, toBinary(ScanSchema, scan));
+}
+
+/** A record as the log hands it out. */
+export function logRecord(key: string, value: Uint8Array | null): LogRecord {
+  return { key, value, headers: {}, partition: 0, offset: 0n, timestamp: Date.now() };
+}
+
+/** A log that keeps what is published and consumes nothing: for what the recorder does with a poll in hand. */
+export function keepingLog(): Log & { readonly published: { topic: string; records: readonly NewRecord[] }[] } {
+  const published: { topic: string; records: readonly NewRecord[] }[] = [];
+  const nothing = { stop: async () => undefined };
+  return {
+    published,
+    publish: async (topic, records) => void published.push({ topic, records }),
+    consume: (_: ConsumeOptions) => nothing,
+    follow: () => nothing,
+    ends: async () => new Map(),
+    ensureTopics: async () => undefined,
+    check: async () => undefined,
+    close: async () => undefined,
+  };
+}

@@ -1,0 +1,69 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Pool } from 'pg';
+import { first, run, statement } from '../db/sql.ts';
+import { dayOf } from './days.ts';
+
+/** How long after its day a salt is kept for scans on their way, in ms. Later ones are strangers: see `visitorOf`. */
+const GRACE_MS = 2 * 3_600_000;
+
+/** How many visitors one statement forgets, so that none holds locks for long. */
+const FORGET_AT_ONCE = 20_000;
+
+const PROPOSE_SALT = statement(
+  'propose_salt',
+  'insert into visitor_salts (day, salt) values ($1, $2) on conflict do nothing',
+);
+// Primary key.
+const READ_SALT = statement<{ salt: Buffer }>('read_salt', 'select salt from visitor_salts where day = $1');
+const DESTROY_SALTS = statement('destroy_salts', 'delete from visitor_salts where day < $1');
+// Primary key: its first column is the day.
+const FORGET_VISITORS = statement<{ forgotten: number }>(
+  'forget_visitors',
+  `with gone as (
+     delete from scan_visitors
+     where ctid = any(array(select ctid from scan_visitors where day < $1 limit ${FORGET_AT_ONCE}))
+     returning 1
+   )
+   select count(*)::integer as forgotten from gone`,
+);
+
+/** The day's keys of the visitor hash, by day; shared by all recorders through Postgres. */
+export type Salts = Map<string, Buffer>;
+
+/** The first day that still has, or may be given, a salt. */
+export function firstSaltedDay(now: number): string {
+  return dayOf(now - GRACE_MS);
+}
+
+/**
+ * Sees that `salts` holds the salts of these days, as far as they are not over, and none of days that are. The first
+ * recorder to need a day makes its salt.
+ */
+export async function loadSalts(pool: Pool, salts: Salts, days: Iterable<string>, now: number): Promise<void> {
+  const oldest = firstSaltedDay(now);
+  for (const day of salts.keys()) if (day < oldest) salts.delete(day);
+  for (const day of days) {
+    if (day < oldest || salts.has(day)) continue;
+    await run(pool, PROPOSE_SALT, [day, randomBytes(32)]);
+    const made = await first(pool, READ_SALT, [day]);
+    if (made) salts.set(day, made.salt);
+  }
+}
+
+/** Destroys the salts of days that are over, and forgets who visited on them: nobody can be recognised any more. */
+export async function destroySalts(pool: Pool, now: number): Promise<void> {
+  const oldest = firstSaltedDay(now);
+  await run(pool, DESTROY_SALTS, [oldest]);
+  let forgotten: number | undefined;
+  do forgotten = (await first(pool, FORGET_VISITORS, [oldest]))?.forgotten;
+  while (forgotten === FORGET_AT_ONCE);
+}
+
+/**
+ * A visitor of a day: 64 bits of HMAC-SHA256 over address and user agent, as a signed decimal. Without the day's salt
+ * the visitor can't be told from others, and is a stranger: a random number, counted as one visitor.
+ */
+export function visitorOf(salt: Buffer | undefined, address: string, userAgent: string): string {
+  if (!salt) return randomBytes(8).readBigInt64BE().toString();
+  return createHmac('sha256', salt).update(`${address}\n${userAgent}`).digest().readBigInt64BE().toString();
+}
