@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { access, mkdtemp, readFile, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freshDatabase } from '../test/harness/database.ts';
@@ -95,7 +96,13 @@ describe('npm start', () => {
       const [postgres, core, gateway] = await portsOf(place);
       let gone = false;
       run.ended.then(() => (gone = true));
+      const gatewayPid = await run.child('gateway/main.ts');
+      process.kill(gatewayPid, 'SIGSTOP');
       run.signal(signal);
+      // Long enough for a core that was told at the same time to be gone.
+      await pause(500);
+      expect(await answers(core)).toBe(true);
+      process.kill(gatewayPid, 'SIGCONT');
       while (!gone) {
         // Whoever is to stop later is asked first: if it is gone already, the others must be too.
         const seen = [await answers(postgres), await answers(core), await answers(gateway)];
