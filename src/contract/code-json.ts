@@ -1,0 +1,77 @@
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Code, CodeType, type Design } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+
+/** A QR code as REST bodies and events show it. Source: Resources and their fields; decision "The QR code resource". */
+export interface CodeJson {
+  id: string;
+  type: 'dynamic' | 'static' | 'landing_page';
+  short_code: string;
+  scan_url: string;
+  /** Dynamic codes only. */
+  target_url?: string;
+  /** Static codes only. */
+  payload?: string;
+  name: string | null;
+  paused: boolean;
+  folder: { id: string; name: string } | null;
+  /** Names, in alphabetical order. */
+  tags: string[];
+  scan_count: number;
+  campaign_type: string | null;
+  /** Null: the platform's. */
+  domain_id: string | null;
+  design: DesignJson;
+  /** RFC 3339, UTC, with milliseconds; as `updated_at`. */
+  created_at: string;
+  updated_at: string;
+}
+
+/** Colours of images: `#rgb` or `#rrggbb`. These two names are not in snake case: the contract gives them so. */
+export interface DesignJson {
+  foregroundColor: string;
+  backgroundColor: string;
+}
+
+const TYPES: Readonly<Record<number, CodeJson['type']>> = {
+  [CodeType.DYNAMIC]: 'dynamic',
+  [CodeType.STATIC]: 'static',
+  [CodeType.LANDING_PAGE]: 'landing_page',
+};
+
+/** The code as JSON. Throws when it is of no type, which no core sends. */
+export function codeJson(code: Code): CodeJson {
+  const type = TYPES[code.type];
+  if (type === undefined) throw new Error(`the code ${code.id} is of no type`);
+  return {
+    id: code.id,
+    type,
+    short_code: code.shortCode,
+    scan_url: code.scanUrl,
+    ...(code.targetUrl === undefined ? {} : { target_url: code.targetUrl }),
+    ...(code.payload === undefined ? {} : { payload: code.payload }),
+    name: code.name ?? null,
+    paused: code.paused,
+    folder: code.folder ? { id: code.folder.id, name: code.folder.name } : null,
+    tags: code.tags,
+    scan_count: Number(code.scanCount),
+    campaign_type: code.campaignType ?? null,
+    domain_id: code.domainId ?? null,
+    design: designJson(code.design),
+    created_at: timeJson(code.createdAt),
+    updated_at: timeJson(code.updatedAt),
+  };
+}
+
+/** The colours as JSON, black on white where none were chosen. */
+export function designJson(design: Design | undefined): DesignJson {
+  return {
+    foregroundColor: design?.foregroundColor || '#000000',
+    backgroundColor: design?.backgroundColor || '#ffffff',
+  };
+}
+
+/** A time as JSON: RFC 3339, UTC, with milliseconds. Throws when there is none. */
+export function timeJson(time: Timestamp | undefined): string {
+  if (!time) throw new Error('a time is missing');
+  return timestampDate(time).toISOString();
+}
