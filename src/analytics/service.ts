@@ -1,4 +1,4 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import {
   type AnalyticsService,
@@ -73,7 +73,7 @@ export function analyticsService({
       const accountId = accountOf(context).id;
       const { from, to } = windowOf(request);
       const codeId = id === undefined ? undefined : await liveCode(codes, accountId, id);
-      const asked = { accountId, from: new Date(from), to: new Date(to), ...(codeId !== undefined && { codeId }) };
+      const asked = { accountId, from, to, ...(codeId !== undefined && { codeId }) };
       for await (const page of walkScans(pool, asked)) {
         // A caller that is gone leaves nobody to read the rest for.
         if (context.signal.aborted) return;
@@ -122,12 +122,12 @@ function notFound(called: string) {
   return failure('NOT_FOUND', `There is no such ${called} on this account.`);
 }
 
-function toRecordedScan({ id, code_id, scanned_at, operating_system, ...told }: KeptScan) {
+function toRecordedScan({ id, code_id, scanned_ms, operating_system, ...told }: KeptScan) {
   const { country, device, browser, referrer } = told;
   return {
     id,
     codeId: encodeId('qr', code_id),
-    scannedAt: timestampFromDate(scanned_at),
+    scannedAt: timestampFromMs(scanned_ms),
     country,
     device,
     operatingSystem: operating_system,

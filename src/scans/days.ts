@@ -4,7 +4,16 @@ export const DAY_MS = 86_400_000;
 /** An hour, in ms. */
 export const HOUR_MS = 3_600_000;
 
+/** Writing a date takes longer than the rest of what is done with most scans, and they share a few days. */
+const written = new Map<number, string>();
+
 /** The UTC day of a time in ms since 1970, `YYYY-MM-DD`. */
 export function dayOf(time: number): string {
-  return new Date(time).toISOString().slice(0, 10);
+  const number = Math.floor(time / DAY_MS);
+  let day = written.get(number);
+  if (day === undefined) {
+    day = new Date(number * DAY_MS).toISOString().slice(0, 10);
+    written.set(number, day);
+  }
+  return day;
 }

@@ -3,7 +3,7 @@ import { dayOf } from './days.ts';
 import type { ToldScan } from './read-scan.ts';
 import { referrerOf } from './referrer.ts';
 import { type Agent, agentOf, type Kind, kindOf } from './user-agent.ts';
-import { type Salts, visitorOf } from './visitors.ts';
+import { type Salts, strangerOf, visitorOf } from './visitors.ts';
 
 /** A scan as it is recorded: what is kept of it, and nothing that could name its reader. */
 export interface DerivedScan {
@@ -44,7 +44,7 @@ export function derive(told: ToldScan, countryOf: CountryOf, salts: Salts): Deri
     operating_system: agent.operatingSystem,
     browser: agent.browser,
     referrer: referrerOf(told.referrer),
-    visitor: visitorOf(salt, address, userAgent),
+    visitor: salt ? visitorOf(salt, address, userAgent) : strangerOf(id),
     recognisable: salt !== undefined,
   };
 }

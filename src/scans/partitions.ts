@@ -1,12 +1,13 @@
 import type { Pool } from 'pg';
 import { transaction } from '../db/sql.ts';
+import { dayOf } from './days.ts';
 
 /** An arbitrary number that all recorders agree on: only one of them makes partitions at a time. */
 const PARTITION_LOCK = 5_172_027;
 
 /** The UTC month of a time in ms since 1970, `YYYY-MM`. */
 export function monthOf(time: number): string {
-  return new Date(time).toISOString().slice(0, 7);
+  return dayOf(time).slice(0, 7);
 }
 
 /** The month after this one. */

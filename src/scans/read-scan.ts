@@ -1,11 +1,11 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
-import { decodeId } from '../contract/ids.ts';
+import { decodeId, type IdPrefix } from '../contract/ids.ts';
 
 /** A scan as the gateway told it, its ids as Postgres has them. */
 export interface ToldScan {
-  /** UUID, as 32 hexadecimal digits. */
+  /** UUID. */
   readonly id: string;
   /** UUID. */
   readonly codeId: string;
@@ -37,9 +37,9 @@ export function readScan(value: Uint8Array | null, now: number): ToldScan | Unre
   const scan = decode(value);
   if (!scan) return { unreadable: 'The value is no signpost.scans.v1.Scan.' };
   if (scan.id.length !== 16) return { unreadable: 'The id is not 16 bytes long.' };
-  const codeId = decodeId('qr', scan.codeId);
+  const codeId = decoded('qr', scan.codeId);
   if (codeId === undefined) return { unreadable: 'The code_id is no id of a code.' };
-  const accountId = decodeId('acct', scan.accountId);
+  const accountId = decoded('acct', scan.accountId);
   if (accountId === undefined) return { unreadable: 'The account_id is no id of an account.' };
   if (!scan.scannedAt) return { unreadable: 'The scan has no scanned_at.' };
   const scannedAt = timestampMs(scan.scannedAt);
@@ -47,7 +47,7 @@ export function readScan(value: Uint8Array | null, now: number): ToldScan | Unre
     return { unreadable: 'The scanned_at is before 2020 or more than a day ahead.' };
   }
   const { userAgent, referrer, address, purpose, countryHint } = scan;
-  const id = Buffer.from(scan.id).toString('hex');
+  const id = uuidOf(scan.id);
   return { id, codeId, accountId, scannedAt, userAgent, referrer, address, purpose, countryHint };
 }
 
@@ -58,4 +58,23 @@ function decode(value: Uint8Array) {
     // Whatever protobuf says of the bytes, it may quote them, and they can hold an address.
     return undefined;
   }
+}
+
+function uuidOf(bytes: Uint8Array): string {
+  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** Most scans are of few codes, and decoding an id takes longer than the rest of its scan. */
+const REMEMBERED = 20_000;
+const remembered = new Map<string, string>();
+
+function decoded(prefix: IdPrefix, id: string): string | undefined {
+  const known = id.startsWith(prefix) ? remembered.get(id) : undefined;
+  if (known !== undefined) return known;
+  const uuid = decodeId(prefix, id);
+  if (uuid === undefined) return undefined;
+  if (remembered.size >= REMEMBERED) remembered.clear();
+  remembered.set(id, uuid);
+  return uuid;
 }

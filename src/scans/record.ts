@@ -1,7 +1,8 @@
 import type { Pool, PoolClient } from 'pg';
 import { run, statement, transaction } from '../db/sql.ts';
+import { columns } from './columns.ts';
 import type { DerivedScan } from './derive.ts';
-import { type Dimension, REFERRERS_A_DAY, tally, type ValueMove } from './tally.ts';
+import { REFERRERS_A_DAY, tally, type ValueMove } from './tally.ts';
 import { RULES } from './user-agent.ts';
 
 // Primary key: an id that is there stays as it is and is not returned.
@@ -16,7 +17,7 @@ const INSERT_SCANS = statement<{ id: string }>(
         as told (id, scanned_at, account_id, code_id, kind, country, device, operating_system, browser, referrer,
                  visitor)
    on conflict do nothing
-   returning replace(id::text, '-', '') as id`,
+   returning id`,
 );
 
 // Primary key.
@@ -25,7 +26,7 @@ const INSERT_VISITORS = statement<{ key: string }>(
   `insert into scan_visitors (day, code_id, visitor)
    select * from unnest($1::date[], $2::uuid[], $3::bigint[])
    on conflict do nothing
-   returning to_char(day, 'YYYY-MM-DD') || ' ' || code_id || ' ' || visitor as key`,
+   returning visitor || ' ' || code_id || ' ' || to_char(day, 'YYYY-MM-DD') as key`,
 );
 
 // Primary keys, all four; what changes is in no index.
@@ -73,6 +74,9 @@ const EXCESS_REFERRERS = statement<{ place: number }>(
    end`,
 );
 
+/** What stands for no host, and is never in excess. */
+const ALWAYS_TOLD = new Set(['direct', 'unknown', 'other']);
+
 /**
  * Records scans and moves every counter by those that were not there before, in one transaction: recording the same
  * scans again, from anywhere, changes nothing. Rows are written in one order everywhere, so that two recorders never
@@ -84,26 +88,41 @@ export function record(pool: Pool, scans: readonly DerivedScan[]): Promise<numbe
     if (fresh.length === 0) return 0;
     const firsts = await insertVisitors(tx, fresh);
     const moves = tally(fresh, (scan) => firsts.has(scan));
-    await run(tx, MOVE_DAYS, [
-      moves.days.map(({ codeId }) => codeId),
-      moves.days.map(({ accountId }) => accountId),
-      moves.days.map(({ day }) => day),
-      moves.days.map(({ scans }) => scans),
-      moves.days.map(({ unique }) => unique),
-    ]);
-    await run(tx, MOVE_HOURS, [
-      moves.hours.map(({ codeId }) => codeId),
-      moves.hours.map(({ accountId }) => accountId),
-      moves.hours.map(({ hour }) => hour),
-      moves.hours.map(({ scans }) => scans),
-      moves.hours.map(({ unique }) => unique),
-    ]);
+    await run(
+      tx,
+      MOVE_DAYS,
+      columns(
+        moves.days,
+        ({ codeId }) => codeId,
+        ({ accountId }) => accountId,
+        ({ day }) => day,
+        ({ scans }) => scans,
+        ({ unique }) => unique,
+      ),
+    );
+    await run(
+      tx,
+      MOVE_HOURS,
+      columns(
+        moves.hours,
+        ({ codeId }) => codeId,
+        ({ accountId }) => accountId,
+        ({ hour }) => hour,
+        ({ scans }) => scans,
+        ({ unique }) => unique,
+      ),
+    );
     await moveValues(tx, moves.values);
-    await run(tx, MOVE_TOTALS, [
-      moves.totals.map(({ codeId }) => codeId),
-      moves.totals.map(({ accountId }) => accountId),
-      moves.totals.map(({ scans }) => scans),
-    ]);
+    await run(
+      tx,
+      MOVE_TOTALS,
+      columns(
+        moves.totals,
+        ({ codeId }) => codeId,
+        ({ accountId }) => accountId,
+        ({ scans }) => scans,
+      ),
+    );
     return fresh.length;
   });
 }
@@ -111,19 +130,24 @@ export function record(pool: Pool, scans: readonly DerivedScan[]): Promise<numbe
 async function insertScans(tx: PoolClient, scans: readonly DerivedScan[]): Promise<DerivedScan[]> {
   const byId = new Map(scans.map((scan) => [scan.id, scan]));
   const rows = [...byId.values()].sort((a, b) => compare(a.id, b.id));
-  const inserted = await run(tx, INSERT_SCANS, [
-    rows.map(({ id }) => id),
-    rows.map(({ scannedAt }) => new Date(scannedAt).toISOString()),
-    rows.map(({ accountId }) => accountId),
-    rows.map(({ codeId }) => codeId),
-    rows.map(({ kind }) => kind),
-    rows.map(({ country }) => country),
-    rows.map(({ device }) => device),
-    rows.map(({ operating_system }) => operating_system),
-    rows.map(({ browser }) => browser),
-    rows.map(({ referrer }) => referrer),
-    rows.map(({ visitor }) => visitor),
-  ]);
+  const inserted = await run(
+    tx,
+    INSERT_SCANS,
+    columns(
+      rows,
+      ({ id }) => id,
+      ({ scannedAt }) => new Date(scannedAt).toISOString(),
+      ({ accountId }) => accountId,
+      ({ codeId }) => codeId,
+      ({ kind }) => kind,
+      ({ country }) => country,
+      ({ device }) => device,
+      ({ operating_system }) => operating_system,
+      ({ browser }) => browser,
+      ({ referrer }) => referrer,
+      ({ visitor }) => visitor,
+    ),
+  );
   if (inserted.length === rows.length) return rows;
   const ids = new Set(inserted.map(({ id }) => id));
   return rows.filter(({ id }) => ids.has(id));
@@ -138,17 +162,24 @@ async function insertVisitors(tx: PoolClient, scans: readonly DerivedScan[]): Pr
       firsts.add(scan);
       continue;
     }
-    const key = `${scan.day} ${scan.codeId} ${scan.visitor}`;
+    // What differs most comes first: these keys are sorted.
+    const key = `${scan.visitor} ${scan.codeId} ${scan.day}`;
     const earlier = visits.get(key);
     if (!earlier || scan.scannedAt < earlier.scannedAt) visits.set(key, scan);
   }
   const keys = [...visits.keys()].sort();
   const rows = keys.map((key) => visits.get(key) as DerivedScan);
-  const inserted = await run(tx, INSERT_VISITORS, [
-    rows.map(({ day }) => day),
-    rows.map(({ codeId }) => codeId),
-    rows.map(({ visitor }) => visitor),
-  ]);
+  if (rows.length === 0) return firsts;
+  const inserted = await run(
+    tx,
+    INSERT_VISITORS,
+    columns(
+      rows,
+      ({ day }) => day,
+      ({ codeId }) => codeId,
+      ({ visitor }) => visitor,
+    ),
+  );
   for (const { key } of inserted) firsts.add(visits.get(key) as DerivedScan);
   return firsts;
 }
@@ -158,21 +189,34 @@ async function insertVisitors(tx: PoolClient, scans: readonly DerivedScan[]): Pr
  * of the same code and day out until this transaction ends.
  */
 async function moveValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<void> {
-  const referrers = moves.filter(({ dimension, value }) => dimension === 'referrer' && value !== 'other');
-  const excess = await run(tx, EXCESS_REFERRERS, [
-    referrers.map(({ codeId }) => codeId),
-    referrers.map(({ day }) => day),
-    referrers.map(({ value }) => value),
-  ]);
+  const referrers = moves.filter(({ dimension, value }) => dimension === 'referrer' && !ALWAYS_TOLD.has(value));
+  const excess =
+    referrers.length === 0
+      ? []
+      : await run(
+          tx,
+          EXCESS_REFERRERS,
+          columns(
+            referrers,
+            ({ codeId }) => codeId,
+            ({ day }) => day,
+            ({ value }) => value,
+          ),
+        );
   const rows = excess.length === 0 ? moves : folded(moves, new Set(excess.map(({ place }) => referrers[place])));
-  await run(tx, MOVE_VALUES, [
-    rows.map(({ codeId }) => codeId),
-    rows.map(({ accountId }) => accountId),
-    rows.map(({ day }) => day),
-    rows.map(({ dimension }): Dimension => dimension),
-    rows.map(({ value }) => value),
-    rows.map(({ scans }) => scans),
-  ]);
+  await run(
+    tx,
+    MOVE_VALUES,
+    columns(
+      rows,
+      ({ codeId }) => codeId,
+      ({ accountId }) => accountId,
+      ({ day }) => day,
+      ({ dimension }) => dimension,
+      ({ value }) => value,
+      ({ scans }) => scans,
+    ),
+  );
 }
 
 /** The moves with those in excess turned into their day's `other`. */

@@ -13,6 +13,9 @@ import { destroySalts, loadSalts, type Salts } from './visitors.ts';
 
 const tracer = trace.getTracer('signpost.recorder');
 
+/** The more scans at once, the fewer the moves of each counter; 10,000 take some 0.3 s and 20 MB. */
+const POLL = 10_000;
+
 /** What the recorder works with. */
 export interface RecorderOptions {
   readonly log: Log;
@@ -31,6 +34,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
   const subscription = log.consume({
     topic: SCANS.name,
     group: 'signpost.recorder',
+    maxRecords: POLL,
     handle,
     onError: (error) => logger.warn({ err: error }, 'scans wait to be recorded'),
   });

@@ -11,86 +11,116 @@ export type Dimension = (typeof DIMENSIONS)[number];
  */
 export const REFERRERS_A_DAY = 200;
 
-/** How much a code's hour moves. */
-export interface HourMove {
+/** How much a code's whole life moves. */
+export interface TotalMove {
   readonly codeId: string;
   readonly accountId: string;
+  scans: number;
+}
+
+/** How much a code's day moves. */
+export interface DayMove extends TotalMove {
+  /** `YYYY-MM-DD`. */
   readonly day: string;
+  unique: number;
+}
+
+/** How much a code's hour moves. */
+export interface HourMove extends DayMove {
   /** Start of the hour, ISO 8601. */
   readonly hour: string;
-  scans: number;
-  unique: number;
 }
 
 /** How much one value of a code's day moves. */
-export interface ValueMove {
-  readonly codeId: string;
-  readonly accountId: string;
+export interface ValueMove extends TotalMove {
   readonly day: string;
   readonly dimension: Dimension;
   readonly value: string;
-  scans: number;
 }
 
-/** How much a code's whole day, or its whole life, moves. */
-export interface Move {
-  readonly codeId: string;
-  readonly accountId: string;
-  readonly day: string;
-  scans: number;
-  unique: number;
+/** Every counter that a poll moves, each once. */
+export interface Moves {
+  readonly totals: readonly TotalMove[];
+  readonly days: readonly DayMove[];
+  readonly hours: readonly HourMove[];
+  readonly values: readonly ValueMove[];
+}
+
+/** What is counted of a code's day on the way. */
+interface CodeDay {
+  readonly move: DayMove;
+  readonly hours: Map<number, HourMove>;
+  readonly values: Record<Dimension, Map<string, number>>;
 }
 
 /**
- * What newly recorded scans move, each counter once and in one order that all recorders share: two of them then never
- * wait for each other in a circle. `isFirst` tells whether the scan is its visitor's first on its code and day.
+ * What newly recorded scans move, in one order that all recorders share: two of them then never wait for each other in
+ * a circle. `isFirst` tells whether the scan is its visitor's first on its code and day.
  */
-export function tally(scans: readonly DerivedScan[], isFirst: (scan: DerivedScan) => boolean) {
-  const hours = new Map<string, HourMove>();
-  const days = new Map<string, Move>();
-  const totals = new Map<string, Move>();
-  const values = new Map<string, ValueMove>();
-  const referrers = new Map<string, number>();
+export function tally(scans: readonly DerivedScan[], isFirst: (scan: DerivedScan) => boolean): Moves {
+  const codeDays = new Map<string, CodeDay>();
   for (const scan of scans) {
-    const { codeId, accountId, day } = scan;
-    const unique = isFirst(scan) ? 1 : 0;
-    const hour = Math.floor(scan.scannedAt / HOUR_MS);
-    const dayKey = `${codeId} ${day}`;
-    const hourMove = into(hours, `${codeId} ${hour}`, () => {
-      return { codeId, accountId, day, hour: new Date(hour * HOUR_MS).toISOString(), scans: 0, unique: 0 };
-    });
-    const dayMove = into(days, dayKey, () => ({ codeId, accountId, day, scans: 0, unique: 0 }));
-    const total = into(totals, codeId, () => ({ codeId, accountId, day, scans: 0, unique: 0 }));
-    for (const move of [hourMove, dayMove, total]) {
-      move.scans++;
-      move.unique += unique;
+    const key = `${scan.codeId} ${scan.day}`;
+    let codeDay = codeDays.get(key);
+    if (!codeDay) {
+      codeDay = newCodeDay(scan);
+      codeDays.set(key, codeDay);
     }
+    count(codeDay, scan, isFirst(scan) ? 1 : 0);
+  }
+
+  const totals = new Map<string, TotalMove>();
+  const moves = { days: [] as DayMove[], hours: [] as HourMove[], values: [] as ValueMove[] };
+  for (const key of [...codeDays.keys()].sort()) {
+    const { move, hours, values } = codeDays.get(key) as CodeDay;
+    const { codeId, accountId, day } = move;
+    moves.days.push(move);
+    for (const hour of [...hours.keys()].sort()) moves.hours.push(hours.get(hour) as HourMove);
     for (const dimension of DIMENSIONS) {
-      let value: string = scan[dimension];
-      let key = `${dayKey} ${dimension} ${value}`;
-      if (dimension === 'referrer' && !values.has(key)) {
-        const different = (referrers.get(dayKey) ?? 0) + 1;
-        if (different > REFERRERS_A_DAY) {
-          value = 'other';
-          key = `${dayKey} ${dimension} ${value}`;
-        }
-        referrers.set(dayKey, different);
+      for (const value of [...values[dimension].keys()].sort()) {
+        const scans = values[dimension].get(value) as number;
+        moves.values.push({ codeId, accountId, day, dimension, value, scans });
       }
-      into(values, key, () => ({ codeId, accountId, day, dimension, value, scans: 0 })).scans++;
     }
+    const total = totals.get(codeId);
+    if (total) total.scans += move.scans;
+    else totals.set(codeId, { codeId, accountId, scans: move.scans });
   }
-  return { hours: inOrder(hours), days: inOrder(days), totals: inOrder(totals), values: inOrder(values) };
+  // Codes were put in as their days came: in order.
+  return { totals: [...totals.values()], ...moves };
 }
 
-function into<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = make();
-    map.set(key, value);
-  }
-  return value;
+function newCodeDay({ codeId, accountId, day }: DerivedScan): CodeDay {
+  return {
+    move: { codeId, accountId, day, scans: 0, unique: 0 },
+    hours: new Map(),
+    values: {
+      country: new Map(),
+      device: new Map(),
+      operating_system: new Map(),
+      browser: new Map(),
+      referrer: new Map(),
+    },
+  };
 }
 
-function inOrder<Value>(map: Map<string, Value>): Value[] {
-  return [...map.keys()].sort().map((key) => map.get(key) as Value);
+function count({ move, hours, values }: CodeDay, scan: DerivedScan, unique: number): void {
+  const start = Math.floor(scan.scannedAt / HOUR_MS);
+  let hour = hours.get(start);
+  if (!hour) {
+    const { codeId, accountId, day } = scan;
+    hour = { codeId, accountId, day, hour: new Date(start * HOUR_MS).toISOString(), scans: 0, unique: 0 };
+    hours.set(start, hour);
+  }
+  for (const moved of [move, hour]) {
+    moved.scans++;
+    moved.unique += unique;
+  }
+  for (const dimension of DIMENSIONS) {
+    const counts = values[dimension];
+    const told = scan[dimension];
+    const full = dimension === 'referrer' && counts.size >= REFERRERS_A_DAY && !counts.has(told);
+    const value = full ? 'other' : told;
+    counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
 }

@@ -3,7 +3,7 @@ import type { Pool } from 'pg';
 import { first, run, statement } from '../db/sql.ts';
 import { dayOf } from './days.ts';
 
-/** How long after its day a salt is kept for scans on their way, in ms. Later ones are strangers: see `visitorOf`. */
+/** How long after its day a salt is kept for scans on their way, in ms. Later ones are strangers'. */
 const GRACE_MS = 2 * 3_600_000;
 
 /** How many visitors one statement forgets, so that none holds locks for long. */
@@ -59,11 +59,15 @@ export async function destroySalts(pool: Pool, now: number): Promise<void> {
   while (forgotten === FORGET_AT_ONCE);
 }
 
-/**
- * A visitor of a day: 64 bits of HMAC-SHA256 over address and user agent, as a signed decimal. Without the day's salt
- * the visitor can't be told from others, and is a stranger: a random number, counted as one visitor.
- */
-export function visitorOf(salt: Buffer | undefined, address: string, userAgent: string): string {
-  if (!salt) return randomBytes(8).readBigInt64BE().toString();
+/** A visitor of a day: 64 bits of HMAC-SHA256 over address and user agent, as a signed decimal. */
+export function visitorOf(salt: Buffer, address: string, userAgent: string): string {
   return createHmac('sha256', salt).update(`${address}\n${userAgent}`).digest().readBigInt64BE().toString();
+}
+
+/**
+ * The visitor of a scan that came after its day's salt was destroyed: nobody can tell whose it is, so it counts as one
+ * visitor of its own. The random end of the scan's id (a UUID), as a signed decimal.
+ */
+export function strangerOf(scanId: string): string {
+  return BigInt.asIntN(64, BigInt(`0x${scanId.slice(-17).replace('-', '')}`)).toString();
 }

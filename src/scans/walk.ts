@@ -6,7 +6,8 @@ export interface KeptScan {
   readonly id: string;
   /** UUID. */
   readonly code_id: string;
-  readonly scanned_at: Date;
+  /** ms since 1970. */
+  readonly scanned_ms: number;
   readonly country: string;
   readonly device: string;
   readonly operating_system: string;
@@ -14,7 +15,8 @@ export interface KeptScan {
   readonly referrer: string;
 }
 
-const COLUMNS = 'id, code_id, scanned_at, country, device, operating_system, browser, referrer';
+const COLUMNS = `id, code_id, (extract(epoch from scanned_at) * 1000)::float8 as scanned_ms, country, device,
+   operating_system, browser, referrer`;
 const AT_ONCE = 1_000;
 
 // `scans_of_account`, from where the last page ended.
@@ -36,16 +38,16 @@ const SCANS_OF_CODE = statement<KeptScan>(
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
- * The scans of an account, or of one of its codes, from `from` until before `to`, oldest first, in pages of at most
+ * The scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first, in pages of at most
  * 1,000. No transaction and no cursor is held between pages, however slowly they are taken.
  */
 export async function* walkScans(
   on: Queryable,
-  { accountId, codeId, from, to }: { accountId: string; codeId?: string; from: Date; to: Date },
+  { accountId, codeId, from, to }: { accountId: string; codeId?: string; from: number; to: number },
 ): AsyncGenerator<KeptScan[]> {
-  let after = { scanned_at: from, id: NO_ID };
+  let after = { scanned_ms: from, id: NO_ID };
   for (;;) {
-    const values = [accountId, to, after.scanned_at, after.id];
+    const values = [accountId, new Date(to), new Date(after.scanned_ms), after.id];
     const page = await (codeId === undefined
       ? run(on, SCANS_OF_ACCOUNT, values)
       : run(on, SCANS_OF_CODE, [...values, codeId]));

@@ -1,0 +1,266 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { createClient, createRouterTransport } from '@connectrpc/connect';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  AnalyticsService,
+  type Figures,
+  Granularity,
+  type Share,
+  ShareSchema,
+} from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { callerKey } from '../access/caller.ts';
+import { readFailure } from '../contract/errors.ts';
+import { encodeId, newUuid } from '../contract/ids.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
+import { recordingOf } from '../scans/recorder.ts';
+import { keepingLog, newScanned, type Scanned, scanRecord } from '../scans/scans.fixture.ts';
+import { analyticsService } from './service.ts';
+
+let database: Database;
+let record: Awaited<ReturnType<typeof recordingOf>>;
+const alive = new Set<string>();
+const groups = new Map<string, string[]>();
+
+beforeAll(async () => {
+  database = await openDatabase((await freshDatabase()).url, 8);
+  record = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
+});
+afterAll(() => database.close());
+
+/** Speaks to the service as this account, over a real Connect transport in memory. */
+function clientOf(accountId: string) {
+  const codes = {
+    exists: async (account: string, code: string) => alive.has(`${account} ${code}`),
+    of: async (_: string, group: object) => groups.get(Object.values(group)[0] as string),
+    labels: async (_: string, ids: readonly string[]) =>
+      new Map(ids.map((id) => [id, { shortCode: id.slice(-7), name: null }])),
+  };
+  const account = { id: accountId, features: { api: true, bulk: true, images: true }, codeLimit: null, batchLimit: 0 };
+  const transport = createRouterTransport(
+    ({ service }) => service(AnalyticsService, analyticsService({ database, codes })),
+    {
+      router: {
+        interceptors: [
+          (next) => (request) => {
+            request.contextValues.set(callerKey, { kind: 'key', account });
+            return next(request);
+          },
+        ],
+      },
+    },
+  );
+  return createClient(AnalyticsService, transport);
+}
+
+function newCode(accountId: string = newUuid()): Scanned {
+  const scanned = { ...newScanned(), accountId };
+  alive.add(`${accountId} ${scanned.codeId}`);
+  return scanned;
+}
+
+function idOf({ codeId }: Scanned): string {
+  return encodeId('qr', codeId);
+}
+
+function sum(shares: readonly Share[]): bigint {
+  return shares.reduce((total, { scans }) => total + scans, 0n);
+}
+
+function expectEveryBreakdownToAddUp(figures: Figures | undefined): void {
+  const { scans, countries, devices, operatingSystems, browsers, referrers } = figures as Figures;
+  for (const shares of [countries, devices, operatingSystems, browsers, referrers]) expect(sum(shares)).toBe(scans);
+}
+
+test('a code that was never scanned has a zero for every day, and empty breakdowns', async () => {
+  const code = newCode();
+  const analytics = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 7 });
+  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  expect(analytics).toMatchObject({ id: idOf(code), totalScans: 0n, period: 7, to: dayOf(today) });
+  expect(analytics.from).toBe(dayOf(today - 6 * DAY_MS));
+  expect(analytics.figures?.intervals.map(({ start, scans, uniqueScans }) => [start, scans, uniqueScans])).toEqual(
+    Array.from({ length: 7 }, (_, index) => [dayOf(today - (6 - index) * DAY_MS), 0n, 0n]),
+  );
+  expect(analytics.figures?.countries).toEqual([]);
+});
+
+test('total_scans covers the whole life, breakdowns only the window', async () => {
+  const code = newCode();
+  const now = Date.now();
+  await record([
+    scanRecord(code, { at: now, countryHint: 'de' }),
+    scanRecord(code, { at: now, countryHint: 'DE' }),
+    scanRecord(code, { at: now - 2 * DAY_MS, countryHint: 'FR' }),
+    scanRecord(code, { at: now - 60 * DAY_MS }),
+  ]);
+  const { totalScans, figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code) });
+  expect(totalScans).toBe(4n);
+  expect(figures).toMatchObject({ scans: 3n, uniqueScans: 2n });
+  expect(figures?.intervals).toHaveLength(30);
+  expect(figures?.intervals.at(-1)).toMatchObject({ start: dayOf(now), scans: 2n, uniqueScans: 1n });
+  expect(figures?.countries.map(({ value, scans }) => [value, scans])).toEqual([
+    ['DE', 2n],
+    ['FR', 1n],
+  ]);
+  expectEveryBreakdownToAddUp(figures);
+});
+
+test.each([
+  [0, 1],
+  [-5, 1],
+  [1_000, 365],
+])('a period of %i is clamped to %i', async (asked, used) => {
+  const code = newCode();
+  const { period, figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: asked });
+  expect([period, figures?.intervals.length]).toEqual([used, used]);
+});
+
+test('a breakdown has at most 50 entries, most scans first, the rest folded into other', async () => {
+  const code = newCode();
+  const polls = Array.from({ length: 60 }, (_, host) =>
+    Array.from({ length: 60 - host }, () => scanRecord(code, { referrer: `https://r${host}.example` })),
+  );
+  await record(polls.flat());
+  const { figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 1 });
+  const referrers = figures?.referrers ?? [];
+  expect(referrers).toHaveLength(50);
+  // 49 by name; the other 11 have 11 + … + 1 scans, which makes other the most.
+  expect(referrers.slice(0, 3)).toEqual([
+    create(ShareSchema, { value: 'other', scans: 66n }),
+    create(ShareSchema, { value: 'r0.example', scans: 60n }),
+    create(ShareSchema, { value: 'r1.example', scans: 59n }),
+  ]);
+  expectEveryBreakdownToAddUp(figures);
+});
+
+test('exactly 50 values are all named', async () => {
+  const code = newCode();
+  await record(Array.from({ length: 50 }, (_, host) => scanRecord(code, { referrer: `https://r${host}.example` })));
+  const { figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 1 });
+  expect(figures?.referrers).toHaveLength(50);
+  expect(figures?.referrers.map(({ value }) => value)).not.toContain('other');
+});
+
+test('a foreign, deleted, malformed or unknown id is not found, in every method that takes one', async () => {
+  const code = newCode();
+  const client = clientOf(newUuid());
+  const window = { from: timestampFromMs(0), to: timestampFromMs(DAY_MS) };
+  const exported = async (codeId: string) => {
+    for await (const _ of client.exportScans({ codeId, ...window })) expect.unreachable();
+  };
+  for (const id of [idOf(code), 'qr_x', '', encodeId('folder', newUuid())]) {
+    const calls = [
+      client.getCodeAnalytics({ id }),
+      client.getScanReport({ scope: { case: 'codeId', value: id }, ...window }),
+      client.getScanReport({ scope: { case: 'folderId', value: id }, ...window }),
+      exported(id),
+    ];
+    for (const call of calls) {
+      const error = await call.then(() => undefined, readFailure);
+      expect(error?.reason).toBe('NOT_FOUND');
+    }
+  }
+});
+
+test('an hourly report counts, and breaks down, exactly the hours of its window', async () => {
+  const code = newCode();
+  const day = Date.UTC(2026, 2, 10);
+  const hours = [1, 5, 23, 24 + 3, 48 + 2, 48 + 20];
+  await record(hours.map((hour) => scanRecord(code, { at: day + hour * HOUR_MS, countryHint: 'DE' })));
+  const client = clientOf(code.accountId);
+  const report = (from: number, to: number) =>
+    client.getScanReport({
+      scope: { case: 'codeId', value: idOf(code) },
+      from: timestampFromMs(day + from * HOUR_MS + 1),
+      to: timestampFromMs(day + to * HOUR_MS + 59_000),
+      granularity: Granularity.HOUR,
+    });
+  for (const [from, to] of [
+    [0, 71],
+    [5, 50],
+    [5, 23],
+    [2, 4],
+    [5, 5],
+    [24, 47],
+    [23, 24],
+  ] as const) {
+    const { figures } = await report(from, to);
+    const expected = BigInt(hours.filter((hour) => hour >= from && hour <= to).length);
+    expect([from, to, figures?.scans, figures?.intervals.length]).toEqual([from, to, expected, to - from + 1]);
+    expectEveryBreakdownToAddUp(figures);
+  }
+  expect((await report(5, 5)).figures?.intervals[0]?.start).toBe('2026-03-10T05:00:00Z');
+});
+
+test('a report covers a code, a group of codes or the whole account, and never another account', async () => {
+  const accountId = newUuid();
+  const [a, b, c] = [newCode(accountId), newCode(accountId), newCode(accountId)];
+  const foreign = newCode();
+  const now = Date.now();
+  await record([a, a, b, c, foreign].map((code) => scanRecord(code, { at: now })));
+  const folder = newUuid();
+  groups.set(folder, [a.codeId, b.codeId, foreign.codeId]);
+  const client = clientOf(accountId);
+  const window = { from: timestampFromMs(now - DAY_MS), to: timestampFromMs(now) };
+  const scansOf = async (request: Parameters<typeof client.getScanReport>[0]) =>
+    (await client.getScanReport({ ...request, ...window })).figures?.scans;
+  expect(await scansOf({})).toBe(4n);
+  expect(await scansOf({ scope: { case: 'codeId', value: idOf(a) } })).toBe(2n);
+  expect(await scansOf({ scope: { case: 'folderId', value: encodeId('folder', folder) } })).toBe(3n);
+
+  const top = await client.listTopCodes({ ...window, limit: 2 });
+  expect(top.codes.map(({ codeId, scans }) => [codeId, scans])).toEqual([
+    [idOf(a), 2n],
+    [idOf([b, c].sort((x, y) => (x.codeId < y.codeId ? -1 : 1))[0] as Scanned), 1n],
+  ]);
+});
+
+test('windows that are too long, or the wrong way round, are refused', async () => {
+  const client = clientOf(newUuid());
+  const asked = (days: number, granularity: Granularity) =>
+    client.getScanReport({ from: timestampFromMs(DAY_MS), to: timestampFromMs(days * DAY_MS), granularity }).then(
+      () => 'fine',
+      (error: unknown) => readFailure(error).reason,
+    );
+  expect(await asked(1_100, Granularity.DAY)).toBe('fine');
+  expect(await asked(1_101, Granularity.DAY)).toBe('INVALID_FIELD');
+  expect(await asked(32, Granularity.HOUR)).toBe('fine');
+  expect(await asked(33.1, Granularity.HOUR)).toBe('INVALID_FIELD');
+  expect(await asked(0.5, Granularity.DAY)).toBe('INVALID_FIELD');
+});
+
+test('an export has every scan of its window once, oldest first, in messages of at most 1,000', async () => {
+  const accountId = newUuid();
+  const [a, b] = [newCode(accountId), newCode(accountId)];
+  const start = Date.UTC(2026, 7, 31, 23, 59, 59);
+  // Many share a millisecond, and they cross a month.
+  const records = Array.from({ length: 2_500 }, (_, index) =>
+    scanRecord(index % 5 ? a : b, { at: start + Math.floor(index / 10) * 10, referrer: 'https://example.org' }),
+  );
+  await record([...records, scanRecord(newCode(), { at: start })]);
+  const client = clientOf(accountId);
+  const exported = async (codeId?: string) => {
+    const window = { from: timestampFromMs(start), to: timestampFromMs(start + 2_490) };
+    const scans = [];
+    for await (const message of client.exportScans({ ...window, ...(codeId !== undefined && { codeId }) })) {
+      expect(message.scans.length).toBeLessThanOrEqual(1_000);
+      scans.push(...message.scans);
+    }
+    return scans;
+  };
+  const all = await exported();
+  expect(new Set(all.map(({ id }) => id)).size).toBe(2_490);
+  expect(all).toHaveLength(2_490);
+  const times = all.map(({ scannedAt }) => Number(scannedAt?.seconds) * 1e9 + Number(scannedAt?.nanos));
+  expect(times).toEqual(times.toSorted((x, y) => x - y));
+  expect(all[0]).toMatchObject({
+    device: 'mobile',
+    operatingSystem: 'iOS',
+    browser: 'Safari',
+    referrer: 'example.org',
+  });
+  expect(await exported(idOf(b))).toHaveLength(498);
+});
