@@ -12,7 +12,37 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signpost/access/v1/admission.proto.
  */
 export const file_signpost_access_v1_admission: GenFile = /*@__PURE__*/
-  fileDesc("CiJzaWducG9zdC9hY2Nlc3MvdjEvYWRtaXNzaW9uLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEiYwoNUmVmdXNlUmVxdWVzdBIaCgZtZXRob2QYASABKAlCCrpIB3IFEAEYyAESGQoGcmVhc29uGAIgASgJQgm6SAZyBBABGEASGwoHbWVzc2FnZRgDIAEoCUIKukgHcgUQARjoByIQCg5SZWZ1c2VSZXNwb25zZTJrChBBZG1pc3Npb25TZXJ2aWNlElcKBlJlZnVzZRIhLnNpZ25wb3N0LmFjY2Vzcy52MS5SZWZ1c2VSZXF1ZXN0GiIuc2lnbnBvc3QuYWNjZXNzLnYxLlJlZnVzZVJlc3BvbnNlIgaquxgCCAJiBnByb3RvMw", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
+  fileDesc("CiJzaWducG9zdC9hY2Nlc3MvdjEvYWRtaXNzaW9uLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEiDgoMQWRtaXRSZXF1ZXN0Ig8KDUFkbWl0UmVzcG9uc2UiYwoNUmVmdXNlUmVxdWVzdBIaCgZtZXRob2QYASABKAlCCrpIB3IFEAEYyAESGQoGcmVhc29uGAIgASgJQgm6SAZyBBABGEASGwoHbWVzc2FnZRgDIAEoCUIKukgHcgUQARjoByIQCg5SZWZ1c2VSZXNwb25zZTLBAQoQQWRtaXNzaW9uU2VydmljZRJUCgVBZG1pdBIgLnNpZ25wb3N0LmFjY2Vzcy52MS5BZG1pdFJlcXVlc3QaIS5zaWducG9zdC5hY2Nlc3MudjEuQWRtaXRSZXNwb25zZSIGqrsYAggCElcKBlJlZnVzZRIhLnNpZ25wb3N0LmFjY2Vzcy52MS5SZWZ1c2VSZXF1ZXN0GiIuc2lnbnBvc3QuYWNjZXNzLnYxLlJlZnVzZVJlc3BvbnNlIgaquxgCCAJiBnByb3RvMw", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
+
+/**
+ * A request that the gateway answers by itself.
+ *
+ * @generated from message signpost.access.v1.AdmitRequest
+ */
+export type AdmitRequest = Message<"signpost.access.v1.AdmitRequest"> & {
+};
+
+/**
+ * Describes the message signpost.access.v1.AdmitRequest.
+ * Use `create(AdmitRequestSchema)` to create a new message.
+ */
+export const AdmitRequestSchema: GenMessage<AdmitRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_access_v1_admission, 0);
+
+/**
+ * The request is admitted; its rate figures are in the metadata.
+ *
+ * @generated from message signpost.access.v1.AdmitResponse
+ */
+export type AdmitResponse = Message<"signpost.access.v1.AdmitResponse"> & {
+};
+
+/**
+ * Describes the message signpost.access.v1.AdmitResponse.
+ * Use `create(AdmitResponseSchema)` to create a new message.
+ */
+export const AdmitResponseSchema: GenMessage<AdmitResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_access_v1_admission, 1);
 
 /**
  * A request that the gateway turned down, and why.
@@ -48,7 +78,7 @@ export type RefuseRequest = Message<"signpost.access.v1.RefuseRequest"> & {
  * Use `create(RefuseRequestSchema)` to create a new message.
  */
 export const RefuseRequestSchema: GenMessage<RefuseRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_access_v1_admission, 0);
+  messageDesc(file_signpost_access_v1_admission, 2);
 
 /**
  * Never sent: Refuse always fails.
@@ -63,14 +93,25 @@ export type RefuseResponse = Message<"signpost.access.v1.RefuseResponse"> & {
  * Use `create(RefuseResponseSchema)` to create a new message.
  */
 export const RefuseResponseSchema: GenMessage<RefuseResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_access_v1_admission, 1);
+  messageDesc(file_signpost_access_v1_admission, 3);
 
 /**
- * Admits what a gateway has already decided to turn down.
+ * Admits requests that no other method stands for.
  *
  * @generated from service signpost.access.v1.AdmissionService
  */
 export const AdmissionService: GenService<{
+  /**
+   * Authenticates and meters a request that the gateway answers by itself, and does nothing else.
+   * Source: GET /api/v1/openapi.
+   *
+   * @generated from rpc signpost.access.v1.AdmissionService.Admit
+   */
+  admit: {
+    methodKind: "unary";
+    input: typeof AdmitRequestSchema;
+    output: typeof AdmitResponseSchema;
+  },
   /**
    * Judges a request that the gateway can't translate (malformed JSON, a wrong type, a body too large) exactly as the
    * method that it was meant for would be judged, and then always fails: with `unauthenticated`, the plan's, the
