@@ -8,7 +8,7 @@ export type Group = { readonly folder: string } | { readonly tag: string } | { r
 export interface Codes {
   /** Whether the account has this code, not deleted. */
   exists(accountId: string, codeId: string): Promise<boolean>;
-  /** The codes of a folder, a tag or a batch; undefined when the account has no such thing. */
+  /** The codes of a folder, a tag or a batch, each once; undefined when the account has no such thing. */
   of(accountId: string, group: Group): Promise<readonly string[] | undefined>;
   /** How codes of the account are called, deleted ones too. */
   labels(

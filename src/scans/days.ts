@@ -4,7 +4,7 @@ export const DAY_MS = 86_400_000;
 /** An hour, in ms. */
 export const HOUR_MS = 3_600_000;
 
-/** Writing a date takes longer than the rest of what is done with most scans, and they share a few days. */
+/** Every scan asks for its day more than once, and most scans of a poll share one. */
 const written = new Map<number, string>();
 
 /** The UTC day of a time in ms since 1970, `YYYY-MM-DD`. */

@@ -31,13 +31,19 @@ export interface ShareFigures {
   readonly scans: bigint;
 }
 
-// All three: `scan_totals_of_account` where no codes are named, then the primary keys, a range for each code.
-const CODES = `select code_id from scan_totals where account_id = $1 and ($2::uuid[] is null or code_id = any($2))`;
+// `scan_totals_of_account`.
+const SCANNED_CODES = statement<{ code_id: string }>(
+  'scanned_codes',
+  'select code_id from scan_totals where account_id = $1',
+);
+
+/** What the statements below start from; each then reads a range of a primary key for each code. */
+const CODES = 'unnest($2::uuid[]) as c (code_id)';
 
 const READ_DAYS = statement<{ start: string; scans: string; unique_scans: string }>(
   'read_scan_days',
   `select to_char(day, 'YYYY-MM-DD') as start, sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
-   from (${CODES}) c join scan_days d using (code_id)
+   from ${CODES} join scan_days d using (code_id)
    where d.account_id = $1 and d.day between $3 and $4
    group by day`,
 );
@@ -45,7 +51,7 @@ const READ_HOURS = statement<{ start: string; scans: string; unique_scans: strin
   'read_scan_hours',
   `select to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"') as start,
           sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
-   from (${CODES}) c join scan_hours h using (code_id)
+   from ${CODES} join scan_hours h using (code_id)
    where h.account_id = $1 and h.hour between $3 and $4
    group by hour`,
 );
@@ -65,7 +71,7 @@ const FOLD = `
    order by 1, sum(scans) desc, 2`;
 const DAY_VALUES = `
    select dimension, value, sum(v.scans) as scans
-   from (${CODES}) c join scan_values v using (code_id)
+   from ${CODES} join scan_values v using (code_id)
    where v.account_id = $1 and v.day between $3 and $4
    group by dimension, value`;
 const READ_VALUES = statement<{ dimension: Dimension; value: string; scans: string }>(
@@ -81,7 +87,7 @@ const READ_VALUES_BY_HOUR = statement<{ dimension: Dimension; value: string; sca
        ${DAY_VALUES}
        union all
        select told.dimension, told.value, count(*)
-       from (${CODES}) c
+       from ${CODES}
          cross join (values ($5::timestamptz, $6::timestamptz), ($7, $8)) as part (since, until)
          join scans s on s.code_id = c.code_id and s.scanned_at >= part.since and s.scanned_at < part.until
          cross join lateral (
@@ -97,15 +103,15 @@ const READ_VALUES_BY_HOUR = statement<{ dimension: Dimension; value: string; sca
 
 /** Every day of the window, zeros included, oldest first. */
 export async function dayFigures(on: Queryable, asked: Asked): Promise<IntervalFigures[]> {
-  const { accountId, codeIds = null, from, to } = asked;
-  const rows = await run(on, READ_DAYS, [accountId, codeIds, dayOf(from), dayOf(to)]);
+  const { accountId, from, to } = asked;
+  const rows = await run(on, READ_DAYS, [accountId, await codesOf(on, asked), dayOf(from), dayOf(to)]);
   return filled(rows, starts(from, to, DAY_MS, dayOf));
 }
 
 /** Every hour of the window, zeros included, oldest first. */
 export async function hourFigures(on: Queryable, asked: Asked): Promise<IntervalFigures[]> {
-  const { accountId, codeIds = null, from, to } = asked;
-  const rows = await run(on, READ_HOURS, [accountId, codeIds, new Date(from), new Date(to)]);
+  const { accountId, from, to } = asked;
+  const rows = await run(on, READ_HOURS, [accountId, await codesOf(on, asked), new Date(from), new Date(to)]);
   return filled(
     rows,
     starts(from, to, HOUR_MS, (time) => `${new Date(time).toISOString().slice(0, 13)}:00:00Z`),
@@ -117,13 +123,13 @@ export type Shares = Record<Dimension, ShareFigures[]>;
 
 /** Breakdowns of the window's days: most scans first, at most 50 entries, the rest folded into `other`. */
 export async function dayShares(on: Queryable, asked: Asked): Promise<Shares> {
-  const { accountId, codeIds = null, from, to } = asked;
-  return inDimensions(await run(on, READ_VALUES, [accountId, codeIds, dayOf(from), dayOf(to)]));
+  const { accountId, from, to } = asked;
+  return inDimensions(await run(on, READ_VALUES, [accountId, await codesOf(on, asked), dayOf(from), dayOf(to)]));
 }
 
 /** The same of the window's hours. */
 export async function hourShares(on: Queryable, asked: Asked): Promise<Shares> {
-  const { accountId, codeIds = null, from, to } = asked;
+  const { accountId, from, to } = asked;
   const end = to + HOUR_MS;
   const firstDay = Math.ceil(from / DAY_MS) * DAY_MS;
   const lastDay = Math.floor(end / DAY_MS) * DAY_MS;
@@ -132,12 +138,16 @@ export async function hourShares(on: Queryable, asked: Asked): Promise<Shares> {
   return inDimensions(
     await run(on, READ_VALUES_BY_HOUR, [
       accountId,
-      codeIds,
+      await codesOf(on, asked),
       dayOf(firstDay),
       dayOf(lastDay - DAY_MS),
       ...parts.map((time) => new Date(time)),
     ]),
   );
+}
+
+async function codesOf(on: Queryable, { accountId, codeIds }: Asked): Promise<readonly string[]> {
+  return codeIds ?? (await run(on, SCANNED_CODES, [accountId])).map(({ code_id }) => code_id);
 }
 
 function inDimensions(rows: readonly { dimension: Dimension; value: string; scans: string }[]): Shares {

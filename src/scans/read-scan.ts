@@ -65,7 +65,7 @@ function uuidOf(bytes: Uint8Array): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Most scans are of few codes, and decoding an id takes longer than the rest of its scan. */
+/** Decoding an id is arithmetic on big integers, and a poll has far fewer codes than scans. */
 const REMEMBERED = 20_000;
 const remembered = new Map<string, string>();
 

@@ -7,10 +7,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { newUuid } from '../contract/ids.ts';
 import { type Database, openDatabase } from '../db/database.ts';
+import type { ConsumeOptions } from '../events/log/log.ts';
 import { SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
 import { auditScans } from './audit.ts';
 import { DAY_MS, dayOf } from './days.ts';
-import { recordingOf } from './recorder.ts';
+import { monthAfter, monthOf } from './partitions.ts';
+import { recordingOf, startRecorder } from './recorder.ts';
 import { keepingLog, logRecord, newScanned, type Scanned, scanRecord } from './scans.fixture.ts';
 import { scanCounts } from './totals.ts';
 
@@ -260,4 +262,30 @@ test('a recorder killed in the middle of its work drops none and doubles none', 
   expect(killed.size).toBe(10);
   expect(await total(scanned)).toBe(3_000);
   await expectAgreement();
+});
+
+test('a recorder makes this month and the next ahead, joins its group, and stops', async () => {
+  const consumed: ConsumeOptions[] = [];
+  const stopped: string[] = [];
+  const recorder = await startRecorder({
+    log: {
+      ...log,
+      consume(options) {
+        consumed.push(options);
+        return { stop: async () => void stopped.push(options.topic) };
+      },
+    },
+    database,
+    logger,
+  });
+  await recorder.stop();
+  expect(consumed).toMatchObject([{ topic: 'signpost.scans.v1', group: 'signpost.recorder' }]);
+  expect(stopped).toEqual(['signpost.scans.v1']);
+  const next = monthAfter(monthOf(Date.now())).replace('-', '_');
+  const { rows } = await database.pool.query(
+    `select count(*)::integer as indexes from pg_indexes where tablename = 'scans_' || $1`,
+    [next],
+  );
+  // The primary key and two more: attached, not made twice.
+  expect(rows).toEqual([{ indexes: 3 }]);
 });

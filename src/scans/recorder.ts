@@ -13,7 +13,7 @@ import { destroySalts, loadSalts, type Salts } from './visitors.ts';
 
 const tracer = trace.getTracer('signpost.recorder');
 
-/** The more scans at once, the fewer the moves of each counter; 10,000 take some 0.3 s and 20 MB. */
+/** The more scans at once, the fewer the moves of each counter; 10,000 take some 0.3 s. */
 const POLL = 10_000;
 
 /** What the recorder works with. */

@@ -37,7 +37,7 @@ const PREVIEWER =
 const BROWSERS = new Set(Object.values(Bowser.BROWSER_MAP));
 const SYSTEMS = new Set(Object.values(Bowser.OS_MAP));
 
-/** Parsing takes some 30 µs, and the same few thousand agents make nearly all scans. */
+/** Parsing takes some 20 µs, and the same few thousand agents make nearly all scans. */
 const REMEMBERED = 10_000;
 const remembered = new Map<string, Agent>();
 

@@ -28,7 +28,8 @@ export class Scans extends Migration {
       create index scans_of_account on scans (account_id, scanned_at, id);
       create index scans_of_code on scans (code_id, scanned_at, id);
 
-      -- The keys of the visitor hashes. Unlogged: a key that was destroyed must not live on in a backup or a replica.
+      -- The keys of the visitor hashes. Unlogged: a key that was destroyed must not live on in the write-ahead log, a
+      -- base backup or a replica.
       create unlogged table visitor_salts (
         day date primary key,
         salt bytea not null
