@@ -1,4 +1,4 @@
-import type { EntitySchema } from '@mikro-orm/core';
+import { Account } from '../accounts/account.ts';
 
 /** Every entity of the rooms. */
-export const entities: EntitySchema[] = [];
+export const entities = [Account];

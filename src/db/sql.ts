@@ -1,3 +1,5 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { CompiledQuery } from 'kysely';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 
 /**
@@ -11,8 +13,18 @@ export interface Statement<Row extends QueryResultRow> {
   readonly row?: Row;
 }
 
-/** The pool, or the connection of a transaction. */
-export type Queryable = Pool | PoolClient;
+/** What statements run on: the pool, the connection of a transaction, or an ORM's unit of work (`unitOfWork`). */
+export interface Queryable {
+  query<Row extends QueryResultRow>(query: { name: string; text: string; values: unknown[] }): Promise<{ rows: Row[] }>;
+}
+
+/** Runs statements in the transaction that the entity manager has open. */
+export function unitOfWork(em: EntityManager): Queryable {
+  return {
+    query: <Row extends QueryResultRow>({ text, values }: { text: string; values: unknown[] }) =>
+      em.getKysely().executeQuery(CompiledQuery.raw(text, values)) as Promise<{ rows: Row[] }>,
+  };
+}
 
 /** Declares a statement. `name` is unique in the process and at most 63 bytes long. */
 export function statement<Row extends QueryResultRow>(name: string, text: string): Statement<Row> {

@@ -1,0 +1,71 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import {
+  type Account as AccountMessage,
+  AccountSchema,
+  Plan,
+} from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { PlanName } from '../access/plans.ts';
+import { encodeId } from '../contract/ids.ts';
+
+/** An account. What is null comes from the plan. */
+export const Account = defineEntity({
+  name: 'Account',
+  tableName: 'accounts',
+  properties: {
+    id: p.uuid().primary(),
+    name: p.text(),
+    plan: p.text().$type<PlanName>(),
+    monthlyQuota: p.bigint('number').nullable(),
+    codeLimit: p.bigint('number').nullable(),
+    batchLimit: p.integer().nullable(),
+    featureApi: p.boolean().nullable(),
+    featureBulk: p.boolean().nullable(),
+    featureImages: p.boolean().nullable(),
+    createdAt: p.datetime().onCreate(() => new Date()),
+    closedAt: p.datetime().nullable(),
+  },
+});
+
+export type Account = InferEntity<typeof Account>;
+
+const PLAN_NAMES = {
+  [Plan.FREE]: 'free',
+  [Plan.BUSINESS]: 'business',
+  [Plan.SCALE]: 'scale',
+  [Plan.ENTERPRISE]: 'enterprise',
+} as const satisfies Partial<Record<Plan, PlanName>>;
+
+const PLANS_BY_NAME = {
+  free: Plan.FREE,
+  business: Plan.BUSINESS,
+  scale: Plan.SCALE,
+  enterprise: Plan.ENTERPRISE,
+} as const satisfies Record<PlanName, Plan>;
+
+/** The plan's name in the database; the constraint on the request leaves no other value. */
+export function planName(plan: Plan): PlanName {
+  const name = PLAN_NAMES[plan as keyof typeof PLAN_NAMES];
+  if (name === undefined) throw new TypeError(`plan ${plan} has no name`);
+  return name;
+}
+
+export function accountMessage(account: Account): AccountMessage {
+  const { monthlyQuota, codeLimit, batchLimit, featureApi, featureBulk, featureImages, closedAt } = account;
+  return create(AccountSchema, {
+    id: encodeId('acct', account.id),
+    name: account.name,
+    plan: PLANS_BY_NAME[account.plan],
+    overrides: {
+      ...(monthlyQuota == null ? {} : { monthlyQuota: BigInt(monthlyQuota) }),
+      ...(codeLimit == null ? {} : { codeLimit: BigInt(codeLimit) }),
+      ...(batchLimit == null ? {} : { batchLimit }),
+      ...(featureApi == null ? {} : { api: featureApi }),
+      ...(featureBulk == null ? {} : { bulk: featureBulk }),
+      ...(featureImages == null ? {} : { images: featureImages }),
+    },
+    createdAt: timestampFromDate(account.createdAt),
+    ...(closedAt == null ? {} : { closedAt: timestampFromDate(closedAt) }),
+  });
+}

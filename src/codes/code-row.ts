@@ -1,0 +1,66 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Code, CodeSchema, CodeType } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { encodeId } from '../contract/ids.ts';
+import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
+
+/** A code as Postgres has it, with its labels. Ids are UUIDs. */
+export interface CodeRow {
+  id: string;
+  account_id: string;
+  type: 'dynamic' | 'static' | 'landing_page';
+  short_code: string;
+  target_url: string | null;
+  payload: string | null;
+  landing_page: unknown;
+  name: string | null;
+  paused: boolean;
+  folder_id: string | null;
+  folder_name: string | null;
+  tags: string[];
+  campaign_type: string | null;
+  domain_id: string | null;
+  hostname: string | null;
+  foreground_color: string;
+  background_color: string;
+  version: string;
+  created_at: Date;
+  updated_at: Date;
+  deleted_at: Date | null;
+}
+
+/** The columns of a `CodeRow` over `codes c`. */
+export const CODE_COLUMNS = `
+  c.id, c.account_id, c.type, c.short_code, c.target_url, c.payload, c.landing_page, c.name, c.paused, c.folder_id,
+  c.campaign_type, c.domain_id, c.hostname, c.foreground_color, c.background_color, c.version, c.created_at,
+  c.updated_at, c.deleted_at, ${LABEL_COLUMNS}`;
+
+const TYPES = { dynamic: CodeType.DYNAMIC, static: CodeType.STATIC, landing_page: CodeType.LANDING_PAGE } as const;
+
+/** The URL that is printed: on the code's own domain, or on the platform's (`platformUrl`, without a slash). */
+export function scanUrl(row: Pick<CodeRow, 'hostname' | 'short_code'>, platformUrl: string): string {
+  return `${row.hostname === null ? platformUrl : `https://${row.hostname}`}/r/${row.short_code}`;
+}
+
+/** The code as the contract has it. `scans`: its lifetime total. */
+export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code {
+  const { id, folder_id, domain_id } = row;
+  return create(CodeSchema, {
+    id: encodeId('qr', id),
+    type: TYPES[row.type],
+    shortCode: row.short_code,
+    scanUrl: scanUrl(row, platformUrl),
+    ...(row.target_url === null ? {} : { targetUrl: row.target_url }),
+    ...(row.payload === null ? {} : { payload: row.payload }),
+    ...(row.name === null ? {} : { name: row.name }),
+    paused: row.paused,
+    ...(folder_id === null ? {} : { folder: { id: encodeId('folder', folder_id), name: row.folder_name ?? '' } }),
+    tags: row.tags,
+    scanCount: BigInt(scans),
+    ...(row.campaign_type === null ? {} : { campaignType: row.campaign_type }),
+    ...(domain_id === null ? {} : { domainId: encodeId('domain', domain_id) }),
+    design: { foregroundColor: row.foreground_color, backgroundColor: row.background_color },
+    createdAt: timestampFromDate(row.created_at),
+    updatedAt: timestampFromDate(row.updated_at),
+  });
+}

@@ -1,0 +1,158 @@
+import type { Pool, PoolClient } from 'pg';
+import type { Code, CreateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import type { Account } from '../access/caller.ts';
+import { failure } from '../contract/errors.ts';
+import { newUuid } from '../contract/ids.ts';
+import { first, run, statement } from '../db/sql.ts';
+import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
+import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
+import { announce } from './announce.ts';
+import { type CodeRow, codeFrom } from './code-row.ts';
+import { newShortCode, SHORT_CODE_ATTEMPTS } from './short-code.ts';
+import { tagsOrFailure } from './tags.ts';
+import { targetOrFailure } from './target-url.ts';
+
+/** What is asked for, once it is known to be right. */
+export interface NewCode {
+  readonly targetUrl: string;
+  readonly name: string | null;
+  readonly campaignType: string | null;
+  readonly domain: { readonly id: string; readonly hostname: string } | null;
+  readonly folder: string | undefined;
+  readonly tags: readonly string[];
+}
+
+interface InsertedRow {
+  used: string;
+  created_at: Date | null;
+}
+
+/**
+ * The account's counter is locked first, so that the limit is exact whatever happens beside; then the code is inserted
+ * and counted. No `created_at` in the answer: the limit is reached (`used`), or the short code is taken. Indexes:
+ * code_counts_pkey, codes_short_code_key.
+ */
+const insert = statement<InsertedRow>(
+  'codes_insert',
+  `with counter as (
+     select live from code_counts where account_id = $2 for update
+   ), created as (
+     insert into codes (id, account_id, type, short_code, target_url, name, folder_id, campaign_type, domain_id, hostname)
+     select $1, $2, 'dynamic', $3, $4, $5, $6, $7, $8, $9
+     from counter where $10::bigint is null or live < $10
+     on conflict (short_code) do nothing
+     returning created_at
+   ), counted as (
+     update code_counts set live = live + 1 where account_id = $2 and exists (select from created)
+   )
+   select live as used, (select created_at from created) as created_at from counter`,
+);
+
+const label = statement(
+  'codes_label',
+  `insert into code_tags (code_id, tag_id) select $1, id from unnest($2::uuid[]) as t (id)`,
+);
+
+/** Reads a request; everything that can be wrong with it fails here, before anything is written. */
+export async function readNewCode(
+  pool: Pool,
+  platformUrl: string,
+  account: Account,
+  request: CreateCodeRequest,
+): Promise<NewCode> {
+  const targetUrl = await targetOrFailure(pool, platformUrl, request.targetUrl);
+  const tags = tagsOrFailure(request.tags);
+  const { domainId } = request;
+  return {
+    targetUrl,
+    name: request.name || null,
+    campaignType: request.campaignType ?? null,
+    domain: domainId === undefined ? null : await domainForPrinting(pool, account.id, domainId, FOR_ONE_CODE),
+    folder: request.folder,
+    tags,
+  };
+}
+
+/** Creates a dynamic code. A label that can't be applied costs a warning and not the code. */
+export async function createCode(
+  tx: PoolClient,
+  platformUrl: string,
+  account: Account,
+  asked: NewCode,
+): Promise<{ code: Code; route: Route; warnings: string[] }> {
+  const folder = asked.folder === undefined ? undefined : await resolveFolder(tx, account.id, asked.folder);
+  const tags = await resolveTags(tx, account.id, asked.tags);
+  const filed = folder && 'found' in folder ? folder.found : null;
+  const warnings = [...(folder && 'problem' in folder ? [folder.problem] : []), ...tags.problems];
+
+  const id = newUuid();
+  const { shortCode, createdAt } = await insertCode(tx, account, id, asked, filed?.id ?? null);
+  const labels = [...new Map(tags.found.map((tag) => [tag.id, tag.name]))];
+  if (labels.length > 0) await run(tx, label, [id, labels.map(([tag]) => tag)]);
+
+  const row: CodeRow = {
+    id,
+    account_id: account.id,
+    type: 'dynamic',
+    short_code: shortCode,
+    target_url: asked.targetUrl,
+    payload: null,
+    landing_page: null,
+    name: asked.name,
+    paused: false,
+    folder_id: filed?.id ?? null,
+    folder_name: filed?.name ?? null,
+    tags: labels.map(([, name]) => name).sort(alphabetically),
+    campaign_type: asked.campaignType,
+    domain_id: asked.domain?.id ?? null,
+    hostname: asked.domain?.hostname ?? null,
+    foreground_color: '#000000',
+    background_color: '#ffffff',
+    version: '1',
+    created_at: createdAt,
+    updated_at: createdAt,
+    deleted_at: null,
+  };
+  const code = codeFrom(row, platformUrl, 0);
+  return { code, route: await announce(tx, row, code, { type: 'qr.created' }), warnings };
+}
+
+async function insertCode(
+  tx: PoolClient,
+  account: Account,
+  id: string,
+  asked: NewCode,
+  folderId: string | null,
+): Promise<{ shortCode: string; createdAt: Date }> {
+  for (let attempt = 0; attempt < SHORT_CODE_ATTEMPTS; attempt++) {
+    const shortCode = newShortCode();
+    const row = await first(tx, insert, [
+      id,
+      account.id,
+      shortCode,
+      asked.targetUrl,
+      asked.name,
+      folderId,
+      asked.campaignType,
+      asked.domain?.id ?? null,
+      asked.domain?.hostname ?? null,
+      account.codeLimit,
+    ]);
+    if (!row) throw new Error(`account ${account.id} has no counter of codes`);
+    if (row.created_at) return { shortCode, createdAt: row.created_at };
+    if (account.codeLimit !== null && Number(row.used) >= account.codeLimit) {
+      throw codeLimitReached(account.codeLimit, Number(row.used));
+    }
+  }
+  throw failure('SHORT_CODE_NOT_ALLOCATED', 'No free short code was found; try again.');
+}
+
+/** The 403 of an account at its limit, with its figures. */
+export function codeLimitReached(limit: number, used: number) {
+  const message = `This account has ${used} of its ${limit} QR codes; delete some or change the plan.`;
+  return failure('QR_LIMIT_REACHED', message, { limit: String(limit), used: String(used) });
+}
+
+/** The order in which Postgres gives tags: ICU's root collation. */
+const { compare: alphabetically } = new Intl.Collator('und');

@@ -1,0 +1,37 @@
+import type { Pool } from 'pg';
+import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { encodeId } from '../contract/ids.ts';
+import { first, statement, transaction } from '../db/sql.ts';
+import { scanCounts } from '../scans/totals.ts';
+import { announce } from './announce.ts';
+import { codeFrom } from './code-row.ts';
+import { lockCode } from './find-code.ts';
+
+/** A dynamic code gives its place in the plan's limit back. Indexes: codes_pkey, code_counts_pkey. */
+const remove = statement<{ version: string; updated_at: Date }>(
+  'codes_delete',
+  `with counted as (
+     update code_counts set live = live - 1
+     where account_id = $2 and exists (select from codes where id = $1 and type = 'dynamic')
+   )
+   update codes set deleted_at = now(), updated_at = now(), version = version + 1
+   where id = $1 returning version, updated_at`,
+);
+
+/** Deletes a code; scans and short code are kept for ever. */
+export async function deleteCode(
+  pool: Pool,
+  platformUrl: string,
+  accountId: string,
+  id: string,
+): Promise<{ id: string; route: Route }> {
+  return transaction(pool, async (tx) => {
+    const before = await lockCode(tx, accountId, id);
+    const removed = await first(tx, remove, [before.id, accountId]);
+    if (!removed) throw new Error('a locked code is gone');
+    const row = { ...before, ...removed, deleted_at: removed.updated_at };
+    const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
+    const route = await announce(tx, row, codeFrom(row, platformUrl, scans), { type: 'qr.archived' });
+    return { id: encodeId('qr', row.id), route };
+  });
+}

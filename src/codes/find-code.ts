@@ -1,0 +1,33 @@
+import type { PoolClient } from 'pg';
+import { failure } from '../contract/errors.ts';
+import { decodeId } from '../contract/ids.ts';
+import { first, type Queryable, run, statement } from '../db/sql.ts';
+import { CODE_COLUMNS, type CodeRow } from './code-row.ts';
+
+/** Index: codes_pkey. */
+const find = statement<CodeRow>(
+  'codes_find',
+  `select ${CODE_COLUMNS} from codes c where c.id = $1 and c.account_id = $2 and c.deleted_at is null`,
+);
+
+/** Index: codes_pkey. Changes of one code follow one another, and so do their rows in the outbox. */
+const lock = statement(
+  'codes_lock',
+  'select from codes where id = $1 and account_id = $2 and deleted_at is null for update',
+);
+
+/** A code of the account by its id `qr_…`; deleted ones are not found. Fails with NOT_FOUND. */
+export async function findCode(on: Queryable, accountId: string, id: string): Promise<CodeRow> {
+  const uuid = decodeId('qr', id);
+  const row = uuid === undefined ? undefined : await first(on, find, [uuid, accountId]);
+  if (!row) throw failure('NOT_FOUND', 'There is no such code on this account.');
+  return row;
+}
+
+/** The same, locked until the transaction ends. */
+export async function lockCode(tx: PoolClient, accountId: string, id: string): Promise<CodeRow> {
+  const uuid = decodeId('qr', id);
+  // Locked first and read afterwards: the read sees what the last holder of the lock committed.
+  if (uuid !== undefined) await run(tx, lock, [uuid, accountId]);
+  return findCode(tx, accountId, id);
+}

@@ -1,0 +1,97 @@
+import { create } from '@bufbuild/protobuf';
+import type { Pool } from 'pg';
+import {
+  type ListCodesRequest,
+  type ListCodesResponse,
+  ListCodesResponseSchema,
+} from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { failure } from '../contract/errors.ts';
+import { PAGE, pageOf } from '../contract/paging.ts';
+import { first, run, statement } from '../db/sql.ts';
+import { scanCounts } from '../scans/totals.ts';
+import { hasAnyTag } from '../taxonomy/labels.ts';
+import { isUnfiled } from '../taxonomy/names.ts';
+import { existingFolder, existingTags } from '../taxonomy/resolve.ts';
+import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
+import type { Cursors } from './cursor.ts';
+
+/**
+ * The filters as a condition. Each combination is a statement of its own, so that each has the plan that fits it:
+ * codes_listed for all codes, codes_in_folder for a folder; either gives the order, so nothing is sorted. $1 account,
+ * $2 folder, $3 tags, $4 the position that the page starts after.
+ */
+function condition({ folder, tags, cursor }: Filter): string {
+  return [
+    'c.account_id = $1 and c.deleted_at is null',
+    folder === 'none' ? 'c.folder_id is null' : folder === 'one' ? 'c.folder_id = $2::uuid' : '$2::uuid is null',
+    tags ? hasAnyTag('$3') : '$3::uuid[] is null',
+    cursor ? 'c.id < $4::uuid' : '$4::uuid is null',
+  ].join(' and ');
+}
+
+interface Filter {
+  readonly folder: 'any' | 'none' | 'one';
+  readonly tags: boolean;
+  readonly cursor: boolean;
+}
+
+/** One more row than the page has tells whether another page follows. */
+const pageStatement = (filter: Filter) =>
+  statement<CodeRow>(
+    `codes_page_${nameOf(filter)}`,
+    `select ${CODE_COLUMNS} from codes c where ${condition(filter)} order by c.id desc limit $5 + 1 offset $6`,
+  );
+
+const countStatement = (filter: Filter) =>
+  statement<{ total: string }>(
+    `codes_count_${nameOf(filter)}`,
+    `select count(*) as total from codes c where ${condition(filter)}`,
+  );
+
+const nameOf = ({ folder, tags, cursor }: Filter) => `${folder}_${tags ? 'tags' : 'all'}_${cursor ? 'after' : 'start'}`;
+
+/** A page of the account's codes, newest first. */
+export async function listCodes(
+  { pool, platformUrl, cursors }: { pool: Pool; platformUrl: string; cursors: Cursors },
+  accountId: string,
+  request: ListCodesRequest,
+): Promise<ListCodesResponse> {
+  const { limit, offset } = pageOf(request, PAGE);
+  const after = request.cursor === undefined ? null : cursors.read(accountId, request.cursor);
+  if (after === undefined) throw failure('INVALID_CURSOR', 'cursor: was not issued by this service to this account.');
+  const folder = request.folder === undefined ? 'any' : await folderFilter(pool, accountId, request.folder);
+  const tags = request.tags.length === 0 ? null : await existingTags(pool, accountId, request.tags);
+
+  const filter: Filter = {
+    folder: typeof folder === 'string' ? folder : 'one',
+    tags: tags !== null,
+    cursor: after !== null,
+  };
+  const skipped = after === null ? offset : 0;
+  const values = [accountId, typeof folder === 'string' ? null : folder.id, tags?.map(({ id }) => id) ?? null, after];
+  const [rows, counted] = await Promise.all([
+    run(pool, pageStatement(filter), [...values, limit, skipped]),
+    first(pool, countStatement(filter), values),
+  ]);
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  const scans = await scanCounts(
+    pool,
+    accountId,
+    page.map(({ id }) => id),
+  );
+  return create(ListCodesResponseSchema, {
+    codes: page.map((row) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0)),
+    limit,
+    ...(after === null ? { offset } : {}),
+    ...(last && rows.length > limit ? { nextCursor: cursors.issue(accountId, last.id) } : {}),
+    total: BigInt(counted?.total ?? 0),
+  });
+}
+
+async function folderFilter(pool: Pool, accountId: string, folder: string): Promise<'none' | { id: string }> {
+  if (isUnfiled(folder)) return 'none';
+  const found = await existingFolder(pool, accountId, folder);
+  if (!found) throw failure('UNKNOWN_FOLDER', 'folder: no folder of this account has this id or name.');
+  return found;
+}

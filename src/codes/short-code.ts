@@ -1,0 +1,24 @@
+import { randomBytes } from 'node:crypto';
+
+/** Digits and letters without those that are taken for one another in print: 0 O 1 I l. */
+const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+const LENGTH = 7;
+
+/** How often a new short code is drawn before the caller is told to try again. */
+export const SHORT_CODE_ATTEMPTS = 5;
+
+/** Whether a path segment could be a short code. */
+export const SHORT_CODE = /^[2-9A-HJ-NP-Za-km-z]{7}$/;
+
+/** 7 characters from a cryptographic generator: 57⁷, about 2·10¹², equally likely values. */
+export function newShortCode(): string {
+  let code = '';
+  while (code.length < LENGTH) {
+    for (const byte of randomBytes(16)) {
+      // Bytes past the last whole multiple are thrown away, or the first letters would come more often.
+      const letter = byte < 228 ? ALPHABET[byte % ALPHABET.length] : undefined;
+      if (letter !== undefined && code.length < LENGTH) code += letter;
+    }
+  }
+  return code;
+}

@@ -1,0 +1,121 @@
+import type { Pool, PoolClient } from 'pg';
+import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { failure } from '../contract/errors.ts';
+import { encodeId } from '../contract/ids.ts';
+import { routeOf } from '../contract/route.ts';
+import { run, statement, transaction } from '../db/sql.ts';
+import { scanCounts } from '../scans/totals.ts';
+import { folderName, tagName } from '../taxonomy/names.ts';
+import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
+import { announce } from './announce.ts';
+import { type CodeRow, codeFrom } from './code-row.ts';
+import { findCode, lockCode } from './find-code.ts';
+import { tagsOrFailure } from './tags.ts';
+import { targetOrFailure } from './target-url.ts';
+
+/** Index: codes_pkey. */
+const update = statement(
+  'codes_update',
+  `update codes
+   set target_url = $2, name = $3, paused = $4, folder_id = $5, version = version + 1, updated_at = now()
+   where id = $1`,
+);
+
+/** Index: code_tags_pkey. */
+const relabel = statement(
+  'codes_relabel',
+  `with wanted as (select unnest($2::uuid[]) as tag_id),
+   dropped as (
+     delete from code_tags where code_id = $1 and tag_id not in (select tag_id from wanted)
+   )
+   insert into code_tags (code_id, tag_id) select $1, tag_id from wanted on conflict do nothing`,
+);
+
+/** What a request changes; a field that it does not name is undefined. */
+interface Changes {
+  readonly targetUrl: string | undefined;
+  readonly name: string | null | undefined;
+  readonly paused: boolean | undefined;
+  readonly folder: string | null | undefined;
+  readonly tags: readonly string[] | undefined;
+}
+
+/** Changes what the request names, and tells of it if anything did change. */
+export async function updateCode(
+  pool: Pool,
+  platformUrl: string,
+  accountId: string,
+  request: UpdateCodeRequest,
+): Promise<{ code: Code; route: Route }> {
+  const changes = await readChanges(pool, platformUrl, request);
+  return transaction(pool, async (tx) => {
+    const before = await lockCode(tx, accountId, request.id);
+    if (changes.targetUrl !== undefined && before.type !== 'dynamic') {
+      throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
+    }
+    const { row, changed } = await apply(tx, before, changes);
+    const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
+    const code = codeFrom(row, platformUrl, scans);
+    if (changed.length === 0) return { code, route: routeOf(row) };
+    return { code, route: await announce(tx, row, code, { type: 'qr.updated', changed }) };
+  });
+}
+
+/** Everything that can be wrong with a request fails here, before the code is looked for. */
+async function readChanges(pool: Pool, platformUrl: string, request: UpdateCodeRequest): Promise<Changes> {
+  const paths = new Set(request.updateMask?.paths);
+  if (paths.size === 0) throw failure('NO_FIELDS', 'Name at least one of target_url, name, paused, folder, tags.');
+  const folder = paths.has('folder') ? (request.folder ?? null) : undefined;
+  const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
+  for (const checked of [...(typeof folder === 'string' ? [folderName(folder)] : []), ...(tags ?? []).map(tagName)]) {
+    if ('problem' in checked) throw failure('INVALID_FIELD', checked.problem);
+  }
+  return {
+    targetUrl: paths.has('target_url') ? await targetOrFailure(pool, platformUrl, request.targetUrl ?? '') : undefined,
+    name: paths.has('name') ? request.name || null : undefined,
+    paused: paths.has('paused') ? request.paused : undefined,
+    folder,
+    tags,
+  };
+}
+
+async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise<{ row: CodeRow; changed: string[] }> {
+  const wanted: CodeRow = {
+    ...before,
+    target_url: changes.targetUrl ?? before.target_url,
+    name: changes.name === undefined ? before.name : changes.name,
+    paused: changes.paused ?? before.paused,
+    folder_id: changes.folder === undefined ? before.folder_id : await folderId(tx, before.account_id, changes.folder),
+  };
+  const tags = changes.tags && (await resolveTags(tx, before.account_id, changes.tags)).found;
+  const relabelled =
+    tags !== undefined &&
+    !sameSet(
+      before.tags,
+      tags.map(({ name }) => name),
+    );
+  const fields = ['target_url', 'name', 'paused', 'folder_id'] as const;
+  const changed: string[] = fields
+    .filter((field) => wanted[field] !== before[field])
+    .map((field) => (field === 'folder_id' ? 'folder' : field));
+  if (relabelled) changed.push('tags');
+  if (changed.length === 0) return { row: before, changed };
+
+  if (relabelled) await run(tx, relabel, [before.id, tags.map(({ id }) => id)]);
+  const { id, target_url, name, paused, folder_id } = wanted;
+  await run(tx, update, [id, target_url, name, paused, folder_id]);
+  return { row: await findCode(tx, before.account_id, encodeId('qr', id)), changed };
+}
+
+async function folderId(tx: PoolClient, accountId: string, folder: string | null): Promise<string | null> {
+  if (folder === null) return null;
+  const resolved = await resolveFolder(tx, accountId, folder);
+  if ('problem' in resolved) throw failure('INVALID_FIELD', resolved.problem);
+  return resolved.found.id;
+}
+
+function sameSet(one: readonly string[], other: readonly string[]): boolean {
+  const names = new Set(other);
+  return one.length === names.size && one.every((name) => names.has(name));
+}

@@ -1,0 +1,41 @@
+import {
+  HOST_AND_PORT,
+  integer,
+  list,
+  logLevel,
+  origin,
+  port,
+  secret,
+  text,
+  textOr,
+  type Values,
+} from './contract/variables.ts';
+
+/** The roles that a core may play; each may run in several processes. */
+export const ROLES = ['rpc', 'relay', 'recorder'] as const;
+
+/** Every variable of the core. */
+export const CORE_VARIABLES = {
+  CORE_PORT: { type: port(8081), about: 'Connect, gRPC-Web and gRPC over HTTP/1.1 and HTTP/2; JSON by curl.' },
+  GRPC_PORT: { type: port(50051), about: 'Native gRPC with reflection and health; gateways come in here.' },
+  LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that both ports listen on.' },
+  DATABASE_URL: { type: text('a Postgres address'), about: 'Postgres 18. `npm start` runs one of its own when unset.' },
+  DATABASE_CONNECTIONS: { type: integer(5, 1_000, 20), about: 'The most connections that this process opens.' },
+  KAFKA_BROKERS: {
+    type: list('host:port', HOST_AND_PORT, []),
+    about: 'Kafka, as the log of scans, events and routes. Unset: a log in Postgres, for one machine.',
+  },
+  PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'What scan URLs on the platform’s own host start with.' },
+  SERVICE_TOKEN: {
+    type: list('one or two tokens of at least 32 characters', /^[\x21-\x2b\x2d-\x7e]{32,}$/, []),
+    about: 'What internal callers present. Two while it is rotated. Unset: no internal caller is let in.',
+  },
+  SECRET_KEY: { type: secret(32), about: 'Signs cursors. The same for all cores; changing it ends walks in hand.' },
+  ROLES: {
+    type: list(`of ${ROLES.join(', ')}`, new RegExp(`^(${ROLES.join('|')})$`), ROLES),
+    about: 'What this process does: answer calls, carry the outbox to the log, record scans.',
+  },
+  LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
+} as const;
+
+export type CoreConfig = Values<typeof CORE_VARIABLES>;

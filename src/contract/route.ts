@@ -1,0 +1,46 @@
+import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { Answer, LandingPageSchema, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { encodeId } from './ids.ts';
+
+/** The columns of `codes` that decide where a scan leads. Ids are UUIDs. */
+export interface RoutedCode {
+  readonly id: string;
+  readonly account_id: string;
+  readonly type: 'dynamic' | 'static' | 'landing_page';
+  readonly short_code: string;
+  readonly target_url: string | null;
+  readonly paused: boolean;
+  /** The custom domain as printed; null means the platform's. */
+  readonly hostname: string | null;
+  /** A `LandingPage` in protobuf's JSON form. */
+  readonly landing_page: unknown;
+  readonly version: string;
+  readonly deleted_at: Date | null;
+}
+
+/** Where a scan of a code leads. */
+export function routeOf(code: RoutedCode): Route {
+  const value = {
+    shortCode: code.short_code,
+    codeId: encodeId('qr', code.id),
+    accountId: encodeId('acct', code.account_id),
+    answer: answerOf(code),
+    targetUrl: code.target_url === null ? '' : location(code.target_url),
+    hostname: code.hostname ?? '',
+    ...(code.landing_page ? { landingPage: fromJson(LandingPageSchema, code.landing_page as JsonValue) } : {}),
+  };
+  return create(RouteSchema, { version: BigInt(code.version), entry: { case: 'code', value } });
+}
+
+/** Source: decision "The scan". */
+function answerOf({ type, paused, deleted_at }: RoutedCode): Answer {
+  if (deleted_at !== null) return Answer.GONE;
+  if (type === 'static') return Answer.STATIC;
+  if (paused) return Answer.PAUSED;
+  return type === 'dynamic' ? Answer.REDIRECT : Answer.LANDING_PAGE;
+}
+
+/** The target as it may stand in a `Location` header: as it was sent, or in its ASCII form when it is not ASCII. */
+function location(targetUrl: string): string {
+  return /^[\x21-\x7e]*$/.test(targetUrl) ? targetUrl : new URL(targetUrl).href;
+}

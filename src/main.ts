@@ -1,0 +1,131 @@
+import { pino } from 'pino';
+import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
+import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
+import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { admissionService } from './access/admission.ts';
+import { sweepIdempotency } from './access/idempotency.ts';
+import { serviceTokens } from './access/service-token.ts';
+import { accountsService } from './accounts/service.ts';
+import { analyticsService } from './analytics/service.ts';
+import { codesForAnalytics } from './codes/analytics-view.ts';
+import { cursors } from './codes/cursor.ts';
+import { codesForImages } from './codes/image-view.ts';
+import { codesService } from './codes/service.ts';
+import { CORE_VARIABLES, type CoreConfig } from './config.ts';
+import { readVariables, WrongVariables } from './contract/variables.ts';
+import { isAway } from './db/away.ts';
+import { type Database, openDatabase } from './db/database.ts';
+import { openLog } from './events/log/open.ts';
+import { TOPICS } from './events/log/topics.ts';
+import { startRelay } from './events/relay.ts';
+import { imagesService } from './images/service.ts';
+import { serve } from './rpc/serve.ts';
+import type { Services } from './rpc/services.ts';
+import { startRecorder } from './scans/recorder.ts';
+import { taxonomyService } from './taxonomy/service.ts';
+
+/** How long calls in hand may take when the core is asked to stop, in ms. */
+const GRACE_MS = 10_000;
+
+const SWEEP_MS = 60_000;
+
+/** Starts the roles that are asked for and stops them in the opposite order; nothing else is decided here. */
+async function main(config: CoreConfig): Promise<void> {
+  const logger = pino({ level: config.LOG_LEVEL, base: { process: 'core' } });
+  await using running = new AsyncDisposableStack();
+  const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS);
+  running.defer(() => database.close());
+  await database.migrate();
+  const log = openLog({
+    kafkaBrokers: config.KAFKA_BROKERS,
+    databaseUrl: config.DATABASE_URL,
+    clientId: 'signpost-core',
+    logger,
+  });
+  running.defer(() => log.close());
+  const roles = new Set(config.ROLES);
+  const { pool } = database;
+
+  let wakeRelay = () => {};
+  if (roles.has('relay')) {
+    await log.ensureTopics(TOPICS);
+    const relay = startRelay({ pool, log, logger });
+    running.defer(() => relay.stop());
+    wakeRelay = relay.wake;
+  }
+  if (roles.has('recorder')) {
+    const recorder = await startRecorder({ log, database, logger });
+    running.defer(() => recorder.stop());
+  }
+  const ports = {};
+  if (roles.has('rpc')) {
+    const sweeper = setInterval(() => {
+      sweepIdempotency(pool).catch((error: unknown) => logger.warn({ err: error }, 'old idempotency keys were kept'));
+    }, SWEEP_MS);
+    running.defer(() => clearInterval(sweeper));
+    const servers = await serve({
+      host: config.LISTEN_HOST,
+      connectPort: config.CORE_PORT,
+      grpcPort: config.GRPC_PORT,
+      register: services(config, database, wakeRelay),
+      pool,
+      tokens: serviceTokens(config.SERVICE_TOKEN),
+      logger,
+    });
+    running.defer(() => servers.stop(GRACE_MS));
+    Object.assign(ports, { connectPort: servers.connectPort, grpcPort: servers.grpcPort });
+  }
+  logger.info({ roles: [...roles], ...ports }, 'the core is ready');
+  process.send?.({ type: 'ready', ...ports });
+  const reason = await askedToStop();
+  logger.info({ reason }, 'the core stops');
+}
+
+/** The rooms' services; a method that is not there answers `unimplemented`. */
+function services(config: CoreConfig, database: Database, changed: () => void): (target: Services) => void {
+  const { pool } = database;
+  const platformUrl = config.PUBLIC_URL;
+  return (target) => {
+    target.service(AdmissionService, admissionService(pool));
+    target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));
+    target.service(BatchesService, {});
+    target.service(TaxonomyService, taxonomyService(pool));
+    target.service(AnalyticsService, analyticsService({ database, codes: codesForAnalytics(pool) }));
+    target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
+    target.service(AccountsService, accountsService(database));
+    target.service(DomainsService, {});
+    target.service(WebhooksService, {});
+  };
+}
+
+/** Resolves when a signal asks for it, or when the process that started us is gone. */
+function askedToStop(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve(signal));
+    process.once('disconnect', () => resolve('our parent process is gone'));
+  });
+}
+
+try {
+  await main(readVariables(CORE_VARIABLES, process.env));
+} catch (error) {
+  console.error(error instanceof WrongVariables ? error.message : sentenceOf(error));
+  process.exitCode = 1;
+}
+// Connections that a library keeps must not keep the process.
+process.exit();
+
+/** What stops a start, for the person who started it. */
+function sentenceOf(error: unknown): string {
+  const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
+  if (code === 'EADDRINUSE') return `Port ${port} is taken.`;
+  if (code === 'EACCES') return `Port ${port} is not allowed.`;
+  if (isAway(error)) return `Postgres does not answer: ${message}`;
+  return error instanceof Error ? (error.stack ?? message) : String(error);
+}

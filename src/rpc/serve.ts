@@ -1,0 +1,91 @@
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import type { Interceptor } from '@connectrpc/connect';
+import type { Pool } from 'pg';
+import type { Logger } from 'pino';
+import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
+import { access } from '../access/interceptor.ts';
+import { requirementsOf } from '../access/requirements.ts';
+import type { ServiceTokens } from '../access/service-token.ts';
+import { type Listening, serveConnect } from './connect-server.ts';
+import { serveGrpc } from './grpc-server.ts';
+import { healthService } from './health.ts';
+import { observe } from './observe.ts';
+import { reflection } from './reflection.ts';
+import type { RegisterServices, Services } from './services.ts';
+import { validate } from './validate.ts';
+
+/** Both servers of a core. */
+export interface Servers {
+  readonly connectPort: number;
+  readonly grpcPort: number;
+  /** Takes no more calls and lets those in hand end, for at most `graceMs`. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/**
+ * Serves the rooms' services, health and reflection on both servers, behind the same interceptors: observed, judged,
+ * validated, in this order. Refuses to start when a method states no requirements.
+ */
+export async function serve(options: {
+  host: string;
+  connectPort: number;
+  grpcPort: number;
+  register: RegisterServices;
+  pool: Pool;
+  tokens: ServiceTokens;
+  logger: Logger;
+}): Promise<Servers> {
+  const services = servicesIn(options.register);
+  const methods = new Map(
+    services.flatMap((service) => service.methods.map((method) => [`${service.typeName}/${method.name}`, method])),
+  );
+  for (const method of methods.values()) requirementsOf(method);
+
+  let serving = true;
+  const register = (target: Services) => {
+    options.register(target);
+    const names = services.map(({ typeName }) => typeName);
+    target.service(
+      Health,
+      healthService(names, async () => serving && (await answers(options.pool))),
+    );
+    const described = reflection([...services, Health, ServerReflection, ServerReflectionAlpha]);
+    target.service(ServerReflection, { serverReflectionInfo: described });
+    target.service(ServerReflectionAlpha, { serverReflectionInfo: described });
+  };
+  const interceptors: Interceptor[] = [
+    observe(options.logger),
+    access({ ...options, methodNamed: (name: string): DescMethod | undefined => methods.get(name) }),
+    validate,
+  ];
+  const servers: Listening[] = [];
+  const stop = async (graceMs: number) => {
+    serving = false;
+    await Promise.all(servers.map((server) => server.stop(graceMs)));
+  };
+  try {
+    const connect = await serveConnect({ host: options.host, port: options.connectPort, register, interceptors });
+    servers.push(connect);
+    const grpc = await serveGrpc({ host: options.host, port: options.grpcPort, register, interceptors });
+    servers.push(grpc);
+    return { connectPort: connect.port, grpcPort: grpc.port, stop };
+  } catch (error) {
+    await stop(0);
+    throw error;
+  }
+}
+
+function servicesIn(register: RegisterServices): DescService[] {
+  const services: DescService[] = [];
+  register({ service: (service) => services.push(service) });
+  return services;
+}
+
+async function answers(pool: Pool): Promise<boolean> {
+  return pool.query('select').then(
+    () => true,
+    () => false,
+  );
+}
