@@ -8,11 +8,13 @@ import type { Settings } from './settings.ts';
 /**
  * The API key of the local account, kept in `DATA_DIR/api-key`. The account is created on the first start, and again
  * when the database knows the kept key no more: somebody has rotated it, or has started over with another Postgres.
+ * `serviceTokens`: comma-separated, any of which opens the core.
  */
-export async function localKey(settings: Settings, serviceToken: string): Promise<string> {
+export async function localKey(settings: Settings, serviceTokens: string): Promise<string> {
   const path = join(settings.dataDir, 'api-key');
   const kept = await readSecret(path);
   if (kept !== undefined && (await isKnown(settings, kept))) return kept;
+  const [serviceToken = ''] = serviceTokens.split(',');
   const account = { name: 'Local', plan: Plan.BUSINESS };
   const { apiKey } = await createAccount({ corePort: settings.corePort, serviceToken }, account);
   await keepSecret(path, apiKey);

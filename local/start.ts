@@ -32,6 +32,8 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     CORE_PORT: String(settings.corePort),
     GRPC_PORT: String(settings.grpcPort),
     PUBLIC_URL: settings.publicUrl,
+    // One core plays them all.
+    ROLES: undefined,
   };
   const start = async (options: Omit<ChildOptions, 'log'>): Promise<Child> => {
     const child = await startChild({ ...options, log: join(dataDir, 'logs', `${options.name}.log`) }, stop);

@@ -25,7 +25,6 @@ export async function openDatabase(url: string, connections: number): Promise<Da
   const orm = await MikroORM.init({
     clientUrl: url,
     entities,
-    discovery: { warnWhenNoEntities: false },
     extensions: [Migrator],
     migrations: { migrationsList: migrations, snapshot: false, tableName: 'migrations', silent: true },
     pool: { min: 0, max: connections },
