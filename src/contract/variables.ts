@@ -95,14 +95,21 @@ export function optionalText(name: string): Kind<string | undefined> {
   return { schema: z.string().optional(), name, standard: '' };
 }
 
+const ORIGIN = z
+  .string()
+  .refine((value) => URL.canParse(value) && /^https?:\/\/[^/]+\/?$/.test(value))
+  .transform((value) => value.replace(/\/$/, ''))
+  .optional();
+
 /** An http or https address without a path. */
-export function origin(standard?: string): Kind<string | undefined> {
-  const schema = z
-    .string()
-    .refine((value) => URL.canParse(value) && /^https?:\/\/[^/]+\/?$/.test(value))
-    .transform((value) => value.replace(/\/$/, ''))
-    .optional();
-  return { schema, name: 'an http or https address without a path', standard: standard ?? '' };
+export function origin(standard: string): Kind<string> {
+  const schema = ORIGIN.transform((value) => value ?? standard);
+  return { schema, name: 'an http or https address without a path', standard };
+}
+
+/** The same, whose default is worked out elsewhere; `standard` is what the table says of it. */
+export function optionalOrigin(standard: string): Kind<string | undefined> {
+  return { schema: ORIGIN, name: 'an http or https address without a path', standard };
 }
 
 /** Values separated by commas, each of which must fit. */

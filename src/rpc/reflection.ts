@@ -1,7 +1,16 @@
-import { type DescExtension, type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
+import { create, type DescExtension, type DescFile, type DescService, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, type MethodImpl } from '@connectrpc/connect';
-import type { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import {
+  type ServerReflection,
+  ServerReflectionRequestSchema,
+  ServerReflectionResponseSchema,
+} from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import {
+  type ServerReflection as AlphaReflection,
+  ServerReflectionRequestSchema as AlphaRequestSchema,
+  ServerReflectionResponseSchema as AlphaResponseSchema,
+} from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
 
 type ReflectionInfo = MethodImpl<(typeof ServerReflection)['method']['serverReflectionInfo']>;
 
@@ -49,6 +58,23 @@ export function reflection(services: readonly DescService[]): ReflectionInfo {
         default:
           yield { ...about, messageResponse: notFound() };
       }
+    }
+  };
+}
+
+type AlphaReflectionInfo = MethodImpl<(typeof AlphaReflection)['method']['serverReflectionInfo']>;
+
+/** The same for clients that know v1alpha only: its messages are those of v1 under another name. */
+export function alphaReflection(info: ReflectionInfo): AlphaReflectionInfo {
+  return async function* (requests, context) {
+    const translated = (async function* () {
+      for await (const request of requests) {
+        yield fromBinary(ServerReflectionRequestSchema, toBinary(AlphaRequestSchema, request));
+      }
+    })();
+    for await (const response of info(translated, context)) {
+      const bytes = toBinary(ServerReflectionResponseSchema, create(ServerReflectionResponseSchema, response));
+      yield fromBinary(AlphaResponseSchema, bytes);
     }
   };
 }

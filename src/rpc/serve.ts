@@ -12,7 +12,7 @@ import { type Listening, serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
 import { healthService } from './health.ts';
 import { observe } from './observe.ts';
-import { reflection } from './reflection.ts';
+import { alphaReflection, reflection } from './reflection.ts';
 import type { RegisterServices, Services } from './services.ts';
 import { validate } from './validate.ts';
 
@@ -53,7 +53,7 @@ export async function serve(options: {
     );
     const described = reflection([...services, Health, ServerReflection, ServerReflectionAlpha]);
     target.service(ServerReflection, { serverReflectionInfo: described });
-    target.service(ServerReflectionAlpha, { serverReflectionInfo: described });
+    target.service(ServerReflectionAlpha, { serverReflectionInfo: alphaReflection(described) });
   };
   const interceptors: Interceptor[] = [
     observe(options.logger),

@@ -1,0 +1,88 @@
+import { crc32, deflateSync } from 'node:zlib';
+import { parseColour } from './colour.ts';
+import { type Matrix, QUIET_ZONE } from './matrix.ts';
+
+const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+const END = chunk('IEND', Buffer.alloc(0));
+
+/** Filter types of PNG (RFC 2083 §6): a row as it is, and a row as its difference to the one above. */
+const FILTER_NONE = 0;
+const FILTER_UP = 2;
+
+/**
+ * A PNG of `size` × `size` pixels with one bit a pixel and the code's two colours as its palette. Edges of modules are
+ * rounded to whole pixels, so that every module is within one pixel of its true width. Rows that repeat the one above
+ * are all zeros under the Up filter, which deflate folds into almost nothing.
+ */
+export function renderPng(matrix: Matrix, size: number, foreground: string, background: string): Buffer {
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(size, 0);
+  header.writeUInt32BE(size, 4);
+  // One bit a pixel, palette; compression, filter and interlace methods are 0.
+  header.set([1, 3, 0, 0, 0], 8);
+  const palette = Buffer.from([...parseColour(background), ...parseColour(foreground)]);
+  return Buffer.concat([
+    SIGNATURE,
+    chunk('IHDR', header),
+    chunk('PLTE', palette),
+    chunk('IDAT', deflateSync(pixels(matrix, size), { level: 6, memLevel: 9 })),
+    END,
+  ]);
+}
+
+/** Filtered scan lines: a filter byte and one bit a pixel, 1 being dark. */
+function pixels({ modules, dark }: Matrix, size: number): Buffer {
+  const across = modules + 2 * QUIET_ZONE;
+  const edge = (module: number) => Math.round(((module + QUIET_ZONE) * size) / across);
+  const stride = 1 + Math.ceil(size / 8);
+  const lines = Buffer.alloc(stride * size);
+  for (let y = 0; y < size; y++) lines[y * stride] = FILTER_UP;
+
+  let above: Buffer = Buffer.alloc(stride);
+  for (let row = 0; row < modules; row++) {
+    const line = Buffer.alloc(stride);
+    for (let column = 0; column < modules; ) {
+      if (!dark[row * modules + column]) {
+        column++;
+        continue;
+      }
+      const from = edge(column);
+      while (column < modules && dark[row * modules + column]) column++;
+      fill(line, from, edge(column));
+    }
+    difference(lines, edge(row) * stride, line, above);
+    above = line;
+  }
+  // The quiet zone below starts with a row that undoes the last one.
+  difference(lines, edge(modules) * stride, Buffer.alloc(stride), above);
+  lines[0] = FILTER_NONE;
+  return lines;
+}
+
+/** Sets the pixels `from` (included) to `to` (not included); pixel 0 is the first after the filter byte. */
+function fill(line: Buffer, from: number, to: number): void {
+  for (let x = from; x < to; ) {
+    const at = 1 + (x >> 3);
+    if ((x & 7) === 0 && to - x >= 8) {
+      line[at] = 0xff;
+      x += 8;
+    } else {
+      line[at] = (line[at] ?? 0) | (0x80 >> (x & 7));
+      x++;
+    }
+  }
+}
+
+/** Writes a line at `offset` under the Up filter, modulo 256. */
+function difference(lines: Buffer, offset: number, line: Buffer, above: Buffer): void {
+  for (let at = 1; at < line.length; at++) lines[offset + at] = (line[at] ?? 0) - (above[at] ?? 0);
+}
+
+function chunk(type: string, data: Buffer): Buffer {
+  const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
+  const framed = Buffer.alloc(body.length + 8);
+  framed.writeUInt32BE(data.length, 0);
+  body.copy(framed, 4);
+  framed.writeUInt32BE(crc32(body), body.length + 4);
+  return framed;
+}

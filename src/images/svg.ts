@@ -1,0 +1,26 @@
+import { type Matrix, QUIET_ZONE } from './matrix.ts';
+
+const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' };
+
+/** An SVG with a module as its unit: the ground, and all dark modules as one path of horizontal runs. */
+export function renderSvg(
+  { modules, dark }: Matrix,
+  { foreground, background, title }: { foreground: string; background: string; title: string },
+): string {
+  const across = modules + 2 * QUIET_ZONE;
+  let path = '';
+  for (let row = 0; row < modules; row++) {
+    for (let column = 0; column < modules; column++) {
+      const start = column;
+      while (column < modules && dark[row * modules + column]) column++;
+      if (column > start) path += `M${start + QUIET_ZONE} ${row + QUIET_ZONE}h${column - start}v1h-${column - start}z`;
+    }
+  }
+  const escaped = title.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '').replace(/\p{Cc}/gu, ' ');
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${across} ${across}" shape-rendering="crispEdges" role="img">` +
+    `<title>${escaped}</title>` +
+    `<path fill="${background}" d="M0 0h${across}v${across}H0z"/>` +
+    `<path fill="${foreground}" d="${path}"/></svg>\n`
+  );
+}
