@@ -1,0 +1,39 @@
+import { type Client, createClient } from '@connectrpc/connect';
+import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
+import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
+import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { createGrpcTransport } from './grpc-transport.ts';
+
+/** The services of the core that the REST API translates into. */
+export interface CoreClients {
+  readonly admission: Client<typeof AdmissionService>;
+  readonly analytics: Client<typeof AnalyticsService>;
+  readonly batches: Client<typeof BatchesService>;
+  readonly codes: Client<typeof CodesService>;
+  readonly images: Client<typeof ImagesService>;
+  readonly taxonomy: Client<typeof TaxonomyService>;
+  /** Ends the connections; calls in hand fail. */
+  close(): void;
+}
+
+/**
+ * Clients of the core's gRPC port. Connects with the first call, so a core that is away is no reason not to start; its
+ * calls fail with `unavailable`, or with `deadline_exceeded` after `timeoutMs`.
+ *
+ * `address`: `host:port`, or several `ip:port` by commas, used in turn.
+ */
+export function connectCore({ address, timeoutMs }: { address: string; timeoutMs: number }): CoreClients {
+  const transport = createGrpcTransport(address, timeoutMs);
+  return {
+    admission: createClient(AdmissionService, transport),
+    analytics: createClient(AnalyticsService, transport),
+    batches: createClient(BatchesService, transport),
+    codes: createClient(CodesService, transport),
+    images: createClient(ImagesService, transport),
+    taxonomy: createClient(TaxonomyService, transport),
+    close: () => transport.close(),
+  };
+}

@@ -1,0 +1,94 @@
+import { create, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { Code, ConnectError, type Transport } from '@connectrpc/connect';
+import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
+import grpc from '@grpc/grpc-js';
+import { context, propagation } from '@opentelemetry/api';
+
+/** A batch of 3,500,000 bytes of JSON, with room to spare. */
+const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+
+const CHANNEL: grpc.ClientOptions = {
+  'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+  'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+  // A core whose machine vanished is given up after 15 s, not after the minutes that TCP takes.
+  'grpc.keepalive_time_ms': 10_000,
+  'grpc.keepalive_timeout_ms': 5_000,
+  'grpc.keepalive_permit_without_calls': 1,
+  // A core that is back is found within a second; gRPC's own ceiling is two minutes.
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 1_000,
+  'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
+};
+
+/**
+ * A transport for typed Connect clients over grpc-js: measured 1.6 to 3 times as fast as connect-node's own. Unary
+ * methods only; the gateway calls no other. A call fails at once while no address answers.
+ *
+ * `address`: `host:port`, whose DNS records are all used in turn, or several `ip:port` by commas. `timeoutMs`: the
+ * deadline of calls that name none.
+ */
+export function createGrpcTransport(address: string, timeoutMs: number): Transport & { close(): void } {
+  const target = address.includes(',') ? `ipv4:${address}` : `dns:${address}`;
+  const client = new grpc.Client(target, grpc.credentials.createInsecure(), CHANNEL);
+
+  return {
+    close: () => client.close(),
+    stream: () => Promise.reject(new ConnectError('This transport has no streams.', Code.Unimplemented)),
+    unary: (method, signal, timeout, header, input) =>
+      new Promise((resolve, reject) => {
+        let message: MessageShape<typeof method.output> | undefined;
+        let received = new Headers();
+        const cancel = () => call.cancel();
+        const call = client.makeUnaryRequest(
+          `/${method.parent.typeName}/${method.name}`,
+          (request: MessageShape<typeof method.input>) => Buffer.from(toBinary(method.input, request)),
+          (bytes) => fromBinary(method.output, bytes),
+          create(method.input, input),
+          metadataOf(header),
+          { deadline: Date.now() + (timeout ?? timeoutMs) },
+          (error, response) => {
+            signal?.removeEventListener('abort', cancel);
+            message = response;
+            if (error) reject(asConnectError(error));
+          },
+        );
+        call.on('metadata', (metadata) => {
+          received = headersOf(metadata);
+        });
+        // Comes after the callback, and is the only one to bring the trailers of a success.
+        call.on('status', ({ metadata }) => {
+          if (!message) return;
+          const trailer = headersOf(metadata);
+          resolve({ stream: false, service: method.parent, method, header: received, trailer, message });
+        });
+        signal?.addEventListener('abort', cancel);
+        if (signal?.aborted) cancel();
+      }),
+  };
+}
+
+/** The error with the details and the metadata that the core gave it. */
+function asConnectError(error: grpc.ServiceError): ConnectError {
+  const trailers = headersOf(error.metadata);
+  return findTrailerError(trailers) ?? new ConnectError(error.details, error.code as number, trailers, [], error);
+}
+
+/** The headers, and the trace that the call is part of. */
+function metadataOf(header: ConstructorParameters<typeof Headers>[0]): grpc.Metadata {
+  const metadata = new grpc.Metadata();
+  new Headers(header).forEach((value, key) => {
+    metadata.set(key, value);
+  });
+  propagation.inject(context.active(), metadata, { set: (carrier, key, value) => carrier.set(key, value) });
+  return metadata;
+}
+
+function headersOf(metadata: grpc.Metadata): Headers {
+  const headers = new Headers();
+  for (const key of Object.keys(metadata.getMap())) {
+    for (const value of metadata.get(key)) {
+      headers.append(key, typeof value === 'string' ? value : value.toString('base64'));
+    }
+  }
+  return headers;
+}
