@@ -2,6 +2,7 @@ import { Migrator } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
 import type pg from 'pg';
 import { entities } from './entities.ts';
+import { grantGatewayRole } from './gateway-role.ts';
 import { migrations } from './migrations/index.ts';
 
 /** Postgres as the rooms use it: entities through the ORM, statements of weight through the pool (see `sql.ts`). */
@@ -33,6 +34,8 @@ export async function openDatabase(url: string, connections: number): Promise<Da
     ensureDatabase: false,
   });
   const pool = (await orm.em.getConnection().getNativeClient()) as unknown as pg.Pool;
+  // Unheard, the end of an idle connection (a restart of Postgres) would end the process; the pool opens another.
+  pool.on('error', () => undefined);
   return {
     orm,
     pool,
@@ -41,6 +44,7 @@ export async function openDatabase(url: string, connections: number): Promise<Da
       try {
         await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
         await orm.migrator.up();
+        await grantGatewayRole(pool);
       } finally {
         await client.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => undefined);
         client.release();

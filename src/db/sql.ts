@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { CompiledQuery } from 'kysely';
-import type { Pool, PoolClient, QueryResultRow } from 'pg';
+import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
 
 /**
  * A statement that is prepared once a connection, under its name. Values always travel as parameters: they never reach
@@ -15,13 +15,21 @@ export interface Statement<Row extends QueryResultRow> {
 
 /** What statements run on: the pool, the connection of a transaction, or an ORM's unit of work (`unitOfWork`). */
 export interface Queryable {
-  query<Row extends QueryResultRow>(query: { name: string; text: string; values: unknown[] }): Promise<{ rows: Row[] }>;
+  query<Row extends QueryResultRow>(query: PreparedQuery): Promise<{ rows: Row[] }>;
+}
+
+/** Values are read by pg's own rules: the ORM's pool is set up to hand times and JSON over as text. */
+interface PreparedQuery {
+  readonly name: string;
+  readonly text: string;
+  readonly values: unknown[];
+  readonly types: CustomTypesConfig;
 }
 
 /** Runs statements in the transaction that the entity manager has open. */
 export function unitOfWork(em: EntityManager): Queryable {
   return {
-    query: <Row extends QueryResultRow>({ text, values }: { text: string; values: unknown[] }) =>
+    query: <Row extends QueryResultRow>({ text, values }: PreparedQuery) =>
       em.getKysely().executeQuery(CompiledQuery.raw(text, values)) as Promise<{ rows: Row[] }>,
   };
 }
@@ -37,7 +45,7 @@ export async function run<Row extends QueryResultRow>(
   { name, text }: Statement<Row>,
   values: readonly unknown[] = [],
 ): Promise<Row[]> {
-  const { rows } = await on.query<Row>({ name, text, values: [...values] });
+  const { rows } = await on.query<Row>({ name, text, values: [...values], types: pg.types });
   return rows;
 }
 

@@ -5,7 +5,9 @@ const RENDERER = 1;
 
 /** A strong entity tag of everything that is drawn, so that an unchanged image is never rendered to be compared. */
 export function entityTag(drawn: readonly (string | number)[]): string {
-  const digest = createHash('sha256').update(JSON.stringify([RENDERER, ...drawn])).digest('base64url');
+  const digest = createHash('sha256')
+    .update(JSON.stringify([RENDERER, ...drawn]))
+    .digest('base64url');
   return `"${digest.slice(0, 22)}"`;
 }
 

@@ -24,7 +24,8 @@ export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesSer
       const size = Math.min(SIZE.most, Math.max(SIZE.least, request.size ?? SIZE.standard));
       const title = source.name ?? shortCode;
 
-      const drawn = format === 'svg' ? [format, text, foreground, background, title] : [format, text, foreground, background, size];
+      const drawn =
+        format === 'svg' ? [format, text, foreground, background, title] : [format, text, foreground, background, size];
       const about = {
         contentType: format === 'svg' ? 'image/svg+xml' : 'image/png',
         etag: entityTag(drawn),

@@ -1,6 +1,12 @@
 import { type Matrix, QUIET_ZONE } from './matrix.ts';
 
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' };
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+};
 
 /** An SVG with a module as its unit: the ground, and all dark modules as one path of horizontal runs. */
 export function renderSvg(
