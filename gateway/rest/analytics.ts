@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import { AnalyticsService, type Share } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import type { CoreClients } from '../core.ts';
+import { codeExample } from './code-schema.ts';
+import { type Endpoint, endpoint } from './endpoint.ts';
+import { envelope } from './page.ts';
+import { integer } from './query.ts';
+
+const scans = z.int().meta({ description: 'Scans with it.' });
+const MOST_FIRST = 'Most scans first; at most 50, the rest folded into `other`.';
+
+const analyticsSchema = z
+  .object({
+    id: z.string().meta({ description: 'The code, `qr_…`.' }),
+    total_scans: z.int().meta({ description: "In the code's whole life, archived scans included." }),
+    period: z.int().meta({ description: 'Days of the window, which ends today (UTC) and includes it.' }),
+    from: z.string().meta({ format: 'date', description: 'First day of the window.' }),
+    to: z.string().meta({ format: 'date', description: 'Last day of the window.' }),
+    period_scans: z.int().meta({ description: 'Scans in the window.' }),
+    unique_scans: z.int().meta({ description: 'Visitors in the window; one of two days counts twice.' }),
+    breakdowns: z
+      .object({
+        days: z
+          .array(z.object({ date: z.string().meta({ format: 'date' }), scans, unique: z.int() }))
+          .meta({ description: 'Every day of the window, zeros included, oldest first.' }),
+        countries: z
+          .array(z.object({ country: z.string().meta({ description: 'ISO 3166 alpha-2, or `unknown`.' }), scans }))
+          .meta({ description: MOST_FIRST }),
+        devices: z
+          .array(z.object({ device: z.string().meta({ examples: ['mobile', 'desktop'] }), scans }))
+          .meta({ description: '`mobile`, `tablet`, `desktop`, `bot`, `other`.' }),
+        operating_systems: z.array(z.object({ operating_system: z.string(), scans })).meta({ description: MOST_FIRST }),
+        browsers: z.array(z.object({ browser: z.string(), scans })).meta({ description: MOST_FIRST }),
+        referrers: z
+          .array(z.object({ referrer: z.string().meta({ description: 'A host, or `direct`.' }), scans }))
+          .meta({ description: MOST_FIRST }),
+      })
+      .meta({ description: 'Of the requested window only, on purpose: another period than `total_scans`.' }),
+  })
+  .meta({ id: 'Analytics', description: 'Scans of a code.' });
+
+/** Scan analytics of a code. Source: GET /api/v1/qr-codes/{id}/analytics; decision "Analytics". */
+export function analytics(core: CoreClients): Endpoint[] {
+  return [
+    endpoint({
+      id: 'getCodeAnalytics',
+      method: 'GET',
+      path: '/api/v1/qr-codes/{id}/analytics',
+      rpc: AnalyticsService.method.getCodeAnalytics,
+      tag: 'QR codes',
+      summary: 'Read scan analytics',
+      description: 'Lifetime total of a code, and breakdowns of the last `period` days.',
+      query: {
+        period: {
+          description: 'Days of the window. Values out of range are clamped; what is no integer counts as the default.',
+          schema: { type: 'integer', minimum: 1, maximum: 365, default: 30 },
+        },
+      },
+      success: { 200: 'Scan analytics.' },
+      answer: {
+        schema: envelope(analyticsSchema),
+        example: {
+          success: true,
+          data: {
+            id: codeExample.id,
+            total_scans: 1_204,
+            period: 2,
+            from: '2026-11-19',
+            to: '2026-11-20',
+            period_scans: 31,
+            unique_scans: 27,
+            breakdowns: {
+              days: [
+                { date: '2026-11-19', scans: 20, unique: 18 },
+                { date: '2026-11-20', scans: 11, unique: 9 },
+              ],
+              countries: [
+                { country: 'DE', scans: 24 },
+                { country: 'unknown', scans: 7 },
+              ],
+              devices: [{ device: 'mobile', scans: 31 }],
+              operating_systems: [
+                { operating_system: 'iOS', scans: 19 },
+                { operating_system: 'Android', scans: 12 },
+              ],
+              browsers: [{ browser: 'Safari', scans: 31 }],
+              referrers: [{ referrer: 'direct', scans: 31 }],
+            },
+          },
+        },
+      },
+      errors: { 404: 'No such code on this account.' },
+      async handle({ id, query, options }) {
+        const read = await core.analytics.getCodeAnalytics({ id, ...integer(query, 'period') }, options);
+        const { figures } = read;
+        if (!figures) throw new Error('the core answered without figures');
+        return {
+          status: 200,
+          body: {
+            success: true,
+            data: {
+              id: read.id,
+              total_scans: Number(read.totalScans),
+              period: read.period,
+              from: read.from,
+              to: read.to,
+              period_scans: Number(figures.scans),
+              unique_scans: Number(figures.uniqueScans),
+              breakdowns: {
+                days: figures.intervals.map((day) => ({
+                  date: day.start,
+                  scans: Number(day.scans),
+                  unique: Number(day.uniqueScans),
+                })),
+                countries: shares(figures.countries, (country) => ({ country })),
+                devices: shares(figures.devices, (device) => ({ device })),
+                operating_systems: shares(figures.operatingSystems, (operating_system) => ({ operating_system })),
+                browsers: shares(figures.browsers, (browser) => ({ browser })),
+                referrers: shares(figures.referrers, (referrer) => ({ referrer })),
+              },
+            },
+          },
+        };
+      },
+    }),
+  ];
+}
+
+function shares<Named>(parts: Share[], named: (value: string) => Named): (Named & { scans: number })[] {
+  return parts.map(({ value, scans }) => ({ ...named(value), scans: Number(scans) }));
+}

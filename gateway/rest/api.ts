@@ -1,0 +1,131 @@
+import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify';
+import type { Logger } from 'pino';
+import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import type { CoreClients } from '../core.ts';
+import { analytics } from './analytics.ts';
+import { batches } from './batches.ts';
+import type { Endpoint } from './endpoint.ts';
+import { type ErrorBody, errorAnswer } from './errors.ts';
+import { foldersAndTags } from './folders-and-tags.ts';
+import { image } from './image.ts';
+import { openApi } from './openapi.ts';
+import { openApiDocument } from './openapi-document.ts';
+import { qrCodes } from './qr-codes.ts';
+import { REFERENCE_HEADERS, referencePage } from './reference.ts';
+import { requestId } from './request-id.ts';
+import { serve } from './serve.ts';
+import { traced } from './trace.ts';
+
+/** On every answer: it is private, it is what it says it is, and nothing in it runs. */
+const HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+};
+
+export interface ApiOptions {
+  readonly core: CoreClients;
+  readonly logger: Logger;
+  /** The address that clients call, for the OpenAPI document. */
+  readonly publicUrl: string;
+  /** Given the route of every code that was changed, before the answer leaves. */
+  onRoute(route: Route): void;
+}
+
+/** The REST API. */
+export interface Api {
+  /** Answers a request to `/api/…` or `/docs`; anything else is a 404. */
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Resolves when the requests in hand are answered. */
+  close(): Promise<void>;
+}
+
+/** The REST API under `/api/v1`, and its reference under `/docs`. Source: contract, Endpoints. */
+export async function createApi(options: ApiOptions): Promise<Api> {
+  const { core, logger, onRoute } = options;
+  const resources = [
+    ...qrCodes(core, onRoute),
+    ...analytics(core),
+    ...image(core),
+    ...batches(core),
+    ...foldersAndTags(core),
+  ];
+  const openApiEndpoint = openApi(core, () => document);
+  const endpoints = [...resources, openApiEndpoint];
+  const document = openApiDocument(endpoints, options.publicUrl);
+
+  const app = fastify({
+    genReqId: requestId,
+    requestIdHeader: false,
+    // An id of any length is an unknown one, not an unknown path.
+    routerOptions: { maxParamLength: 65_536 },
+    // The only one is a path with broken percent-encoding.
+    frameworkErrors: (_error, request, reply) => {
+      reply.headers({ ...HEADERS, 'x-request-id': request.id });
+      notFound(request, reply);
+    },
+  });
+  // Bodies are read by the endpoint that takes one: as JSON whatever their type is said to be.
+  for (const method of METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({ ...HEADERS, 'x-request-id': request.id });
+  });
+  app.setNotFoundHandler(notFound);
+  app.setErrorHandler((error, request, reply) => {
+    logger.error({ err: error, request_id: request.id }, 'request failed');
+    const { status, body } = errorAnswer(error);
+    reply.code(status).send(body);
+  });
+
+  for (const endpoint of endpoints) {
+    app.route({
+      method: endpoint.method,
+      url: endpoint.path.replace('{id}', ':id'),
+      async handler(request, reply) {
+        const name = `${endpoint.method} ${endpoint.path}`;
+        await traced(name, request.headers, () => serve({ core, logger }, endpoint, request, reply));
+        return reply;
+      },
+    });
+  }
+  const page = referencePage(document);
+  app.get('/docs', (_request, reply) => reply.headers(REFERENCE_HEADERS).send(page));
+  for (const [path, allowed] of methodsByPath(endpoints)) refuseOtherMethods(app, path, allowed);
+
+  await app.ready();
+  return {
+    handle: (request, response) => app.routing(request, response),
+    close: () => app.close(),
+  };
+}
+
+function notFound(_request: FastifyRequest, reply: FastifyReply): void {
+  reply.code(404).send({ error: 'There is nothing at this path.' } satisfies ErrorBody);
+}
+
+/** The methods that each path answers; HEAD wherever GET is. */
+function methodsByPath(endpoints: readonly Endpoint[]): Map<string, string[]> {
+  const methods = new Map([['/docs', ['GET', 'HEAD']]]);
+  for (const { path, method } of endpoints) {
+    const more = method === 'GET' ? ['GET', 'HEAD'] : [method];
+    methods.set(path, [...(methods.get(path) ?? []), ...more]);
+  }
+  return methods;
+}
+
+/** OPTIONS tells which methods a path has; any that it has not is a 405. */
+function refuseOtherMethods(app: FastifyInstance, path: string, allowed: readonly string[]): void {
+  const url = path.replace('{id}', ':id');
+  const allow = [...allowed, 'OPTIONS'].join(', ');
+  app.options(url, (_request, reply) => reply.code(204).header('allow', allow).send());
+  const others = METHODS.filter((method) => method !== 'OPTIONS' && !allowed.includes(method)) as HTTPMethods[];
+  app.route({
+    method: others,
+    url,
+    handler: (request, reply) => {
+      const body: ErrorBody = { error: `${request.method} is not possible here; try ${allow}.` };
+      reply.code(405).header('allow', allow).send(body);
+    },
+  });
+}

@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import { designSchema } from './code-schema.ts';
+import { nullableText, optionalText, optionalTexts } from './fields.ts';
+
+/** A row as it is read: one that does not fit fails alone. */
+export const rowInput = z
+  .object(
+    {
+      target_url: optionalText({ maxLength: 2_048, description: 'Where scans lead.' }),
+      name: optionalText({ maxLength: 200, description: 'Free label.' }),
+      campaign_type: optionalText({ maxLength: 64, description: 'Your own word for the campaign.' }),
+      folder: nullableText({ description: 'Folder id or name; an unknown name is created.' }),
+      tags: optionalTexts({ maxItems: 20, description: 'Tag ids or names; unknown names are created.' }),
+      external_ref: optionalText({
+        maxLength: 128,
+        description: 'Your own name for the thing that the code is glued to; kept on the row.',
+      }),
+    },
+    'A row must be an object',
+  )
+  .meta({
+    id: 'BatchRowInput',
+    description: 'A code to create, by the rules of `createCode`.',
+    required: ['target_url'],
+  });
+
+const shape = {
+  name: optionalText({ maxLength: 200, description: 'Free label; empty becomes null.' }),
+  domain_id: optionalText({ description: 'A live custom domain of the account that every code is printed on.' }),
+  design: z
+    .object(
+      {
+        foregroundColor: optionalText({ description: 'The modules: `#rgb` or `#rrggbb`; default `#000000`.' }),
+        backgroundColor: optionalText({ description: 'The ground: `#rgb` or `#rrggbb`; default `#ffffff`.' }),
+      },
+      'must be an object',
+    )
+    .meta({ description: 'Colours of the images.' })
+    .exactOptional(),
+};
+
+const ARRAY = ({ input }: { input: unknown }) => (input === undefined ? 'is required' : 'must be an array');
+
+/** What is read of a batch to create: its rows are looked at one by one. */
+export const createBatchBody = z.object({ ...shape, rows: z.array(z.unknown(), { error: ARRAY }) });
+
+/** What a batch to create should be. */
+export const documentedBatchBody = z.object({
+  rows: z.array(rowInput).meta({ minItems: 1, maxItems: 25_000, description: 'In print order.' }),
+  ...shape,
+});
+
+/** A batch, as it is sent. */
+export const batchSchema = z
+  .object({
+    id: z.string().meta({ description: '`batch_…`.' }),
+    name: z.string().nullable().meta({ description: 'Free label.' }),
+    status: z.enum(['processing', 'completed']).meta({ description: 'Completed: every row is final.' }),
+    counts: z
+      .object({ total: z.int(), pending: z.int(), created: z.int(), failed: z.int(), skipped: z.int() })
+      .meta({ description: 'Rows by status.' }),
+    domain_id: z.string().nullable().meta({ description: 'The custom domain of its codes; null: the platform’s.' }),
+    design: designSchema,
+    created_at: z.string().meta({ format: 'date-time' }),
+    completed_at: z.string().nullable().meta({ format: 'date-time', description: 'Null until completed.' }),
+  })
+  .meta({ id: 'Batch', description: 'A batch of codes.' });
+
+/** A row of a batch, as it is sent. */
+export const rowSchema = z
+  .object({
+    index: z.int().meta({ description: 'Its place in the request, from 0.' }),
+    status: z.enum(['pending', 'created', 'failed', 'skipped']),
+    target_url: z.string().nullable().meta({ description: 'As it was sent.' }),
+    name: z.string().nullable().meta({ description: 'As it was sent.' }),
+    external_ref: z.string().nullable().meta({ description: 'As it was sent.' }),
+    id: z.string().nullable().meta({ description: 'The code, once created.' }),
+    short_code: z.string().nullable().meta({ description: 'The short code, once created.' }),
+    scan_url: z.string().nullable().meta({ description: 'The scan URL, once created.' }),
+    reason: z.string().nullable().meta({ description: 'A sentence when it failed or was skipped.' }),
+  })
+  .meta({ id: 'BatchRow', description: 'What became of a row.' });
+
+/** A batch for examples. */
+export const batchExample: z.infer<typeof batchSchema> = {
+  id: 'batch_01kagd1x2vfkdtx3d1y0w6z8qs',
+  name: 'Tables of the terrace',
+  status: 'completed',
+  counts: { total: 2, pending: 0, created: 2, failed: 0, skipped: 0 },
+  domain_id: null,
+  design: { foregroundColor: '#123456', backgroundColor: '#ffffff' },
+  created_at: '2026-11-20T09:30:00.000Z',
+  completed_at: '2026-11-20T09:30:00.412Z',
+};

@@ -1,0 +1,251 @@
+import { fromJson, type JsonObject } from '@bufbuild/protobuf';
+import { z } from 'zod';
+import {
+  type Batch,
+  BatchesService,
+  type BatchRow,
+  BatchStatus,
+  CreateBatchRequestSchema,
+  RowStatus,
+} from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { designJson, timeJson } from '../../src/contract/code-json.ts';
+import type { CoreClients } from '../core.ts';
+import {
+  batchExample,
+  batchSchema,
+  createBatchBody,
+  documentedBatchBody,
+  rowInput,
+  rowSchema,
+} from './batch-schema.ts';
+import { faultOf } from './body.ts';
+import { type Endpoint, endpoint } from './endpoint.ts';
+import { envelope, limitParameter, offsetParameter, pageSchema } from './page.ts';
+import { integer, oneOf } from './query.ts';
+import { Refusal } from './refusal.ts';
+
+const MAX_BYTES = 3_500_000;
+const MAX_ROWS = 25_000;
+
+/** Creating may take the whole synchronous window of the core (about 20 s), and some time around it. */
+const CREATE_TIMEOUT_MS = 60_000;
+
+const ROW_STATUSES = {
+  pending: RowStatus.PENDING,
+  created: RowStatus.CREATED,
+  failed: RowStatus.FAILED,
+  skipped: RowStatus.SKIPPED,
+} as const;
+
+type RowStatusName = keyof typeof ROW_STATUSES;
+
+const ROW_STATUS_NAMES = Object.keys(ROW_STATUSES) as RowStatusName[];
+
+const NO_ACCESS = 'API access or batches are not on the plan.';
+
+/** Batches: create, list, read. Source: POST and GET /api/v1/batches; decision "Batches". */
+export function batches(core: CoreClients): Endpoint[] {
+  return [
+    endpoint({
+      id: 'listBatches',
+      method: 'GET',
+      path: '/api/v1/batches',
+      rpc: BatchesService.method.listBatches,
+      tag: 'Batches',
+      summary: 'List batches',
+      description: 'Batches of the account, newest first, without their rows.',
+      query: { limit: limitParameter(25, 100), offset: offsetParameter },
+      success: { 200: 'A page of batches.' },
+      answer: {
+        schema: z.object({
+          success: z.literal(true),
+          data: z.array(batchSchema),
+          pagination: pageSchema,
+          total: z.int().meta({ description: 'All batches of the account.' }),
+        }),
+        example: { success: true, data: [batchExample], pagination: { limit: 25, offset: 0 }, total: 1 },
+      },
+      errors: { 403: NO_ACCESS },
+      async handle({ query, options }) {
+        const request = { ...integer(query, 'limit'), ...integer(query, 'offset') };
+        const page = await core.batches.listBatches(request, options);
+        return {
+          status: 200,
+          body: {
+            success: true,
+            data: page.batches.map(batchJson),
+            pagination: { limit: page.limit, offset: page.offset },
+            total: Number(page.total),
+          },
+        };
+      },
+    }),
+    endpoint({
+      id: 'createBatch',
+      method: 'POST',
+      path: '/api/v1/batches',
+      rpc: BatchesService.method.createBatch,
+      tag: 'Batches',
+      summary: 'Create a batch',
+      description:
+        'Stages every row, creates as many codes as fit in about 20 seconds, and leaves the rest to the background. ' +
+        'Every row is judged alone: a bad one fails with a reason, rows past the QR code limit are skipped. ' +
+        'Costs one request of the quota for every 100 rows, at least one.',
+      body: {
+        schema: createBatchBody,
+        documented: documentedBatchBody,
+        example: {
+          name: 'Tables of the terrace',
+          rows: [
+            { target_url: 'https://example.com/menu?table=1', name: 'Table 1', external_ref: 'T-1' },
+            { target_url: 'https://example.com/menu?table=2', name: 'Table 2', external_ref: 'T-2' },
+          ],
+          design: { foregroundColor: '#123456' },
+        },
+        maxBytes: MAX_BYTES,
+        judgeSize(json) {
+          const rows: unknown = typeof json === 'object' && json !== null && 'rows' in json ? json.rows : undefined;
+          if (Array.isArray(rows) && rows.length > MAX_ROWS) {
+            const message = `A batch may have at most ${MAX_ROWS} rows, this one has ${rows.length}; split it.`;
+            throw new Refusal('TOO_MANY_ROWS', message);
+          }
+        },
+      },
+      idempotent: true,
+      timeoutMs: CREATE_TIMEOUT_MS,
+      success: {
+        201: 'Every row was processed.',
+        202: 'The remaining rows are created in the background, usually within a few minutes.',
+      },
+      headers: { Location: 'The batch.' },
+      answer: { schema: envelope(batchSchema), example: { success: true, data: batchExample } },
+      errors: {
+        400: 'No rows, unknown or unverified `domain_id`, a field of the wrong type, malformed JSON, or an invalid `Idempotency-Key`.',
+        403: `More rows than the plan allows in one batch, not one code left of the QR code limit, or: ${NO_ACCESS}`,
+        409: 'The `Idempotency-Key` was used with a different request, or such a request is still running.',
+        413: 'More than 25,000 rows, or more than 3,500,000 bytes; split it into sequential batches.',
+      },
+      async handle({ body, options }) {
+        const rows = body.rows.map(readRow);
+        const created = await core.batches.createBatch(fromJson(CreateBatchRequestSchema, { ...body, rows }), options);
+        const batch = batchJson(present(created.batch));
+        return {
+          status: batch.status === 'completed' ? 201 : 202,
+          headers: { location: `/api/v1/batches/${batch.id}` },
+          body: { success: true, data: batch },
+        };
+      },
+    }),
+    endpoint({
+      id: 'getBatch',
+      method: 'GET',
+      path: '/api/v1/batches/{id}',
+      rpc: BatchesService.method.getBatch,
+      tag: 'Batches',
+      summary: 'Read a batch',
+      description: 'A batch and a page of its rows in the order sent.',
+      query: {
+        limit: limitParameter(100, 1_000),
+        offset: offsetParameter,
+        status: { description: 'Only rows of this status.', schema: { type: 'string', enum: ROW_STATUS_NAMES } },
+      },
+      success: { 200: 'The batch and a page of its rows.' },
+      answer: {
+        schema: z.object({
+          success: z.literal(true),
+          data: batchSchema.extend({ rows: z.array(rowSchema) }).meta({ id: 'BatchWithRows' }),
+          pagination: pageSchema,
+          total: z.int().meta({ description: 'Rows that match `status`.' }),
+        }),
+        example: {
+          success: true,
+          data: {
+            ...batchExample,
+            rows: [
+              {
+                index: 0,
+                status: 'created',
+                target_url: 'https://example.com/menu?table=1',
+                name: 'Table 1',
+                external_ref: 'T-1',
+                id: 'qr_01kagcpn9te5gvjxq1rmm30w4h',
+                short_code: 'h7Kq2Wd',
+                scan_url: 'https://qr.example/r/h7Kq2Wd',
+                reason: null,
+              },
+            ],
+          },
+          pagination: { limit: 100, offset: 0 },
+          total: 1,
+        },
+      },
+      errors: { 400: '`status` is not known.', 403: NO_ACCESS, 404: 'No such batch on this account.' },
+      async handle({ id, query, options }) {
+        const status = oneOf(query, 'status', ROW_STATUS_NAMES);
+        const request = {
+          id,
+          ...integer(query, 'limit'),
+          ...integer(query, 'offset'),
+          ...(status ? { status: ROW_STATUSES[status] } : {}),
+        };
+        const { batch, rows, limit, offset, total } = await core.batches.getBatch(request, options);
+        return {
+          status: 200,
+          body: {
+            success: true,
+            data: { ...batchJson(present(batch)), rows: rows.map(rowJson) },
+            pagination: { limit, offset },
+            total,
+          },
+        };
+      },
+    }),
+  ];
+}
+
+/** The row; one with a field of a wrong type keeps the others and gets a fault, with which it fails alone. */
+function readRow(row: unknown): JsonObject {
+  const { data, error } = rowInput.safeParse(row);
+  if (data) return data;
+  const readable = Object.entries(rowInput.shape).flatMap(([name, field]) => {
+    const read = field.safeParse(Object(row)[name]);
+    return read.success ? [[name, read.data]] : [];
+  });
+  return { ...Object.fromEntries(readable), fault: faultOf(error) };
+}
+
+function batchJson(batch: Batch): z.infer<typeof batchSchema> {
+  const { total = 0, pending = 0, created = 0, failed = 0, skipped = 0 } = batch.counts ?? {};
+  return {
+    id: batch.id,
+    name: batch.name ?? null,
+    status: batch.status === BatchStatus.COMPLETED ? 'completed' : 'processing',
+    counts: { total, pending, created, failed, skipped },
+    domain_id: batch.domainId ?? null,
+    design: designJson(batch.design),
+    created_at: timeJson(batch.createdAt),
+    completed_at: batch.completedAt ? timeJson(batch.completedAt) : null,
+  };
+}
+
+function rowJson(row: BatchRow): z.infer<typeof rowSchema> {
+  const status = ROW_STATUS_NAMES.find((name) => ROW_STATUSES[name] === row.status);
+  if (status === undefined) throw new Error(`row ${row.index} of a batch is of no status`);
+  return {
+    index: row.index,
+    status,
+    target_url: row.targetUrl ?? null,
+    name: row.name ?? null,
+    external_ref: row.externalRef ?? null,
+    id: row.codeId ?? null,
+    short_code: row.shortCode ?? null,
+    scan_url: row.scanUrl ?? null,
+    reason: row.reason ?? null,
+  };
+}
+
+/** The batch of an answer, which the core always sends. */
+function present(batch: Batch | undefined): Batch {
+  if (!batch) throw new Error('the core answered without a batch');
+  return batch;
+}

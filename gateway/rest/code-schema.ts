@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import type { CodeJson, DesignJson } from '../../src/contract/code-json.ts';
+
+/** Colours of images, as they are sent. */
+export const designSchema = z
+  .object({
+    foregroundColor: z.string().meta({ description: 'The modules: `#rgb` or `#rrggbb`.' }),
+    backgroundColor: z.string().meta({ description: 'The ground: `#rgb` or `#rrggbb`.' }),
+  })
+  .meta({ id: 'Design', description: 'Colours of images.' }) satisfies z.ZodType<DesignJson>;
+
+/** A code, as it is sent. */
+export const codeSchema = z
+  .object({
+    id: z.string().meta({ description: 'The identifier used in paths: `qr_…`.' }),
+    type: z.enum(['dynamic', 'static', 'landing_page']).meta({ description: 'Only a dynamic code has a target.' }),
+    short_code: z.string().meta({ description: 'Allocated at creation; the last part of the scan URL.' }),
+    scan_url: z.string().meta({ format: 'uri', description: "What the print encodes, on the code's own domain." }),
+    target_url: z
+      .string()
+      .exactOptional()
+      .meta({ format: 'uri', description: 'Where a scan leads. Dynamic codes only.' }),
+    payload: z.string().exactOptional().meta({ description: 'What a static code encodes. Static codes only.' }),
+    name: z.string().nullable().meta({ description: 'Free label.' }),
+    paused: z.boolean().meta({ description: 'A paused code shows a "paused" page when it is scanned.' }),
+    folder: z
+      .object({ id: z.string(), name: z.string() })
+      .nullable()
+      .meta({ description: 'The folder that it is filed in.' }),
+    tags: z.array(z.string()).meta({ description: 'Names of its tags, in alphabetical order.' }),
+    scan_count: z.int().meta({ description: 'Scans in all, archived ones included; never shrinks.' }),
+    campaign_type: z.string().nullable().meta({ description: 'The word for the campaign that it was created with.' }),
+    domain_id: z.string().nullable().meta({ description: 'The custom domain it is printed on; null: the platform’s.' }),
+    design: designSchema,
+    created_at: z.string().meta({ format: 'date-time' }),
+    updated_at: z.string().meta({ format: 'date-time' }),
+  })
+  .meta({ id: 'Code', description: 'A QR code.' }) satisfies z.ZodType<CodeJson>;
+
+/** A code for examples. */
+export const codeExample: CodeJson = {
+  id: 'qr_01kagcpn9te5gvjxq1rmm30w4h',
+  type: 'dynamic',
+  short_code: 'h7Kq2Wd',
+  scan_url: 'https://qr.example/r/h7Kq2Wd',
+  target_url: 'https://example.com/menu',
+  name: 'Table 4',
+  paused: false,
+  folder: { id: 'folder_01kagcpn8me3vs6t7k5sfm2s9p', name: 'Berlin' },
+  tags: ['menu', 'summer'],
+  scan_count: 0,
+  campaign_type: null,
+  domain_id: null,
+  design: { foregroundColor: '#000000', backgroundColor: '#ffffff' },
+  created_at: '2026-11-20T09:30:00.000Z',
+  updated_at: '2026-11-20T09:30:00.000Z',
+};

@@ -1,0 +1,76 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { DescMethodUnary } from '@bufbuild/protobuf';
+import type { CallOptions } from '@connectrpc/connect';
+import type { z } from 'zod';
+import type { Query } from './query.ts';
+
+/** A request as an endpoint sees it. */
+export interface Call<Body> {
+  /** The `{id}` of the path; empty where it has none. */
+  readonly id: string;
+  readonly query: Query;
+  readonly headers: IncomingHttpHeaders;
+  /** Of the endpoint's schema; undefined where it takes none. */
+  readonly body: Body;
+  /** For the one RPC that the endpoint makes of the request. */
+  readonly options: CallOptions;
+}
+
+/** What an endpoint answers with; `Data` is sent as JSON unless it is bytes. */
+export interface Answer<Data> {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: Data;
+}
+
+/** A query parameter, as the OpenAPI document has it. None is ever required. */
+export interface Parameter {
+  readonly description: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+/** The statuses that the contract gives a meaning of an endpoint's own. 401, 429, 500 and 503 are everybody's. */
+export type ErrorStatus = 400 | 403 | 404 | 409 | 413 | 503;
+
+/** One operation of the REST API: what it becomes, and all that the OpenAPI document says of it. */
+export interface Endpoint<Body = unknown, Data = unknown> {
+  /** `operationId`. */
+  readonly id: string;
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** With `{id}` at most, as OpenAPI writes it. */
+  readonly path: string;
+  /** The method that it is translated into; a refused request is judged as this one. */
+  readonly rpc: DescMethodUnary;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly query?: Readonly<Record<string, Parameter>>;
+  readonly body?: RequestBody<Body>;
+  /** Whether it takes an `Idempotency-Key`. */
+  readonly idempotent?: true;
+  /** How long the core may take, in ms, where that is longer than usual. */
+  readonly timeoutMs?: number;
+  /** What every status of success means, and the headers that only this endpoint sends. */
+  readonly success: Readonly<Record<number, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly answer: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: readonly string[] };
+  readonly errors: Readonly<Partial<Record<ErrorStatus, string>>>;
+  handle(call: Call<Body>): Promise<Answer<Data>>;
+}
+
+/** A JSON object that an endpoint takes. */
+export interface RequestBody<Body> {
+  /** What is read of it: types only. Rules are the core's, and stand here as annotations. */
+  readonly schema: z.ZodType<Body>;
+  /** What the OpenAPI document shows where it says more than what is read. */
+  readonly documented?: z.ZodType;
+  readonly example: unknown;
+  readonly maxBytes: number;
+  /** Throws a Refusal when the body is too large in a way that its bytes don't tell; judged before anything else of it. */
+  judgeSize?(json: unknown): void;
+}
+
+/** Checks a definition by its own types and forgets them, so that endpoints fit in one list. */
+export function endpoint<Body, Data>(definition: Endpoint<Body, Data>): Endpoint {
+  return definition as Endpoint;
+}

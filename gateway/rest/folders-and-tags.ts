@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { type Folder, type Tag, TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import type { CoreClients } from '../core.ts';
+import { type Endpoint, endpoint } from './endpoint.ts';
+
+function listOf(id: 'Folder' | 'Tag', description: string) {
+  const label = z
+    .object({
+      id: z.string(),
+      name: z.string(),
+      code_count: z.int().meta({ description: 'Codes that are not deleted.' }),
+    })
+    .meta({ id, description });
+  return z.object({ success: z.literal(true), data: z.array(label) });
+}
+
+const folders = listOf('Folder', 'A folder; a code is in one at most.');
+const tags = listOf('Tag', 'A tag; a code may have several.');
+
+/** Folders and tags, which come into being by being named on a code. Source: GET /api/v1/folders, /api/v1/tags. */
+export function foldersAndTags(core: CoreClients): Endpoint[] {
+  return [
+    endpoint({
+      id: 'listFolders',
+      method: 'GET',
+      path: '/api/v1/folders',
+      rpc: TaxonomyService.method.listFolders,
+      tag: 'Folders and tags',
+      summary: 'List folders',
+      description: 'All folders of the account by name. A folder is created by naming it on a code.',
+      success: { 200: 'The folders.' },
+      answer: {
+        schema: folders,
+        example: {
+          success: true,
+          data: [{ id: 'folder_01kagcpn8me3vs6t7k5sfm2s9p', name: 'Berlin', code_count: 12 }],
+        },
+      },
+      errors: { 503: 'The folders could not be read; retry. Never an empty list instead.' },
+      async handle({ options }) {
+        const read = await core.taxonomy.listFolders({}, options);
+        return { status: 200, body: { success: true, data: read.folders.map(labelJson) } };
+      },
+    }),
+    endpoint({
+      id: 'listTags',
+      method: 'GET',
+      path: '/api/v1/tags',
+      rpc: TaxonomyService.method.listTags,
+      tag: 'Folders and tags',
+      summary: 'List tags',
+      description: 'All tags of the account by name. A tag is created by naming it on a code.',
+      success: { 200: 'The tags.' },
+      answer: {
+        schema: tags,
+        example: { success: true, data: [{ id: 'tag_01kagcpn9jfbxsg8m2yq3v7d0c', name: 'summer', code_count: 40 }] },
+      },
+      errors: { 503: 'The tags could not be read; retry. Never an empty list instead.' },
+      async handle({ options }) {
+        const read = await core.taxonomy.listTags({}, options);
+        return { status: 200, body: { success: true, data: read.tags.map(labelJson) } };
+      },
+    }),
+  ];
+}
+
+function labelJson({ id, name, codeCount }: Folder | Tag) {
+  return { id, name, code_count: Number(codeCount) };
+}

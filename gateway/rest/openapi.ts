@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import type { CoreClients } from '../core.ts';
+import { type Endpoint, endpoint } from './endpoint.ts';
+
+/** The OpenAPI document itself, for any valid key. Source: GET /api/v1/openapi. */
+export function openApi(core: CoreClients, document: () => Record<string, unknown>): Endpoint {
+  return endpoint({
+    id: 'getOpenApi',
+    method: 'GET',
+    path: '/api/v1/openapi',
+    rpc: AdmissionService.method.admit,
+    tag: 'This description',
+    summary: 'Read the OpenAPI document',
+    description: 'What you are reading, for machines: OpenAPI 3.1.',
+    success: { 200: 'The document.' },
+    answer: {
+      schema: z.record(z.string(), z.unknown()).meta({ description: 'An OpenAPI 3.1 document.' }),
+      example: { openapi: '3.1.0', info: { title: 'Signpost', version: '1.3.0' } },
+    },
+    errors: {},
+    async handle({ options }) {
+      await core.admission.admit({}, options);
+      return { status: 200, body: document() };
+    },
+  });
+}

@@ -1,0 +1,244 @@
+import { create, fromJson } from '@bufbuild/protobuf';
+import { FieldMaskSchema } from '@bufbuild/protobuf/wkt';
+import { z } from 'zod';
+import {
+  type Code,
+  CodesService,
+  CreateCodeRequestSchema,
+  UpdateCodeRequestSchema,
+} from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { codeJson } from '../../src/contract/code-json.ts';
+import type { CoreClients } from '../core.ts';
+import { codeExample, codeSchema } from './code-schema.ts';
+import { type Endpoint, endpoint } from './endpoint.ts';
+import { nullableText, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
+import { envelope, limitParameter, offsetParameter } from './page.ts';
+import { allOf, integer, text } from './query.ts';
+import { Refusal } from './refusal.ts';
+
+const MAX_BYTES = 1024 * 1024;
+
+const TARGET = {
+  maxLength: 2_048,
+  description: 'Where scans lead: an absolute http or https URL without credentials.',
+};
+const NAME = { maxLength: 200, description: 'Free label; empty becomes null.' };
+const TAGS = { maxItems: 20, description: 'Tag ids or names; unknown names are created, duplicates count once.' };
+
+const createBody = z.object({
+  target_url: requiredText({ ...TARGET, format: 'uri' }),
+  name: optionalText(NAME),
+  campaign_type: optionalText({ maxLength: 64, description: 'Your own word for the campaign.' }),
+  domain_id: optionalText({ description: 'A verified custom domain of the account; left out: the platform’s.' }),
+  folder: nullableText({ description: 'Folder id or name; an unknown name is created.' }),
+  tags: optionalTexts(TAGS),
+});
+
+const updateBody = z
+  .object({
+    target_url: optionalText({ ...TARGET, format: 'uri' }),
+    name: nullableText(NAME),
+    paused: optionalFlag({ description: 'True pauses the code, false resumes it.' }),
+    folder: nullableText({ description: 'Folder id or name; an unknown name is created; null unfiles the code.' }),
+    tags: optionalTexts({ ...TAGS, description: `Exactly the tags it has from now on. ${TAGS.description}` }),
+  })
+  .meta({ minProperties: 1 });
+
+const one = { schema: envelope(codeSchema), example: { success: true as const, data: codeExample } };
+
+/**
+ * QR codes: list, create, read, change, delete. `onRoute` is given the route of a changed code before the answer leaves,
+ * so that this gateway answers its scans at once. Source: contract, Endpoints.
+ */
+export function qrCodes(core: CoreClients, onRoute: (route: Route) => void): Endpoint[] {
+  const changed = (route: Route | undefined) => {
+    if (route) onRoute(route);
+  };
+  return [
+    endpoint({
+      id: 'listCodes',
+      method: 'GET',
+      path: '/api/v1/qr-codes',
+      rpc: CodesService.method.listCodes,
+      tag: 'QR codes',
+      summary: 'List codes',
+      description: 'Codes of the account, newest first, without the deleted ones.',
+      query: {
+        limit: limitParameter(25, 100),
+        offset: { ...offsetParameter, description: `${offsetParameter.description} Ignored with \`cursor\`.` },
+        cursor: {
+          description: '`pagination.next_cursor` of the page before; stable while codes are created.',
+          schema: { type: 'string' },
+        },
+        folder: { description: 'Folder id or name; `none`: unfiled codes only.', schema: { type: 'string' } },
+        tag: {
+          description:
+            'Tag ids or names, repeated or separated by commas: codes with any of them. An unknown tag matches none.',
+          schema: { type: 'array', items: { type: 'string' } },
+        },
+      },
+      success: { 200: 'A page of codes.' },
+      answer: {
+        schema: z.object({
+          success: z.literal(true),
+          data: z.array(codeSchema),
+          pagination: z.object({
+            limit: z.int().meta({ description: 'The page size used.' }),
+            offset: z.int().nullable().meta({ description: 'The offset used; null when asked for by cursor.' }),
+            next_cursor: z.string().nullable().meta({ description: 'Pass it back as `cursor`; null ends the walk.' }),
+          }),
+          total: z.int().meta({ description: 'Codes that match; with a cursor, from this page onwards.' }),
+        }),
+        example: {
+          success: true,
+          data: [codeExample],
+          pagination: { limit: 25, offset: 0, next_cursor: null },
+          total: 1,
+        },
+      },
+      errors: {
+        400: 'Unknown folder, or a cursor that was not issued to this account.',
+        403: 'API access is not on the plan.',
+      },
+      async handle({ query, options }) {
+        const request = {
+          ...integer(query, 'limit'),
+          ...integer(query, 'offset'),
+          ...text(query, 'cursor'),
+          ...text(query, 'folder'),
+          tags: allOf(query, 'tag').flatMap((value) => value.split(',').map((tag) => tag.trim())),
+        };
+        const { codes, limit, offset = null, nextCursor = null, total } = await core.codes.listCodes(request, options);
+        return {
+          status: 200,
+          body: {
+            success: true,
+            data: codes.map(codeJson),
+            pagination: { limit, offset, next_cursor: nextCursor },
+            total: Number(total),
+          },
+        };
+      },
+    }),
+    endpoint({
+      id: 'createCode',
+      method: 'POST',
+      path: '/api/v1/qr-codes',
+      rpc: CodesService.method.createCode,
+      tag: 'QR codes',
+      summary: 'Create a code',
+      description:
+        'Creates a dynamic code. The folder and the tags are applied after the code exists: what is wrong with them ' +
+        'costs the label, not the code, and is told in `warnings`.',
+      body: {
+        schema: createBody,
+        example: {
+          target_url: 'https://example.com/menu',
+          name: 'Table 4',
+          folder: 'Berlin',
+          tags: ['menu', 'summer'],
+        },
+        maxBytes: MAX_BYTES,
+      },
+      idempotent: true,
+      success: { 201: 'The code was created.' },
+      answer: {
+        schema: one.schema.extend({
+          warnings: z
+            .array(z.string())
+            .exactOptional()
+            .meta({ description: 'A sentence for everything that could not be applied.' }),
+        }),
+        example: one.example,
+      },
+      errors: {
+        400: 'Missing or invalid `target_url`, unknown or unverified `domain_id`, a field of the wrong type, malformed JSON, or an invalid `Idempotency-Key`.',
+        403: 'The plan’s QR code limit is reached, or API access is not on the plan.',
+        409: 'The `Idempotency-Key` was used with a different request, or such a request is still running.',
+        413: 'The body is larger than 1 MiB.',
+        503: 'No short code could be allocated, or idempotency could not be guaranteed; retry.',
+      },
+      async handle({ body, options }) {
+        const created = await core.codes.createCode(fromJson(CreateCodeRequestSchema, body), options);
+        changed(created.route);
+        const { warnings } = created;
+        const answer = { success: true as const, data: codeJson(present(created.code)) };
+        return { status: 201, body: warnings.length > 0 ? { ...answer, warnings } : answer };
+      },
+    }),
+    endpoint({
+      id: 'getCode',
+      method: 'GET',
+      path: '/api/v1/qr-codes/{id}',
+      rpc: CodesService.method.getCode,
+      tag: 'QR codes',
+      summary: 'Read a code',
+      description: 'One code of the account, of any type.',
+      success: { 200: 'The code.' },
+      answer: one,
+      errors: { 404: 'No such code on this account.' },
+      async handle({ id, options }) {
+        const { code } = await core.codes.getCode({ id }, options);
+        return { status: 200, body: { success: true, data: codeJson(present(code)) } };
+      },
+    }),
+    endpoint({
+      id: 'updateCode',
+      method: 'PATCH',
+      path: '/api/v1/qr-codes/{id}',
+      rpc: CodesService.method.updateCode,
+      tag: 'QR codes',
+      summary: 'Change a code',
+      description: 'Changes the fields that are sent and no others; at least one. The print stays as it is.',
+      body: { schema: updateBody, example: { target_url: 'https://example.com/winter-menu' }, maxBytes: MAX_BYTES },
+      success: { 200: 'The code as it is now.' },
+      answer: one,
+      errors: {
+        400: 'A field of the wrong type or against its rule, or no recognised field.',
+        404: 'No such code on this account.',
+        409: 'The code is static or a landing page: it has no target to change. Nothing was changed.',
+        413: 'The body is larger than 1 MiB.',
+      },
+      async handle({ id, body, options }) {
+        const paths = Object.keys(body);
+        if (paths.length === 0) {
+          const fields = Object.keys(updateBody.shape).join(', ');
+          throw new Refusal('NO_FIELDS', `Nothing to change: send at least one of ${fields}.`);
+        }
+        const request = fromJson(UpdateCodeRequestSchema, body);
+        request.id = id;
+        request.updateMask = create(FieldMaskSchema, { paths });
+        const updated = await core.codes.updateCode(request, options);
+        changed(updated.route);
+        return { status: 200, body: { success: true, data: codeJson(present(updated.code)) } };
+      },
+    }),
+    endpoint({
+      id: 'deleteCode',
+      method: 'DELETE',
+      path: '/api/v1/qr-codes/{id}',
+      rpc: CodesService.method.deleteCode,
+      tag: 'QR codes',
+      summary: 'Delete a code',
+      description: 'The code stops resolving: scans reach a "no longer active" page. Its scan history is kept.',
+      success: { 200: 'The code is deleted.' },
+      answer: {
+        schema: envelope(z.object({ id: z.string(), deleted: z.literal(true) })),
+        example: { success: true, data: { id: codeExample.id, deleted: true } },
+      },
+      errors: { 404: 'No such code on this account.' },
+      async handle({ id, options }) {
+        const deleted = await core.codes.deleteCode({ id }, options);
+        changed(deleted.route);
+        return { status: 200, body: { success: true, data: { id: deleted.id, deleted: true } } };
+      },
+    }),
+  ];
+}
+
+/** The code of an answer, which the core always sends. */
+function present(code: Code | undefined): Code {
+  if (!code) throw new Error('the core answered without a code');
+  return code;
+}

@@ -1,0 +1,15 @@
+import type { IncomingMessage } from 'node:http';
+import { v7 } from 'uuid';
+
+const USABLE = /^[\x21-\x7e]{1,128}$/;
+
+/** The caller's `X-Request-Id` when it is 1–128 visible ASCII characters, else a new one. */
+export function requestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && USABLE.test(given) ? given : newRequestId();
+}
+
+/** A new id, for an answer to what could not be read as a request. */
+export function newRequestId(): string {
+  return v7();
+}
