@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { Client, escapeLiteral } from 'pg';
+import { GATEWAY_ROLE } from '../src/db/gateway-role.ts';
 import { LOOPBACK } from './free-port.ts';
 
 /** The superuser; only this folder logs in as it. */
@@ -7,9 +8,6 @@ export const SUPERUSER = 'postgres';
 
 /** Owns the database; the core logs in as it. */
 export const OWNER = 'signpost';
-
-/** May do what a gateway does and nothing else: see `src/db/gateway-role.ts`, which grants it that. */
-export const GATEWAY = 'signpost_gateway';
 
 /** A local Postgres: where it listens, and the superuser's password, from which those of the other roles derive. */
 export interface LocalServer {
@@ -30,7 +28,7 @@ export async function createRoles(server: LocalServer): Promise<void> {
   try {
     const roles = await client.query<{ rolname: string }>('select rolname from pg_roles');
     const existing = new Set(roles.rows.map(({ rolname }) => rolname));
-    for (const role of [OWNER, GATEWAY]) {
+    for (const role of [OWNER, GATEWAY_ROLE]) {
       if (existing.has(role)) continue;
       const password = decodeURIComponent(new URL(addressOf(server, role, '')).password);
       // The owner clones databases in tests.

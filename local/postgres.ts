@@ -1,9 +1,10 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { GATEWAY_ROLE } from '../src/db/gateway-role.ts';
 import { freePort, isFree, LOOPBACK } from './free-port.ts';
 import { keptSecret } from './kept-secret.ts';
 import { type Ended, findPostgres, type PostgresPrograms } from './postgres-programs.ts';
-import { addressOf, createRoles, GATEWAY, OWNER, SUPERUSER } from './postgres-roles.ts';
+import { addressOf, createRoles, OWNER, SUPERUSER } from './postgres-roles.ts';
 import { Sentence } from './sentence.ts';
 
 export interface PostgresOptions {
@@ -56,7 +57,7 @@ export async function startPostgres({ folder, settings = {} }: PostgresOptions):
   await createRoles(server);
   return {
     url: addressOf(server, OWNER, OWNER),
-    gatewayUrl: addressOf(server, GATEWAY, OWNER),
+    gatewayUrl: addressOf(server, GATEWAY_ROLE, OWNER),
     stop: () => stop(programs, data),
   };
 }

@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT_MS = 3_000;
 /** An arbitrary number that all cores agree on: only one of them migrates at a time. */
 const MIGRATION_LOCK = 5_172_026;
 
-/** Opens a pool of at most `connections`; the first statement connects. */
+/** Opens a pool of at most `connections`, two or more; the first statement connects. */
 export async function openDatabase(url: string, connections: number): Promise<Database> {
   const orm = await MikroORM.init({
     clientUrl: url,
@@ -44,7 +44,7 @@ export async function openDatabase(url: string, connections: number): Promise<Da
       try {
         await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
         await orm.migrator.up();
-        await grantGatewayRole(pool);
+        await grantGatewayRole(client);
       } finally {
         await client.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => undefined);
         client.release();
