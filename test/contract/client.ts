@@ -1,0 +1,100 @@
+import { beforeAll } from 'vitest';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
+
+export const TARGET = 'https://example.com/menu?table=4#today';
+
+/** An answer of the API. */
+export interface Answer<Body> {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed when it is JSON, else text. */
+  readonly body: Body;
+}
+
+export interface Request {
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as it is. */
+  readonly raw?: string | Uint8Array<ArrayBuffer>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export type One = { readonly success: true; readonly data: CodeJson };
+export type Page = {
+  readonly success: true;
+  readonly data: readonly CodeJson[];
+  readonly pagination: { readonly limit: number; readonly offset: number | null; readonly next_cursor: string | null };
+  readonly total: number;
+};
+export type Failure = {
+  readonly error: string;
+  readonly code?: string;
+  readonly limit?: number;
+  readonly used?: number;
+};
+
+/** An account with its key. The burst limit is 120 requests, so a test takes one of its own. */
+export interface Account {
+  readonly id: string;
+  readonly apiKey: string;
+  call<Body = Failure>(method: string, path: string, request?: Request): Promise<Answer<Body>>;
+  /** Creates a code, which has to succeed. */
+  create(fields?: Readonly<Record<string, unknown>>): Promise<CodeJson>;
+}
+
+export interface Contract {
+  readonly signpost: Signpost;
+  account(changes?: Parameters<Signpost['createAccount']>[0]): Promise<Account>;
+  /** A call without a key, unless the headers have one. */
+  call<Body = Failure>(method: string, path: string, request?: Request): Promise<Answer<Body>>;
+}
+
+/** A Signpost of the calling file's own. */
+export function contract(options: SignpostOptions = {}): Contract {
+  let started: Signpost | undefined;
+  beforeAll(async () => {
+    started = await startSignpost(options);
+  });
+  const running = () => {
+    if (!started) throw new Error('Signpost runs only while tests do.');
+    return started;
+  };
+
+  async function call<Body = Failure>(method: string, path: string, request: Request = {}): Promise<Answer<Body>> {
+    const body = request.json === undefined ? request.raw : JSON.stringify(request.json);
+    const response = await fetch(`${running().url}${path}`, {
+      method,
+      redirect: 'manual',
+      headers: { ...request.headers },
+      ...(body === undefined ? {} : { body }),
+    });
+    const text = await response.text();
+    const json = response.headers.get('content-type')?.startsWith('application/json') === true && text !== '';
+    return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text };
+  }
+
+  return {
+    get signpost() {
+      return running();
+    },
+    call,
+    async account(changes = {}) {
+      const { accountId: id, apiKey } = await running().createAccount({ plan: Plan.BUSINESS, ...changes });
+      const authorization = `Bearer ${apiKey}`;
+      const account: Account = {
+        id,
+        apiKey,
+        call: (method, path, request = {}) =>
+          call(method, `/api/v1${path}`, { ...request, headers: { authorization, ...request.headers } }),
+        async create(fields = {}) {
+          const created = await account.call<One>('POST', '/qr-codes', { json: { target_url: TARGET, ...fields } });
+          if (created.status !== 201) throw new Error(`no code was created: ${JSON.stringify(created.body)}`);
+          return created.body.data;
+        },
+      };
+      return account;
+    },
+  };
+}

@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest';
+import { contract, type Failure, type One, TARGET } from './client.ts';
+
+const api = contract();
+
+describe('POST /api/v1/qr-codes', () => {
+  test('201: creates a dynamic code and answers with all of its fields', async () => {
+    const account = await api.account();
+    const { status, body } = await account.call<One>('POST', '/qr-codes', {
+      json: { target_url: TARGET, name: 'Table 4', campaign_type: 'print', folder: 'Berlin', tags: ['summer', 'menu'] },
+    });
+    expect(status).toBe(201);
+    const { id, short_code, folder, created_at } = body.data;
+    expect(body).toEqual({
+      success: true,
+      data: {
+        id: expect.stringMatching(/^qr_[0-9a-hjkmnp-tv-z]{26}$/),
+        type: 'dynamic',
+        short_code: expect.stringMatching(/^[1-9A-HJ-NP-Za-km-z]{7}$/),
+        scan_url: `${api.signpost.url}/r/${short_code}`,
+        target_url: TARGET,
+        name: 'Table 4',
+        paused: false,
+        folder: { id: expect.stringMatching(/^folder_/), name: 'Berlin' },
+        tags: ['menu', 'summer'],
+        scan_count: 0,
+        campaign_type: 'print',
+        domain_id: null,
+        design: { foregroundColor: '#000000', backgroundColor: '#ffffff' },
+        created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        updated_at: created_at,
+      },
+    });
+    expect(folder).not.toBeNull();
+    const read = await account.call<One>('GET', `/qr-codes/${id}`);
+    expect(read.body).toEqual(body);
+  });
+
+  test('a target is stored as sent, trimmed', async () => {
+    const account = await api.account();
+    expect(
+      (await account.create({ target_url: '  HTTP://Example.com/%7Ea b'.replace(' b', '%20b\n') })).target_url,
+    ).toBe('HTTP://Example.com/%7Ea%20b');
+  });
+
+  test.each([
+    ['missing', {}],
+    ['empty', { target_url: '' }],
+    ['no URL', { target_url: 'not a url' }],
+    ['relative', { target_url: '/menu' }],
+    ['neither http nor https', { target_url: 'ftp://example.com/' }],
+    ['a script', { target_url: 'javascript:alert(1)' }],
+    ['with credentials', { target_url: 'https://user:secret@example.com/' }],
+    ['longer than 2,048 characters', { target_url: `https://example.com/${'a'.repeat(2_029)}` }],
+    ['null', { target_url: null }],
+    ['a number', { target_url: 5 }],
+    ['an object', { target_url: { href: TARGET } }],
+  ])('400: a target that is %s', async (_what, json) => {
+    const account = await api.account();
+    const { status, body } = await account.call('POST', '/qr-codes', { json });
+    expect(status).toBe(400);
+    expect(Object.keys(body)).toEqual(['error']);
+    expect(body.error).toMatch(/^target_url/);
+  });
+
+  test('2,048 characters are not too long a target', async () => {
+    const account = await api.account();
+    const target = `https://example.com/${'a'.repeat(2_028)}`;
+    expect((await account.create({ target_url: target })).target_url).toBe(target);
+  });
+
+  test('400: a target that is a scan URL of this platform, which would loop', async () => {
+    const account = await api.account();
+    const { scan_url } = await account.create();
+    const { status } = await account.call('POST', '/qr-codes', { json: { target_url: scan_url } });
+    expect(status).toBe(400);
+  });
+
+  test.each([
+    ['name', 5],
+    ['name', null],
+    ['campaign_type', true],
+    ['domain_id', {}],
+    ['folder', 7],
+    ['tags', 'menu'],
+    ['tags', null],
+    ['tags', ['menu', 5]],
+  ])('400: %s is %j, and the sentence names the field', async (field, value) => {
+    const account = await api.account();
+    const { status, body } = await account.call('POST', '/qr-codes', { json: { target_url: TARGET, [field]: value } });
+    expect(status).toBe(400);
+    expect(body.error).toMatch(new RegExp(`^${field}`));
+  });
+
+  test('400: a name of more than 200 or a campaign type of more than 64 characters', async () => {
+    const account = await api.account();
+    const send = (fields: object) => account.call('POST', '/qr-codes', { json: { target_url: TARGET, ...fields } });
+    expect((await send({ name: 'n'.repeat(201) })).status).toBe(400);
+    expect((await send({ campaign_type: 'c'.repeat(65) })).status).toBe(400);
+    expect((await send({ name: '🦊'.repeat(200), campaign_type: 'c'.repeat(64) })).status).toBe(201);
+  });
+
+  test('an empty name becomes null, and a null folder is none', async () => {
+    const account = await api.account();
+    expect(await account.create({ name: '', folder: null })).toMatchObject({ name: null, folder: null });
+  });
+
+  test('unknown fields are ignored', async () => {
+    const account = await api.account();
+    const code = await account.create({
+      id: 'qr_mine',
+      type: 'static',
+      targetUrl: 'https://evil.example',
+      paused: true,
+    });
+    expect(code).toMatchObject({ type: 'dynamic', target_url: TARGET, paused: false });
+    expect(code.id).not.toBe('qr_mine');
+  });
+
+  test.each([
+    ['a domain that is not the account’s', 'domain_01kagcpn8me3vs6t7k5sfm2s9p'],
+    ['no id of a domain', 'example.com'],
+  ])('400: %s', async (_what, domain_id) => {
+    const account = await api.account();
+    const { status, body } = await account.call('POST', '/qr-codes', { json: { target_url: TARGET, domain_id } });
+    expect(status).toBe(400);
+    expect(body.error).not.toBe('');
+  });
+
+  test('a folder is found by id, by name without regard to case, or created; the first spelling is kept', async () => {
+    const account = await api.account();
+    const first = await account.create({ folder: ' Berlin ' });
+    expect(first.folder?.name).toBe('Berlin');
+    expect((await account.create({ folder: 'BERLIN' })).folder).toEqual(first.folder);
+    expect((await account.create({ folder: first.folder?.id })).folder).toEqual(first.folder);
+  });
+
+  test.each([
+    ['none', 'NONE'],
+    ['an empty name', '   '],
+    ['a name of 101 characters', 'f'.repeat(101)],
+  ])('a folder problem loses the label but not the code: %s', async (_what, folder) => {
+    const account = await api.account();
+    const { status, body } = await account.call<One & { warnings?: string[] }>('POST', '/qr-codes', {
+      json: { target_url: TARGET, folder },
+    });
+    expect(status).toBe(201);
+    expect(body.data.folder).toBeNull();
+    expect(body.warnings).toEqual([expect.stringMatching(/folder/)]);
+  });
+
+  test('at most 20 tags; duplicates count once', async () => {
+    const account = await api.account();
+    const tags = Array.from({ length: 20 }, (_, index) => `tag ${String(index).padStart(2, '0')}`);
+    expect((await account.create({ tags: [...tags, 'TAG 00', tags[1]] })).tags).toEqual(tags);
+    const { status, body } = await account.call('POST', '/qr-codes', {
+      json: { target_url: TARGET, tags: [...tags, 'one more'] },
+    });
+    expect(status).toBe(400);
+    expect(body.error).toMatch(/tags/);
+  });
+
+  test('403 with `limit` and `used` once the plan’s QR code limit is reached', async () => {
+    const account = await api.account({ overrides: { codeLimit: 2n } });
+    await account.create();
+    const { id } = await account.create();
+    const { status, body } = await account.call('POST', '/qr-codes', { json: { target_url: TARGET } });
+    expect(status).toBe(403);
+    expect(body).toEqual({ error: expect.any(String), code: 'qr_limit_reached', limit: 2, used: 2 });
+    await account.call('DELETE', `/qr-codes/${id}`);
+    await account.create();
+  });
+
+  test('the QR code limit is exact under concurrency', async () => {
+    const account = await api.account({ overrides: { codeLimit: 5n } });
+    const answers = await Promise.all(
+      Array.from({ length: 15 }, () => account.call('POST', '/qr-codes', { json: { target_url: TARGET } })),
+    );
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(5);
+    expect(answers.filter(({ status }) => status === 403)).toHaveLength(10);
+  });
+
+  test.each([
+    ['malformed', '{"target_url":'],
+    ['empty', ''],
+    ['an array', '[]'],
+    ['a string', '"https://example.com"'],
+    ['null', 'null'],
+    ['no UTF-8', new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+  ])('400: a body that is %s', async (_what, raw) => {
+    const account = await api.account();
+    const { status, body } = await account.call<Failure>('POST', '/qr-codes', { raw });
+    expect(status).toBe(400);
+    expect(body).toEqual({ error: 'The body must be a JSON object.' });
+  });
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'nonsense', 'multipart/form-data; boundary='])(
+    'a body is parsed as JSON whatever its Content-Type: %s',
+    async (type) => {
+      const account = await api.account();
+      const answer = await account.call('POST', '/qr-codes', {
+        json: { target_url: TARGET },
+        headers: { 'content-type': type },
+      });
+      expect(answer.status).toBe(201);
+    },
+  );
+});

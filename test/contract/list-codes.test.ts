@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { type Account, contract, type Page } from './client.ts';
+
+const api = contract();
+
+async function some(count: number, account: Account): Promise<string[]> {
+  const ids: string[] = [];
+  for (let index = 0; index < count; index++) ids.unshift((await account.create({ name: `code ${index}` })).id);
+  return ids;
+}
+
+async function page(account: Account, query = ''): Promise<Page> {
+  const { status, body } = await account.call<Page>('GET', `/qr-codes${query}`);
+  expect(status).toBe(200);
+  return body;
+}
+
+const ids = ({ data }: Page) => data.map(({ id }) => id);
+
+describe('GET /api/v1/qr-codes', () => {
+  test('lists the account’s own codes, newest first, excluding deleted ones', async () => {
+    const [account, other] = [await api.account(), await api.account()];
+    const [third = '', second = '', first = ''] = await some(3, account);
+    await some(1, other);
+    await account.call('DELETE', `/qr-codes/${second}`);
+    const listed = await page(account);
+    expect(ids(listed)).toEqual([third, first]);
+    expect(listed).toMatchObject({
+      success: true,
+      pagination: { limit: 25, offset: 0, next_cursor: null },
+      total: 2,
+    });
+  });
+
+  test('a walk by cursor sees every code once, also while codes are created, and null ends it', async () => {
+    const account = await api.account();
+    const expected = await some(5, account);
+    const seen: string[] = [];
+    const totals: number[] = [];
+    let query = '?limit=2';
+    for (;;) {
+      const { data, pagination, total } = await page(account, query);
+      seen.push(...data.map(({ id }) => id));
+      totals.push(total);
+      if (pagination.next_cursor === null) break;
+      await account.create();
+      query = `?limit=2&cursor=${pagination.next_cursor}`;
+    }
+    expect(seen).toEqual(expected);
+    expect(totals).toEqual([5, 3, 1]);
+  });
+
+  test('offset leaves codes out and is ignored when a cursor is sent', async () => {
+    const account = await api.account();
+    const all = await some(4, account);
+    const second = await page(account, '?limit=2&offset=2');
+    expect(ids(second)).toEqual(all.slice(2));
+    expect(second.pagination).toEqual({ limit: 2, offset: 2, next_cursor: null });
+    const { pagination } = await page(account, '?limit=1');
+    const rest = await page(account, `?limit=2&offset=3&cursor=${pagination.next_cursor}`);
+    expect(ids(rest)).toEqual(all.slice(1, 3));
+    expect(rest.pagination.offset).toBeNull();
+  });
+
+  test.each([
+    ['limit=1000', { limit: 100 }],
+    ['limit=99999999999999999999', { limit: 100 }],
+    ['limit=0', { limit: 1 }],
+    ['limit=-5', { limit: 1 }],
+    ['limit=abc', { limit: 25 }],
+    ['limit=2.5', { limit: 25 }],
+    ['limit=', { limit: 25 }],
+    ['limit=7&limit=9', { limit: 7 }],
+    ['offset=-3', { offset: 0 }],
+    ['offset=x', { offset: 0 }],
+    ['offset=99999999999999999999', {}],
+    ['a%ZZ=1&&=&limit', { limit: 25 }],
+  ])('numbers never fail a request: %s', async (query, pagination) => {
+    const account = await api.account();
+    await account.create();
+    expect((await page(account, `?${query}`)).pagination).toMatchObject(pagination);
+  });
+
+  test('400: a cursor that the service did not issue to this account', async () => {
+    const [account, other] = [await api.account(), await api.account()];
+    await some(2, other);
+    const { pagination } = await page(other, '?limit=1');
+    expect(pagination.next_cursor).not.toBeNull();
+    for (const cursor of [pagination.next_cursor, 'abc', '', `${pagination.next_cursor}x`]) {
+      const { status, body } = await account.call('GET', `/qr-codes?cursor=${cursor}`);
+      expect(status).toBe(400);
+      expect(body.error).toMatch(/cursor/i);
+    }
+  });
+
+  test('folder filters by id or name, `none` gives the unfiled codes, an unknown one is a 400', async () => {
+    const account = await api.account();
+    const filed = await account.create({ folder: 'Berlin' });
+    const unfiled = await account.create();
+    expect(ids(await page(account, '?folder=berlin'))).toEqual([filed.id]);
+    expect(ids(await page(account, `?folder=${filed.folder?.id}`))).toEqual([filed.id]);
+    expect(ids(await page(account, '?folder=None'))).toEqual([unfiled.id]);
+    const { status, body } = await account.call('GET', '/qr-codes?folder=Hamburg');
+    expect(status).toBe(400);
+    expect(body.error).toMatch(/folder/i);
+  });
+
+  test('tag is repeatable and comma-separated and matches codes with any of them; an unknown one matches none', async () => {
+    const account = await api.account();
+    const menu = await account.create({ tags: ['menu'] });
+    const both = await account.create({ tags: ['menu', 'summer'] });
+    const summer = await account.create({ tags: ['summer'] });
+    const winter = await account.create({ tags: ['winter'] });
+    expect(ids(await page(account, '?tag=MENU'))).toEqual([both.id, menu.id]);
+    expect(ids(await page(account, '?tag=menu,%20summer'))).toEqual([summer.id, both.id, menu.id]);
+    expect(ids(await page(account, '?tag=menu&tag=winter,nope'))).toEqual([winter.id, both.id, menu.id]);
+    for (const query of ['?tag=nope', '?tag=']) {
+      expect(await page(account, query)).toMatchObject({ data: [], total: 0 });
+    }
+  });
+});
