@@ -1,4 +1,5 @@
 import { type Client, createClient } from '@connectrpc/connect';
+import { Health, HealthCheckResponse_ServingStatus } from '../proto/gen/grpc/health/v1/health_pb.ts';
 import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
 import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -15,6 +16,8 @@ export interface CoreClients {
   readonly codes: Client<typeof CodesService>;
   readonly images: Client<typeof ImagesService>;
   readonly taxonomy: Client<typeof TaxonomyService>;
+  /** Rejects when no core says that it serves. */
+  check(): Promise<void>;
   /** Ends the connections; calls in hand fail. */
   close(): void;
 }
@@ -27,6 +30,7 @@ export interface CoreClients {
  */
 export function connectCore({ address, timeoutMs }: { address: string; timeoutMs: number }): CoreClients {
   const transport = createGrpcTransport(address, timeoutMs);
+  const health = createClient(Health, transport);
   return {
     admission: createClient(AdmissionService, transport),
     analytics: createClient(AnalyticsService, transport),
@@ -34,6 +38,10 @@ export function connectCore({ address, timeoutMs }: { address: string; timeoutMs
     codes: createClient(CodesService, transport),
     images: createClient(ImagesService, transport),
     taxonomy: createClient(TaxonomyService, transport),
+    async check() {
+      const { status } = await health.check({});
+      if (status !== HealthCheckResponse_ServingStatus.SERVING) throw new Error('the core does not serve');
+    },
     close: () => transport.close(),
   };
 }

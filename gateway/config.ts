@@ -1,0 +1,50 @@
+import {
+  HOST_AND_PORT,
+  integer,
+  list,
+  logLevel,
+  optionalOrigin,
+  optionalText,
+  port,
+  text,
+  textOr,
+  type Values,
+} from '../src/contract/variables.ts';
+
+/** Every variable of the gateway. */
+export const GATEWAY_VARIABLES = {
+  PORT: { type: port(8080), about: 'REST API, scans, health.' },
+  LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that the port listens on.' },
+  PUBLIC_URL: {
+    type: optionalOrigin('http://localhost:$PORT'),
+    about: 'The platform’s own address: what scan URLs start with, and what the reference tells clients to call.',
+  },
+  DATA_DIR: { type: textOr('a folder', '.signpost'), about: 'Keeps the route table and the spool of scans.' },
+  DATABASE_URL: {
+    type: text('a Postgres address'),
+    about: 'Asked for codes that the route table does not know yet, and the log where there is no Kafka.',
+  },
+  KAFKA_BROKERS: {
+    type: list('host:port', HOST_AND_PORT, []),
+    about: 'Kafka, as the log of scans and routes. Unset: the log in Postgres.',
+  },
+  CORE_ADDRESS: {
+    type: list('host:port', HOST_AND_PORT, ['127.0.0.1:50051']),
+    about: 'The native gRPC ports of the cores, used in turn.',
+  },
+  CORE_TIMEOUT_MS: {
+    type: integer(100, 600_000, 30_000),
+    about: 'How long an API call may take the core before the answer is 503.',
+  },
+  TRUST_PROXY: {
+    type: list('an address or a network in CIDR notation', /^[0-9a-fA-F.:]+(\/\d{1,3})?$/, []),
+    about: 'Proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.',
+  },
+  COUNTRY_HEADER: {
+    type: optionalText('the name of a header'),
+    about: 'The header in which a trusted proxy names the reader’s country, such as `CF-IPCountry`.',
+  },
+  LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
+} as const;
+
+export type GatewayConfig = Values<typeof GATEWAY_VARIABLES>;

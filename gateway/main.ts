@@ -1,0 +1,130 @@
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { readVariables, WrongVariables } from '../src/contract/variables.ts';
+import { openLog } from '../src/events/log/open.ts';
+import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
+import { connectCore } from './core.ts';
+import { answerAlive, answerReady } from './health.ts';
+import { answerScans } from './redirect/answer-scans.ts';
+import { followRoutes } from './redirect/follow-routes.ts';
+import { openRouteTable } from './redirect/route-table.ts';
+import { shipScans } from './redirect/ship-scans.ts';
+import { openSpool } from './redirect/spool.ts';
+import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
+import { createApi } from './rest/api.ts';
+import { answerClientError } from './rest/client-error.ts';
+
+/** How long answers in hand may take when the gateway is asked to stop, and shipping after them, in ms. */
+const GRACE_MS = 10_000;
+const SHIP_MS = 3_000;
+
+/** A start that can't succeed, as a sentence for the person who started it. */
+class Sentence extends Error {}
+
+/** Puts the parts together, and takes them apart in the opposite order; nothing else is decided here. */
+async function main(config: GatewayConfig): Promise<void> {
+  const logger = pino({ level: config.LOG_LEVEL, base: { process: 'gateway' } });
+  expectWritable(config.DATA_DIR);
+  await using running = new AsyncDisposableStack();
+  const log = openLog({
+    kafkaBrokers: config.KAFKA_BROKERS,
+    databaseUrl: config.DATABASE_URL,
+    clientId: 'signpost-gateway',
+    logger,
+  });
+  running.defer(() => log.close());
+  const table = openRouteTable(join(config.DATA_DIR, 'routes'));
+  running.defer(() => table.close());
+  const follower = followRoutes({ log, table, logger });
+  running.defer(() => follower.stop());
+  const unknown = lookUpUnknownCodes(config.DATABASE_URL, logger);
+  running.defer(() => unknown.close());
+  const spool = openSpool(join(config.DATA_DIR, 'spool'), logger);
+  running.defer(() => spool.close());
+  const shipper = shipScans({ spool, log, logger });
+  running.defer(() => shipper.stop(SHIP_MS));
+  const core = connectCore({ address: config.CORE_ADDRESS.join(','), timeoutMs: config.CORE_TIMEOUT_MS });
+  running.defer(() => core.close());
+  const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
+  const api = await createApi({ core, logger, publicUrl, onRoute: (route) => table.apply([route]) });
+  running.defer(() => api.close());
+  const scans = answerScans({
+    table,
+    unknown,
+    spool,
+    trustedProxies: config.TRUST_PROXY,
+    countryHeader: config.COUNTRY_HEADER,
+    logger,
+  });
+
+  const server = createServer((request, response) => {
+    if (scans.concerns(request)) return scans.handle(request, response);
+    if (request.url === '/healthz') return answerAlive(response);
+    if (request.url === '/readyz') {
+      answerReady(response, { spool, shipper, follower, core, log }).catch((error: unknown) => {
+        logger.error({ err: error }, 'readiness could not be told');
+        response.destroy();
+      });
+      return;
+    }
+    api.handle(request, response);
+  });
+  server.on('clientError', answerClientError);
+  await listen(server, config);
+  running.defer(() => stop(server));
+
+  const { port } = server.address() as AddressInfo;
+  logger.info({ port }, 'the gateway is ready');
+  process.send?.({ type: 'ready', port });
+  const reason = await askedToStop();
+  logger.info({ reason }, 'the gateway stops');
+}
+
+function expectWritable(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new Sentence(`DATA_DIR ${folder} can't be written to (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}
+
+function listen(server: Server, { PORT, LISTEN_HOST }: GatewayConfig): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', ({ code }: NodeJS.ErrnoException) => {
+      reject(new Sentence(`PORT ${PORT} can't be listened on: ${code === 'EADDRINUSE' ? 'it is taken' : code}.`));
+    });
+    server.listen(PORT, LISTEN_HOST, resolve);
+  });
+}
+
+/** Takes no more connections and lets the answers in hand leave. */
+async function stop(server: Server): Promise<void> {
+  const timer = setTimeout(() => server.closeAllConnections(), GRACE_MS);
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+  clearTimeout(timer);
+}
+
+/** Resolves when a signal asks for it, or when the process that started us is gone. */
+function askedToStop(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve(signal));
+    process.once('disconnect', () => resolve('our parent process is gone'));
+  });
+}
+
+try {
+  await main(readVariables(GATEWAY_VARIABLES, process.env));
+} catch (error) {
+  const known = error instanceof WrongVariables || error instanceof Sentence;
+  console.error(known ? error.message : error);
+  process.exitCode = 1;
+}
+// Connections that a library keeps must not keep the process.
+process.exit();

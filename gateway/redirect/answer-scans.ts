@@ -1,0 +1,125 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
+import { Answer, type CodeRoute } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { requestId } from '../rest/request-id.ts';
+import { type Origin, originsBy } from './origin.ts';
+import type { PageKind } from './page-texts.ts';
+import { landingPage, pageFor } from './pages.ts';
+import type { RouteTable } from './route-table.ts';
+import { scanMessage } from './scan-message.ts';
+import type { Spool } from './spool.ts';
+import type { UnknownCodes } from './unknown-codes.ts';
+
+const SCAN_PATH = /^\/r\/([^/?#]+)\/?(?:[?#]|$)/;
+const SHORT_CODE = /^[0-9A-Za-z]{1,32}$/;
+
+/** How soon a reader may try again when a code can't be looked up, in seconds. */
+const RETRY_AFTER = '5';
+
+/** Statuses of the pages. Source: decision "The scan". */
+const STATUS: Readonly<Record<PageKind, number>> = { paused: 200, gone: 410, unknown: 404, unavailable: 503 };
+
+export interface ScanOptions {
+  readonly table: RouteTable;
+  readonly unknown: UnknownCodes;
+  readonly spool: Spool;
+  readonly trustedProxies: readonly string[];
+  readonly countryHeader: string | undefined;
+  readonly logger: Logger;
+}
+
+/** Answers scans; waits for nothing but this machine's disk, save for a code that it sees for the first time. */
+export interface Scans {
+  /** Whether the request is a scan: `/r/…` on any host, and everything on a custom domain. */
+  concerns(request: IncomingMessage): boolean;
+  handle(request: IncomingMessage, response: ServerResponse): void;
+}
+
+export function answerScans(options: ScanOptions): Scans {
+  const { table, unknown, spool, logger } = options;
+  const originOf = originsBy(options.trustedProxies);
+
+  function handle(request: IncomingMessage, response: ServerResponse): void {
+    response.setHeader('x-request-id', requestId(request));
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.writeHead(405, { allow: 'GET, HEAD', 'content-length': '0' }).end();
+      return;
+    }
+    const origin = originOf(request);
+    const shortCode = SCAN_PATH.exec(request.url ?? '')?.[1] ?? '';
+    if (!SHORT_CODE.test(shortCode)) return page(request, response, 'unknown');
+    const route = table.code(shortCode);
+    if (route) return answer(request, response, origin, route);
+    unknown.find(shortCode).then(
+      (found) => {
+        if (found) table.apply([found]);
+        answer(request, response, origin, table.code(shortCode));
+      },
+      (error: unknown) => {
+        logger.warn({ err: error }, 'an unknown code could not be looked up');
+        response.setHeader('retry-after', RETRY_AFTER);
+        page(request, response, 'unavailable');
+      },
+    );
+  }
+
+  function answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    origin: Origin,
+    route: CodeRoute | undefined,
+  ): void {
+    if (!route || !servedOn(origin.hostname, route)) return page(request, response, 'unknown');
+    switch (route.answer) {
+      case Answer.REDIRECT:
+        return counted(request, origin, route, () => {
+          response
+            .writeHead(302, { location: route.targetUrl, 'cache-control': 'no-store', 'content-length': '0' })
+            .end();
+        });
+      case Answer.LANDING_PAGE:
+        return counted(request, origin, route, () => {
+          const { body, headers } = route.landingPage ? landingPage(route.landingPage) : pageFor('unknown', undefined);
+          send(request, response, 200, headers, body);
+        });
+      case Answer.PAUSED:
+        return counted(request, origin, route, () => page(request, response, 'paused'));
+      case Answer.GONE:
+        return page(request, response, 'gone');
+      default:
+        return page(request, response, 'unknown');
+    }
+  }
+
+  /** The platform's host serves every code, a custom domain the codes on it; any other host counts as the platform's. */
+  function servedOn(hostname: string, route: CodeRoute): boolean {
+    return route.hostname === hostname || !table.isCustomDomain(hostname);
+  }
+
+  /** A GET is one scan: it is kept before its answer leaves. A HEAD resolves and counts nothing. */
+  function counted(request: IncomingMessage, origin: Origin, route: CodeRoute, leave: () => void): void {
+    if (request.method === 'HEAD') leave();
+    else spool.append(scanMessage(request, route, origin, options.countryHeader), leave);
+  }
+
+  return {
+    concerns: (request) => (request.url ?? '').startsWith('/r/') || table.isCustomDomain(originOf(request).hostname),
+    handle,
+  };
+}
+
+function page(request: IncomingMessage, response: ServerResponse, kind: PageKind): void {
+  const { headers, body } = pageFor(kind, request.headers['accept-language']);
+  send(request, response, STATUS[kind], headers, body);
+}
+
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer,
+): void {
+  response.writeHead(status, { ...headers, 'cache-control': 'no-store', 'content-length': String(body.length) });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}

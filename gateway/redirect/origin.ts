@@ -1,0 +1,65 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP } from 'node:net';
+
+/** Who asked, and for which host: by the connection, or by a trusted proxy's word. */
+export interface Origin {
+  /** The host that was asked for, in lower case and without a port. */
+  readonly hostname: string;
+  readonly address: string;
+  /** Whether a trusted proxy passed the request on. */
+  readonly proxied: boolean;
+}
+
+/** Tells the origin of requests. `trusted`: addresses and networks of proxies. */
+export function originsBy(trusted: readonly string[]): (request: IncomingMessage) => Origin {
+  const proxies = new BlockList();
+  for (const entry of trusted) {
+    const [address = '', prefix] = entry.split('/');
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+    if (prefix === undefined) proxies.addAddress(address, family);
+    else proxies.addSubnet(address, Number(prefix), family);
+  }
+  const isProxy = (address: string) =>
+    isIP(address) !== 0 && proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+
+  return (request) => {
+    const peer = unmapped(request.socket.remoteAddress ?? '');
+    const host = request.headers.host ?? '';
+    if (!isProxy(peer)) return { hostname: withoutPort(host), address: peer, proxied: false };
+    const told = forwardedOf(request);
+    // Every trusted proxy appends whom it saw; the last one that is not one of ours is the reader.
+    const address = told.addresses.findLast((each) => !isProxy(each)) ?? peer;
+    return { hostname: withoutPort(told.host ?? host), address, proxied: true };
+  };
+}
+
+/** `Forwarded` (RFC 7239) where it is there, else the older `X-Forwarded-For` and `X-Forwarded-Host`. */
+function forwardedOf({ headers }: IncomingMessage): { addresses: string[]; host: string | undefined } {
+  const { forwarded } = headers;
+  if (forwarded !== undefined) {
+    const values = (name: string) =>
+      [...forwarded.matchAll(new RegExp(`(?:^|[;,\\s])${name}=(?:"([^"]*)"|([^;,\\s]*))`, 'gi'))].map(
+        ([, quoted, plain]) => quoted ?? plain ?? '',
+      );
+    return { addresses: values('for').flatMap(addressIn), host: values('host')[0] };
+  }
+  const listed = [headers['x-forwarded-for'] ?? []].flat().join(',');
+  const host = [headers['x-forwarded-host'] ?? []].flat()[0]?.split(',')[0]?.trim();
+  return { addresses: listed.split(',').flatMap((each) => addressIn(each.trim())), host };
+}
+
+/** The address in a node identifier: `192.0.2.1:80`, `[2001:db8::1]:80`; none for `unknown` and obfuscated ones. */
+function addressIn(node: string): string[] {
+  const bare = node.startsWith('[') ? node.slice(1, node.indexOf(']')) : isIP(node) ? node : node.replace(/:\d+$/, '');
+  const address = unmapped(bare);
+  return isIP(address) ? [address] : [];
+}
+
+/** An IPv4 address that arrived over an IPv6 socket. */
+function unmapped(address: string): string {
+  return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
+}
+
+function withoutPort(host: string): string {
+  return host.toLowerCase().replace(/:\d+$/, '').replace(/\.$/, '');
+}
