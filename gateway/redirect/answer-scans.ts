@@ -4,7 +4,7 @@ import { Answer, type CodeRoute } from '../../proto/gen/signpost/routes/v1/route
 import { requestId } from '../rest/request-id.ts';
 import { type Origin, originsBy } from './origin.ts';
 import type { PageKind } from './page-texts.ts';
-import { landingPage, pageFor } from './pages.ts';
+import { landingPage, type Page, pageFor } from './pages.ts';
 import type { RouteTable } from './route-table.ts';
 import { scanMessage } from './scan-message.ts';
 import type { Spool } from './spool.ts';
@@ -47,9 +47,15 @@ export function answerScans(options: ScanOptions): Scans {
     }
     const origin = originOf(request);
     const shortCode = SCAN_PATH.exec(request.url ?? '')?.[1] ?? '';
-    if (!SHORT_CODE.test(shortCode)) return page(request, response, 'unknown');
+    if (!SHORT_CODE.test(shortCode)) {
+      page(request, response, 'unknown');
+      return;
+    }
     const route = table.code(shortCode);
-    if (route) return answer(request, response, origin, route);
+    if (route) {
+      answer(request, response, origin, route);
+      return;
+    }
     unknown.find(shortCode).then(
       (found) => {
         if (found) table.apply([found]);
@@ -69,25 +75,16 @@ export function answerScans(options: ScanOptions): Scans {
     origin: Origin,
     route: CodeRoute | undefined,
   ): void {
-    if (!route || !servedOn(origin.hostname, route)) return page(request, response, 'unknown');
-    switch (route.answer) {
-      case Answer.REDIRECT:
-        return counted(request, origin, route, () => {
-          response
-            .writeHead(302, { location: route.targetUrl, 'cache-control': 'no-store', 'content-length': '0' })
-            .end();
-        });
-      case Answer.LANDING_PAGE:
-        return counted(request, origin, route, () => {
-          const { body, headers } = route.landingPage ? landingPage(route.landingPage) : pageFor('unknown', undefined);
-          send(request, response, 200, headers, body);
-        });
-      case Answer.PAUSED:
-        return counted(request, origin, route, () => page(request, response, 'paused'));
-      case Answer.GONE:
-        return page(request, response, 'gone');
-      default:
-        return page(request, response, 'unknown');
+    if (!route || !servedOn(origin.hostname, route)) {
+      page(request, response, 'unknown');
+      return;
+    }
+    const leave = () => send(request, response, route);
+    // A GET is one scan, kept before its answer leaves. A HEAD resolves and counts nothing.
+    if (request.method === 'GET' && COUNTED.has(route.answer)) {
+      spool.append(scanMessage(request, route, origin, options.countryHeader), leave);
+    } else {
+      leave();
     }
   }
 
@@ -96,30 +93,39 @@ export function answerScans(options: ScanOptions): Scans {
     return route.hostname === hostname || !table.isCustomDomain(hostname);
   }
 
-  /** A GET is one scan: it is kept before its answer leaves. A HEAD resolves and counts nothing. */
-  function counted(request: IncomingMessage, origin: Origin, route: CodeRoute, leave: () => void): void {
-    if (request.method === 'HEAD') leave();
-    else spool.append(scanMessage(request, route, origin, options.countryHeader), leave);
-  }
-
   return {
     concerns: (request) => (request.url ?? '').startsWith('/r/') || table.isCustomDomain(originOf(request).hostname),
     handle,
   };
 }
 
-function page(request: IncomingMessage, response: ServerResponse, kind: PageKind): void {
-  const { headers, body } = pageFor(kind, request.headers['accept-language']);
-  send(request, response, STATUS[kind], headers, body);
+/** Active and paused codes; nothing else is recorded. */
+const COUNTED = new Set<Answer>([Answer.REDIRECT, Answer.LANDING_PAGE, Answer.PAUSED]);
+
+function send(request: IncomingMessage, response: ServerResponse, route: CodeRoute): void {
+  switch (route.answer) {
+    case Answer.REDIRECT:
+      response.writeHead(302, { location: route.targetUrl, 'cache-control': 'no-store', 'content-length': '0' }).end();
+      break;
+    case Answer.LANDING_PAGE:
+      sendPage(request, response, 200, landingPage(route.landingPage));
+      break;
+    case Answer.PAUSED:
+      page(request, response, 'paused');
+      break;
+    case Answer.GONE:
+      page(request, response, 'gone');
+      break;
+    default:
+      page(request, response, 'unknown');
+  }
 }
 
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  status: number,
-  headers: Readonly<Record<string, string>>,
-  body: Buffer,
-): void {
+function page(request: IncomingMessage, response: ServerResponse, kind: PageKind): void {
+  sendPage(request, response, STATUS[kind], pageFor(kind, request.headers['accept-language']));
+}
+
+function sendPage(request: IncomingMessage, response: ServerResponse, status: number, { headers, body }: Page): void {
   response.writeHead(status, { ...headers, 'cache-control': 'no-store', 'content-length': String(body.length) });
   response.end(request.method === 'HEAD' ? undefined : body);
 }

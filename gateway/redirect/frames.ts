@@ -1,12 +1,12 @@
 import { crc32 } from 'node:zlib';
 
-/** Length and CRC-32 of the payload, big-endian, stand before each payload of a segment. */
+/** Length and CRC-32 of the payload, both big-endian, stand before each payload of a segment. */
 const HEADER_BYTES = 8;
 
-/** Nothing that is spooled is longer; a longer length means that the segment is damaged. */
-const MOST_BYTES = 65_536;
+/** No payload is longer, so a greater length is damage. */
+export const MOST_PAYLOAD_BYTES = 16_384;
 
-/** A payload as it stands in a segment. */
+/** A payload as it stands in a segment. Never empty: a hole of zeros in a file must not read as frames. */
 export function frame(payload: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
   framed.writeUInt32BE(payload.length, 0);
@@ -18,28 +18,40 @@ export function frame(payload: Uint8Array): Buffer {
 /** What was read of a part of a segment. */
 export interface Frames {
   readonly payloads: Uint8Array[];
-  /** Bytes that are done with; what follows is a frame that is not whole yet, or never will be. */
+  /** Bytes that are done with: the next part starts behind them. */
   readonly read: number;
-  /** Frames whose checksum is wrong; they are left out. */
-  readonly corrupt: number;
-  /** True: a length makes no sense, so nothing behind it can be found. */
-  readonly lost: boolean;
+  /** Bytes among them that belong to no whole frame. */
+  readonly damaged: number;
 }
 
-/** Reads frames until the bytes end. */
-export function readFrames(bytes: Buffer): Frames {
+/**
+ * Reads the frames of a part of a segment; `atEnd` says that nothing follows it. Behind damage of any kind it looks,
+ * byte by byte, for the next frame whose checksum is right, so that one bad sector costs the scans on it and no others.
+ */
+export function readFrames(bytes: Buffer, atEnd: boolean): Frames {
   const payloads: Uint8Array[] = [];
   let read = 0;
-  let corrupt = 0;
-  while (bytes.length - read >= HEADER_BYTES) {
-    const length = bytes.readUInt32BE(read);
-    if (length > MOST_BYTES) return { payloads, read, corrupt, lost: true };
-    const end = read + HEADER_BYTES + length;
-    if (end > bytes.length) break;
-    const payload = bytes.subarray(read + HEADER_BYTES, end);
-    if (crc32(payload) === bytes.readUInt32BE(read + 4)) payloads.push(payload);
-    else corrupt++;
-    read = end;
+  let damaged = 0;
+  while (read < bytes.length) {
+    const found = payloadAt(bytes, read);
+    if (found === 'not whole' && !atEnd) break;
+    if (found instanceof Uint8Array) {
+      payloads.push(found);
+      read += HEADER_BYTES + found.length;
+    } else {
+      damaged++;
+      read++;
+    }
   }
-  return { payloads, read, corrupt, lost: false };
+  return { payloads, read, damaged };
+}
+
+function payloadAt(bytes: Buffer, start: number): Uint8Array | 'not whole' | 'damaged' {
+  const payloadStart = start + HEADER_BYTES;
+  if (payloadStart > bytes.length) return 'not whole';
+  const length = bytes.readUInt32BE(start);
+  if (length === 0 || length > MOST_PAYLOAD_BYTES) return 'damaged';
+  if (payloadStart + length > bytes.length) return 'not whole';
+  const payload = bytes.subarray(payloadStart, payloadStart + length);
+  return crc32(payload) === bytes.readUInt32BE(start + 4) ? payload : 'damaged';
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { LandingPage } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { create } from '@bufbuild/protobuf';
+import { type LandingPage, LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type Language, languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
 
 /** A page and the headers that go with it. */
@@ -51,7 +52,7 @@ export function pageFor(kind: PageKind, acceptLanguage: string | undefined): Pag
 }
 
 /** The account's own page; everything in it is text, and its colours only where they can be read. */
-export function landingPage(page: LandingPage): Page {
+export function landingPage(page: LandingPage = create(LandingPageSchema)): Page {
   const links = page.links
     .filter(({ url }) => /^https?:\/\//i.test(url))
     .map(({ label, url }) => `<li><a href="${escaped(url)}" rel="noopener nofollow">${escaped(label)}</a></li>`)

@@ -5,126 +5,191 @@ import {
   openSync,
   readdirSync,
   readSync,
-  renameSync,
   rmSync,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { frame, readFrames } from './frames.ts';
 
-/** Scans that were answered and not yet carried to the log, on disk: they outlive the process. */
+/** Scans that were answered and that the log does not have yet, on disk: they outlive the process. */
 export interface Spool {
   /**
-   * Keeps a payload and calls `kept` once it is written: one write for all payloads of a turn of the event loop. A disk
-   * that takes nothing holds no answer back: the payload then waits in memory.
+   * Keeps a payload (1 to 16,384 bytes) and calls `kept` once it is written: one write for all payloads of a turn of
+   * the event loop. A disk that takes nothing holds no answer back: the payload then waits in memory.
    */
   append(payload: Uint8Array, kept: () => void): void;
-  /** The oldest payloads that were not given out yet; empty when there are none. */
-  next(): Uint8Array[];
-  /** What `next` gave last is safe elsewhere: forgets it. */
-  forget(): void;
+  /** The oldest payloads that were not forgotten; undefined when there are none. */
+  next(): Batch | undefined;
+  /** Resolves when there may be something new. */
+  arrival(): Promise<void>;
   status(): SpoolStatus;
-  /** Writes what waits and closes the segment. */
+  /** Writes what waits. */
   close(): void;
 }
 
-export interface SpoolStatus {
-  /** Why nothing can be written; null while all is well. */
-  readonly failing: string | null;
-  /** Segments on disk. */
-  readonly segments: number;
-  /** Payloads that wait in memory because the disk takes none. */
-  readonly held: number;
-  /** Payloads that no memory was left for. The one way to lose a scan; loud. */
-  readonly dropped: number;
+/** Payloads to carry on, in their order. */
+export interface Batch {
+  readonly payloads: readonly Uint8Array[];
+  /** They are safe elsewhere. Until this is called they are the next ones again. */
+  forget(): void;
 }
 
+export interface SpoolStatus {
+  /** Why the disk takes nothing; undefined while all is well. */
+  readonly failing: string | undefined;
+  /** Bytes that wait in memory because the disk takes none. */
+  readonly held: number;
+  /** Payloads that there was no memory left for: the one way to lose a scan. */
+  readonly lost: number;
+}
+
+/** Frames one after the other, in a file; or in memory while the disk takes none. */
+interface Segment {
+  readonly path: string;
+  size: number;
+  /** Bytes that are safe elsewhere. */
+  done: number;
+  memory: Buffer[] | undefined;
+}
+
+const SUFFIX = '.scans';
 const SEGMENT_BYTES = 8 * 1024 * 1024;
-/** An open segment that everything was given out of is replaced after this, so that a restart repeats little. */
+/** A segment of which nothing is needed any more is removed at this age: it holds addresses of readers. */
 const SEGMENT_MS = 10_000;
 const READ_BYTES = 1024 * 1024;
 const HELD_BYTES = 64 * 1024 * 1024;
-const SUFFIX = '.spool';
-const NOTHING = Buffer.alloc(0);
+/** How often a disk that takes nothing is tried again. */
+const RETRY_MS = 1_000;
 
-interface Segment {
-  readonly path: string;
-  /** Bytes given out and forgotten. */
-  done: number;
-}
-
-/** Opens the spool in `folder`; segments of earlier runs are given out first. */
+/**
+ * Opens the spool in `folder`, which only one process may use at a time. Segments of earlier runs are given out first;
+ * nothing is appended to them, so what a crash left at their end stays at their end. Throws when the folder can't be
+ * made. Survives the end of the process, not of the machine: that would take an fsync every turn, at half the speed.
+ */
 export function openSpool(folder: string, logger: Logger): Spool {
   mkdirSync(folder, { recursive: true });
-  const segments: Segment[] = readdirSync(folder)
-    .filter((name) => name.endsWith(SUFFIX))
-    .sort()
-    .map((name) => ({ path: join(folder, name), done: 0 }));
-  let made = 0;
-  let open: { fd: number; segment: Segment; size: number; since: number } | undefined;
+  const names = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
+  const segments: Segment[] = names.sort().map((name) => {
+    const path = join(folder, name);
+    return { path, size: statSync(path).size, done: 0, memory: undefined };
+  });
+  let number = Number.parseInt(names.at(-1) ?? '0', 10);
+  /** The last segment, while it grows: a file of which `fd` is the descriptor, or memory. */
+  let open: { segment: Segment; fd: number | undefined; since: number } | undefined;
   let turn: { frames: Buffer[]; kept: (() => void)[] } = { frames: [], kept: [] };
-  let held: Buffer[] = [];
-  let heldBytes = 0;
-  let dropped = 0;
-  let failing: string | null = null;
-  let given: { segment: Segment; bytes: number } | { held: number } | undefined;
+  let arrived = Promise.withResolvers<void>();
+  let failing: string | undefined;
+  let retryAt = 0;
+  let held = 0;
+  let lost = 0;
 
-  function openSegment() {
-    const name = `${String(Date.now()).padStart(15, '0')}-${String(made++).padStart(6, '0')}${SUFFIX}`;
-    const segment = { path: join(folder, name), done: 0 };
-    const fd = openSync(segment.path, 'ax');
+  function openSegment(memory: Buffer[] | undefined) {
+    number++;
+    const path = join(folder, `${String(number).padStart(12, '0')}${SUFFIX}`);
+    const fd = memory ? undefined : openSync(path, 'ax', 0o600);
+    const segment: Segment = { path, size: 0, done: 0, memory };
     segments.push(segment);
-    return { fd, segment, size: 0, since: Date.now() };
+    open = { segment, fd, since: Date.now() };
+    return open;
   }
 
   function seal(): void {
-    if (open) closeSync(open.fd);
+    if (open?.fd !== undefined) closeSync(open.fd);
     open = undefined;
   }
 
-  function write(frames: readonly Buffer[]): void {
-    open ??= openSegment();
-    const bytes = Buffer.concat(frames);
+  function write(bytes: Buffer): void {
+    if (open?.segment.memory) seal();
+    const { segment, fd = -1 } = open ?? openSegment(undefined);
     try {
-      let written = 0;
-      while (written < bytes.length) written += writeSync(open.fd, bytes, written);
+      for (let written = 0; written < bytes.length; ) written += writeSync(fd, bytes, written);
     } catch (error) {
-      // Half a frame in the middle would hide what follows.
-      ftruncateSync(open.fd, open.size);
+      ftruncateSync(fd, segment.size);
       throw error;
     }
-    open.size += bytes.length;
-    if (open.size >= SEGMENT_BYTES) seal();
+    segment.size += bytes.length;
+    if (segment.size >= SEGMENT_BYTES) seal();
   }
 
-  function hold(frames: readonly Buffer[]): void {
-    for (const each of frames) {
-      if (heldBytes + each.length > HELD_BYTES) {
-        dropped++;
-      } else {
-        held.push(each);
-        heldBytes += each.length;
-      }
+  function hold(frames: readonly Buffer[], bytes: Buffer): void {
+    if (held + bytes.length > HELD_BYTES) {
+      lost += frames.length;
+      logger.error({ lost }, 'scans were lost: neither disk nor memory takes them');
+      return;
     }
+    if (open && !open.segment.memory) seal();
+    const { segment } = open ?? openSegment([]);
+    segment.memory?.push(bytes);
+    segment.size += bytes.length;
+    held += bytes.length;
+    if (segment.size >= SEGMENT_BYTES) seal();
+  }
+
+  /** Writes what is held in memory, and then `bytes`. Gives false when the disk takes them not, or is not tried yet. */
+  function reachesDisk(bytes: Buffer): boolean {
+    if (failing !== undefined && Date.now() < retryAt) return false;
+    try {
+      for (const segment of segments.filter(({ memory }) => memory)) {
+        if (open?.segment === segment) seal();
+        writeFileSync(segment.path, Buffer.concat(segment.memory ?? []), { mode: 0o600 });
+        segment.memory = undefined;
+        held -= segment.size;
+      }
+      if (bytes.length > 0) write(bytes);
+    } catch (error) {
+      if (failing === undefined) logger.error({ err: error }, 'scans can’t be written to disk; they wait in memory');
+      failing = (error as NodeJS.ErrnoException).code ?? 'unknown';
+      retryAt = Date.now() + RETRY_MS;
+      return false;
+    }
+    if (failing !== undefined) logger.info('scans are written to disk again');
+    failing = undefined;
+    return true;
   }
 
   function flush(): void {
     const { frames, kept } = turn;
     turn = { frames: [], kept: [] };
-    try {
-      write(frames);
-      if (failing !== null) logger.info('scans are spooled to disk again');
-      failing = null;
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      if (failing === null) logger.error({ err: error }, 'scans can not be spooled to disk; they wait in memory');
-      failing = code ?? message;
-      hold(frames);
-      if (dropped > 0) logger.error({ dropped }, 'scans were lost: neither disk nor memory takes them');
+    const bytes = Buffer.concat(frames);
+    if (!reachesDisk(bytes)) hold(frames, bytes);
+    for (const answer of kept) answer();
+    arrived.resolve();
+    arrived = Promise.withResolvers();
+  }
+
+  function nextOf(segment: Segment): Batch | undefined {
+    while (segment.done < segment.size) {
+      const bytes = read(segment);
+      const { payloads, read: length, damaged } = readFrames(bytes, segment.done + bytes.length === segment.size);
+      if (damaged > 0) logger.error({ segment: segment.path, damaged }, 'bytes that are no whole scan were skipped');
+      if (payloads.length > 0) {
+        const done = segment.done + length;
+        return {
+          payloads,
+          forget() {
+            segment.done = done;
+          },
+        };
+      }
+      segment.done += length;
     }
-    for (const done of kept) done();
+    return undefined;
+  }
+
+  function remove(segment: Segment): void {
+    segments.shift();
+    if (segment.memory) {
+      held -= segment.size;
+      return;
+    }
+    try {
+      rmSync(segment.path, { force: true });
+    } catch (error) {
+      logger.error({ err: error, segment: segment.path }, 'a segment that is done with can’t be removed');
+    }
   }
 
   return {
@@ -134,68 +199,39 @@ export function openSpool(folder: string, logger: Logger): Spool {
       turn.kept.push(kept);
     },
     next() {
+      if (failing !== undefined) reachesDisk(Buffer.alloc(0));
       for (let segment = segments[0]; segment; segment = segments[0]) {
-        const bytes = open?.segment === segment && segment.done === open.size ? NOTHING : readFrom(segment);
-        const frames = readFrames(bytes);
-        if (frames.corrupt > 0)
-          logger.error({ segment: segment.path, corrupt: frames.corrupt }, 'corrupt scans were skipped');
-        if (frames.read > 0 && frames.payloads.length > 0) {
-          given = { segment, bytes: frames.read };
-          return frames.payloads;
+        const batch = nextOf(segment);
+        if (batch) return batch;
+        if (open?.segment === segment) {
+          if (Date.now() - open.since < SEGMENT_MS) return undefined;
+          seal();
         }
-        segment.done += frames.read;
-        const isOpen = open?.segment === segment;
-        if (isOpen && !frames.lost) {
-          if (open && open.size > 0 && Date.now() - open.since >= SEGMENT_MS) seal();
-          break;
-        }
-        if (isOpen) seal();
-        leave(segment, frames.lost, bytes.length - frames.read);
+        remove(segment);
       }
-      if (held.length === 0) return [];
-      given = { held: held.length };
-      return held.flatMap((each) => readFrames(each).payloads);
+      return undefined;
     },
-    forget() {
-      if (given && 'segment' in given) {
-        given.segment.done += given.bytes;
-      } else if (given) {
-        const gone = held.slice(0, given.held);
-        held = held.slice(given.held);
-        heldBytes -= gone.reduce((sum, each) => sum + each.length, 0);
-      }
-      given = undefined;
-    },
-    status: () => ({ failing, segments: segments.length, held: held.length, dropped }),
+    arrival: () => arrived.promise,
+    status: () => ({ failing, held, lost }),
     close() {
       if (turn.frames.length > 0) flush();
+      retryAt = 0;
+      if (failing !== undefined && !reachesDisk(Buffer.alloc(0))) {
+        logger.error({ bytes: held }, 'scans were lost: the process ends and the disk takes nothing');
+      }
       seal();
     },
   };
+}
 
-  function readFrom(segment: Segment): Buffer {
-    const fd = openSync(segment.path, 'r');
-    try {
-      const bytes = Buffer.allocUnsafe(READ_BYTES);
-      return bytes.subarray(0, readSync(fd, bytes, 0, READ_BYTES, segment.done));
-    } finally {
-      closeSync(fd);
-    }
-  }
-
-  /** The end of a segment: everything was given out, or what is left is a torn frame, or can't be read at all. */
-  function leave(segment: Segment, lost: boolean, left: number): void {
-    segments.shift();
-    if (lost) {
-      logger.error(
-        { segment: segment.path, bytes: statSync(segment.path).size - segment.done },
-        'a segment is damaged; it is kept aside',
-      );
-      renameSync(segment.path, `${segment.path}.damaged`);
-      return;
-    }
-    if (left > 0)
-      logger.warn({ segment: segment.path, bytes: left }, 'a torn scan at the end of a segment was cut off');
-    rmSync(segment.path);
+/** The next bytes of a segment, at most a mebibyte of a file. */
+function read({ path, size, done, memory }: Segment): Buffer {
+  if (memory) return Buffer.concat(memory).subarray(done);
+  const fd = openSync(path, 'r');
+  try {
+    const bytes = Buffer.allocUnsafe(Math.min(READ_BYTES, size - done));
+    return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, done));
+  } finally {
+    closeSync(fd);
   }
 }

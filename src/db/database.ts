@@ -3,6 +3,7 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import type pg from 'pg';
 import { entities } from './entities.ts';
 import { grantGatewayRole } from './gateway-role.ts';
+import { LOCKS } from './locks.ts';
 import { migrations } from './migrations/index.ts';
 
 /** Postgres as the rooms use it: entities through the ORM, statements of weight through the pool (see `sql.ts`). */
@@ -17,9 +18,6 @@ export interface Database {
 
 /** How long a statement may wait for a connection before the caller is told that Postgres is away, in ms. */
 const CONNECT_TIMEOUT_MS = 3_000;
-
-/** An arbitrary number that all cores agree on: only one of them migrates at a time. */
-const MIGRATION_LOCK = 5_172_026;
 
 /** Opens a pool of at most `connections`, two or more; the first statement connects. */
 export async function openDatabase(url: string, connections: number): Promise<Database> {
@@ -42,11 +40,11 @@ export async function openDatabase(url: string, connections: number): Promise<Da
     async migrate() {
       const client = await pool.connect();
       try {
-        await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+        await client.query('select pg_advisory_lock($1)', [LOCKS.migration]);
         await orm.migrator.up();
         await grantGatewayRole(client);
       } finally {
-        await client.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => undefined);
+        await client.query('select pg_advisory_unlock($1)', [LOCKS.migration]).catch(() => undefined);
         client.release();
       }
     },

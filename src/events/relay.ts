@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SpanKind, trace } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
+import { LOCKS } from '../db/locks.ts';
 import { run, statement } from '../db/sql.ts';
 import type { Log, NewRecord } from './log/log.ts';
 
@@ -13,8 +14,6 @@ export interface Relay {
   stop(): Promise<void>;
 }
 
-/** One relay works at a time, so that records of a key keep their order; the others stand by. */
-const RELAY_LOCK = 5_172_027;
 const BATCH = 1_000;
 const IDLE_MS = 50;
 const RETRY_MS = 1_000;
@@ -64,7 +63,7 @@ export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger
         const carried = await carry(leader);
         if (carried < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
       }
-      await leader.query('select pg_advisory_unlock($1)', [RELAY_LOCK]);
+      await leader.query('select pg_advisory_unlock($1)', [LOCKS.relay]);
       broken = false;
     } finally {
       leader.off('error', heard);
@@ -112,6 +111,6 @@ export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger
 }
 
 async function lead(leader: PoolClient): Promise<boolean> {
-  const { rows } = await leader.query<{ mine: boolean }>('select pg_try_advisory_lock($1) as mine', [RELAY_LOCK]);
+  const { rows } = await leader.query<{ mine: boolean }>('select pg_try_advisory_lock($1) as mine', [LOCKS.relay]);
   return rows[0]?.mine ?? false;
 }

@@ -1,9 +1,7 @@
 import type { Pool } from 'pg';
+import { LOCKS } from '../db/locks.ts';
 import { transaction } from '../db/sql.ts';
 import { dayOf } from './days.ts';
-
-/** An arbitrary number that all recorders agree on: only one of them makes partitions at a time. */
-const PARTITION_LOCK = 5_172_027;
 
 /** The UTC month of a time in ms since 1970, `YYYY-MM`. */
 export function monthOf(time: number): string {
@@ -24,7 +22,7 @@ export async function ensureMonths(pool: Pool, months: readonly string[]): Promi
   for (const month of months) {
     const name = `scans_${month.replace('-', '_')}`;
     await transaction(pool, async (tx) => {
-      await tx.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK]);
+      await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanMonths]);
       const { rows } = await tx.query<{ attached: boolean }>(
         `select exists (
            select from pg_inherits where inhparent = 'scans'::regclass and inhrelid = to_regclass($1)

@@ -1,0 +1,11 @@
+/**
+ * Advisory locks that all cores agree on. They share one space of numbers in a database, so each stands here once.
+ */
+export const LOCKS = {
+  /** One core migrates at a time. */
+  migration: 5_172_026,
+  /** One relay carries the outbox at a time. */
+  relay: 5_172_027,
+  /** One recorder makes partitions at a time. */
+  scanMonths: 5_172_028,
+} as const;
