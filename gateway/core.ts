@@ -26,10 +26,10 @@ export interface CoreClients {
  * Clients of the core's gRPC port. Connects with the first call, so a core that is away is no reason not to start; its
  * calls fail with `unavailable`, or with `deadline_exceeded` after `timeoutMs`.
  *
- * `address`: `host:port`, or several `ip:port` by commas, used in turn.
+ * `address`: `host:port`, or several by commas, used in turn.
  */
 export function connectCore({ address, timeoutMs }: { address: string; timeoutMs: number }): CoreClients {
-  const transport = createGrpcTransport(address, timeoutMs);
+  const transport = createGrpcTransport(address.split(','), timeoutMs);
   const health = createClient(Health, transport);
   return {
     admission: createClient(AdmissionService, transport),

@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { Code, ConnectError, createClient, type ServiceImpl } from '@connectrpc/connect';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { freePort, LOOPBACK } from '../local/free-port.ts';
+import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { failure, readFailure } from '../src/contract/errors.ts';
+import { serveGrpc } from '../src/rpc/grpc-server.ts';
+import { createGrpcTransport } from './grpc-transport.ts';
+
+async function serve(implementation: Partial<ServiceImpl<typeof CodesService>>, port = 0): Promise<string> {
+  const server = await serveGrpc({
+    host: LOOPBACK,
+    port,
+    register: (services) => services.service(CodesService, implementation),
+    interceptors: [],
+  });
+  onTestFinished(() => server.stop(0));
+  return `${LOOPBACK}:${server.port}`;
+}
+
+function client(addresses: readonly string[], timeoutMs = 5_000) {
+  const transport = createGrpcTransport(addresses, timeoutMs);
+  onTestFinished(() => transport.close());
+  return createClient(CodesService, transport);
+}
+
+async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof ConnectError)) throw new Error('the call did not fail as it should');
+  return error;
+}
+
+describe('a typed client over grpc-js', () => {
+  test('carries messages, request headers, response headers and trailers', async () => {
+    const address = await serve({
+      getCode({ id }, context) {
+        context.responseHeader.set('x-said', context.requestHeader.get('x-say') ?? '');
+        context.responseTrailer.set('x-last', 'word');
+        return { code: { id, scanCount: 2n ** 53n, tags: ['ä'] } };
+      },
+    });
+    let said: string | null = null;
+    let last: string | null = null;
+    const { code } = await client([address]).getCode(
+      { id: 'qr_1' },
+      {
+        headers: { 'x-say': 'hello' },
+        onHeader: (headers) => {
+          said = headers.get('x-said');
+        },
+        onTrailer: (trailers) => {
+          last = trailers.get('x-last');
+        },
+      },
+    );
+    expect(code).toMatchObject({ id: 'qr_1', scanCount: 2n ** 53n, tags: ['ä'] });
+    expect([said, last]).toEqual(['hello', 'word']);
+  });
+
+  test('an error keeps its code, sentence, details and metadata', async () => {
+    const address = await serve({
+      getCode() {
+        const error = failure('QR_LIMIT_REACHED', 'Genug für heute.', { limit: '2', used: '2' });
+        error.metadata.set('ratelimit-limit', '50000');
+        throw error;
+      },
+    });
+    const error = await failureOf(client([address]).getCode({}));
+    expect(error.code).toBe(Code.ResourceExhausted);
+    expect(error.metadata.get('ratelimit-limit')).toBe('50000');
+    expect(readFailure(error)).toEqual({
+      reason: 'QR_LIMIT_REACHED',
+      message: 'Genug für heute.',
+      details: { limit: '2', used: '2' },
+    });
+  });
+
+  test('a core that does not answer is given up at the deadline, and learns of it', async () => {
+    const gone = Promise.withResolvers<void>();
+    const address = await serve({
+      async getCode(_request, { signal }) {
+        await once(signal, 'abort');
+        gone.resolve();
+        return {};
+      },
+    });
+    expect((await failureOf(client([address], 200).getCode({}))).code).toBe(Code.DeadlineExceeded);
+    await gone.promise;
+    expect((await failureOf(client([address]).getCode({}, { timeoutMs: 200 }))).code).toBe(Code.DeadlineExceeded);
+  });
+
+  test('a call that nobody waits for any more is cancelled on both sides', async () => {
+    const running = Promise.withResolvers<void>();
+    const gone = Promise.withResolvers<void>();
+    const address = await serve({
+      async getCode(_request, { signal }) {
+        running.resolve();
+        await once(signal, 'abort');
+        gone.resolve();
+        return {};
+      },
+    });
+    const left = new AbortController();
+    const call = failureOf(client([address]).getCode({}, { signal: left.signal }));
+    await running.promise;
+    left.abort();
+    expect((await call).code).toBe(Code.Canceled);
+    await gone.promise;
+    expect((await failureOf(client([address]).getCode({}, { signal: left.signal }))).code).toBe(Code.Canceled);
+  });
+
+  test('a call fails at once while the core is away, and succeeds once it is back', async () => {
+    const port = await freePort();
+    const calls = client([`${LOOPBACK}:${port}`], 60_000);
+    expect((await failureOf(calls.getCode({}))).code).toBe(Code.Unavailable);
+    await serve({ getCode: () => ({}) }, port);
+    await expect.poll(() => calls.getCode({}), { timeout: 10_000 }).toBeTruthy();
+  });
+
+  test('several cores are used in turn, and one that is away is passed over', async () => {
+    const asked = { one: 0, other: 0 };
+    const addresses = await Promise.all([
+      serve({ getCode: () => ({ code: { paused: ++asked.one > 0 } }) }),
+      serve({ getCode: () => ({ code: { paused: ++asked.other > 0 } }) }),
+    ]);
+    const calls = client([...addresses, `${LOOPBACK}:${await freePort()}`]);
+    // The first call to each finds out.
+    await Promise.allSettled([calls.getCode({}), calls.getCode({}), calls.getCode({})]);
+    for (let call = 0; call < 20; call++) await calls.getCode({});
+    expect(asked.one).toBeGreaterThanOrEqual(10);
+    expect(asked.other).toBeGreaterThanOrEqual(10);
+  });
+});
