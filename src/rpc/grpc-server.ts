@@ -91,7 +91,8 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
   }
   const streaming = async (call: AnyCall): Promise<void> => {
     const context = contextOf(spec.method, call);
-    const input = 'request' in call ? single(call.request) : (call as AsyncIterable<Message>);
+    // Iterated over plainly, the stream would be destroyed when its requests end, answers and all.
+    const input = 'request' in call ? single(call.request) : call.iterator({ destroyOnReturn: false });
     try {
       let started = false;
       const start = () => {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
+import type { ServiceImpl } from '@connectrpc/connect';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { failure } from '../contract/errors.ts';
 
 /** How often Watch looks again, in ms. */
 const WATCH_MS = 1_000;
@@ -17,7 +18,7 @@ export function healthService(
   const current = async () => ((await healthy()) ? Status.SERVING : Status.NOT_SERVING);
   return {
     async check({ service }) {
-      if (!known.has(service)) throw new ConnectError(`No service "${service}" here.`, Code.NotFound);
+      if (!known.has(service)) throw failure('NOT_FOUND', 'There is no such service here.');
       return { status: await current() };
     },
     async *watch({ service }, { signal }) {

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import {
+  integer,
+  list,
+  oneOf,
+  port,
+  readVariables,
+  secret,
+  text,
+  variablesTable,
+  WrongVariables,
+} from './variables.ts';
+
+const VARIABLES = {
+  PORT: { type: port(8080), about: 'Where it listens.' },
+  URL: { type: text('an address'), about: 'Whom it asks.' },
+  COUNT: { type: integer(1, 9, 3), about: 'How many.' },
+  NAMES: { type: list('words', /^\w+$/, ['a']), about: 'Which.' },
+  LEVEL: { type: oneOf(['low', 'high'], 'low'), about: 'How loud.' },
+} as const;
+
+test('variables that are not set, or empty, have their defaults', () => {
+  expect(readVariables(VARIABLES, { URL: 'x', PORT: '', COUNT: undefined })).toEqual({
+    PORT: 8080,
+    URL: 'x',
+    COUNT: 3,
+    NAMES: ['a'],
+    LEVEL: 'low',
+  });
+});
+
+test('variables that are set are read', () => {
+  const env = { PORT: '0', URL: 'y', COUNT: '9', NAMES: 'b, c', LEVEL: 'high' };
+  expect(readVariables(VARIABLES, env)).toEqual({ PORT: 0, URL: 'y', COUNT: 9, NAMES: ['b', 'c'], LEVEL: 'high' });
+});
+
+test('every wrong variable is named in a sentence, and no value is repeated', () => {
+  const read = () => readVariables(VARIABLES, { PORT: '70000', COUNT: 'hunter2', NAMES: 'a b', LEVEL: 'loud' });
+  expect(read).toThrow(WrongVariables);
+  expect(read).toThrow(
+    'PORT must be a port. URL is needed: an address. COUNT must be a whole number from 1 to 9. NAMES must be words, separated by commas. LEVEL must be one of low, high.',
+  );
+  expect(read).not.toThrow('hunter2');
+});
+
+test('a secret that is too short is refused', () => {
+  const variables = { KEY: { type: secret(32), about: 'Signs.' } };
+  expect(() => readVariables(variables, { KEY: Buffer.alloc(31).toString('base64') })).toThrow(WrongVariables);
+  expect(readVariables(variables, { KEY: Buffer.alloc(32).toString('base64') }).KEY).toHaveLength(32);
+});
+
+test('the table has a row for every variable', () => {
+  expect(variablesTable(VARIABLES).split('\n')).toHaveLength(2 + Object.keys(VARIABLES).length);
+});
