@@ -32,6 +32,14 @@ export interface Parameter {
 /** The statuses that the contract gives a meaning of an endpoint's own. 401, 429, 500 and 503 are everybody's. */
 export type ErrorStatus = 400 | 403 | 404 | 409 | 413 | 503;
 
+/** The chapters of the reference. */
+export const TAGS = {
+  'QR codes': 'Dynamic, static and landing-page codes: their targets, their images, their scans.',
+  Batches: 'Many codes in one request.',
+  'Folders and tags': 'Codes in order. Both come into being by being named on a code.',
+  'This description': 'The API described for machines.',
+} as const;
+
 /** One operation of the REST API: what it becomes, and all that the OpenAPI document says of it. */
 export interface Endpoint<Body = unknown, Data = unknown> {
   /** `operationId`. */
@@ -41,7 +49,7 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   readonly path: string;
   /** The method that it is translated into; a refused request is judged as this one. */
   readonly rpc: DescMethodUnary;
-  readonly tag: string;
+  readonly tag: keyof typeof TAGS;
   readonly summary: string;
   readonly description: string;
   readonly query?: Readonly<Record<string, Parameter>>;

@@ -1,24 +1,31 @@
 import { z } from 'zod';
 
 /**
- * Fields of request bodies. They are checked for their type only: every other rule is the core's, and `rules` repeats
- * it for readers of the OpenAPI document.
+ * Fields of request bodies. They are checked for what the wire can carry, which is their type: every other rule is the
+ * core's, and `rules` repeats it for readers of the OpenAPI document.
  */
 type Rules = Readonly<Record<string, unknown>>;
 
+/** JSON can escape half of a surrogate pair, protobuf has no way to carry it. */
+function text(must: string) {
+  return z
+    .string({ error: ({ input }) => (input === undefined ? 'is required' : must) })
+    .refine((value) => value.isWellFormed(), 'must be well-formed Unicode');
+}
+
 /** A string that has to be there. */
 export function requiredText(rules: Rules) {
-  return z.string({ error: ({ input }) => (input === undefined ? 'is required' : 'must be a string') }).meta(rules);
+  return text('must be a string').meta(rules);
 }
 
 /** A string that may be left out. */
 export function optionalText(rules: Rules) {
-  return z.string('must be a string').meta(rules).exactOptional();
+  return requiredText(rules).exactOptional();
 }
 
 /** A string that may be left out, or null. */
 export function nullableText(rules: Rules) {
-  return z.union([z.string(), z.null()], 'must be a string or null').meta(rules).exactOptional();
+  return text('must be a string or null').nullable().meta(rules).exactOptional();
 }
 
 /** True or false, or left out. */
@@ -28,5 +35,5 @@ export function optionalFlag(rules: Rules) {
 
 /** Strings in an array that may be left out. */
 export function optionalTexts(rules: Rules) {
-  return z.array(z.string('must be a string'), 'must be an array of strings').meta(rules).exactOptional();
+  return z.array(text('must be a string'), 'must be an array of strings').meta(rules).exactOptional();
 }

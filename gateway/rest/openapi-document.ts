@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Endpoint } from './endpoint.ts';
+import { type Endpoint, TAGS } from './endpoint.ts';
 import { ERRORS, EVERYWHERE, errorSchema, RATE } from './openapi-errors.ts';
 import type { Json, OpenApiDocument, Operation, OperationParameter, Schema } from './openapi-types.ts';
 
@@ -52,7 +52,7 @@ export function openApiDocument(endpoints: readonly Endpoint[], publicUrl: strin
     },
     servers: [{ url: publicUrl }],
     security: [{ key: [] }],
-    tags: [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     components: {
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key: `sk_live_…`.' } },

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import { contract, TARGET } from './client.ts';
+import { exchange } from './raw-http.ts';
+
+const api = contract();
+
+const MIB = 1024 * 1024;
+
+describe('paths and methods', () => {
+  test.each([
+    '/api',
+    '/api/',
+    '/api/v1',
+    '/api/v2/qr-codes',
+    '/api/v1/qr-codes/',
+    '/api/v1/QR-CODES',
+    '/api/v1/qr-codes/%zz',
+  ])('404: an unknown path: %s', async (path) => {
+    const account = await api.account();
+    const { status, body } = await api.call('GET', path, { headers: { authorization: `Bearer ${account.apiKey}` } });
+    expect(status).toBe(404);
+    expect(Object.keys(body)).toEqual(['error']);
+  });
+
+  test.each([
+    ['/api/v1/qr-codes', ['GET', 'HEAD', 'POST', 'OPTIONS']],
+    ['/api/v1/qr-codes/qr_1', ['GET', 'HEAD', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/api/v1/qr-codes/qr_1/image', ['GET', 'HEAD', 'OPTIONS']],
+    ['/api/v1/qr-codes/qr_1/analytics', ['GET', 'HEAD', 'OPTIONS']],
+    ['/api/v1/batches', ['GET', 'HEAD', 'POST', 'OPTIONS']],
+    ['/api/v1/batches/batch_1', ['GET', 'HEAD', 'OPTIONS']],
+    ['/api/v1/folders', ['GET', 'HEAD', 'OPTIONS']],
+    ['/api/v1/tags', ['GET', 'HEAD', 'OPTIONS']],
+    ['/api/v1/openapi', ['GET', 'HEAD', 'OPTIONS']],
+  ])('405 with `Allow`: any other method of %s; OPTIONS tells the same', async (path, allowed) => {
+    for (const method of ['PUT', 'POST', 'PATCH', 'DELETE', 'PROPFIND', 'QUERY'].filter(
+      (name) => !allowed.includes(name),
+    )) {
+      const { status, headers, body } = await api.call(method, path);
+      expect([method, status]).toEqual([method, 405]);
+      expect(headers.get('allow')?.split(', ').sort()).toEqual([...allowed].sort());
+      expect(Object.keys(body)).toEqual(['error']);
+    }
+    const { status, headers } = await api.call('OPTIONS', path);
+    expect(status).toBe(204);
+    expect(headers.get('allow')?.split(', ').sort()).toEqual([...allowed].sort());
+  });
+
+  test('HEAD answers as GET does, without a body', async () => {
+    const account = await api.account();
+    const get = await account.call<unknown>('GET', '/tags');
+    const head = await account.call<unknown>('HEAD', '/tags');
+    expect([head.status, head.body]).toEqual([200, '']);
+    expect(head.headers.get('content-length')).toBe(get.headers.get('content-length'));
+  });
+});
+
+describe('X-Request-Id', () => {
+  test.each([
+    ['the caller’s', 'abc-123', /^abc-123$/],
+    ['the caller’s of 128 characters', 'r'.repeat(128), /^r{128}$/],
+    ['a new one instead of 129 characters', 'r'.repeat(129), /^(?!r)[\x21-\x7e]{1,128}$/],
+    ['a new one instead of one with spaces', 'a b', /^(?!a)[\x21-\x7e]{1,128}$/],
+    ['a new one', undefined, /^[\x21-\x7e]{1,128}$/],
+  ])('is on every answer: %s', async (_what, given, expected) => {
+    const account = await api.account();
+    const headers: Record<string, string> = given === undefined ? {} : { 'x-request-id': given };
+    for (const path of ['/tags', '/qr-codes/nope', '/nothing', '/qr-codes/%zz', '/openapi']) {
+      const answer = await account.call('GET', path, { headers });
+      expect(answer.headers.get('x-request-id')).toMatch(expected);
+    }
+    expect((await account.call('PUT', '/tags', { headers })).headers.get('x-request-id')).toMatch(expected);
+    expect((await api.call('GET', '/api/v1/tags', { headers })).headers.get('x-request-id')).toMatch(expected);
+  });
+});
+
+describe('what is sent is private and inert', () => {
+  test('no answer is stored by caches, sniffed or run, and none names what serves it', async () => {
+    const account = await api.account();
+    for (const path of ['/tags', '/nothing', '/qr-codes/nope']) {
+      const { headers } = await account.call('GET', path);
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'/);
+      expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(headers.has('server') || headers.has('x-powered-by')).toBe(false);
+    }
+  });
+});
+
+describe('bodies', () => {
+  function head(apiKey: string, path: string, more: readonly string[]): string {
+    return [`POST /api/v1${path} HTTP/1.1`, 'Host: localhost', `Authorization: Bearer ${apiKey}`, ...more, '', ''].join(
+      '\r\n',
+    );
+  }
+
+  test('1 MiB is taken', async () => {
+    const account = await api.account();
+    const json = JSON.stringify({ target_url: TARGET, ignored: '' });
+    const raw = json.replace('""', `"${'x'.repeat(MIB - json.length)}"`);
+    expect(Buffer.byteLength(raw)).toBe(MIB);
+    expect((await account.call('POST', '/qr-codes', { raw })).status).toBe(201);
+  });
+
+  test.each([
+    ['/qr-codes', MIB],
+    ['/batches', 3_500_000],
+  ])('413: POST %s with a `Content-Length` over %d bytes is refused before reading', async (path, limit) => {
+    const { apiKey } = await api.account();
+    // Not one byte of it is ever sent.
+    const parts = [head(apiKey, path, [`Content-Length: ${limit + 1}`])];
+    const { url } = api.signpost;
+    const answered = await exchange(url, parts);
+    expect(answered.status).toBe(413);
+    expect(JSON.parse(answered.body)).toEqual({ error: expect.stringContaining(String(limit)) });
+    expect(answered.head).toMatch(/\r\nx-ratelimit-remaining: /i);
+  });
+
+  test('413: a body without a `Content-Length` is refused while reading, and the answer arrives', async () => {
+    const { apiKey } = await api.account();
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
+    const parts = [
+      head(apiKey, '/qr-codes', ['Transfer-Encoding: chunked']),
+      ...Array.from({ length: 64 }, () => chunk),
+      '0\r\n\r\n',
+    ];
+    const answered = await exchange(api.signpost.url, parts);
+    expect(answered.status).toBe(413);
+    expect(answered.head).toMatch(/\r\nconnection: close/i);
+    expect(JSON.parse(answered.body)).toEqual({ error: expect.any(String) });
+  });
+
+  test('a 413 reaches a client that sends its whole body first', async () => {
+    const { apiKey } = await api.account();
+    const parts = [
+      head(apiKey, '/qr-codes', [`Content-Length: ${8 * MIB}`]),
+      ...Array.from({ length: 8 }, () => 'x'.repeat(MIB)),
+    ];
+    expect((await exchange(api.signpost.url, parts)).status).toBe(413);
+  });
+
+  test('a body in chunks is a body', async () => {
+    const { apiKey } = await api.account();
+    const json = JSON.stringify({ target_url: TARGET });
+    const chunks = [...json].map((character) => `1\r\n${character}\r\n`);
+    const parts = [
+      head(apiKey, '/qr-codes', ['Transfer-Encoding: chunked', 'Connection: close']),
+      ...chunks,
+      '0\r\n\r\n',
+    ];
+    expect((await exchange(api.signpost.url, parts)).status).toBe(201);
+  });
+});
+
+describe('what is no HTTP', () => {
+  test.each([
+    ['no request line', 'hello\r\n\r\n'],
+    ['two lengths', 'POST /api/v1/qr-codes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
+    ['a header with a line feed', 'GET /api/v1/tags HTTP/1.1\r\nHost: a\r\nA: b\nc\r\n\r\n'],
+    ['headers of 64 KiB', `GET /api/v1/tags HTTP/1.1\r\nHost: a\r\nIdempotency-Key: ${'k'.repeat(65_536)}\r\n\r\n`],
+  ])('400 in the shape of every error: %s', async (_what, bytes) => {
+    const answered = await exchange(api.signpost.url, [bytes]);
+    expect(answered.status).toBe(400);
+    expect(JSON.parse(answered.body)).toEqual({ error: expect.any(String) });
+    expect(answered.head).toMatch(/\r\nx-request-id: \S/i);
+  });
+});
