@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import {
   HOST_AND_PORT,
   integer,
@@ -11,6 +12,13 @@ import {
   type Values,
 } from '../src/contract/variables.ts';
 
+const NETWORKS = list('an address or a network in CIDR notation', /^[^/]+(\/\d{1,3})?$/, []);
+
+function isNetwork(network: string): boolean {
+  const [address = '', prefix = '0'] = network.split('/');
+  return isIP(address) !== 0 && Number(prefix) <= (isIP(address) === 6 ? 128 : 32);
+}
+
 /** Every variable of the gateway. */
 export const GATEWAY_VARIABLES = {
   PORT: { type: port(8080), about: 'REST API, scans, health.' },
@@ -19,7 +27,7 @@ export const GATEWAY_VARIABLES = {
     type: optionalOrigin('http://localhost:$PORT'),
     about: 'The platform’s own address: what scan URLs start with, and what the reference tells clients to call.',
   },
-  DATA_DIR: { type: textOr('a folder', '.signpost'), about: 'Keeps the route table and the spool of scans.' },
+  DATA_DIR: { type: textOr('a folder', '.signpost/gateway'), about: 'Keeps the route table and the spool of scans.' },
   DATABASE_URL: {
     type: text('a Postgres address'),
     about: 'Asked for codes that the route table does not know yet, and the log where there is no Kafka.',
@@ -37,7 +45,7 @@ export const GATEWAY_VARIABLES = {
     about: 'How long an API call may take the core before the answer is 503.',
   },
   TRUST_PROXY: {
-    type: list('an address or a network in CIDR notation', /^[0-9a-fA-F.:]+(\/\d{1,3})?$/, []),
+    type: { ...NETWORKS, schema: NETWORKS.schema.refine((networks) => networks.every(isNetwork)) },
     about: 'Proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.',
   },
   COUNTRY_HEADER: {

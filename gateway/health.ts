@@ -24,21 +24,26 @@ export function answerAlive(response: ServerResponse): void {
 
 /**
  * `GET /readyz`: 200 while scans can be answered and kept, 503 when the disk takes none; and what else is degraded,
- * which is no reason to send scans elsewhere.
+ * which is no reason to send scans elsewhere. Others are asked at most once a second, however often we are.
  */
-export async function answerReady(response: ServerResponse, parts: Parts): Promise<void> {
-  const [core, log] = await Promise.all([inTime(parts.core.check()), inTime(parts.log.check())]);
-  const spool = parts.spool.status();
-  const shipper = parts.shipper.status();
-  const routes = parts.follower.status();
-  const degraded = [...(core ? [] : ['api']), ...(log ? [] : ['log']), ...(shipper.failing ? ['shipping'] : [])];
-  send(response, spool.failing === null ? 200 : 503, {
-    status: spool.failing === null ? 'ready' : 'scans are not kept on disk',
-    degraded,
-    spool,
-    shipper,
-    routes: { taken: routes.taken, last_taken_at: routes.last === null ? null : new Date(routes.last).toISOString() },
-  });
+export function readiness({ spool, shipper, follower, core, log }: Parts): (response: ServerResponse) => void {
+  let asked = { at: 0, answers: Promise.resolve([false, false]) };
+
+  return async (response) => {
+    if (Date.now() - asked.at >= PATIENCE_MS) {
+      asked = { at: Date.now(), answers: Promise.all([inTime(core.check()), inTime(log.check())]) };
+    }
+    const [coreIsThere, logIsThere] = await asked.answers;
+    const { failing, held, lost } = spool.status();
+    const { taken, last } = follower.status();
+    const shipping = shipper.status();
+    send(response, failing === undefined ? 200 : 503, {
+      status: failing === undefined ? 'ready' : `scans can't be written to disk: ${failing}`,
+      degraded: [coreIsThere ? [] : 'api', logIsThere ? [] : 'log', shipping.failing ? 'shipping' : []].flat(),
+      scans: { shipped: shipping.shipped, held_bytes: held, lost },
+      routes: { taken, last_taken_at: last === undefined ? null : new Date(last).toISOString() },
+    });
+  };
 }
 
 function inTime(answer: Promise<unknown>): Promise<boolean> {

@@ -7,7 +7,7 @@ import { readVariables, WrongVariables } from '../src/contract/variables.ts';
 import { openLog } from '../src/events/log/open.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { connectCore } from './core.ts';
-import { answerAlive, answerReady } from './health.ts';
+import { answerAlive, readiness } from './health.ts';
 import { answerScans } from './redirect/answer-scans.ts';
 import { followRoutes } from './redirect/follow-routes.ts';
 import { openRouteTable } from './redirect/route-table.ts';
@@ -17,9 +17,10 @@ import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
 import { createApi } from './rest/api.ts';
 import { answerClientError } from './rest/client-error.ts';
 
-/** How long answers in hand may take when the gateway is asked to stop, and shipping after them, in ms. */
+/** How long answers in hand may take when the gateway is asked to stop, shipping after them, and the rest, in ms. */
 const GRACE_MS = 10_000;
 const SHIP_MS = 3_000;
+const CLOSE_MS = 5_000;
 
 /** A start that can't succeed, as a sentence for the person who started it. */
 class Sentence extends Error {}
@@ -36,7 +37,7 @@ async function main(config: GatewayConfig): Promise<void> {
     logger,
   });
   running.defer(() => log.close());
-  const table = openRouteTable(join(config.DATA_DIR, 'routes'));
+  const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
   running.defer(() => table.close());
   const follower = followRoutes({ log, table, logger });
   running.defer(() => follower.stop());
@@ -49,7 +50,7 @@ async function main(config: GatewayConfig): Promise<void> {
   const core = connectCore({ address: config.CORE_ADDRESS.join(','), timeoutMs: config.CORE_TIMEOUT_MS });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const api = await createApi({ core, logger, publicUrl, onRoute: (route) => table.apply([route]) });
+  const api = await createApi({ core, logger, publicUrl, onRoute: table.apply });
   running.defer(() => api.close());
   const scans = answerScans({
     table,
@@ -60,16 +61,13 @@ async function main(config: GatewayConfig): Promise<void> {
     logger,
   });
 
+  const ready = readiness({ spool, shipper, follower, core, log });
   const server = createServer((request, response) => {
+    // Who is asked to stop does not wait for the next request.
+    if (!server.listening) response.setHeader('connection', 'close');
     if (scans.concerns(request)) return scans.handle(request, response);
     if (request.url === '/healthz') return answerAlive(response);
-    if (request.url === '/readyz') {
-      answerReady(response, { spool, shipper, follower, core, log }).catch((error: unknown) => {
-        logger.error({ err: error }, 'readiness could not be told');
-        response.destroy();
-      });
-      return;
-    }
+    if (request.url === '/readyz') return ready(response);
     api.handle(request, response);
   });
   server.on('clientError', answerClientError);
@@ -81,6 +79,8 @@ async function main(config: GatewayConfig): Promise<void> {
   process.send?.({ type: 'ready', port });
   const reason = await askedToStop();
   logger.info({ reason }, 'the gateway stops');
+  // A log that is away must not keep the process: by then the spool has everything on disk.
+  setTimeout(() => process.exit(), GRACE_MS + SHIP_MS + CLOSE_MS);
 }
 
 function expectWritable(folder: string): void {

@@ -58,7 +58,7 @@ export function answerScans(options: ScanOptions): Scans {
     }
     unknown.find(shortCode).then(
       (found) => {
-        if (found) table.apply([found]);
+        if (found) table.apply(found);
         answer(request, response, origin, table.code(shortCode));
       },
       (error: unknown) => {

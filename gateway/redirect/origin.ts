@@ -28,8 +28,8 @@ export function originsBy(trusted: readonly string[]): (request: IncomingMessage
     if (!isProxy(peer)) return { hostname: withoutPort(host), address: peer, proxied: false };
     const told = forwardedOf(request);
     // Every trusted proxy appends whom it saw; the last one that is not one of ours is the reader.
-    const address = told.addresses.findLast((each) => !isProxy(each)) ?? peer;
-    return { hostname: withoutPort(told.host ?? host), address, proxied: true };
+    const address = told.addresses.findLast((each) => !isProxy(each));
+    return { hostname: withoutPort(told.host ?? host), address: address || peer, proxied: true };
   };
 }
 
@@ -41,18 +41,18 @@ function forwardedOf({ headers }: IncomingMessage): { addresses: string[]; host:
       [...forwarded.matchAll(new RegExp(`(?:^|[;,\\s])${name}=(?:"([^"]*)"|([^;,\\s]*))`, 'gi'))].map(
         ([, quoted, plain]) => quoted ?? plain ?? '',
       );
-    return { addresses: values('for').flatMap(addressIn), host: values('host')[0] };
+    return { addresses: values('for').map(addressIn), host: values('host')[0] };
   }
   const listed = [headers['x-forwarded-for'] ?? []].flat().join(',');
   const host = [headers['x-forwarded-host'] ?? []].flat()[0]?.split(',')[0]?.trim();
-  return { addresses: listed.split(',').flatMap((each) => addressIn(each.trim())), host };
+  return { addresses: listed.split(',').map((each) => addressIn(each.trim())), host };
 }
 
-/** The address in a node identifier: `192.0.2.1:80`, `[2001:db8::1]:80`; none for `unknown` and obfuscated ones. */
-function addressIn(node: string): string[] {
+/** The address in a node identifier: `192.0.2.1:80`, `[2001:db8::1]:80`; empty for `unknown` and obfuscated ones. */
+function addressIn(node: string): string {
   const bare = node.startsWith('[') ? node.slice(1, node.indexOf(']')) : isIP(node) ? node : node.replace(/:\d+$/, '');
   const address = unmapped(bare);
-  return isIP(address) ? [address] : [];
+  return isIP(address) ? address : '';
 }
 
 /** An IPv4 address that arrived over an IPv6 socket. */

@@ -51,7 +51,7 @@ export function pageFor(kind: PageKind, acceptLanguage: string | undefined): Pag
   return made;
 }
 
-/** The account's own page; everything in it is text, and its colours only where they can be read. */
+/** The account's own page, in a language that we don't know; all of it is text, its colours only where they can be read. */
 export function landingPage(page: LandingPage = create(LandingPageSchema)): Page {
   const links = page.links
     .filter(({ url }) => /^https?:\/\//i.test(url))
@@ -74,7 +74,7 @@ function standardPage(kind: PageKind, language: Language): Page {
 function document(page: { title: string; body: string; style: string; language?: Language }): Page {
   const { title, body, style, language } = page;
   const html =
-    `<!doctype html><html${language ? ` lang="${language}"` : ''}><head><meta charset="utf-8">` +
+    `<!doctype html><html lang="${language ?? ''}"><head><meta charset="utf-8">` +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
     `<title>${language ? title : escaped(title)}</title><style>${style}</style></head><body><main>${body}</main></body></html>`;
   const hash = createHash('sha256').update(style).digest('base64');

@@ -163,6 +163,8 @@ export function openSpool(folder: string, logger: Logger): Spool {
   function nextOf(segment: Segment): Batch | undefined {
     while (segment.done < segment.size) {
       const bytes = read(segment);
+      // A file that somebody cut short has no more to give.
+      if (bytes.length === 0) segment.size = segment.done;
       const { payloads, read: length, damaged } = readFrames(bytes, segment.done + bytes.length === segment.size);
       if (damaged > 0) logger.error({ segment: segment.path, damaged }, 'bytes that are no whole scan were skipped');
       if (payloads.length > 0) {

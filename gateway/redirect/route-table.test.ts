@@ -1,0 +1,92 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Answer, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { openRouteTable, type RouteTable } from './route-table.ts';
+
+const logger = pino({ level: 'silent' });
+let folder: string;
+let table: RouteTable;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signpost-routes-'));
+  table = openRouteTable(folder, logger);
+});
+afterEach(async () => {
+  await table.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function reopen(): Promise<void> {
+  await table.close();
+  table = openRouteTable(folder, logger);
+}
+
+function code(version: bigint, targetUrl: string): Route {
+  const value = { shortCode: 'abcdefg', codeId: 'qr_1', accountId: 'acct_1', answer: Answer.REDIRECT, targetUrl };
+  return create(RouteSchema, { version, entry: { case: 'code', value } });
+}
+
+function host(version: bigint, removed: boolean): Route {
+  const value = { hostname: 'go.example.com', accountId: 'acct_1', removed };
+  return create(RouteSchema, { version, entry: { case: 'host', value } });
+}
+
+const START = { partition: 0, next: 1n };
+
+test('a change is seen at once, and still after a restart', async () => {
+  expect(table.code('abcdefg')).toBeUndefined();
+  table.apply(code(1n, 'https://one.example'));
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
+  await reopen();
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
+});
+
+test('the higher version stays, in whatever order they arrive', async () => {
+  table.apply(code(3n, 'https://three.example'));
+  await table.advance([code(2n, 'https://two.example')], START);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://three.example');
+  await table.advance([code(5n, 'https://five.example'), code(4n, 'https://four.example')], START);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
+  await reopen();
+  await table.advance([code(4n, 'https://four.example')], START);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
+});
+
+test('versions that are taken over before the first is on disk end with the newest there', async () => {
+  for (let version = 1n; version <= 50n; version++) table.apply(code(version, `https://example.com/${version}`));
+  table.apply(code(7n, 'https://late.example'));
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
+  await table.advance([], START);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
+  await reopen();
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
+});
+
+test('a custom domain counts until it is removed', async () => {
+  expect(table.isCustomDomain('go.example.com')).toBe(false);
+  await table.advance([host(1n, false)], START);
+  expect(table.isCustomDomain('go.example.com')).toBe(true);
+  await table.advance([host(2n, true)], START);
+  expect(table.isCustomDomain('go.example.com')).toBe(false);
+});
+
+test('positions outlive the process, as the routes do that they were reached with', async () => {
+  expect(table.positions()).toEqual(new Map());
+  await table.advance([code(1n, 'https://one.example')], { partition: 3, next: 17n });
+  await table.advance([], { partition: 11, next: 2n ** 60n });
+  await reopen();
+  expect(table.positions()).toEqual(
+    new Map([
+      [3, 17n],
+      [11, 2n ** 60n],
+    ]),
+  );
+});
+
+test('a host of any length is looked up without harm', () => {
+  expect(table.isCustomDomain('x'.repeat(16_000))).toBe(false);
+});
