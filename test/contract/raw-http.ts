@@ -9,9 +9,9 @@ export interface RawAnswer {
 
 /**
  * Sends bytes as they are, part by part, and reads one answer. Rejects when the server closes or resets the connection
- * without one.
+ * without one. `readLast`: like a client that reads nothing before it has sent everything.
  */
-export function exchange(url: string, parts: Iterable<string>): Promise<RawAnswer> {
+export function exchange(url: string, parts: Iterable<string>, { readLast = false } = {}): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     let received = '';
@@ -20,7 +20,9 @@ export function exchange(url: string, parts: Iterable<string>): Promise<RawAnswe
         if (!socket.writable) break;
         await new Promise((sent) => socket.write(part, sent));
       }
+      socket.resume();
     });
+    if (readLast) socket.pause();
     socket.setEncoding('latin1');
     socket.on('data', (text) => {
       received += text;
