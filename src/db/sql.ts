@@ -62,6 +62,11 @@ export async function first<Row extends QueryResultRow>(
 export async function transaction<Result>(pool: Pool, work: (tx: PoolClient) => Promise<Result>): Promise<Result> {
   const tx = await pool.connect();
   let broken: Error | undefined;
+  // Between two statements nobody else hears that the connection broke, which would end the process.
+  const heard = (error: Error) => {
+    broken = error;
+  };
+  tx.on('error', heard);
   try {
     await tx.query('begin');
     const result = await work(tx);
@@ -73,7 +78,8 @@ export async function transaction<Result>(pool: Pool, work: (tx: PoolClient) => 
     });
     throw error;
   } finally {
-    // A connection that could not even roll back is not put back into the pool.
+    // A connection that broke, or could not even roll back, is not put back into the pool; it may complain once more.
+    if (!broken) tx.off('error', heard);
     tx.release(broken);
   }
 }
