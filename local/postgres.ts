@@ -36,6 +36,9 @@ const SETTINGS = {
   log_min_error_statement: 'panic',
 };
 
+/** The recovery after a crash and the last checkpoint take as long as the disk needs: here up to ten minutes. */
+const PATIENTLY = ['--wait', '--timeout=600', '--silent'];
+
 /** How often a start is tried when another process takes the free port first. */
 const ATTEMPTS = 3;
 
@@ -97,7 +100,7 @@ async function start(
     const remembered = await rememberedPort(data);
     const port = remembered !== undefined && (await isFree(remembered)) ? remembered : await freePort();
     await configure(data, { ...config, port: String(port) });
-    const args = ['start', '--wait', '--silent', `--pgdata=${data}`, `--log=${join(folder, 'postgres.log')}`];
+    const args = ['start', ...PATIENTLY, `--pgdata=${data}`, `--log=${join(folder, 'postgres.log')}`];
     const ended = await programs.run('pg_ctl', args);
     if (ended.code === 0) return port;
     const isLast = attempt === ATTEMPTS || (await isFree(port));
@@ -106,7 +109,7 @@ async function start(
 }
 
 async function stop(programs: PostgresPrograms, data: string): Promise<void> {
-  const ended = await programs.run('pg_ctl', ['stop', '--mode=fast', '--wait', '--silent', `--pgdata=${data}`]);
+  const ended = await programs.run('pg_ctl', ['stop', '--mode=fast', ...PATIENTLY, `--pgdata=${data}`]);
   if (ended.code === 0) return;
   const status = await programs.run('pg_ctl', ['status', `--pgdata=${data}`]);
   if (status.code === 0) expectSuccess(ended, 'be stopped');
