@@ -8,9 +8,10 @@ import { isIdempotencyKey, once } from './idempotency.ts';
 /** Statuses of what a gateway may turn down itself. */
 const BAD_INPUT = new Set([400, 413]);
 
-/** Admits what a gateway turns down: the interceptor has judged the call by the time it arrives here. */
-export function admissionService(pool: Pool): Pick<ServiceImpl<typeof AdmissionService>, 'refuse'> {
+/** Admits what a gateway answers or turns down by itself: the interceptor has judged the call before it arrives here. */
+export function admissionService(pool: Pool): ServiceImpl<typeof AdmissionService> {
   return {
+    admit: () => ({}),
     async refuse(request, context) {
       const { reason, message } = request;
       if (!isReason(reason) || !BAD_INPUT.has(REASONS[reason].http)) {

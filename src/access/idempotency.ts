@@ -5,6 +5,8 @@ import type { Pool, PoolClient } from 'pg';
 import { failure, REASONS, type Reason, readFailure } from '../contract/errors.ts';
 import { isAway } from '../db/away.ts';
 import { first, run, statement, transaction } from '../db/sql.ts';
+import { asFailure } from '../rpc/as-failure.ts';
+import { expectValid } from './validator.ts';
 
 /** 1–255 visible ASCII characters. Source: decision "Idempotency". */
 const KEY = /^[\x21-\x7e]{1,255}$/;
@@ -75,7 +77,11 @@ export async function once<Request extends DescMessage, Response extends DescMes
 ): Promise<MessageShape<Response>> {
   const { pool, accountId, context, method } = call;
   const key = context.requestHeader.get('idempotency-key');
-  if (key === null) return transaction(pool, operation);
+  const validated = (tx: PoolClient) => {
+    expectValid(method.input, call.request);
+    return operation(tx);
+  };
+  if (key === null) return transaction(pool, validated);
   if (!isIdempotencyKey(key)) {
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
@@ -86,11 +92,11 @@ export async function once<Request extends DescMessage, Response extends DescMes
     if (known) return { replay: true, ...answerOf(known, method.output) };
     await tx.query('savepoint operation');
     try {
-      const response = await operation(tx);
+      const response = await validated(tx);
       await run(tx, remember, [accountId, key, fingerprint, toBinary(method.output, response), null]);
       return { replay: false, response };
     } catch (error) {
-      const refused = readFailure(error);
+      const refused = readFailure(asFailure(error));
       if (!REMEMBERED.has(REASONS[refused.reason].http)) throw error;
       await tx.query('rollback to savepoint operation');
       await run(tx, remember, [accountId, key, fingerprint, null, JSON.stringify(refused)]);

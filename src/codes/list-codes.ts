@@ -23,7 +23,11 @@ import type { Cursors } from './cursor.ts';
 function condition({ folder, tags, cursor }: Filter): string {
   return [
     'c.account_id = $1 and c.deleted_at is null',
-    folder === 'none' ? 'c.folder_id is null' : folder === 'one' ? 'c.folder_id = $2::uuid' : '$2::uuid is null',
+    folder === 'none'
+      ? 'c.folder_id is null and $2::uuid is null'
+      : folder === 'one'
+        ? 'c.folder_id = $2::uuid'
+        : '$2::uuid is null',
     tags ? hasAnyTag('$3') : '$3::uuid[] is null',
     cursor ? 'c.id < $4::uuid' : '$4::uuid is null',
   ].join(' and ');

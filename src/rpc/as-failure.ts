@@ -1,8 +1,12 @@
 import { ViolationsSchema } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { DatabaseError } from 'pg';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { failure } from '../contract/errors.ts';
 import { isAway } from '../db/away.ts';
+
+/** SQLSTATE of text that Postgres can't keep: NUL. Any text of a request may hold it, so it is told here once. */
+const UNREPRESENTABLE = '22021';
 
 /**
  * Any error as one of the catalogue: nothing internal (SQL, stack, host) reaches a caller. What was thrown stays as
@@ -23,6 +27,9 @@ export function asFailure(error: unknown): ConnectError {
       default:
         return internal(error);
     }
+  }
+  if (error instanceof DatabaseError && error.code === UNREPRESENTABLE) {
+    return failure('INVALID_FIELD', 'Text must not contain the NUL character.', {}, error);
   }
   if (isAway(error)) return failure('UNAVAILABLE', 'The service is away for a moment; try again.', {}, error);
   return internal(error);

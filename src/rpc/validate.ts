@@ -1,4 +1,13 @@
+import type { Interceptor } from '@connectrpc/connect';
 import { createValidateInterceptor } from '@connectrpc/validate';
+import { requirementsOf } from '../access/requirements.ts';
+import { validator } from '../access/validator.ts';
 
-/** Enforces the constraints of the proto files on every request, for both servers. Compiled once, when first met. */
-export const validate = createValidateInterceptor();
+/**
+ * Enforces the constraints of the proto files on every request, for both servers. Methods whose answers are remembered
+ * enforce them themselves, after the idempotency key: see `once`.
+ */
+export const validate: Interceptor = (next) => {
+  const validated = createValidateInterceptor({ validator })(next);
+  return (request) => (requirementsOf(request.method).remembered ? next(request) : validated(request));
+};

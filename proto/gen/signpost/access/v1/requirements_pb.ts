@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signpost/access/v1/requirements.proto.
  */
 export const file_signpost_access_v1_requirements: GenFile = /*@__PURE__*/
-  fileDesc("CiVzaWducG9zdC9hY2Nlc3MvdjEvcmVxdWlyZW1lbnRzLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEikQEKDFJlcXVpcmVtZW50cxIqCgZjYWxsZXIYASABKA4yGi5zaWducG9zdC5hY2Nlc3MudjEuQ2FsbGVyEi0KCGZlYXR1cmVzGAIgAygOMhsuc2lnbnBvc3QuYWNjZXNzLnYxLkZlYXR1cmUSJgoEY29zdBgDIAEoDjIYLnNpZ25wb3N0LmFjY2Vzcy52MS5Db3N0KnsKBkNhbGxlchIWChJDQUxMRVJfVU5TUEVDSUZJRUQQABIRCg1DQUxMRVJfQU5ZT05FEAESEgoOQ0FMTEVSX0FDQ09VTlQQAhIeChpDQUxMRVJfU0VSVklDRV9GT1JfQUNDT1VOVBADEhIKDkNBTExFUl9TRVJWSUNFEAQqWQoHRmVhdHVyZRIXChNGRUFUVVJFX1VOU1BFQ0lGSUVEEAASDwoLRkVBVFVSRV9BUEkQARIQCgxGRUFUVVJFX0JVTEsQAhISCg5GRUFUVVJFX0lNQUdFUxADKjcKBENvc3QSFAoQQ09TVF9VTlNQRUNJRklFRBAAEhkKFUNPU1RfUEVSX0hVTkRSRURfUk9XUxABOl4KCHJlcXVpcmVzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtYcDIAEoCzIgLnNpZ25wb3N0LmFjY2Vzcy52MS5SZXF1aXJlbWVudHNSCHJlcXVpcmVzYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("CiVzaWducG9zdC9hY2Nlc3MvdjEvcmVxdWlyZW1lbnRzLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEipQEKDFJlcXVpcmVtZW50cxIqCgZjYWxsZXIYASABKA4yGi5zaWducG9zdC5hY2Nlc3MudjEuQ2FsbGVyEi0KCGZlYXR1cmVzGAIgAygOMhsuc2lnbnBvc3QuYWNjZXNzLnYxLkZlYXR1cmUSJgoEY29zdBgDIAEoDjIYLnNpZ25wb3N0LmFjY2Vzcy52MS5Db3N0EhIKCnJlbWVtYmVyZWQYBCABKAgqewoGQ2FsbGVyEhYKEkNBTExFUl9VTlNQRUNJRklFRBAAEhEKDUNBTExFUl9BTllPTkUQARISCg5DQUxMRVJfQUNDT1VOVBACEh4KGkNBTExFUl9TRVJWSUNFX0ZPUl9BQ0NPVU5UEAMSEgoOQ0FMTEVSX1NFUlZJQ0UQBCpZCgdGZWF0dXJlEhcKE0ZFQVRVUkVfVU5TUEVDSUZJRUQQABIPCgtGRUFUVVJFX0FQSRABEhAKDEZFQVRVUkVfQlVMSxACEhIKDkZFQVRVUkVfSU1BR0VTEAMqNwoEQ29zdBIUChBDT1NUX1VOU1BFQ0lGSUVEEAASGQoVQ09TVF9QRVJfSFVORFJFRF9ST1dTEAE6XgoIcmVxdWlyZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi1hwMgASgLMiAuc2lnbnBvc3QuYWNjZXNzLnYxLlJlcXVpcmVtZW50c1IIcmVxdWlyZXNiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * What a method needs of its caller.
@@ -40,6 +40,14 @@ export type Requirements = Message<"signpost.access.v1.Requirements"> & {
    * @generated from field: signpost.access.v1.Cost cost = 3;
    */
   cost: Cost;
+
+  /**
+   * Whether the answer is remembered under the caller's `idempotency-key`. The constraints on the request's fields are
+   * then judged after the key, so that what they refuse is remembered as well.
+   *
+   * @generated from field: bool remembered = 4;
+   */
+  remembered: boolean;
 };
 
 /**

@@ -1,0 +1,14 @@
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { createValidator, violationsToProto } from '@bufbuild/protovalidate';
+import { Code, ConnectError } from '@connectrpc/connect';
+
+/** Compiles the constraints of a message when it is first met. */
+export const validator = createValidator();
+
+/** Throws, as the validating interceptor does, when a message breaks a constraint of its proto file. */
+export function expectValid<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): void {
+  const result = validator.validate(schema, message);
+  if (result.kind === 'valid') return;
+  const [value, desc] = violationsToProto(result.violations ?? []);
+  throw new ConnectError(result.error.message, Code.InvalidArgument, undefined, [{ desc, value }], result.error);
+}
