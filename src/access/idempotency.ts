@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { type DescMessage, type DescMethodUnary, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
+import { asFailure } from '../contract/as-failure.ts';
 import { failure, REASONS, type Reason, readFailure } from '../contract/errors.ts';
 import { isAway } from '../db/away.ts';
 import { first, run, statement, transaction } from '../db/sql.ts';
-import { asFailure } from '../rpc/as-failure.ts';
 import { expectValid } from './validator.ts';
 
 /** 1–255 visible ASCII characters. Source: decision "Idempotency". */

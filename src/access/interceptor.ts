@@ -3,9 +3,9 @@ import type { Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/conne
 import type { Pool } from 'pg';
 import { RefuseRequestSchema } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller as CallerKind } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+import { asFailure } from '../contract/as-failure.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId } from '../contract/ids.ts';
-import { asFailure } from '../rpc/as-failure.ts';
 import { accountById, admit, type Judged, lacking, type Rate } from './admit.ts';
 import { hashApiKey, looksLikeApiKey } from './api-key.ts';
 import { type Caller, callerKey } from './caller.ts';

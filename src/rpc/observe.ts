@@ -1,8 +1,8 @@
 import type { Interceptor, StreamResponse, UnaryResponse } from '@connectrpc/connect';
 import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Logger } from 'pino';
+import { asFailure } from '../contract/as-failure.ts';
 import { readFailure } from '../contract/errors.ts';
-import { asFailure } from './as-failure.ts';
 
 const tracer = trace.getTracer('signpost.core');
 

@@ -2,8 +2,8 @@ import { ViolationsSchema } from '@bufbuild/protovalidate/gen/buf/validate/valid
 import { Code, ConnectError } from '@connectrpc/connect';
 import { DatabaseError } from 'pg';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
-import { failure } from '../contract/errors.ts';
 import { isAway } from '../db/away.ts';
+import { failure } from './errors.ts';
 
 /** SQLSTATE of text that Postgres can't keep: NUL. Any text of a request may hold it, so it is told here once. */
 const UNREPRESENTABLE = '22021';
