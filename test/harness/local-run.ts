@@ -60,7 +60,7 @@ export function startLocally(env: Readonly<Record<string, string>>, command = ['
     stderr += text;
   });
   const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
-  ended.then(() => ready.reject(new Error(`npm start ended: ${stderr}`)));
+  ended.then(({ code }) => ready.reject(new Error(`npm start ended with code ${code}: ${stderr}`)));
   // Some tests want it to end without ever being ready.
   ready.promise.catch(() => undefined);
   const signal = (name: NodeJS.Signals) => void process.kill(-pid, name);
