@@ -29,11 +29,11 @@ export function followRoutes({ log, table, logger }: { log: Log; table: RouteTab
   let taken = 0;
   let last: number | undefined;
 
-  async function handle(records: readonly LogRecord[]): Promise<void> {
+  function handle(records: readonly LogRecord[]): void {
     const end = records.at(-1);
     if (!end) return;
     const routes = records.flatMap((record) => readRoute(record, logger));
-    await table.advance(routes, { partition: end.partition, next: end.offset + 1n });
+    table.advance(routes, { partition: end.partition, next: end.offset + 1n });
     const before = taken;
     taken += records.length;
     last = Date.now();

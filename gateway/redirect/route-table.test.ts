@@ -47,20 +47,20 @@ test('a change is seen at once, and still after a restart', async () => {
 
 test('the higher version stays, in whatever order they arrive', async () => {
   table.apply(code(3n, 'https://three.example'));
-  await table.advance([code(2n, 'https://two.example')], START);
+  table.advance([code(2n, 'https://two.example')], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://three.example');
-  await table.advance([code(5n, 'https://five.example'), code(4n, 'https://four.example')], START);
+  table.advance([code(5n, 'https://five.example'), code(4n, 'https://four.example')], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
   await reopen();
-  await table.advance([code(4n, 'https://four.example')], START);
+  table.advance([code(4n, 'https://four.example')], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
 });
 
-test('versions that are taken over before the first is on disk end with the newest there', async () => {
+test('of many versions in a row the newest stays on disk', async () => {
   for (let version = 1n; version <= 50n; version++) table.apply(code(version, `https://example.com/${version}`));
   table.apply(code(7n, 'https://late.example'));
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
-  await table.advance([], START);
+  table.advance([], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
   await reopen();
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
@@ -68,16 +68,16 @@ test('versions that are taken over before the first is on disk end with the newe
 
 test('a custom domain counts until it is removed', async () => {
   expect(table.isCustomDomain('go.example.com')).toBe(false);
-  await table.advance([host(1n, false)], START);
+  table.advance([host(1n, false)], START);
   expect(table.isCustomDomain('go.example.com')).toBe(true);
-  await table.advance([host(2n, true)], START);
+  table.advance([host(2n, true)], START);
   expect(table.isCustomDomain('go.example.com')).toBe(false);
 });
 
 test('positions outlive the process, as the routes do that they were reached with', async () => {
   expect(table.positions()).toEqual(new Map());
-  await table.advance([code(1n, 'https://one.example')], { partition: 3, next: 17n });
-  await table.advance([], { partition: 11, next: 2n ** 60n });
+  table.advance([code(1n, 'https://one.example')], { partition: 3, next: 17n });
+  table.advance([], { partition: 11, next: 2n ** 60n });
   await reopen();
   expect(table.positions()).toEqual(
     new Map([

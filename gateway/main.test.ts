@@ -1,0 +1,242 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../local/free-port.ts';
+import { Answer, RouteSchema } from '../proto/gen/signpost/routes/v1/route_pb.ts';
+import { ScanSchema } from '../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { newShortCode } from '../src/codes/short-code.ts';
+import { encodeId, newUuid } from '../src/contract/ids.ts';
+import type { Log } from '../src/events/log/log.ts';
+import { openLog } from '../src/events/log/open.ts';
+import { ROUTES, SCANS, TOPICS } from '../src/events/log/topics.ts';
+import { freshDatabase } from '../test/harness/database.ts';
+import { openSpool } from './redirect/spool.ts';
+
+const logger = pino({ level: 'silent' });
+const EVENTUALLY = { timeout: 15_000, interval: 50 };
+
+let databaseUrl: string;
+let folder: string;
+let port: number;
+/** A code in Postgres that no gateway has heard of. */
+let code: { id: string; path: string };
+
+beforeAll(async () => {
+  ({ url: databaseUrl } = await freshDatabase());
+});
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'signpost-gateway-'));
+  port = await freePort();
+  const [id, accountId] = [newUuid(), newUuid()];
+  code = { id: encodeId('qr', id), path: `/r/${newShortCode()}` };
+  await query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, accountId);
+  await query(
+    `insert into codes (id, account_id, type, short_code, target_url) values ($1, $2, 'dynamic', $3, 'https://a.example')`,
+    id,
+    accountId,
+    code.path.slice('/r/'.length),
+  );
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Gateway {
+  readonly process: ChildProcess;
+  /** What it wrote to standard error; resolves when it is gone. */
+  readonly ended: Promise<{ code: number | null; stderr: string }>;
+}
+
+function start(env: Record<string, string> = {}): Gateway {
+  const { PATH, HOME } = process.env;
+  const child = spawn(process.execPath, ['gateway/main.ts'], {
+    env: { PATH, HOME, PORT: String(port), DATA_DIR: join(folder, 'data'), DATABASE_URL: databaseUrl, ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let stderr = '';
+  child.stderr?.on('data', (text) => {
+    stderr += text;
+  });
+  return { process: child, ended: once(child, 'close').then(([code]) => ({ code, stderr })) };
+}
+
+async function startReady(env?: Record<string, string>): Promise<Gateway> {
+  const gateway = start(env);
+  const [message] = await Promise.race([
+    once(gateway.process, 'message'),
+    gateway.ended.then(({ stderr }) => Promise.reject(new Error(stderr))),
+  ]);
+  expect(message).toEqual({ type: 'ready', port });
+  return gateway;
+}
+
+async function query(text: string, ...values: unknown[]): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  await client.query(text, values);
+  await client.end();
+}
+
+function get(path: string): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual' });
+}
+
+function log(): Log {
+  const opened = openLog({ kafkaBrokers: [], databaseUrl, clientId: 'test', logger });
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+/** The ids of the scans of this test's code that are in the log. */
+function follow(opened: Log): Set<string> {
+  const ids = new Set<string>();
+  const subscription = opened.follow({
+    topic: SCANS.name,
+    from: new Map(),
+    handle(records) {
+      const scans = records.map(({ value }) => scanOf(value ?? new Uint8Array()));
+      for (const { id } of scans.filter(({ codeId }) => codeId === code.id)) ids.add(id);
+    },
+  });
+  onTestFinished(() => subscription.stop());
+  return ids;
+}
+
+function scanOf(bytes: Uint8Array): { id: string; codeId: string } {
+  const { id, codeId } = fromBinary(ScanSchema, bytes);
+  return { id: Buffer.from(id).toString('hex'), codeId };
+}
+
+test('kill -9 loses no answered scan: they wait on disk, and reach the log from the next start on', async () => {
+  // The log takes no scans as long as it has no topics.
+  await query('delete from log_topics where name = $1', SCANS.name);
+  const gateway = await startReady();
+  let answered = 0;
+  const readers = Array.from({ length: 16 }, async () => {
+    for (;;) {
+      const answer = await get(code.path);
+      if (answer.status === 302) answered++;
+    }
+  });
+  await expect.poll(() => answered, EVENTUALLY).toBeGreaterThan(500);
+  gateway.process.kill('SIGKILL');
+  await Promise.allSettled(readers);
+  await gateway.ended;
+
+  const spool = openSpool(join(folder, 'data/spool'), logger);
+  // Not forgotten, so that they stay; so few are one batch.
+  const ids = new Set(spool.next()?.payloads.map((payload) => scanOf(payload).id));
+  spool.close();
+  expect(ids.size).toBeGreaterThanOrEqual(answered);
+
+  const opened = log();
+  await opened.ensureTopics(TOPICS);
+  const arrived = follow(opened);
+  await startReady();
+  await expect.poll(() => arrived, EVENTUALLY).toEqual(ids);
+});
+
+test('printed codes resolve after a start with Postgres, log and core away, and their scans arrive later', async () => {
+  const opened = log();
+  await opened.ensureTopics(TOPICS);
+  const first = await startReady();
+  expect((await get(code.path)).status).toBe(302);
+  first.process.kill('SIGKILL');
+  await first.ended;
+
+  const alone = await startReady({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' });
+  const arrived = follow(opened);
+  expect((await get(code.path)).status).toBe(302);
+  expect((await get('/r/gfedcba')).status).toBe(503);
+  expect((await get('/api/v1/qr-codes')).status).toBe(503);
+  const ready = await get('/readyz');
+  expect(ready.status).toBe(200);
+  expect(((await ready.json()) as { degraded: string[] }).degraded).toEqual(['api', 'log', 'shipping']);
+  alone.process.kill('SIGTERM');
+  expect((await alone.ended).code).toBe(0);
+
+  await startReady();
+  await expect.poll(() => arrived.size, EVENTUALLY).toBe(2);
+});
+
+test('SIGTERM: a scan that was just answered is in the log when the process is gone', async () => {
+  const opened = log();
+  await opened.ensureTopics(TOPICS);
+  const arrived = follow(opened);
+  const gateway = await startReady();
+  await Promise.all(Array.from({ length: 20 }, () => get(code.path)));
+  gateway.process.kill('SIGTERM');
+  expect(await gateway.ended).toEqual({ code: 0, stderr: '' });
+  await expect.poll(() => arrived.size, EVENTUALLY).toBe(20);
+});
+
+test('changes arrive by the topic, and a topic that was made anew is read from its beginning', async () => {
+  const opened = log();
+  await opened.ensureTopics(TOPICS);
+  const announce = (version: bigint, targetUrl: string) => {
+    const value = {
+      shortCode: 'hhhhhhh',
+      codeId: encodeId('qr', newUuid()),
+      accountId: '',
+      answer: Answer.REDIRECT,
+      targetUrl,
+    };
+    const route = create(RouteSchema, { version, entry: { case: 'code', value } });
+    return opened.publish(ROUTES.name, [{ key: 'code:hhhhhhh', value: toBinary(RouteSchema, route) }]);
+  };
+  const target = async () => (await get('/r/hhhhhhh')).headers.get('location');
+  const first = await startReady();
+  await announce(1n, 'https://one.example/');
+  await announce(2n, 'https://two.example/');
+  await expect.poll(target, EVENTUALLY).toBe('https://two.example/');
+  first.process.kill('SIGTERM');
+  await first.ended;
+
+  await query('delete from log_records where topic = $1', ROUTES.name);
+  await query('update log_partitions set next = 0 where topic = $1', ROUTES.name);
+  await announce(3n, 'https://three.example/');
+  await startReady();
+  await expect.poll(target, EVENTUALLY).toBe('https://three.example/');
+});
+
+test('health: alive, and ready while scans can be answered and kept', async () => {
+  await log().ensureTopics(TOPICS);
+  await startReady();
+  expect(await (await get('/healthz')).json()).toEqual({ status: 'alive' });
+  const ready = await get('/readyz');
+  expect(ready.status).toBe(200);
+  expect(await ready.json()).toMatchObject({ status: 'ready', degraded: ['api'] });
+});
+
+describe('a start that can not succeed ends with one sentence and code 1:', () => {
+  async function expectSentence(env: Record<string, string>, sentence: string): Promise<void> {
+    expect(await start(env).ended).toEqual({ code: 1, stderr: `${sentence}\n` });
+  }
+
+  test('wrong variables', async () => {
+    await expectSentence(
+      { PORT: 'http', DATABASE_URL: '', TRUST_PROXY: '10.0.0.0/8,999.0.0.1' },
+      'PORT must be a port. DATABASE_URL is needed: a Postgres address. ' +
+        'TRUST_PROXY must be an address or a network in CIDR notation, separated by commas.',
+    );
+  });
+
+  test('the port is taken', async () => {
+    const other = createServer().listen(port, '127.0.0.1');
+    onTestFinished(() => void other.close());
+    await once(other, 'listening');
+    await expectSentence({}, `PORT ${port} can't be listened on: it is taken.`);
+  });
+
+  test('DATA_DIR can not be written to', async () => {
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    await expectSentence({ DATA_DIR: file }, `DATA_DIR ${file} can't be written to (EEXIST).`);
+  });
+});
