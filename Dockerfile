@@ -18,7 +18,6 @@ COPY gateway ./gateway
 COPY cli ./cli
 # The gateway's route table and scan spool: mount a volume here, it must outlive the container.
 RUN install -d -o node -g node -m 0700 /data
-VOLUME /data
 ENV DATA_DIR=/data
 USER node
 CMD ["node", "src/main.ts"]
