@@ -59,7 +59,9 @@ export function answerScans(options: ScanOptions): Scans {
     unknown.find(shortCode).then(
       (found) => {
         if (found) table.apply(found);
-        answer(request, response, origin, table.code(shortCode));
+        // The table may know a newer one by now; and where its disk takes nothing, what was found still leads there.
+        const looked = found?.entry.case === 'code' ? found.entry.value : undefined;
+        answer(request, response, origin, table.code(shortCode) ?? looked);
       },
       (error: unknown) => {
         logger.warn({ err: error }, 'an unknown code could not be looked up');

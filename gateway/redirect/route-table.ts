@@ -54,15 +54,21 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
 
   /** One commit on this disk took 0.2 ms. It is not put off: a gateway that is killed right after an answer knows it. */
   function takeOver(routes: readonly Route[], reached?: Reached): void {
-    store.transactionSync(() => {
-      for (const route of routes) {
-        const key = keyOf(route);
-        if ((read(key)?.version ?? 0n) >= route.version) continue;
-        store.putSync(key, Buffer.from(toBinary(RouteSchema, route)));
-        cache.delete(key);
-      }
-      if (reached) store.putSync(`reached:${reached.partition}`, Buffer.from(String(reached.next)));
-    });
+    try {
+      store.transactionSync(() => {
+        for (const route of routes) {
+          const key = keyOf(route);
+          if ((read(key)?.version ?? 0n) >= route.version) continue;
+          store.putSync(key, Buffer.from(toBinary(RouteSchema, route)));
+          cache.delete(key);
+        }
+        if (reached) store.putSync(`reached:${reached.partition}`, Buffer.from(String(reached.next)));
+      });
+    } catch (error) {
+      // It may hold what was read of the transaction that is undone.
+      cache.clear();
+      throw error;
+    }
   }
 
   return {
