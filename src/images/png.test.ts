@@ -10,7 +10,8 @@ const VERSIONS = Array.from({ length: 40 }, (_, index) => index + 1);
 
 /** Every version at the sizes people ask for; at the largest, where each takes a second, a few. */
 const DRAWN = [
-  { size: 128, versions: VERSIONS.slice(0, 26) },
+  // From version 27 on a module is narrower than a pixel here; no scanner reads that, yet it is drawn as it should be.
+  { size: 128, versions: VERSIONS },
   { size: 300, versions: VERSIONS },
   { size: 512, versions: VERSIONS },
   { size: 4_096, versions: [1, 20, 40] },
@@ -18,12 +19,6 @@ const DRAWN = [
 
 test.each(DRAWN)('at $size pixels every module has its colour and edges within a pixel', ({ size, versions }) => {
   expect(versions.filter((version) => isMisdrawn(version, size))).toEqual([]);
-});
-
-// From version 27 on a module is narrower than a pixel of 128, which no scanner reads. Rows that have no pixel of their
-// own then still change those below.
-test.fails('modules narrower than a pixel are sampled at the centres of pixels', () => {
-  expect(VERSIONS.slice(26).filter((version) => isMisdrawn(version, 128))).toEqual([]);
 });
 
 test('the header says what was asked for: one bit a pixel, and the palette is ground and modules', () => {

@@ -1,4 +1,4 @@
-import { crc32, deflateSync } from 'node:zlib';
+import { constants, crc32, deflateSync } from 'node:zlib';
 import { parseColour } from './colour.ts';
 import { type Matrix, QUIET_ZONE } from './matrix.ts';
 
@@ -10,9 +10,16 @@ const FILTER_NONE = 0;
 const FILTER_UP = 2;
 
 /**
+ * From this size on a row is about as long as deflate's longest match (258 bytes), so that looking for repeated rows
+ * costs several times what looking for runs of one byte does, and an ordinary code gets no smaller by it.
+ */
+const RUNS_FROM_PX = 2_048;
+
+/**
  * A PNG of `size` × `size` pixels with one bit a pixel and the code's two colours as its palette. Edges of modules are
  * rounded to whole pixels, so that every module is within one pixel of its true width. Rows that repeat the one above
- * are all zeros under the Up filter, which deflate folds into almost nothing.
+ * are all zeros under the Up filter, which deflate folds into almost nothing. Why not by a package, and the figures:
+ * docs/decisions/2026-11-20-png-encoder.md.
  */
 export function renderPng(matrix: Matrix, size: number, foreground: string, background: string): Buffer {
   const header = Buffer.alloc(13);
@@ -21,41 +28,34 @@ export function renderPng(matrix: Matrix, size: number, foreground: string, back
   // One bit a pixel, palette; compression, filter and interlace methods are 0.
   header.set([1, 3, 0, 0, 0], 8);
   const palette = Buffer.from([...parseColour(background), ...parseColour(foreground)]);
+  const strategy = size < RUNS_FROM_PX ? constants.Z_DEFAULT_STRATEGY : constants.Z_RLE;
   return Buffer.concat([
     SIGNATURE,
     chunk('IHDR', header),
     chunk('PLTE', palette),
-    chunk('IDAT', deflateSync(pixels(matrix, size), { level: 6, memLevel: 9 })),
+    chunk('IDAT', deflateSync(scanLines(matrix, size), { strategy })),
     END,
   ]);
 }
 
-/** Filtered scan lines: a filter byte and one bit a pixel, 1 being dark. */
-function pixels({ modules, dark }: Matrix, size: number): Buffer {
+/** Scan lines: a filter byte and one bit a pixel, 1 being dark. The first line of a row of modules is as it is. */
+function scanLines({ modules, dark }: Matrix, size: number): Buffer {
   const across = modules + 2 * QUIET_ZONE;
   const edge = (module: number) => Math.round(((module + QUIET_ZONE) * size) / across);
   const stride = 1 + Math.ceil(size / 8);
   const lines = Buffer.alloc(stride * size);
   for (let y = 0; y < size; y++) lines[y * stride] = FILTER_UP;
-
-  let above: Buffer = Buffer.alloc(stride);
-  for (let row = 0; row < modules; row++) {
-    const line = Buffer.alloc(stride);
-    for (let column = 0; column < modules; ) {
-      if (!dark[row * modules + column]) {
-        column++;
-        continue;
-      }
-      const from = edge(column);
-      while (column < modules && dark[row * modules + column]) column++;
-      fill(line, from, edge(column));
-    }
-    difference(lines, edge(row) * stride, line, above);
-    above = line;
-  }
-  // The quiet zone below starts with a row that undoes the last one.
-  difference(lines, edge(modules) * stride, Buffer.alloc(stride), above);
   lines[0] = FILTER_NONE;
+  // The row after the last is the quiet zone below. Rows thinner than a pixel give way to the last that starts there.
+  for (let row = 0; row <= modules; row++) {
+    const line = lines.subarray(edge(row) * stride, (edge(row) + 1) * stride).fill(0);
+    line[0] = FILTER_NONE;
+    for (let column = 0; row < modules && column < modules; column++) {
+      const start = column;
+      while (column < modules && dark[row * modules + column]) column++;
+      if (column > start) fill(line, edge(start), edge(column));
+    }
+  }
   return lines;
 }
 
@@ -71,11 +71,6 @@ function fill(line: Buffer, from: number, to: number): void {
       x++;
     }
   }
-}
-
-/** Writes a line at `offset` under the Up filter, modulo 256. */
-function difference(lines: Buffer, offset: number, line: Buffer, above: Buffer): void {
-  for (let at = 1; at < line.length; at++) lines[offset + at] = (line[at] ?? 0) - (above[at] ?? 0);
 }
 
 function chunk(type: string, data: Buffer): Buffer {
