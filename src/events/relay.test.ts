@@ -1,0 +1,96 @@
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeEach, expect, test, vi } from 'vitest';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { transaction } from '../db/sql.ts';
+import type { Log, NewRecord } from './log/log.ts';
+import { openPostgresLog } from './log/postgres.ts';
+import { addToOutbox, outboxBacklog } from './outbox.ts';
+import { type Relay, startRelay } from './relay.ts';
+
+const EVENTUALLY = { timeout: 15_000, interval: 25 };
+const TOPIC = { name: 'test.relay', partitions: 3, retention: 3_600_000 };
+const logger = pino({ level: 'silent' });
+const { url } = await freshDatabase();
+const pool = new pg.Pool({ connectionString: url, max: 20 });
+pool.on('error', () => undefined);
+const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
+await log.ensureTopics([TOPIC]);
+const relays: Relay[] = [];
+afterAll(async () => {
+  await Promise.all(relays.map((relay) => relay.stop()));
+  await log.close();
+  await pool.end();
+});
+
+beforeEach(() => pool.query('truncate outbox, log_records'));
+
+/** Starts a relay, by default over the real log. */
+function relayOver(publish: Log['publish'] = log.publish): Relay {
+  const relay = startRelay({ pool, log: { ...log, publish }, logger });
+  relays.push(relay);
+  return relay;
+}
+
+const record = (key: string, value: number) => ({ topic: TOPIC.name, key, value: Buffer.from(String(value)) });
+
+async function published(): Promise<{ key: string; value: number }[]> {
+  const { rows } = await pool.query<{ key: string; value: Buffer }>(
+    'select key, value from log_records where topic = $1 order by partition, "offset"',
+    [TOPIC.name],
+  );
+  return rows.map(({ key, value }) => ({ key, value: Number(value) }));
+}
+
+test('a record of a transaction that was rolled back is never published, one that committed is', async () => {
+  const relay = relayOver();
+  const aborted = transaction(pool, async (tx) => {
+    await addToOutbox(tx, [record('aborted', 1)]);
+    throw new Error('changed our minds');
+  });
+  await expect(aborted).rejects.toThrow('changed our minds');
+  await transaction(pool, (tx) => addToOutbox(tx, [record('kept', 1)]));
+  relay.wake();
+  await vi.waitFor(async () => expect(await published()).toEqual([{ key: 'kept', value: 1 }]), EVENTUALLY);
+  await relay.stop();
+});
+
+test('with two relays, and a log that fails every other time, nothing is lost and each key keeps its order', async () => {
+  let calls = 0;
+  const failing = async (topic: string, records: readonly NewRecord[]) => {
+    if (calls++ % 2 === 0) throw new Error('the broker is away');
+    await log.publish(topic, records);
+  };
+  const both = [relayOver(failing), relayOver(failing)];
+  for (let value = 0; value < 60; value++) {
+    await transaction(pool, (tx) => addToOutbox(tx, [record(`key ${value % 3}`, value)]));
+  }
+  await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), EVENTUALLY);
+  const seen = Map.groupBy(await published(), ({ key }) => key);
+  for (const [nth, key] of ['key 0', 'key 1', 'key 2'].entries()) {
+    const values = seen.get(key)?.map(({ value }) => value);
+    expect(values).toEqual(Array.from({ length: 20 }, (_, turn) => turn * 3 + nth));
+  }
+  await Promise.all(both.map((relay) => relay.stop()));
+});
+
+test('a relay whose connection is cut off goes on, and forgets nothing that the log does not have', async () => {
+  const relay = relayOver();
+  for (let value = 0; value < 30; value++) {
+    await vi.waitFor(() => transaction(pool, (tx) => addToOutbox(tx, [record('k', value)])), EVENTUALLY);
+    if (value % 10 === 5) {
+      await vi.waitFor(
+        () =>
+          pool.query(
+            `select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and pid <> pg_backend_pid()`,
+          ),
+        EVENTUALLY,
+      );
+    }
+  }
+  await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), EVENTUALLY);
+  const values = new Set((await published()).map(({ value }) => value));
+  expect(values.size).toBe(30);
+  await relay.stop();
+});
