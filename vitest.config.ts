@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['{src,gateway,local,cli,test}/**/*.test.ts'],
     globalSetup: ['test/harness/global-setup.ts'],
+    setupFiles: ['test/harness/after-file.ts'],
     reporters: ['default', './test/harness/last-line-reporter.ts'],
     // Real processes, signals and working directories: threads have none of their own.
     pool: 'forks',

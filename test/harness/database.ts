@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
-import { afterAll, inject } from 'vitest';
+import { inject } from 'vitest';
+import { afterFile } from './after-file.ts';
 
 /** A migrated, empty database of the calling file's own; it is dropped after the file's tests, connections and all. */
 export async function freshDatabase(): Promise<{ url: string }> {
   const template = new URL(inject('templateUrl'));
   const name = `test_${randomBytes(8).toString('hex')}`;
   await asOwner(template, `create database ${name} template ${template.pathname.slice(1)}`);
-  afterAll(() => asOwner(template, `drop database if exists ${name} with (force)`));
+  afterFile(() => asOwner(template, `drop database if exists ${name} with (force)`));
   const url = new URL(template);
   url.pathname = `/${name}`;
   return { url: url.href };

@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, inject } from 'vitest';
+import { inject } from 'vitest';
 import { type Child, type ChildOptions, startChild } from '../../local/child.ts';
 import { createAccount, type NewAccount } from '../../local/create-account.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { afterFile } from './after-file.ts';
 import { freshDatabase } from './database.ts';
 
 export interface SignpostOptions {
@@ -61,7 +62,7 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
     for (const process of running.splice(0).reverse()) await process.kill('SIGTERM');
     await rm(dataDir, { recursive: true, force: true });
   };
-  afterAll(stop);
+  afterFile(stop);
 
   const serviceToken = randomBytes(32).toString('base64url');
   const gatewayPorts = await ports(options.gateways ?? 1);

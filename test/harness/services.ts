@@ -31,7 +31,7 @@ const NOT_DURABLE = {
 
 async function postgresForTests(): Promise<{ url: string; gatewayUrl: string | null; stop(): Promise<void> }> {
   const url = process.env.TEST_DATABASE_URL;
-  if (url !== undefined) return { url, gatewayUrl: null, stop: async () => undefined };
+  if (url) return { url, gatewayUrl: null, stop: async () => undefined };
   const folder = await mkdtemp(join(tmpdir(), 'signpost-test-'));
   const postgres = await startPostgres({ folder, settings: NOT_DURABLE });
   return {
