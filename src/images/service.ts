@@ -5,6 +5,7 @@ import { failure } from '../contract/errors.ts';
 import { entityTag, matches } from './entity-tag.ts';
 import { fileName } from './file-name.ts';
 import { matrixOf } from './matrix.ts';
+import { ownTurn } from './own-turn.ts';
 import { renderPng } from './png.ts';
 import type { ImageContent, ImageSources } from './source.ts';
 import { renderSvg } from './svg.ts';
@@ -12,7 +13,7 @@ import { renderSvg } from './svg.ts';
 /** Pixels on a side. Source: decision "Bodies and envelopes". */
 const SIZE = { standard: 512, least: 128, most: 4_096 } as const;
 
-/** Images of codes, drawn on demand: a PNG of 512 pixels takes about half a millisecond. */
+/** Images of codes, drawn on demand, one after the other. */
 export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesService> {
   return {
     async renderImage(request, context) {
@@ -32,6 +33,7 @@ export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesSer
         fileName: fileName(source.name, shortCode, format),
       };
       if (matches(request.ifNoneMatch, about.etag)) return { ...about, unchanged: true };
+      await ownTurn();
       const matrix = matrixOf(text);
       const content =
         format === 'svg'
