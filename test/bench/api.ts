@@ -223,7 +223,7 @@ async function newTenant(): Promise<Tenant> {
   const account = decodeId('acct', made.accountId) ?? '';
   await pool.query(
     `insert into codes (id, account_id, type, short_code, target_url, name)
-     select uuidv7(), $1, 'dynamic', substr(md5($1::text || n), 1, 14), 'https://example.com/' || n, 'Code ' || n
+     select uuidv7(), $1::uuid, 'dynamic', substr(md5($1::uuid::text || n), 1, 14), 'https://example.com/' || n, 'Code ' || n
      from generate_series(1, $2::integer) as n`,
     [account, CODES_EACH],
   );
