@@ -1,0 +1,40 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { Command } from 'commander';
+import { accountCommands } from './account.ts';
+import { Sentence } from './core.ts';
+import { keyCommands } from './key.ts';
+
+/** Exit codes: 1 for what the core refused or could not do, 2 for what was typed wrong. */
+const REFUSED = 1;
+const MISUSED = 2;
+
+const program = new Command('signpost')
+  .description('Signpost from the command line: what a dashboard would do. It calls the core on CORE_PORT (8081).')
+  .option('--json', 'print one JSON value and nothing else')
+  .showHelpAfterError('(add --help for what it takes)')
+  .addHelpText(
+    'after',
+    '\nVariables: SERVICE_TOKEN, or DATA_DIR of a local run (.signpost); CORE_PORT.\n\nExample:\n  $ npm run signpost -- --json account list',
+  )
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : MISUSED));
+accountCommands(program);
+keyCommands(program);
+// `--json` may stand anywhere, also behind the subcommand.
+for (const group of program.commands) for (const command of group.commands) command.option('--json', 'print JSON');
+program.hook('preAction', (_, action) => {
+  if (action.opts<{ json?: boolean }>().json) program.setOptionValue('json', true);
+});
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(sentenceOf(error));
+  process.exitCode = REFUSED;
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof Sentence) return error.message;
+  if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
+  const away = error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED');
+  return away ? 'The core does not answer: is it running, and is CORE_PORT its port?' : error.rawMessage;
+}
