@@ -1,38 +1,55 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { Resvg } from '@resvg/resvg-js';
 import * as fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { prepareZXingModule, readBarcodes } from 'zxing-wasm/reader';
 import { designWarning } from './contrast.ts';
 import { matrixOf, QUIET_ZONE } from './matrix.ts';
 import { renderPng } from './png.ts';
+import { renderSvg } from './svg.ts';
 
-/** Pixels a module that every reader asks for at least. */
+/**
+ * Pixels a module from which on both readers read every code. In 3,000 drawings of 1.6 to 4.6 pixels a module ZBar
+ * missed one in five at 2.0 to 2.2 and none from 2.4 on, ZXing none from 2.8 on. A full code has 181 modules with its
+ * quiet zone, so it needs 543 pixels; 512 do for 165 modules (version 37), and 128 for 37 (version 5), with theirs.
+ */
 const LEAST_PIXELS = 3;
-const RUNS = 40;
+const MOST_BYTES = 2_331;
+const RUNS = 100;
+const TIMEOUT_MS = 180_000;
 
 const url = fc
   .tuple(fc.domain(), fc.string({ unit: fc.constantFrom(...'abcXYZ0189-_/.?=&%'), maxLength: 400 }))
   .map(([host, path]) => `https://${host}/${path}`);
 /** Among them texts of digits or capitals only, which are encoded in modes of their own, and texts that need UTF-8. */
-const text = fc.oneof(
-  ...['0123456789', 'ABC0189 $%*+-./:', 'abc ABC;:\\"\n', 'aé日本😀'].map((letters) =>
-    fc.string({ unit: fc.constantFrom(...letters), minLength: 1, maxLength: 250 }),
-  ),
-);
+const text = fc.constantFrom('0123456789', 'ABC0189 $%*+-./:', 'abc ABC;:\\"\n', 'aé日本😀').chain((letters) => {
+  const maxLength = Math.floor(MOST_BYTES / Math.max(...[...letters].map((letter) => Buffer.byteLength(letter))));
+  return fc.string({ unit: fc.constantFrom(...letters), minLength: 1, maxLength, size: 'max' });
+});
 const colour = fc.integer({ min: 0, max: 0xffffff }).map((value) => `#${value.toString(16).padStart(6, '0')}`);
 const colours = fc
   .tuple(colour, colour)
   .filter(([foreground, background]) => designWarning(foreground, background) === undefined);
 
+/** Small sizes are as likely as large ones: each doubling has the same share. */
 const drawing = fc
-  .record({ text: fc.oneof(url, text), colours, spare: fc.double({ min: 0, max: 1, noNaN: true }) })
-  .map(({ text, colours: [foreground, background], spare }) => {
+  .record({
+    text: fc.oneof(url, text, fc.constant('x'.repeat(MOST_BYTES))),
+    colours,
+    format: fc.constantFrom('png', 'svg'),
+    doublings: fc.double({ min: 0, max: 1, noNaN: true }),
+  })
+  .map(({ text, colours: [foreground, background], format, doublings }) => {
     const matrix = matrixOf(text);
     const least = Math.max(128, (matrix.modules + 2 * QUIET_ZONE) * LEAST_PIXELS);
-    const size = Math.round(least + spare * 400);
-    return { text, size, foreground, background, png: renderPng(matrix, size, foreground, background) };
+    const size = Math.round(least * (4_096 / least) ** doublings);
+    const png =
+      format === 'png'
+        ? renderPng(matrix, size, foreground, background)
+        : rasterised(renderSvg(matrix, { foreground, background, title: text }), size);
+    return { text, format, size, foreground, background, png };
   });
 
 const hasZbar = spawnSync('zbarimg', ['--version']).status === 0;
@@ -43,7 +60,9 @@ beforeAll(() => {
   prepareZXingModule({ overrides: { wasmBinary: new Uint8Array(readFileSync(wasm)).buffer } });
 });
 
-test('ZXing reads every code as exactly what was encoded, at error correction level M', async () => {
+test('ZXing reads every code as exactly what was encoded, at error correction level M', {
+  timeout: TIMEOUT_MS,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(drawing, async ({ text, png }) => {
       const [code, ...others] = await readBarcodes(new Uint8Array(png), { formats: ['QRCode'] });
@@ -54,7 +73,7 @@ test('ZXing reads every code as exactly what was encoded, at error correction le
 });
 
 // Two readers of separate origin, because one alone can be lenient in the same way as the encoder is wrong.
-test('ZBar reads every code as exactly what was encoded', (context) => {
+test('ZBar reads every code as exactly what was encoded', { timeout: TIMEOUT_MS }, (context) => {
   if (!hasZbar && !process.env.CI) context.skip('zbarimg is not installed: only ZXing has read the codes');
   fc.assert(
     fc.property(drawing, ({ text, png }) => {
@@ -63,6 +82,11 @@ test('ZBar reads every code as exactly what was encoded', (context) => {
     { numRuns: RUNS },
   );
 });
+
+/** As a PNG of `size` pixels; the readers take no SVG. */
+function rasterised(svg: string, size: number): Buffer {
+  return new Resvg(svg, { fitTo: { mode: 'width', value: size } }).render().asPng();
+}
 
 /** As raw bytes: otherwise ZBar guesses a character set, and takes UTF-8 with few letters beyond ASCII for Big5. */
 function readByZbar(png: Buffer): string {

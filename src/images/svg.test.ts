@@ -1,3 +1,5 @@
+import { Resvg } from '@resvg/resvg-js';
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Matrix, matrixOf } from './matrix.ts';
 import { renderSvg } from './svg.ts';
@@ -24,6 +26,19 @@ test('a title can hold no markup and no control characters', () => {
   const svg = renderSvg(matrixOf('x'), { ...COLOURS, title: `</title><script>"Tom" & 'Ann'\u0000\n` });
   expect(/<title>(.*?)<\/title>/su.exec(svg)?.[1]).toBe(
     '&lt;/title&gt;&lt;script&gt;&quot;Tom&quot; &amp; &apos;Ann&apos;  ',
+  );
+});
+
+test('with any title it is well-formed', () => {
+  const matrix = matrixOf('x');
+  const unit = fc.oneof(
+    fc.constantFrom(...'\ud800\udfff\ufffe\uffff\u0000\u0085&<]'.split('')),
+    fc.string({ unit: 'binary' }),
+  );
+  fc.assert(
+    fc.property(fc.array(unit, { maxLength: 20 }), (parts) => {
+      expect(new Resvg(renderSvg(matrix, { ...COLOURS, title: parts.join('') })).width).toBe(25);
+    }),
   );
 });
 

@@ -8,6 +8,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": '&apos;',
 };
 
+/** Characters that XML 1.0 can't hold, and the other control characters. */
+const NOT_XML = /[\p{Cc}\p{Cs}\ufffe\uffff]/gu;
+
 /** An SVG with a module as its unit: the ground, and all dark modules as one path of horizontal runs. */
 export function renderSvg(
   { modules, dark }: Matrix,
@@ -22,7 +25,7 @@ export function renderSvg(
       if (column > start) path += `M${start + QUIET_ZONE} ${row + QUIET_ZONE}h${column - start}v1h-${column - start}z`;
     }
   }
-  const escaped = title.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '').replace(/\p{Cc}/gu, ' ');
+  const escaped = title.replace(NOT_XML, ' ').replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${across} ${across}" shape-rendering="crispEdges" role="img">` +
     `<title>${escaped}</title>` +
