@@ -1,31 +1,35 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { access, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import kafkajs from 'kafkajs';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { mendTimers } from '../../src/events/log/kafkajs-timers.ts';
 
 const run = promisify(execFile);
 
 const PROJECT = resolve(import.meta.dirname, '../kafka');
-const JARS = join(PROJECT, 'target/lib');
 const READY_WITHIN_MS = 60_000;
+/** A small heap, and what makes a JVM that lives for a minute start sooner. */
+const JVM = ['-Xmx384m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
 /** A real Apache Kafka of one node (KRaft), which a test may treat badly. */
 export interface Broker {
   /** `host:port`. */
   readonly brokers: string;
-  /** Starts it again after `kill` or `stop`, with the same ports and data. */
+  /** Starts it again after `kill`, with the same ports and data; resolves when it answers. */
   start(): Promise<void>;
-  /** SIGKILL. */
+  /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
+  /** SIGSTOP: it keeps its connections and answers nothing. */
   pause(): void;
+  /** SIGCONT. */
   resume(): void;
-  /** Stops it for good and deletes its data. */
+  /** Ends it for good and deletes its data. */
   stop(): Promise<void>;
 }
 
@@ -44,17 +48,25 @@ export async function kafkaForTests(): Promise<{ brokers: string; stop(): Promis
   return undefined;
 }
 
-/** Starts a broker of its own on free loopback ports. */
+/** Starts a broker of its own on free loopback ports. It dies with this process, however that ends. */
 export async function startKafka(): Promise<Broker> {
-  await run('mvn', [
-    ...['-q', '-B', '-f', join(PROJECT, 'pom.xml'), 'dependency:copy-dependencies'],
-    ...['-DincludeScope=runtime', '-DoutputDirectory=target/lib'],
-  ]);
+  const classpath = `${await jars()}/*`;
   const folder = await mkdtemp(join(tmpdir(), 'signpost-kafka-'));
   const [port, controllerPort] = [await freePort(), await freePort()];
+  const brokers = `${LOOPBACK}:${port}`;
   const properties = join(folder, 'server.properties');
   await writeFile(properties, settings({ folder, port, controllerPort }));
-  await java(['kafka.tools.StorageTool', 'format', '-t', randomBytes(16).toString('base64url'), '-c', properties]);
+  const id = randomBytes(16).toString('base64url');
+  await run('java', [
+    ...JVM,
+    '-cp',
+    classpath,
+    'kafka.tools.StorageTool',
+    'format',
+    `--cluster-id=${id}`,
+    '-c',
+    properties,
+  ]);
 
   let server: ChildProcess;
   const kill = async () => {
@@ -63,16 +75,17 @@ export async function startKafka(): Promise<Broker> {
     server.kill('SIGKILL');
     await gone;
   };
-  // Should the run end without stopping it, it does not outlive the run.
-  process.once('exit', () => server?.kill('SIGKILL'));
   const start = async () => {
-    server = spawn('java', ['-Xmx512m', '-cp', `${JARS}/*`, 'kafka.Kafka', properties], {
-      stdio: ['ignore', 'ignore', 'pipe'],
+    server = spawn('java', [...JVM, '-cp', classpath, 'kafka.Kafka', properties], {
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
+    dieTogether(server);
     const complaints: Buffer[] = [];
-    server.stderr?.on('data', (chunk: Buffer) => complaints.push(chunk));
+    for (const stream of [server.stdout, server.stderr]) {
+      stream?.on('data', (chunk: Buffer) => complaints.push(chunk));
+    }
     const deadline = Date.now() + READY_WITHIN_MS;
-    while (!(await accepts(port))) {
+    while (!(await answers(brokers))) {
       if (server.exitCode !== null || Date.now() > deadline) {
         await kill();
         throw new Error(`Kafka did not start: ${Buffer.concat(complaints)}`);
@@ -80,18 +93,61 @@ export async function startKafka(): Promise<Broker> {
       await sleep(100);
     }
   };
-  await start();
+  const stop = async () => {
+    await kill();
+    await rm(folder, { recursive: true, force: true });
+  };
+  await start().catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
   return {
-    brokers: `${LOOPBACK}:${port}`,
+    brokers,
     start,
     kill,
     pause: () => void server.kill('SIGSTOP'),
     resume: () => void server.kill('SIGCONT'),
-    async stop() {
-      await kill();
-      await rm(folder, { recursive: true, force: true });
-    },
+    stop,
   };
+}
+
+/** Maven brings the jars once for every state of the `pom.xml`. */
+async function jars(): Promise<string> {
+  const pom = join(PROJECT, 'pom.xml');
+  const version = createHash('sha256')
+    .update(await readFile(pom))
+    .digest('hex')
+    .slice(0, 12);
+  const target = join(PROJECT, 'target');
+  const folder = join(target, `jars-${version}`);
+  const there = await access(folder).then(
+    () => true,
+    () => false,
+  );
+  if (there) return folder;
+  await mkdir(target, { recursive: true });
+  // Beside its final place: two test runs may do this at once, and one that is interrupted leaves nothing half-made.
+  const draft = await mkdtemp(join(target, 'draft-'));
+  await run('mvn', [
+    ...['--quiet', '--batch-mode', '--file', pom, 'dependency:copy-dependencies'],
+    ...['-DincludeScope=runtime', `-DoutputDirectory=${draft}`],
+  ]);
+  await rename(draft, folder).catch(async () => {
+    await access(folder);
+    await rm(draft, { recursive: true });
+  });
+  return folder;
+}
+
+/** A shell waits at a pipe of ours, which closes when we are gone, even by SIGKILL; then it ends the child. */
+function dieTogether(child: ChildProcess): void {
+  const watcher = spawn('sh', ['-c', 'read -r _; kill -KILL "$0"', String(child.pid)], {
+    // A group of its own: Ctrl-C must not end the watcher before its time.
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  watcher.unref();
+  child.once('exit', () => watcher.kill('SIGKILL'));
 }
 
 function settings({ folder, port, controllerPort }: { folder: string; port: number; controllerPort: number }): string {
@@ -112,7 +168,9 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
-group.min.session.timeout.ms=1000
+log.cleaner.backoff.ms=500
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
 `;
 }
 
@@ -127,18 +185,23 @@ async function whatIsLacking(): Promise<string | undefined> {
   );
 }
 
-async function java(command: readonly string[]): Promise<void> {
-  await run('java', ['-cp', `${JARS}/*`, ...command]);
-}
-
-/** Whether somebody accepts connections. */
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, LOOPBACK);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
+/** Whether a client gets an answer; a port that is open may still belong to a broker that is starting. */
+async function answers(brokers: string): Promise<boolean> {
+  mendTimers();
+  const admin = new kafkajs.Kafka({
+    brokers: [brokers],
+    connectionTimeout: 1_000,
+    requestTimeout: 1_000,
+    retry: { retries: 0 },
+    logLevel: kafkajs.logLevel.NOTHING,
+  }).admin();
+  try {
+    await admin.connect();
+    return (await admin.describeCluster()).brokers.length > 0;
+  } catch {
+    // Not yet.
+    return false;
+  } finally {
+    await admin.disconnect();
+  }
 }
