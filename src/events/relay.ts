@@ -66,8 +66,8 @@ export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger
       await leader.query('select pg_advisory_unlock($1)', [LOCKS.relay]);
       broken = false;
     } finally {
-      leader.off('error', heard);
-      // Destroying the connection gives the lock back, whatever state it is in.
+      // Destroying the connection gives the lock back, whatever state it is in; it may complain once more.
+      if (!broken) leader.off('error', heard);
       leader.release(broken);
     }
   }

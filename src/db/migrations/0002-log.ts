@@ -17,6 +17,8 @@ export class Log extends Migration {
         topic text not null references log_topics on delete cascade,
         partition integer not null,
         next bigint not null default 0,
+        -- Up to here, what newer records replace has been deleted (compacted topics only).
+        clean bigint not null default 0,
         primary key (topic, partition)
       ) with (fillfactor = 50);
 
@@ -31,8 +33,8 @@ export class Log extends Migration {
         at timestamptz not null default clock_timestamp(),
         primary key (topic, partition, "offset")
       );
-      create index log_records_by_key on log_records (topic, key) where compacted;
-      create index log_records_by_age on log_records using brin (at);
+      create index log_records_by_key on log_records (topic, partition, key, "offset") where compacted;
+      create index log_records_tombstones on log_records (at) where compacted and value is null;
 
       create table log_groups (
         "group" text not null,

@@ -78,7 +78,7 @@ function keepReading(kafka: Kafka, reading: Reading): Subscription {
   const running = (async () => {
     while (!signal.aborted) {
       await readOnce(kafka, reading, signal).catch((error: unknown) => reading.onError?.(error));
-      await pause(signal);
+      await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   })();
   return {
@@ -114,7 +114,7 @@ async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Pr
       autoCommit: false,
       eachBatchAutoResolve: false,
       partitionsConsumedConcurrently: CONCURRENT,
-      eachBatch: (payload) => readBatch(reading, payload, signal),
+      eachBatch: (payload) => readBatch(reading, payload),
     });
     await ended;
   } finally {
@@ -123,8 +123,8 @@ async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Pr
   }
 }
 
-async function readBatch(reading: Reading, payload: EachBatchPayload, signal: AbortSignal): Promise<void> {
-  const { batch, heartbeat, isRunning, isStale, resolveOffset } = payload;
+async function readBatch(reading: Reading, payload: EachBatchPayload): Promise<void> {
+  const { batch, heartbeat, isRunning, isStale, pause, resolveOffset } = payload;
   const most = reading.maxRecords ?? MOST_RECORDS;
   // A handler may take longer than the session, and kafkajs beats only between batches.
   const beating = setInterval(() => {
@@ -139,9 +139,9 @@ async function readBatch(reading: Reading, payload: EachBatchPayload, signal: Ab
       try {
         await reading.handle(records);
       } catch (error) {
-        // Unresolved, they are fetched again.
         reading.onError?.(error);
-        await pause(signal);
+        // Unresolved, they are fetched again, after a rest that holds no other partition up.
+        setTimeout(pause(), RETRY_MS);
         break;
       }
       resolveOffset(String(last.offset));
@@ -162,8 +162,4 @@ function recordOf({ key, value, headers, offset, timestamp }: KafkaMessage, part
     offset: BigInt(offset),
     timestamp: Number(timestamp),
   };
-}
-
-function pause(signal: AbortSignal): Promise<void> {
-  return sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
 }

@@ -1,17 +1,63 @@
 import { pino } from 'pino';
-import { describe, inject } from 'vitest';
+import { afterAll, describe, expect, inject, test, vi } from 'vitest';
+import { startKafka } from '../../../test/harness/kafka.ts';
 import { conformance } from './conformance.ts';
 import { openKafkaLog } from './kafka.ts';
 
+// A broker of its own, because it is killed and paused; one that is not ours is only used.
 const brokers = inject('kafkaBrokers');
+const broker = brokers === null || process.env.KAFKA_BROKERS ? undefined : await startKafka();
+afterAll(() => broker?.stop());
+
+const kafkaBrokers = (broker?.brokers ?? brokers ?? '').split(',');
+const logger = pino({ level: 'silent' });
+const open = () => openKafkaLog({ brokers: kafkaBrokers, clientId: 'signpost-test', logger });
 
 describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
   conformance('Kafka', () => ({
-    open: () =>
-      openKafkaLog({
-        brokers: (brokers ?? '').split(','),
-        clientId: 'signpost-test',
-        logger: pino({ level: 'silent' }),
+    open,
+    options: { kafkaBrokers, databaseUrl: '' },
+    restart:
+      broker &&
+      (async () => {
+        await broker.kill();
+        await broker.start();
       }),
   }));
+
+  test.skipIf(broker === undefined)(
+    'a broker that stops answering is told to the publisher, who publishes again when it is back',
+    async () => {
+      const log = open();
+      const topic = 'test.paused';
+      await log.ensureTopics([{ name: topic, partitions: 2, retention: 3_600_000 }]);
+      await log.publish(topic, [{ key: 'k', value: Buffer.from('before') }]);
+      broker?.pause();
+      try {
+        await expect(log.publish(topic, [{ key: 'k', value: Buffer.from('lost?') }])).rejects.toThrow();
+      } finally {
+        broker?.resume();
+      }
+      await vi.waitFor(() => log.publish(topic, [{ key: 'k', value: Buffer.from('after') }]), { timeout: 20_000 });
+      const values: string[] = [];
+      log.follow({
+        topic,
+        from: new Map(),
+        handle: (records) => void values.push(...records.map(({ value }) => String(value))),
+      });
+      await expect.poll(() => values.at(-1), { timeout: 20_000 }).toBe('after');
+      expect(values[0]).toBe('before');
+      await log.close();
+    },
+    60_000,
+  );
+});
+
+test('a log whose brokers are away opens all the same, refuses to publish, and closes', async () => {
+  const log = openKafkaLog({ brokers: ['127.0.0.1:9'], clientId: 'signpost-test', logger });
+  const errors: unknown[] = [];
+  log.consume({ topic: 't', group: 'g', handle: async () => undefined, onError: (error) => errors.push(error) });
+  await expect(log.publish('t', [{ key: 'k', value: null }])).rejects.toThrow('ECONNREFUSED');
+  await expect.poll(() => errors.length, { timeout: 10_000 }).toBeGreaterThan(0);
+  await log.close();
 });

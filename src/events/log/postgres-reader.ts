@@ -1,30 +1,40 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from 'pg';
-import { run, statement } from '../../db/sql.ts';
-import type { LogRecord, Positions, Subscription } from './log.ts';
+import type { Client, QueryResultRow } from 'pg';
+import { run, type Statement, statement } from '../../db/sql.ts';
+import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
+import { joinGroup } from './postgres-members.ts';
 
 /** The channel on which publishers tell which topic has something new. */
 export const CHANNEL = 'signpost_log';
 
-/** How often a reader looks without having been told, and tries for partitions that nobody reads, in ms. */
+/** How often a reader looks without having been told: the price of a notification that was lost, in ms. */
 const POLL_MS = 250;
-const CLAIM_MS = 1_000;
 /** After a failure, in ms. */
 const RETRY_MS = 1_000;
 /** Partitions that one subscription handles at a time. */
 const CONCURRENT = 3;
 const MOST_RECORDS = 5_000;
 
-/** Where a reader stands: a group's offsets are kept in Postgres, a follower brings its own. */
-export type Progress = { readonly group: string } | { readonly from: Positions };
+/** Runs a statement over a reader's connection, one after the other. */
+export type Ask = <Row extends QueryResultRow>(what: Statement<Row>, values: readonly unknown[]) => Promise<Row[]>;
 
-interface ReaderOptions {
+/** What a reader does over one connection. */
+interface Progress {
+  /** Where the partitions that this reader may read stand; the one that comes first is read first. */
+  readonly positions: Map<number, bigint>;
+  /** Brings `positions` up to date, given where the partitions end and which have records in hand. */
+  place(ends: ReadonlyMap<number, bigint>, inHand: ReadonlySet<number>): Promise<void> | void;
+  /** Remembers that everything before `next` was handled. */
+  commit?(partition: number, next: bigint): Promise<unknown>;
+}
+
+interface Reading {
   readonly topic: string;
-  readonly progress: Progress;
   readonly maxRecords?: number;
   handle(records: readonly LogRecord[]): Promise<void> | void;
   onError?(error: unknown): void;
-  connect(): Promise<Client>;
+  /** Called for each connection. */
+  start(ask: Ask): Promise<Progress> | Progress;
 }
 
 const endsOf = statement<{ partition: number; next: string }>(
@@ -45,37 +55,58 @@ const recordsFrom = statement<{
    where topic = $1 and partition = $2 and "offset" >= $3 order by "offset" limit $4`,
 );
 
-/** A partition is a group member's as long as the connection lives that took the lock. */
-const claim = statement<{ partition: number; offset: string | null }>(
-  'log_claim',
-  `select p.partition, g."offset" from log_partitions p
-   left join log_groups g on g."group" = $1 and g.topic = p.topic and g.partition = p.partition
-   where p.topic = $2 and p.partition <> all($3::integer[])
-     and pg_try_advisory_lock(hashtext($1 || ' ' || p.topic), p.partition)`,
-);
-
-const commit = statement(
+const commitOffset = statement(
   'log_commit',
   `insert into log_groups ("group", topic, partition, "offset") values ($1, $2, $3, $4)
    on conflict ("group", topic, partition) do update set "offset" = excluded."offset"`,
 );
 
-/**
- * Reads a topic until it is stopped, over a connection of its own that is opened again whenever it breaks. A group
- * member takes every partition that no living member has; its offsets are committed over the connection that holds the
- * locks, so a member that lost them commits nothing.
- */
-export function readTopic(options: ReaderOptions): Subscription {
+/** A member of a group: see `Log.consume`. It commits over the connection that holds its partitions, or not at all. */
+export function consumeTopic(connect: () => Promise<Client>, options: ConsumeOptions): Subscription {
+  const { group, topic } = options;
+  return keepReading(connect, {
+    ...options,
+    async start(ask) {
+      const positions = new Map<number, bigint>();
+      const share = await joinGroup(ask, group, topic);
+      return {
+        positions,
+        place: (_, inHand) => share(positions, inHand),
+        commit: (partition, next) => ask(commitOffset, [group, topic, partition, next]),
+      };
+    },
+  });
+}
+
+/** A reader of its own: see `Log.follow`. */
+export function followTopic(connect: () => Promise<Client>, options: FollowOptions): Subscription {
+  const positions = new Map(options.from);
+  return keepReading(connect, {
+    ...options,
+    start: () => ({
+      positions,
+      place(ends) {
+        for (const [partition, end] of ends) {
+          const position = positions.get(partition);
+          // Beyond the end, the topic was made anew or put back from a backup.
+          if (position === undefined || position > end) positions.set(partition, 0n);
+        }
+      },
+    }),
+  });
+}
+
+/** Reads until it is stopped, over a connection of its own that is opened again whenever it breaks. */
+function keepReading(connect: () => Promise<Client>, reading: Reading): Subscription {
   const stopping = new AbortController();
   const { signal } = stopping;
-  const positions = new Map<number, bigint>('from' in options.progress ? options.progress.from : []);
   const running = (async () => {
     while (!signal.aborted) {
       try {
-        await readOverOneConnection(options, positions, signal);
+        await readOverOneConnection(await connect(), reading, signal);
       } catch (error) {
-        options.onError?.(error);
-        await pause(RETRY_MS, signal);
+        reading.onError?.(error);
+        await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
       }
     }
   })();
@@ -87,13 +118,8 @@ export function readTopic(options: ReaderOptions): Subscription {
   };
 }
 
-async function readOverOneConnection(
-  options: ReaderOptions,
-  positions: Map<number, bigint>,
-  signal: AbortSignal,
-): Promise<void> {
-  const { topic, progress } = options;
-  const client = await options.connect();
+async function readOverOneConnection(client: Client, reading: Reading, signal: AbortSignal): Promise<void> {
+  const { topic } = reading;
   let wake = () => {};
   // Unheard, a connection that breaks would end the process; the next statement rejects all the same.
   client.on('error', () => wake());
@@ -102,50 +128,61 @@ async function readOverOneConnection(
   });
   const stop = () => wake();
   signal.addEventListener('abort', stop);
+  const inHand = new Map<number, Promise<void>>();
+  const rests = new Map<number, number>();
   try {
     await client.query(`listen ${CHANNEL}`);
-    if ('group' in progress) positions.clear();
-    let claimed = 0;
+    const ask = inTurn(client);
+    const progress = await reading.start(ask);
+    const { positions } = progress;
+
+    async function readPartition(partition: number, from: bigint, end: bigint): Promise<void> {
+      try {
+        const next = await readRecords(ask, reading, { partition, from, end });
+        await progress.commit?.(partition, next);
+        // Put last, so that the others have their turn.
+        positions.delete(partition);
+        positions.set(partition, next);
+      } catch (error) {
+        reading.onError?.(error);
+        rests.set(partition, Date.now() + RETRY_MS);
+      } finally {
+        inHand.delete(partition);
+        wake();
+      }
+    }
+
     while (!signal.aborted) {
       const woken = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      if ('group' in progress && Date.now() - claimed >= CLAIM_MS) {
-        claimed = Date.now();
-        for (const { partition, offset } of await run(client, claim, [progress.group, topic, [...positions.keys()]])) {
-          positions.set(partition, BigInt(offset ?? 0));
-        }
+      const ends = new Map((await ask(endsOf, [topic])).map(({ partition, next }) => [partition, BigInt(next)]));
+      await progress.place(ends, new Set(inHand.keys()));
+      for (const [partition, position] of positions) {
+        if (inHand.size >= CONCURRENT) break;
+        const end = ends.get(partition) ?? 0n;
+        if (position >= end || inHand.has(partition) || Date.now() < (rests.get(partition) ?? 0)) continue;
+        inHand.set(partition, readPartition(partition, position, end));
       }
-      const ends = await run(client, endsOf, [topic]);
-      const behind = ends.filter(({ partition, next }) => {
-        const position = positions.get(partition) ?? ('from' in progress ? 0n : undefined);
-        return position !== undefined && position < BigInt(next);
-      });
-      if (behind.length === 0) {
-        await Promise.race([woken, pause(POLL_MS, signal)]);
-      } else {
-        await inTurns(behind, ({ partition, next }) =>
-          readPartition(options, client, positions, partition, BigInt(next)),
-        );
-      }
+      const timer = setTimeout(() => wake(), POLL_MS);
+      if (!signal.aborted) await woken;
+      clearTimeout(timer);
     }
   } finally {
     signal.removeEventListener('abort', stop);
-    // Ends the locks with the connection; a broken one has nothing left to end.
+    await Promise.all(inHand.values());
+    // Gives the partitions back with the connection; a broken one has nothing left to end.
     await client.end().catch(() => undefined);
   }
 }
 
-/** Handles the next records of one partition, which ended at `end` when it was asked. */
-async function readPartition(
-  { topic, progress, maxRecords = MOST_RECORDS, handle }: ReaderOptions,
-  client: Client,
-  positions: Map<number, bigint>,
-  partition: number,
-  end: bigint,
-): Promise<void> {
-  const from = positions.get(partition) ?? 0n;
-  const rows = await run(client, recordsFrom, [topic, partition, from, maxRecords]);
+/** Handles the next records of a partition that ended at `end` when it was asked; gives the offset that comes next. */
+async function readRecords(
+  ask: Ask,
+  { topic, maxRecords = MOST_RECORDS, handle }: Reading,
+  { partition, from, end }: { partition: number; from: bigint; end: bigint },
+): Promise<bigint> {
+  const rows = await ask(recordsFrom, [topic, partition, from, maxRecords]);
   const records = rows.map(({ offset, key, headers, value, at }) => ({
     key,
     value,
@@ -154,24 +191,20 @@ async function readPartition(
     offset: BigInt(offset),
     timestamp: at.getTime(),
   }));
-  if (records.length > 0) await handle(records);
-  // Where compaction or retention left nothing, the position still moves on.
   const last = records.at(-1);
-  const position = last ? last.offset + 1n : end;
-  if ('group' in progress) await run(client, commit, [progress.group, topic, partition, position]);
-  positions.set(partition, position);
+  // Where compaction or retention left nothing, it goes on at the end.
+  if (!last) return end;
+  await handle(records);
+  return last.offset + 1n;
 }
 
-/** Works on a few at a time; rejects with the first failure once the others in hand have ended. */
-async function inTurns<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  const rest = [...items];
-  const lanes = Array.from({ length: CONCURRENT }, async () => {
-    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
-  });
-  const failed = (await Promise.allSettled(lanes)).find((lane) => lane.status === 'rejected');
-  if (failed) throw failed.reason;
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return sleep(ms, undefined, { signal }).catch(() => undefined);
+/** A connection takes one statement at a time. */
+function inTurn(client: Client): Ask {
+  let before: Promise<unknown> = Promise.resolve();
+  return (what, values) => {
+    const answer = before.then(() => run(client, what, values));
+    // Whoever asked hears of a failure; the next one tries its own luck.
+    before = answer.catch(() => undefined);
+    return answer;
+  };
 }
