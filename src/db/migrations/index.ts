@@ -2,10 +2,12 @@ import type { MigrationObject } from '@mikro-orm/core';
 import { AccountsAndCodes } from './0001-accounts-and-codes.ts';
 import { Log } from './0002-log.ts';
 import { Scans } from './0003-scans.ts';
+import { Audit } from './0004-audit.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
   { name: '0001-accounts-and-codes', class: AccountsAndCodes },
   { name: '0002-log', class: Log },
   { name: '0003-scans', class: Scans },
+  { name: '0004-audit', class: Audit },
 ];

@@ -1,0 +1,26 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import { newUuid } from '../contract/ids.ts';
+import { type Queryable, run, statement } from '../db/sql.ts';
+import { accountOf, callerKey } from './caller.ts';
+
+const insert = statement(
+  'access_record_change',
+  'insert into audit_entries (id, account_id, actor, action, subject) values ($1, $2, $3, $4, $5)',
+);
+
+/**
+ * Leaves who did what to whom in the audit of an account, within the transaction that does it. Every method that only
+ * internal services may call and that changes something calls it. `subject`: the id of what was changed, prefix and
+ * all. `accountId`: UUID, where the call does not act for an account that exists already.
+ */
+export async function recordChange(
+  on: Queryable,
+  context: HandlerContext,
+  subject: string,
+  accountId: string = accountOf(context).id,
+): Promise<void> {
+  const caller = context.values.get(callerKey);
+  const actor = caller.kind === 'service' ? caller.actor : caller.kind;
+  const action = `${context.service.name}/${context.method.name}`;
+  await run(on, insert, [newUuid(), accountId, actor, action, subject]);
+}
