@@ -4,11 +4,10 @@ import {
   type Batch,
   BatchesService,
   type BatchRow,
-  BatchStatus,
   CreateBatchRequestSchema,
   RowStatus,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { designJson, timeJson } from '../../src/contract/code-json.ts';
+import { batchJson } from '../../src/contract/batch-json.ts';
 import type { CoreClients } from '../core.ts';
 import {
   batchExample,
@@ -212,20 +211,6 @@ function readRow(row: unknown): JsonObject {
     return read.success ? [[name, read.data]] : [];
   });
   return { ...Object.fromEntries(readable), fault: faultOf(error) };
-}
-
-function batchJson(batch: Batch): z.infer<typeof batchSchema> {
-  const { total = 0, pending = 0, created = 0, failed = 0, skipped = 0 } = batch.counts ?? {};
-  return {
-    id: batch.id,
-    name: batch.name ?? null,
-    status: batch.status === BatchStatus.COMPLETED ? 'completed' : 'processing',
-    counts: { total, pending, created, failed, skipped },
-    domain_id: batch.domainId ?? null,
-    design: designJson(batch.design),
-    created_at: timeJson(batch.createdAt),
-    completed_at: batch.completedAt ? timeJson(batch.completedAt) : null,
-  };
 }
 
 function rowJson(row: BatchRow): z.infer<typeof rowSchema> {

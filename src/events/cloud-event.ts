@@ -3,14 +3,17 @@ import { EVENTS } from './log/topics.ts';
 import type { Outgoing } from './outbox.ts';
 
 /** Everything that Signpost tells the outside. Source: contract, Events; decision "Events". */
-export type EventType =
-  | 'qr.created'
-  | 'qr.updated'
-  | 'qr.archived'
-  | 'bulk.completed'
-  | 'domain.live'
-  | 'team.member_added'
-  | 'team.member_removed';
+export const EVENT_TYPES = [
+  'qr.created',
+  'qr.updated',
+  'qr.archived',
+  'bulk.completed',
+  'domain.live',
+  'team.member_added',
+  'team.member_removed',
+] as const;
+
+export type EventType = (typeof EVENT_TYPES)[number];
 
 /**
  * A CloudEvent 1.0 in Kafka's binary mode: attributes as `ce_…` headers, the data alone as JSON in the value.

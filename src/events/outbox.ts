@@ -1,6 +1,6 @@
 import { context, propagation } from '@opentelemetry/api';
-import type { Pool, PoolClient } from 'pg';
-import { run, statement } from '../db/sql.ts';
+import type { Pool } from 'pg';
+import { type Queryable, run, statement } from '../db/sql.ts';
 import type { NewRecord } from './log/log.ts';
 
 /** A record for a topic of the log. */
@@ -18,7 +18,7 @@ const insert = statement(
  * Writes records with the change that they tell of: both commit or neither. The relay carries them to the log. Records
  * of one key are carried in the order of their transactions when those lock the row that the key names.
  */
-export async function addToOutbox(tx: PoolClient, records: readonly Outgoing[]): Promise<void> {
+export async function addToOutbox(tx: Queryable, records: readonly Outgoing[]): Promise<void> {
   const trace: Record<string, string> = {};
   propagation.inject(context.active(), trace);
   await run(tx, insert, [

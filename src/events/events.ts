@@ -1,0 +1,64 @@
+import { type Member, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { Batch } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import type { Domain } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { batchJson } from '../contract/batch-json.ts';
+import { codeJson, timeJson } from '../contract/code-json.ts';
+import { encodeId } from '../contract/ids.ts';
+import type { Queryable } from '../db/sql.ts';
+import { cloudEvent, type EventType } from './cloud-event.ts';
+import { addToOutbox, type Outgoing } from './outbox.ts';
+
+/** What became of a code. `changed`: names of fields, for `qr.updated`. */
+export interface CodeChange {
+  readonly type: Extract<EventType, `qr.${string}`>;
+  readonly changed?: readonly string[];
+}
+
+/**
+ * `qr.created`, `qr.updated` or `qr.archived`, for the outbox. Handed back and not written, because it travels with the
+ * code's route, and with those of a whole batch. `accountId`, here and below: UUID.
+ */
+export function codeEvent(accountId: string, code: Code, { type, changed }: CodeChange): Outgoing {
+  const data = { ...codeJson(code), short: `/r/${code.shortCode}`, ...(changed ? { changed } : {}) };
+  return cloudEvent({ type, accountId: encodeId('acct', accountId), subject: code.id, data });
+}
+
+/** Writes `bulk.completed` in the transaction that makes the batch's last row final; once for every batch. */
+export function bulkCompleted(tx: Queryable, accountId: string, batch: Batch): Promise<void> {
+  return emit(tx, 'bulk.completed', accountId, batch.id, batchJson(batch));
+}
+
+/** Writes `domain.live` in the transaction that makes the domain live. */
+export function domainLive(tx: Queryable, accountId: string, domain: Domain): Promise<void> {
+  const { id, hostname } = domain;
+  const data = { id, hostname, state: 'live', created_at: timeJson(domain.createdAt) };
+  return emit(tx, 'domain.live', accountId, id, data);
+}
+
+/** Writes `team.member_added` in the transaction that adds the member. */
+export function memberAdded(tx: Queryable, accountId: string, member: Member): Promise<void> {
+  return emit(tx, 'team.member_added', accountId, member.id, memberJson(member));
+}
+
+/** Writes `team.member_removed` in the transaction that removes the member. */
+export function memberRemoved(tx: Queryable, accountId: string, member: Member): Promise<void> {
+  return emit(tx, 'team.member_removed', accountId, member.id, memberJson(member));
+}
+
+function emit(tx: Queryable, type: EventType, accountId: string, subject: string, data: unknown): Promise<void> {
+  return addToOutbox(tx, [cloudEvent({ type, accountId: encodeId('acct', accountId), subject, data })]);
+}
+
+const ROLE_NAMES: Readonly<Record<number, string>> = {
+  [Role.OWNER]: 'owner',
+  [Role.ADMIN]: 'admin',
+  [Role.EDITOR]: 'editor',
+  [Role.VIEWER]: 'viewer',
+};
+
+function memberJson({ id, email, role, createdAt }: Member) {
+  const name = ROLE_NAMES[role];
+  if (name === undefined) throw new Error(`the member ${id} has no role`);
+  return { id, email, role: name, created_at: timeJson(createdAt) };
+}
