@@ -24,3 +24,8 @@ export async function recordChange(
   const action = `${context.service.name}/${context.method.name}`;
   await run(on, insert, [newUuid(), accountId, actor, action, subject]);
 }
+
+/** The same for methods that accounts may call too: their own calls by key are none of the audit's. */
+export async function recordInternalChange(on: Queryable, context: HandlerContext, subject: string): Promise<void> {
+  if (context.values.get(callerKey).kind === 'service') await recordChange(on, context, subject);
+}

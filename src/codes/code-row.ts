@@ -1,6 +1,7 @@
-import { create } from '@bufbuild/protobuf';
+import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Code, CodeSchema, CodeType } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { encodeId } from '../contract/ids.ts';
 import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
 
@@ -12,6 +13,7 @@ export interface CodeRow {
   short_code: string;
   target_url: string | null;
   payload: string | null;
+  /** A `LandingPage` in protobuf's JSON form. */
   landing_page: unknown;
   name: string | null;
   paused: boolean;
@@ -52,6 +54,7 @@ export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code
     scanUrl: scanUrl(row, platformUrl),
     ...(row.target_url === null ? {} : { targetUrl: row.target_url }),
     ...(row.payload === null ? {} : { payload: row.payload }),
+    ...(row.landing_page ? { landingPage: fromJson(LandingPageSchema, row.landing_page as JsonValue) } : {}),
     ...(row.name === null ? {} : { name: row.name }),
     paused: row.paused,
     ...(folder_id === null ? {} : { folder: { id: encodeId('folder', folder_id), name: row.folder_name ?? '' } }),

@@ -1,15 +1,15 @@
-import type { Pool, PoolClient } from 'pg';
+import type { PoolClient } from 'pg';
 import type { Code, CreateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Account } from '../access/caller.ts';
 import { failure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
-import { first, run, statement } from '../db/sql.ts';
+import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
 import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom } from './code-row.ts';
-import { newShortCode, SHORT_CODE_ATTEMPTS } from './short-code.ts';
+import { withNewShortCode } from './short-code.ts';
 import { tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
@@ -56,19 +56,19 @@ const label = statement(
 
 /** Reads a request; everything that can be wrong with it fails here, before anything is written. */
 export async function readNewCode(
-  pool: Pool,
+  on: Queryable,
   platformUrl: string,
   account: Account,
   request: CreateCodeRequest,
 ): Promise<NewCode> {
-  const targetUrl = await targetOrFailure(pool, platformUrl, request.targetUrl);
+  const targetUrl = await targetOrFailure(on, platformUrl, request.targetUrl);
   const tags = tagsOrFailure(request.tags);
   const { domainId } = request;
   return {
     targetUrl,
     name: request.name || null,
     campaignType: request.campaignType ?? null,
-    domain: domainId === undefined ? null : await domainForPrinting(pool, account.id, domainId, FOR_ONE_CODE),
+    domain: domainId === undefined ? null : await domainForPrinting(on, account.id, domainId, FOR_ONE_CODE),
     folder: request.folder,
     tags,
   };
@@ -125,8 +125,7 @@ async function insertCode(
   asked: NewCode,
   folderId: string | null,
 ): Promise<{ shortCode: string; createdAt: Date }> {
-  for (let attempt = 0; attempt < SHORT_CODE_ATTEMPTS; attempt++) {
-    const shortCode = newShortCode();
+  return withNewShortCode(async (shortCode) => {
     const row = await first(tx, insert, [
       id,
       account.id,
@@ -144,8 +143,8 @@ async function insertCode(
     if (account.codeLimit !== null && Number(row.used) >= account.codeLimit) {
       throw codeLimitReached(account.codeLimit, Number(row.used));
     }
-  }
-  throw failure('SHORT_CODE_NOT_ALLOCATED', 'No free short code was found; try again.');
+    return undefined;
+  });
 }
 
 /** The 403 of an account at its limit, with its figures. */

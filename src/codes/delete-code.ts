@@ -1,7 +1,7 @@
-import type { Pool } from 'pg';
+import type { PoolClient } from 'pg';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { encodeId } from '../contract/ids.ts';
-import { first, statement, transaction } from '../db/sql.ts';
+import { first, statement } from '../db/sql.ts';
 import { scanCounts } from '../scans/totals.ts';
 import { announce } from './announce.ts';
 import { codeFrom } from './code-row.ts';
@@ -20,18 +20,16 @@ const remove = statement<{ version: string; updated_at: Date }>(
 
 /** Deletes a code; scans and short code are kept for ever. */
 export async function deleteCode(
-  pool: Pool,
+  tx: PoolClient,
   platformUrl: string,
   accountId: string,
   id: string,
 ): Promise<{ id: string; route: Route }> {
-  return transaction(pool, async (tx) => {
-    const before = await lockCode(tx, accountId, id);
-    const removed = await first(tx, remove, [before.id, accountId]);
-    if (!removed) throw new Error('a locked code is gone');
-    const row = { ...before, ...removed, deleted_at: removed.updated_at };
-    const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
-    const route = await announce(tx, row, codeFrom(row, platformUrl, scans), { type: 'qr.archived' });
-    return { id: encodeId('qr', row.id), route };
-  });
+  const before = await lockCode(tx, accountId, id);
+  const removed = await first(tx, remove, [before.id, accountId]);
+  if (!removed) throw new Error('a locked code is gone');
+  const row = { ...before, ...removed, deleted_at: removed.updated_at };
+  const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
+  const route = await announce(tx, row, codeFrom(row, platformUrl, scans), { type: 'qr.archived' });
+  return { id: encodeId('qr', row.id), route };
 }

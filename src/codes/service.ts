@@ -1,19 +1,21 @@
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import { CodesService, CreateCodeResponseSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { recordChange, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
+import { transaction } from '../db/sql.ts';
 import { scanCounts } from '../scans/totals.ts';
 import { codeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
+import { createLandingPageCode, createStaticCode } from './create-other-code.ts';
 import type { Cursors } from './cursor.ts';
 import { deleteCode } from './delete-code.ts';
 import { findCode } from './find-code.ts';
 import { listCodes } from './list-codes.ts';
+import { restoreCode } from './restore-code.ts';
 import { updateCode } from './update-code.ts';
-
-type Implemented = 'createCode' | 'getCode' | 'listCodes' | 'updateCode' | 'deleteCode';
 
 /** Codes of an account. `platformUrl`: what scan URLs on the platform's host start with. */
 export function codesService(options: {
@@ -22,19 +24,40 @@ export function codesService(options: {
   cursors: Cursors;
   /** Called after a change has committed: the outbox has something to carry. */
   changed(): void;
-}): Pick<ServiceImpl<typeof CodesService>, Implemented> {
+}): ServiceImpl<typeof CodesService> {
   const { pool, platformUrl, changed } = options;
+  /** A change in one transaction, which the relay hears of. */
+  async function change<Response>(work: (tx: PoolClient) => Promise<Response>): Promise<Response> {
+    const response = await transaction(pool, work);
+    changed();
+    return response;
+  }
+
   return {
     async createCode(request, context) {
       const account = accountOf(context);
       const call = { pool, accountId: account.id, context, method: CodesService.method.createCode, request };
       const response = await once(call, async (tx) => {
-        const asked = await readNewCode(pool, platformUrl, account, request);
-        return create(CreateCodeResponseSchema, await createCode(tx, platformUrl, account, asked));
+        const asked = await readNewCode(tx, platformUrl, account, request);
+        const created = await createCode(tx, platformUrl, account, asked);
+        await recordInternalChange(tx, context, created.code.id);
+        return create(CreateCodeResponseSchema, created);
       });
       changed();
       return response;
     },
+    createStaticCode: (request, context) =>
+      change(async (tx) => {
+        const code = await createStaticCode(tx, platformUrl, accountOf(context).id, request);
+        await recordChange(tx, context, code.id);
+        return { code };
+      }),
+    createLandingPageCode: (request, context) =>
+      change(async (tx) => {
+        const code = await createLandingPageCode(tx, platformUrl, accountOf(context).id, request);
+        await recordChange(tx, context, code.id);
+        return { code };
+      }),
     async getCode({ id }, context) {
       const { id: accountId } = accountOf(context);
       const row = await findCode(pool, accountId, id);
@@ -42,15 +65,23 @@ export function codesService(options: {
       return { code: codeFrom(row, platformUrl, scans.get(row.id) ?? 0) };
     },
     listCodes: (request, context) => listCodes(options, accountOf(context).id, request),
-    async updateCode(request, context) {
-      const response = await updateCode(pool, platformUrl, accountOf(context).id, request);
-      changed();
-      return response;
-    },
-    async deleteCode({ id }, context) {
-      const response = await deleteCode(pool, platformUrl, accountOf(context).id, id);
-      changed();
-      return response;
-    },
+    updateCode: (request, context) =>
+      change(async (tx) => {
+        const updated = await updateCode(tx, platformUrl, accountOf(context).id, request);
+        if (updated.changed) await recordInternalChange(tx, context, request.id);
+        return { code: updated.code, route: updated.route };
+      }),
+    deleteCode: ({ id }, context) =>
+      change(async (tx) => {
+        const deleted = await deleteCode(tx, platformUrl, accountOf(context).id, id);
+        await recordInternalChange(tx, context, id);
+        return deleted;
+      }),
+    restoreCode: ({ id }, context) =>
+      change(async (tx) => {
+        const { code, changed: restored } = await restoreCode(tx, platformUrl, accountOf(context), id);
+        if (restored) await recordChange(tx, context, id);
+        return { code };
+      }),
   };
 }

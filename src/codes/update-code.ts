@@ -1,10 +1,10 @@
-import type { Pool, PoolClient } from 'pg';
+import type { PoolClient } from 'pg';
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { failure } from '../contract/errors.ts';
 import { encodeId } from '../contract/ids.ts';
 import { routeOf } from '../contract/route.ts';
-import { run, statement, transaction } from '../db/sql.ts';
+import { type Queryable, run, statement } from '../db/sql.ts';
 import { scanCounts } from '../scans/totals.ts';
 import { folderName, tagName } from '../taxonomy/names.ts';
 import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
@@ -41,29 +41,27 @@ interface Changes {
   readonly tags: readonly string[] | undefined;
 }
 
-/** Changes what the request names, and tells of it if anything did change. */
+/** Changes what the request names, and tells of it if anything did change (`changed`). */
 export async function updateCode(
-  pool: Pool,
+  tx: PoolClient,
   platformUrl: string,
   accountId: string,
   request: UpdateCodeRequest,
-): Promise<{ code: Code; route: Route }> {
-  const changes = await readChanges(pool, platformUrl, request);
-  return transaction(pool, async (tx) => {
-    const before = await lockCode(tx, accountId, request.id);
-    if (changes.targetUrl !== undefined && before.type !== 'dynamic') {
-      throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
-    }
-    const { row, changed } = await apply(tx, before, changes);
-    const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
-    const code = codeFrom(row, platformUrl, scans);
-    if (changed.length === 0) return { code, route: routeOf(row) };
-    return { code, route: await announce(tx, row, code, { type: 'qr.updated', changed }) };
-  });
+): Promise<{ code: Code; route: Route; changed: boolean }> {
+  const changes = await readChanges(tx, platformUrl, request);
+  const before = await lockCode(tx, accountId, request.id);
+  if (changes.targetUrl !== undefined && before.type !== 'dynamic') {
+    throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
+  }
+  const { row, changed } = await apply(tx, before, changes);
+  const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
+  const code = codeFrom(row, platformUrl, scans);
+  if (changed.length === 0) return { code, route: routeOf(row), changed: false };
+  return { code, route: await announce(tx, row, code, { type: 'qr.updated', changed }), changed: true };
 }
 
 /** Everything that can be wrong with a request fails here, before the code is looked for. */
-async function readChanges(pool: Pool, platformUrl: string, request: UpdateCodeRequest): Promise<Changes> {
+async function readChanges(on: Queryable, platformUrl: string, request: UpdateCodeRequest): Promise<Changes> {
   const paths = new Set(request.updateMask?.paths);
   if (paths.size === 0) throw failure('NO_FIELDS', 'Name at least one of target_url, name, paused, folder, tags.');
   const folder = paths.has('folder') ? (request.folder ?? null) : undefined;
@@ -72,7 +70,7 @@ async function readChanges(pool: Pool, platformUrl: string, request: UpdateCodeR
     if ('problem' in checked) throw failure('INVALID_FIELD', checked.problem);
   }
   return {
-    targetUrl: paths.has('target_url') ? await targetOrFailure(pool, platformUrl, request.targetUrl ?? '') : undefined,
+    targetUrl: paths.has('target_url') ? await targetOrFailure(on, platformUrl, request.targetUrl ?? '') : undefined,
     name: paths.has('name') ? request.name || null : undefined,
     paused: paths.has('paused') ? request.paused : undefined,
     folder,

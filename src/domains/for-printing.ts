@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { failure } from '../contract/errors.ts';
 import { decodeId } from '../contract/ids.ts';
-import { first, statement } from '../db/sql.ts';
+import { first, type Queryable, statement } from '../db/sql.ts';
 
 /** A custom domain that codes can be printed on. `id` is a UUID. */
 export interface PrintedDomain {
@@ -23,13 +23,13 @@ export const FOR_A_BATCH = ['live'] as const;
 
 /** The account's domain, in one of the states; fails with UNKNOWN_DOMAIN, never falls back to the platform's. */
 export async function domainForPrinting(
-  pool: Pool,
+  on: Queryable,
   accountId: string,
   domainId: string,
   states: readonly string[],
 ): Promise<PrintedDomain> {
   const id = decodeId('domain', domainId);
-  const domain = id === undefined ? undefined : await first(pool, find, [id, accountId, states]);
+  const domain = id === undefined ? undefined : await first(on, find, [id, accountId, states]);
   if (!domain) {
     throw failure('UNKNOWN_DOMAIN', `domain_id: must be a domain of this account that is ${states.join(' or ')}.`);
   }

@@ -131,7 +131,7 @@ const OPERATIONS: Record<string, { rest: (n: number) => Promise<unknown>; straig
       async straight(n) {
         const { id } = await admitted(n, false);
         const message = { id: code(n), updateMask: mask, name: `straight ${n} ${performance.now()}` };
-        await updateCode(pool, platformUrl, id, create(UpdateCodeRequestSchema, message));
+        await transaction(pool, (tx) => updateCode(tx, platformUrl, id, create(UpdateCodeRequestSchema, message)));
       },
     },
   };

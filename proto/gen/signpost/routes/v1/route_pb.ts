@@ -4,13 +4,14 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file signpost/routes/v1/route.proto.
  */
 export const file_signpost_routes_v1_route: GenFile = /*@__PURE__*/
-  fileDesc("Ch5zaWducG9zdC9yb3V0ZXMvdjEvcm91dGUucHJvdG8SEnNpZ25wb3N0LnJvdXRlcy52MSJ/CgVSb3V0ZRIPCgd2ZXJzaW9uGAEgASgEEi0KBGNvZGUYAiABKAsyHS5zaWducG9zdC5yb3V0ZXMudjEuQ29kZVJvdXRlSAASLQoEaG9zdBgDIAEoCzIdLnNpZ25wb3N0LnJvdXRlcy52MS5Ib3N0Um91dGVIAEIHCgVlbnRyeSLNAQoJQ29kZVJvdXRlEhIKCnNob3J0X2NvZGUYASABKAkSDwoHY29kZV9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEioKBmFuc3dlchgEIAEoDjIaLnNpZ25wb3N0LnJvdXRlcy52MS5BbnN3ZXISEgoKdGFyZ2V0X3VybBgFIAEoCRIQCghob3N0bmFtZRgGIAEoCRI1CgxsYW5kaW5nX3BhZ2UYByABKAsyHy5zaWducG9zdC5yb3V0ZXMudjEuTGFuZGluZ1BhZ2UiQgoJSG9zdFJvdXRlEhAKCGhvc3RuYW1lGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDwoHcmVtb3ZlZBgDIAEoCCKOAQoLTGFuZGluZ1BhZ2USDQoFdGl0bGUYASABKAkSDAoEdGV4dBgCIAEoCRIuCgVsaW5rcxgDIAMoCzIfLnNpZ25wb3N0LnJvdXRlcy52MS5MYW5kaW5nTGluaxIYChBmb3JlZ3JvdW5kX2NvbG9yGAQgASgJEhgKEGJhY2tncm91bmRfY29sb3IYBSABKAkiKQoLTGFuZGluZ0xpbmsSDQoFbGFiZWwYASABKAkSCwoDdXJsGAIgASgJKoUBCgZBbnN3ZXISFgoSQU5TV0VSX1VOU1BFQ0lGSUVEEAASEwoPQU5TV0VSX1JFRElSRUNUEAESFwoTQU5TV0VSX0xBTkRJTkdfUEFHRRACEhEKDUFOU1dFUl9QQVVTRUQQAxIPCgtBTlNXRVJfR09ORRAEEhEKDUFOU1dFUl9TVEFUSUMQBWIGcHJvdG8z");
+  fileDesc("Ch5zaWducG9zdC9yb3V0ZXMvdjEvcm91dGUucHJvdG8SEnNpZ25wb3N0LnJvdXRlcy52MSJ/CgVSb3V0ZRIPCgd2ZXJzaW9uGAEgASgEEi0KBGNvZGUYAiABKAsyHS5zaWducG9zdC5yb3V0ZXMudjEuQ29kZVJvdXRlSAASLQoEaG9zdBgDIAEoCzIdLnNpZ25wb3N0LnJvdXRlcy52MS5Ib3N0Um91dGVIAEIHCgVlbnRyeSLNAQoJQ29kZVJvdXRlEhIKCnNob3J0X2NvZGUYASABKAkSDwoHY29kZV9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEioKBmFuc3dlchgEIAEoDjIaLnNpZ25wb3N0LnJvdXRlcy52MS5BbnN3ZXISEgoKdGFyZ2V0X3VybBgFIAEoCRIQCghob3N0bmFtZRgGIAEoCRI1CgxsYW5kaW5nX3BhZ2UYByABKAsyHy5zaWducG9zdC5yb3V0ZXMudjEuTGFuZGluZ1BhZ2UiQgoJSG9zdFJvdXRlEhAKCGhvc3RuYW1lGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDwoHcmVtb3ZlZBgDIAEoCCKKAgoLTGFuZGluZ1BhZ2USGQoFdGl0bGUYASABKAlCCrpIB3IFEAEYyAESFgoEdGV4dBgCIAEoCUIIukgFcgMYiCcSOAoFbGlua3MYAyADKAsyHy5zaWducG9zdC5yb3V0ZXMudjEuTGFuZGluZ0xpbmtCCLpIBZIBAhAUEkYKEGZvcmVncm91bmRfY29sb3IYBCABKAlCLLpIKXInMiVeKCMoWzAtOUEtRmEtZl17M318WzAtOUEtRmEtZl17Nn0pKT8kEkYKEGJhY2tncm91bmRfY29sb3IYBSABKAlCLLpIKXInMiVeKCMoWzAtOUEtRmEtZl17M318WzAtOUEtRmEtZl17Nn0pKT8kIj4KC0xhbmRpbmdMaW5rEhgKBWxhYmVsGAEgASgJQgm6SAZyBBABGGQSFQoDdXJsGAIgASgJQgi6SAVyAxiAECqFAQoGQW5zd2VyEhYKEkFOU1dFUl9VTlNQRUNJRklFRBAAEhMKD0FOU1dFUl9SRURJUkVDVBABEhcKE0FOU1dFUl9MQU5ESU5HX1BBR0UQAhIRCg1BTlNXRVJfUEFVU0VEEAMSDwoLQU5TV0VSX0dPTkUQBBIRCg1BTlNXRVJfU1RBVElDEAViBnByb3RvMw", [file_buf_validate_validate]);
 
 /**
  * What a gateway needs to answer scans. The value of a record on the compacted topic `signpost.routes.v1`; its key is
@@ -157,13 +158,13 @@ export const HostRouteSchema: GenMessage<HostRoute> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 2);
 
 /**
- * What the reader of a landing page sees.
+ * What the reader of a landing page sees. Text is shown as it is, never as markup.
  *
  * @generated from message signpost.routes.v1.LandingPage
  */
 export type LandingPage = Message<"signpost.routes.v1.LandingPage"> & {
   /**
-   * The heading.
+   * The heading: 1–200 characters once trimmed.
    *
    * @generated from field: string title = 1;
    */
@@ -184,14 +185,14 @@ export type LandingPage = Message<"signpost.routes.v1.LandingPage"> & {
   links: LandingLink[];
 
   /**
-   * `#rrggbb`, the page's accent.
+   * `#rgb` or `#rrggbb`, the ink; shown where it can be read on the ground. Empty means the reader's own.
    *
    * @generated from field: string foreground_color = 4;
    */
   foregroundColor: string;
 
   /**
-   * `#rrggbb`, the page's ground.
+   * `#rgb` or `#rrggbb`, the page's ground. Empty means the reader's own, light or dark.
    *
    * @generated from field: string background_color = 5;
    */
@@ -212,14 +213,14 @@ export const LandingPageSchema: GenMessage<LandingPage> = /*@__PURE__*/
  */
 export type LandingLink = Message<"signpost.routes.v1.LandingLink"> & {
   /**
-   * What the reader sees.
+   * What the reader sees: 1–100 characters once trimmed.
    *
    * @generated from field: string label = 1;
    */
   label: string;
 
   /**
-   * Where it leads: http or https.
+   * Where it leads: an absolute http or https URL without credentials, at most 2,048 characters.
    *
    * @generated from field: string url = 2;
    */

@@ -1,0 +1,24 @@
+import type { DescService } from '@bufbuild/protobuf';
+import { type Client, createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import type { Signpost } from '../harness/processes.ts';
+
+/** A client of the core as an internal service has it; `accountId`: the account it acts for, if any. */
+export function internal<Service extends DescService>(
+  { corePort, serviceToken }: Signpost,
+  service: Service,
+  accountId?: string,
+): Client<Service> {
+  const transport = createConnectTransport({
+    baseUrl: `http://127.0.0.1:${corePort}`,
+    httpVersion: '1.1',
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', `Bearer ${serviceToken}`);
+        if (accountId !== undefined) request.header.set('signpost-account', accountId);
+        return next(request);
+      },
+    ],
+  });
+  return createClient(service, transport);
+}

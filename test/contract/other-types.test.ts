@@ -1,0 +1,215 @@
+import jsqr from 'jsqr';
+import { PNG } from 'pngjs';
+import { describe, expect, test } from 'vitest';
+import { CodesService, WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { readFailure } from '../../src/contract/errors.ts';
+import { type Account, contract, type One, type Page, TARGET } from './client.ts';
+import { internal } from './internal.ts';
+
+const api = contract();
+
+/** Routes of internal changes come over the log. */
+const EVENTUALLY = { timeout: 10_000, interval: 25 };
+
+const codes = (account: Account) => internal(api.signpost, CodesService, account.id);
+const scan = (shortCode: string) => api.call<string>('GET', `/r/${shortCode}`);
+const reasonOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 'succeeded',
+    (error: unknown) => readFailure(error).reason,
+  );
+
+async function scanned(account: Account, id: string): Promise<string | undefined> {
+  const authorization = `Bearer ${account.apiKey}`;
+  const response = await fetch(`${api.signpost.url}/api/v1/qr-codes/${id}/image?size=600`, {
+    headers: { authorization },
+  });
+  expect(response.status).toBe(200);
+  const { data, width, height } = PNG.sync.read(Buffer.from(await response.arrayBuffer()));
+  return jsqr.default(new Uint8ClampedArray(data), width, height)?.data;
+}
+
+const PAGE = {
+  title: 'Menu & <wine>',
+  text: 'Open today\n12–23 h',
+  links: [{ label: 'Order "now"', url: 'https://example.com/order?a=1&b=2' }],
+  foregroundColor: '#fff',
+  backgroundColor: '#103050',
+};
+
+async function staticCode(account: Account) {
+  const { code } = await codes(account).createStaticCode({
+    content: { case: 'payload', value: 'BEGIN:VCARD\nEND:VCARD' },
+  });
+  return code?.id ?? '';
+}
+
+async function landingPageCode(account: Account) {
+  const { code } = await codes(account).createLandingPageCode({ landingPage: PAGE });
+  return code?.id ?? '';
+}
+
+describe('a static code', () => {
+  test('is read, listed and imaged as what it carries; its scan URL leads nowhere', async () => {
+    const account = await api.account();
+    const wifi = { ssid: 'Café; "west"', password: 'a:b\\c,d;e', security: WifiSecurity.WPA };
+    const { code } = await codes(account).createStaticCode({
+      name: 'Guests',
+      content: { case: 'wifi', value: wifi },
+      design: { foregroundColor: '#036', backgroundColor: '#ffffff' },
+    });
+    const payload = 'WIFI:T:WPA;S:Café\\; \\"west\\";P:a\\:b\\\\c\\,d\\;e;;';
+    const read = (await account.call<One>('GET', `/qr-codes/${code?.id}`)).body.data;
+    expect(read).toMatchObject({
+      type: 'static',
+      payload,
+      name: 'Guests',
+      design: { foregroundColor: '#036', backgroundColor: '#ffffff' },
+      scan_count: 0,
+    });
+    expect(read).not.toHaveProperty('target_url');
+    expect((await account.call<Page>('GET', '/qr-codes')).body.data).toEqual([read]);
+    expect(await scanned(account, read.id)).toBe(payload);
+    expect((await scan(read.short_code)).status).toBe(404);
+  });
+
+  test('carries any text up to 2,331 bytes', async () => {
+    const account = await api.account();
+    const payload = `${'ä€0'.repeat(388)}xyz`;
+    expect(Buffer.byteLength(payload)).toBe(2_331);
+    const { code } = await codes(account).createStaticCode({ content: { case: 'payload', value: payload } });
+    const image = await account.call<string>('GET', `/qr-codes/${code?.id}/image?format=svg`);
+    expect(image.status).toBe(200);
+    for (const value of ['', `${payload}x`, 'a\0b']) {
+      const call = codes(account).createStaticCode({ content: { case: 'payload', value } });
+      expect(await reasonOf(call)).toBe('INVALID_FIELD');
+    }
+    expect(await reasonOf(codes(account).createStaticCode({}))).toBe('INVALID_FIELD');
+  });
+});
+
+describe('a landing-page code', () => {
+  test('is read and imaged as its scan URL, which shows the page and counts', async () => {
+    const account = await api.account();
+    const read = (await account.call<One>('GET', `/qr-codes/${await landingPageCode(account)}`)).body.data;
+    expect(read).toMatchObject({ type: 'landing_page', paused: false });
+    expect(read).not.toHaveProperty('target_url');
+    expect(await scanned(account, read.id)).toBe(read.scan_url);
+    const page = await scan(read.short_code);
+    expect(page.status).toBe(200);
+    for (const part of ['Menu &amp; &lt;wine&gt;', 'Open today\n12–23 h', 'Order &quot;now&quot;', 'a=1&amp;b=2']) {
+      expect(page.body).toContain(part);
+    }
+    expect(page.body).toContain('--ground:#103050;--ink:#ffffff');
+    const count = async () => (await account.call<One>('GET', `/qr-codes/${read.id}`)).body.data.scan_count;
+    await expect.poll(count, EVENTUALLY).toBe(1);
+  });
+
+  test.each([
+    ['no title', { title: ' ' }],
+    ['a title of two lines', { title: 'a\nb' }],
+    ['a title that is too long', { title: 'x'.repeat(201) }],
+    ['a text that is too long', { text: 'x'.repeat(5_001) }],
+    ['a control character in its text', { text: 'a\u0007b' }],
+    ['a link without a label', { links: [{ label: ' ', url: 'https://example.com' }] }],
+    ['a link that is no web address', { links: [{ label: 'x', url: 'javascript:alert(1)' }] }],
+    ['a link with a password', { links: [{ label: 'x', url: 'https://a:b@example.com' }] }],
+    ['too many links', { links: Array.from({ length: 21 }, () => ({ label: 'x', url: 'https://example.com' })) }],
+    ['a colour that is none', { foregroundColor: 'red;}' }],
+  ])('with %s is refused, and nothing is created', async (_, change) => {
+    const account = await api.account();
+    const call = codes(account).createLandingPageCode({ landingPage: { ...PAGE, ...change } });
+    expect(await reasonOf(call)).toBe('INVALID_FIELD');
+    expect((await account.call<Page>('GET', '/qr-codes')).body.total).toBe(0);
+  });
+
+  test('on a domain that is not the account’s is refused', async () => {
+    const account = await api.account();
+    const domainId = 'domain_01kagcpn9te5gvjxq1rmm30w4h';
+    expect(await reasonOf(codes(account).createLandingPageCode({ landingPage: PAGE, domainId }))).toBe(
+      'UNKNOWN_DOMAIN',
+    );
+  });
+});
+
+describe.each([
+  ['static', staticCode],
+  ['landing_page', landingPageCode],
+])('PATCH of a %s code', (_, make) => {
+  test('409 with a target, whatever else is sent, and nothing changes; a bad target is a 400', async () => {
+    const account = await api.account();
+    const id = await make(account);
+    const before = (await account.call<One>('GET', `/qr-codes/${id}`)).body;
+    const json = { target_url: TARGET, name: 'x', paused: true, folder: 'y', tags: ['z'] };
+    const { status, body } = await account.call('PATCH', `/qr-codes/${id}`, { json });
+    expect(status).toBe(409);
+    expect(body).toEqual({ error: 'Only dynamic codes have a target that can be changed.' });
+    expect((await account.call<One>('GET', `/qr-codes/${id}`)).body).toEqual(before);
+    expect((await account.call<{ data: unknown[] }>('GET', '/folders')).body.data).toEqual([]);
+    expect((await account.call('PATCH', `/qr-codes/${id}`, { json: { target_url: 'x' } })).status).toBe(400);
+  });
+
+  test('everything else changes, and DELETE deletes it', async () => {
+    const account = await api.account();
+    const id = await make(account);
+    const json = { name: 'x', paused: true, folder: 'y', tags: ['z'] };
+    const { status, body } = await account.call<One>('PATCH', `/qr-codes/${id}`, { json });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ name: 'x', paused: true, folder: { name: 'y' }, tags: ['z'] });
+    expect((await account.call('DELETE', `/qr-codes/${id}`)).status).toBe(200);
+    expect((await scan(body.data.short_code)).status).toBe(410);
+  });
+});
+
+describe('restoring', () => {
+  test('brings a code back as it was, to its printed scan URL too', async () => {
+    const account = await api.account();
+    const code = await account.create({ name: 'a', folder: 'Berlin', tags: ['x', 'y'] });
+    await scan(code.short_code);
+    await account.call('DELETE', `/qr-codes/${code.id}`);
+    expect((await scan(code.short_code)).status).toBe(410);
+    const restored = await codes(account).restoreCode({ id: code.id });
+    expect(restored.code?.id).toBe(code.id);
+    const read = async () => (await account.call<One>('GET', `/qr-codes/${code.id}`)).body.data;
+    await expect.poll(async () => (await read()).scan_count, EVENTUALLY).toBe(1);
+    const { updated_at } = await read();
+    expect(await read()).toEqual({ ...code, scan_count: 1, updated_at });
+    expect(updated_at > code.updated_at).toBe(true);
+    await expect.poll(async () => (await scan(code.short_code)).status, EVENTUALLY).toBe(302);
+  });
+
+  test('a code that is not deleted stays as it is; another account’s is not found', async () => {
+    const [account, other] = [await api.account(), await api.account()];
+    const code = await account.create();
+    await codes(account).restoreCode({ id: code.id });
+    expect((await account.call<One>('GET', `/qr-codes/${code.id}`)).body.data).toEqual(code);
+    await account.call('DELETE', `/qr-codes/${code.id}`);
+    for (const id of [code.id, 'qr_01kagcpn9te5gvjxq1rmm30w4h', 'x']) {
+      expect(await reasonOf(codes(other).restoreCode({ id }))).toBe('NOT_FOUND');
+    }
+  });
+
+  test('counts a dynamic code towards the limit again, exactly, and other types never', async () => {
+    const account = await api.account({ overrides: { codeLimit: 3n } });
+    const deleted: string[] = [];
+    for (let count = 0; count < 6; count++) {
+      const { id } = await account.create();
+      await account.call('DELETE', `/qr-codes/${id}`);
+      deleted.push(id);
+    }
+    const answers = await Promise.all(deleted.map((id) => reasonOf(codes(account).restoreCode({ id }))));
+    expect(answers.sort()).toEqual([...Array(3).fill('QR_LIMIT_REACHED'), ...Array(3).fill('succeeded')]);
+    const { status, body } = await account.call('POST', '/qr-codes', { json: { target_url: TARGET } });
+    expect([status, body.code, body.limit, body.used]).toEqual([403, 'qr_limit_reached', 3, 3]);
+    const other = await staticCode(account);
+    await account.call('DELETE', `/qr-codes/${other}`);
+    expect(await reasonOf(codes(account).restoreCode({ id: other }))).toBe('succeeded');
+  });
+});
+
+test('an API key opens none of it', async () => {
+  const account = await api.account();
+  const withKey = internal({ ...api.signpost, serviceToken: account.apiKey }, CodesService, account.id);
+  expect(await reasonOf(withKey.restoreCode({ id: 'x' }))).toBe('INTERNAL_METHOD');
+  expect(await reasonOf(withKey.createLandingPageCode({ landingPage: PAGE }))).toBe('INTERNAL_METHOD');
+});
