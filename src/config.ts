@@ -1,8 +1,10 @@
 import {
+  flag,
   HOST_AND_PORT,
   integer,
   list,
   logLevel,
+  optionalSecret,
   origin,
   port,
   secret,
@@ -30,10 +32,21 @@ export const CORE_VARIABLES = {
     type: list('one or two tokens of at least 32 characters', /^[\x21-\x2b\x2d-\x7e]{32,}$/, []),
     about: 'What internal callers present. Two while it is rotated. Unset: no internal caller is let in.',
   },
-  SECRET_KEY: { type: secret(32), about: 'Signs cursors. The same for all cores; changing it ends walks in hand.' },
+  SECRET_KEY: {
+    type: secret(32),
+    about: 'Signs cursors and encrypts webhook secrets. The same for all cores; changing it ends walks in hand.',
+  },
+  FORMER_SECRET_KEY: {
+    type: optionalSecret(32),
+    about: 'The `SECRET_KEY` before, while it is changed: still opens the webhook secrets that it encrypted.',
+  },
   ROLES: {
     type: list(`of ${ROLES.join(', ')}`, new RegExp(`^(${ROLES.join('|')})$`), ROLES),
     about: 'What this process does: answer calls, carry the outbox to the log, record scans.',
+  },
+  WEBHOOKS_ALLOW_PRIVATE: {
+    type: flag(false),
+    about: 'Webhook endpoints may be http and on private addresses. For local runs only.',
   },
   LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
 } as const;

@@ -29,6 +29,8 @@ import { serve } from './rpc/serve.ts';
 import type { Services } from './rpc/services.ts';
 import { startRecorder } from './scans/recorder.ts';
 import { taxonomyService } from './taxonomy/service.ts';
+import { sealWith } from './webhooks/seal.ts';
+import { webhooksService } from './webhooks/service.ts';
 
 /** How long calls in hand may take when the core is asked to stop, in ms. */
 const GRACE_MS = 10_000;
@@ -91,6 +93,7 @@ async function main(config: CoreConfig): Promise<void> {
 function services(config: CoreConfig, database: Database, changed: () => void): (target: Services) => void {
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
+  const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
     target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));
@@ -100,7 +103,7 @@ function services(config: CoreConfig, database: Database, changed: () => void): 
     target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
     target.service(AccountsService, accountsService(database));
     target.service(DomainsService, {});
-    target.service(WebhooksService, {});
+    target.service(WebhooksService, webhooksService({ pool, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }));
   };
 }
 

@@ -141,6 +141,21 @@ export function secret(bytes: number): Kind<Buffer> {
   return { schema, name: `at least ${bytes} random bytes in base64`, standard: '' };
 }
 
+/** The same, which may be missing. */
+export function optionalSecret(bytes: number): Kind<Buffer | undefined> {
+  const { schema, name, standard } = secret(bytes);
+  return { schema: schema.optional(), name, standard };
+}
+
+/** `true` or `false`. */
+export function flag(standard: boolean): Kind<boolean> {
+  const schema = z
+    .enum(['true', 'false'])
+    .optional()
+    .transform((value) => (value === undefined ? standard : value === 'true'));
+  return { schema, name: 'true or false', standard: String(standard) };
+}
+
 /** How much a process logs. */
 export const logLevel = oneOf(['debug', 'info', 'warn', 'error', 'silent'], 'info');
 

@@ -3,6 +3,7 @@ import { AccountsAndCodes } from './0001-accounts-and-codes.ts';
 import { Log } from './0002-log.ts';
 import { Scans } from './0003-scans.ts';
 import { Audit } from './0004-audit.ts';
+import { Webhooks } from './0006-webhooks.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -10,4 +11,5 @@ export const migrations: MigrationObject[] = [
   { name: '0002-log', class: Log },
   { name: '0003-scans', class: Scans },
   { name: '0004-audit', class: Audit },
+  { name: '0006-webhooks', class: Webhooks },
 ];

@@ -1,0 +1,160 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Delivery, DeliverySchema, DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { failure } from '../contract/errors.ts';
+import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
+import { first, type Queryable, run, type Statement, statement } from '../db/sql.ts';
+
+/** What a test event is called; nobody subscribes to it. */
+export const TEST_EVENT = 'webhook.test';
+
+interface DeliveryRow {
+  id: string;
+  endpoint_id: string;
+  event_id: string;
+  event_type: string;
+  status: 'pending' | 'succeeded' | 'failed';
+  next_attempt_at: Date | null;
+  created_at: Date;
+}
+
+interface AttemptRow {
+  delivery_id: string;
+  at: Date;
+  status: number | null;
+  latency_ms: number;
+  response: string;
+}
+
+const STATUSES = {
+  pending: DeliveryStatus.PENDING,
+  succeeded: DeliveryStatus.SUCCEEDED,
+  failed: DeliveryStatus.FAILED,
+} as const;
+
+const COLUMNS = 'id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at';
+
+/** Index: webhook_deliveries_listed, or the one of the status. */
+function list(name: string, condition: string): Statement<DeliveryRow> {
+  return statement(
+    `webhooks_list_${name}`,
+    `select ${COLUMNS} from webhook_deliveries where account_id = $1 and endpoint_id = $2 ${condition}
+     order by id desc limit $3 offset $4`,
+  );
+}
+
+// The status stands in the text: as a parameter it would keep the planner from partial indexes.
+const LISTS = {
+  [DeliveryStatus.UNSPECIFIED]: list('deliveries', ''),
+  [DeliveryStatus.PENDING]: list('pending', `and status = 'pending'`),
+  [DeliveryStatus.SUCCEEDED]: list('succeeded', `and status = 'succeeded'`),
+  [DeliveryStatus.FAILED]: list('failed', `and status = 'failed'`),
+} as const;
+
+/** Index: webhook_attempts_pkey. The deliveries were found by their account. */
+const attemptsOf = statement<AttemptRow>(
+  'webhooks_attempts_of',
+  `select delivery_id, at, status, latency_ms, response from webhook_attempts
+   where delivery_id = any($1::uuid[]) order by delivery_id, at`,
+);
+
+/** Index: webhook_deliveries_pkey. */
+const deliveryById = statement<DeliveryRow>(
+  'webhooks_delivery',
+  `select ${COLUMNS} from webhook_deliveries where id = $1 and account_id = $2`,
+);
+
+const insertTest = statement<DeliveryRow>(
+  'webhooks_insert_test',
+  `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
+   values ($1, $2, $3, $4, '${TEST_EVENT}', $5) returning ${COLUMNS}`,
+);
+
+/** Index: webhook_deliveries_pkey. From the start of the schedule, whatever became of it before. */
+const again = statement<DeliveryRow>(
+  'webhooks_resend',
+  `update webhook_deliveries set status = 'pending', attempts = 0, next_attempt_at = now()
+   where id = $1 and account_id = $2 returning ${COLUMNS}`,
+);
+
+/** Index: webhook_deliveries_failed. */
+const failedAgain = statement<{ id: string }>(
+  'webhooks_resend_failed',
+  `update webhook_deliveries set status = 'pending', attempts = 0, next_attempt_at = now()
+   where endpoint_id = $1 and account_id = $2 and status = 'failed' and created_at >= $3 returning id`,
+);
+
+/** Index: webhook_endpoints_pkey. */
+const makeDue = statement(
+  'webhooks_make_due',
+  'update webhook_endpoints set due_at = least(due_at, now()) where id = $1 and account_id = $2',
+);
+
+/** A page of an endpoint's deliveries, newest first. `account`, `endpoint`: UUIDs. */
+export async function listDeliveries(
+  on: Queryable,
+  account: string,
+  { endpoint, status, limit, offset }: { endpoint: string; status: DeliveryStatus; limit: number; offset: number },
+): Promise<Delivery[]> {
+  return withAttempts(on, await run(on, LISTS[status as keyof typeof LISTS], [account, endpoint, limit, offset]));
+}
+
+/** One of the account's deliveries. `id`: as the caller named it. */
+export async function findDelivery(on: Queryable, account: string, id: string): Promise<DeliveryRow> {
+  const uuid = decodeId('dlv', id);
+  const row = uuid === undefined ? undefined : await first(on, deliveryById, [uuid, account]);
+  if (!row) throw failure('NOT_FOUND', 'This account has no such delivery.');
+  return row;
+}
+
+/** Makes a test event for an endpoint that is locked. `endpoint`: UUID. */
+export async function addTestDelivery(tx: Queryable, account: string, endpoint: string): Promise<Delivery> {
+  const timestamp = new Date().toISOString();
+  const body = JSON.stringify({ type: TEST_EVENT, timestamp, data: { endpoint_id: encodeId('hook', endpoint) } });
+  const made = await run(tx, insertTest, [newUuid(), endpoint, account, newUuid(), body]);
+  await run(tx, makeDue, [endpoint, account]);
+  return one(await withAttempts(tx, made));
+}
+
+/** Sends a delivery again, whose endpoint is locked. */
+export async function resend(tx: Queryable, account: string, { id, endpoint_id }: DeliveryRow): Promise<Delivery> {
+  const sent = await run(tx, again, [id, account]);
+  await run(tx, makeDue, [endpoint_id, account]);
+  return one(await withAttempts(tx, sent));
+}
+
+/** Sends again what failed of an endpoint that is locked; tells how many. `endpoint`: UUID. */
+export async function resendFailed(tx: Queryable, account: string, endpoint: string, since: Date): Promise<number> {
+  const sent = await run(tx, failedAgain, [endpoint, account, since]);
+  if (sent.length > 0) await run(tx, makeDue, [endpoint, account]);
+  return sent.length;
+}
+
+async function withAttempts(on: Queryable, rows: readonly DeliveryRow[]): Promise<Delivery[]> {
+  const attempts = rows.length === 0 ? [] : await run(on, attemptsOf, [rows.map(({ id }) => id)]);
+  const of = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
+  return rows.map((row) =>
+    create(DeliverySchema, {
+      id: encodeId('dlv', row.id),
+      endpointId: encodeId('hook', row.endpoint_id),
+      eventId: encodeId('evt', row.event_id),
+      eventType: row.event_type,
+      status: STATUSES[row.status],
+      attempts: (of.get(row.id) ?? []).map(({ at, status, latency_ms, response }) => ({
+        at: timestampFromDate(at),
+        status: status ?? 0,
+        latencyMs: latency_ms,
+        response,
+      })),
+      ...(row.next_attempt_at ? { nextAttemptAt: timestampFromDate(row.next_attempt_at) } : {}),
+      createdAt: timestampFromDate(row.created_at),
+    }),
+  );
+}
+
+function one(deliveries: readonly Delivery[]): Delivery {
+  const [delivery] = deliveries;
+  // Its endpoint was locked when it was found, and a deletion waits for that lock.
+  if (!delivery) throw failure('NOT_FOUND', 'This account has no such delivery.');
+  return delivery;
+}

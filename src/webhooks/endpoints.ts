@@ -1,0 +1,161 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Endpoint, EndpointSchema } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { failure } from '../contract/errors.ts';
+import { decodeId, encodeId } from '../contract/ids.ts';
+import { first, type Queryable, run, statement } from '../db/sql.ts';
+import { EVENT_TYPES, type EventType } from '../events/cloud-event.ts';
+
+// Through SQL and not the ORM, whose statements show their values: an endpoint's row has secrets, and its address may.
+
+/** An endpoint as its owner sees it. */
+export interface EndpointRow {
+  readonly id: string;
+  readonly url: string;
+  readonly events: EventType[];
+  /** Null while it is enabled. */
+  readonly disabled_reason: string | null;
+  readonly created_at: Date;
+}
+
+const COLUMNS = 'id, url, events, disabled_reason, created_at';
+
+const insert = statement<EndpointRow>(
+  'webhooks_insert_endpoint',
+  `insert into webhook_endpoints (id, account_id, url, events, secret) values ($1, $2, $3, $4, $5) returning ${COLUMNS}`,
+);
+
+/** Index: webhook_endpoints_of_account. */
+const list = statement<EndpointRow>(
+  'webhooks_list_endpoints',
+  `select ${COLUMNS} from webhook_endpoints where account_id = $1 order by id desc`,
+);
+
+/** Index, here and below: webhook_endpoints_pkey. */
+const lock = statement<EndpointRow>(
+  'webhooks_lock_endpoint',
+  `select ${COLUMNS} from webhook_endpoints where id = $1 and account_id = $2 for no key update`,
+);
+
+const find = statement<EndpointRow>(
+  'webhooks_endpoint',
+  `select ${COLUMNS} from webhook_endpoints where id = $1 and account_id = $2`,
+);
+
+/** An endpoint that is enabled again has another five days. */
+const update = statement<EndpointRow>(
+  'webhooks_update_endpoint',
+  `update webhook_endpoints set url = $3, events = $4, disabled_reason = $5,
+     failing_since = case when disabled_reason is null then failing_since end
+   where id = $1 and account_id = $2 returning ${COLUMNS}`,
+);
+
+const remove = statement<{ id: string }>(
+  'webhooks_delete_endpoint',
+  'delete from webhook_endpoints where id = $1 and account_id = $2 returning id',
+);
+
+const rotate = statement<{ id: string }>(
+  'webhooks_rotate_secret',
+  `update webhook_endpoints set former_secret = secret, former_until = now() + interval '24 hours', secret = $3
+   where id = $1 and account_id = $2 returning id`,
+);
+
+/** Indexes: webhook_endpoints_pkey, webhook_deliveries_due. What waited is given up, and can be sent again. */
+const disable = statement<{ id: string }>(
+  'webhooks_disable_endpoint',
+  `with disabled as (
+     update webhook_endpoints set disabled_reason = $3, due_at = null, leased_by = null, leased_until = null
+     where id = $1 and account_id = $2 and disabled_reason is null returning id
+   ), given_up as (
+     update webhook_deliveries d set status = 'failed', next_attempt_at = null
+     from disabled where d.endpoint_id = disabled.id and d.status = 'pending'
+   )
+   select id from disabled`,
+);
+
+/** Adds an endpoint. `account`, here and below: UUID; `id` too. */
+export async function insertEndpoint(
+  tx: Queryable,
+  {
+    id,
+    account,
+    url,
+    events,
+    secret,
+  }: { id: string; account: string; url: string; events: EventType[]; secret: Buffer },
+): Promise<EndpointRow> {
+  return found(await first(tx, insert, [id, account, url, events, secret]));
+}
+
+/** The account's endpoints, newest first. */
+export function listEndpoints(on: Queryable, account: string): Promise<EndpointRow[]> {
+  return run(on, list, [account]);
+}
+
+/**
+ * Holds an endpoint until the transaction ends. Whoever changes an endpoint or gives it deliveries locks it first, so
+ * that nobody waits for anybody who waits.
+ */
+export async function lockEndpoint(tx: Queryable, account: string, id: string): Promise<EndpointRow> {
+  return found(await first(tx, lock, [id, account]));
+}
+
+/** One of the account's endpoints. */
+export async function findEndpoint(on: Queryable, account: string, id: string): Promise<EndpointRow> {
+  return found(await first(on, find, [id, account]));
+}
+
+/** Writes what may be changed of an endpoint. To disable one takes `disableEndpoint`. */
+export async function updateEndpoint(
+  tx: Queryable,
+  account: string,
+  { id, url, events, disabled_reason }: Omit<EndpointRow, 'created_at'>,
+): Promise<EndpointRow> {
+  return found(await first(tx, update, [id, account, url, events, disabled_reason]));
+}
+
+/** Disables an endpoint that is enabled; tells whether it was. */
+export async function disableEndpoint(tx: Queryable, account: string, id: string, reason: string): Promise<boolean> {
+  return (await first(tx, disable, [id, account, reason])) !== undefined;
+}
+
+/** Removes an endpoint, its deliveries and their attempts. */
+export async function deleteEndpoint(tx: Queryable, account: string, id: string): Promise<void> {
+  found(await first(tx, remove, [id, account]));
+}
+
+/** Puts a secret in force; the one before signs beside it for 24 hours. */
+export async function rotateSecret(tx: Queryable, account: string, id: string, secret: Buffer): Promise<void> {
+  found(await first(tx, rotate, [id, account, secret]));
+}
+
+/** The UUID of an endpoint that a caller names. */
+export function endpointUuid(id: string): string {
+  return found(decodeId('hook', id));
+}
+
+/** The event types that a caller names. */
+export function readEvents(names: readonly string[]): EventType[] {
+  return names.map((name) => {
+    const type = EVENT_TYPES.find((known) => known === name);
+    if (!type) throw failure('INVALID_FIELD', `events: each must be one of ${EVENT_TYPES.join(', ')}.`);
+    return type;
+  });
+}
+
+export function endpointMessage({ id, url, events, disabled_reason, created_at }: EndpointRow): Endpoint {
+  return create(EndpointSchema, {
+    id: encodeId('hook', id),
+    url,
+    events,
+    enabled: disabled_reason === null,
+    disabledReason: disabled_reason ?? '',
+    createdAt: timestampFromDate(created_at),
+  });
+}
+
+function found<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw failure('NOT_FOUND', 'This account has no such webhook endpoint.');
+  return value;
+}

@@ -1,0 +1,268 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { ConnectError } from '@connectrpc/connect';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { readFailure } from '../contract/errors.ts';
+import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
+import { EVENT_TYPES } from '../events/cloud-event.ts';
+import { type Tenant, webhooksFixture } from './webhooks.fixture.ts';
+
+const URL = 'https://hooks.example.com/signpost?shop=4';
+const { pool, seal, newAccount } = await webhooksFixture();
+
+let account: Tenant;
+beforeEach(async () => {
+  account = await newAccount({ allowPrivate: false });
+});
+
+async function create(events: readonly string[] = ['qr.created'], tenant = account) {
+  const { endpoint, secret } = await tenant.webhooks.createEndpoint({ url: URL, events: [...events] });
+  if (!endpoint) throw new Error('no endpoint was made');
+  return { ...endpoint, secret };
+}
+
+async function refusal(call: Promise<unknown>): Promise<string> {
+  const error = await call.then(
+    () => new Error('it was not refused'),
+    (thrown: unknown) => thrown,
+  );
+  const { reason, message } = readFailure(error);
+  return error instanceof ConnectError ? `${reason} ${message}` : String(error);
+}
+
+async function audit(): Promise<string[]> {
+  const { rows } = await pool.query<{ actor: string; action: string; subject: string }>(
+    'select actor, action, subject from audit_entries where account_id = $1 order by id',
+    [account.id],
+  );
+  return rows.map(({ actor, action, subject }) => `${actor}: ${action.split('/')[1]} ${subject}`);
+}
+
+/** A delivery as an event leaves it, in a state of the caller's choice. */
+async function delivery(endpoint: string, status: 'pending' | 'succeeded' | 'failed', age = '0 s'): Promise<string> {
+  const id = newUuid();
+  await pool.query(
+    `insert into webhook_deliveries
+       (id, endpoint_id, account_id, event_id, event_type, body, status, attempts, next_attempt_at, created_at)
+     select $1, $2, account_id, $3, 'qr.created', '{}', $4, 3, case when $4 = 'pending' then now() + '1 h' end,
+            now() - $5::interval
+     from webhook_endpoints where id = $2`,
+    [id, decodeId('hook', endpoint), newUuid(), status, age],
+  );
+  return encodeId('dlv', id);
+}
+
+describe('endpoints', () => {
+  test('an endpoint is made, listed newest first, and shows its secret only then', async () => {
+    const first = await create();
+    const second = await create(EVENT_TYPES);
+    expect(first).toMatchObject({ url: URL, events: ['qr.created'], enabled: true, disabledReason: '' });
+    expect(first.id).toMatch(/^hook_/);
+    expect(first.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect(second.secret).not.toBe(first.secret);
+    const { endpoints } = await account.webhooks.listEndpoints({});
+    expect(endpoints.map(({ id }) => id)).toEqual([second.id, first.id]);
+    expect(JSON.stringify(endpoints, (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.toContain(
+      'whsec_',
+    );
+    expect(await audit()).toEqual([`a test: CreateEndpoint ${first.id}`, `a test: CreateEndpoint ${second.id}`]);
+  });
+
+  test('the database has no secret in the clear, and one moved to another row does not open', async () => {
+    const { id, secret } = await create();
+    const { rows } = await pool.query<{ secret: Buffer; whole: string }>(
+      'select secret, e::text as whole from webhook_endpoints e where account_id = $1',
+      [account.id],
+    );
+    const [row] = rows;
+    if (!row) throw new Error('no row');
+    expect(row.whole).not.toContain(secret);
+    expect(Buffer.concat([row.secret]).includes(Buffer.from(secret.slice(6), 'base64'))).toBe(false);
+    expect(seal.open(decodeId('hook', id) ?? '', row.secret)).toBe(secret);
+    expect(() => seal.open(newUuid(), row.secret)).toThrow();
+  });
+
+  test.each([
+    ['http://example.com/', 'url: must be an absolute https address.'],
+    ['ftp://example.com/', 'url: must be an absolute https address.'],
+    ['example.com', 'url: must be an absolute https address.'],
+    ['https:example.com', 'url: must be an absolute https address.'],
+    ['https://exa mple.com/', 'url: must be an absolute https address.'],
+    ['https://me:secret@example.com/', 'url: must not carry a user name or password.'],
+    ['https://localhost/', 'url: must be an address on the public Internet.'],
+    ['https://a.localhost.:8443/', 'url: must be an address on the public Internet.'],
+    ['https://127.1/', 'url: must be an address on the public Internet.'],
+    ['https://0x7f000001/', 'url: must be an address on the public Internet.'],
+    ['https://[::ffff:10.0.0.1]/', 'url: must be an address on the public Internet.'],
+    ['https://169.254.169.254/latest', 'url: must be an address on the public Internet.'],
+  ])('%s is refused', async (url, sentence) => {
+    const { id } = await create();
+    expect(await refusal(account.webhooks.createEndpoint({ url, events: ['qr.created'] }))).toBe(
+      `INVALID_FIELD ${sentence}`,
+    );
+    expect(await refusal(account.webhooks.updateEndpoint({ id, url }))).toBe(`INVALID_FIELD ${sentence}`);
+    expect((await account.webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, url: URL }]);
+  });
+
+  test('where private addresses are allowed, so is http', async () => {
+    const { webhooks } = await newAccount({ allowPrivate: true });
+    const url = 'http://localhost:3000/hook';
+    expect((await webhooks.createEndpoint({ url, events: ['qr.created'] })).endpoint?.url).toBe(url);
+  });
+
+  test('an event type that does not exist is refused with those that do', async () => {
+    const sentence = `INVALID_FIELD events: each must be one of ${EVENT_TYPES.join(', ')}.`;
+    expect(await refusal(create(['qr.created', 'qr.scanned']))).toBe(sentence);
+  });
+
+  test('what is set changes; what would change nothing leaves nothing in the audit', async () => {
+    const { id } = await create();
+    const url = 'https://other.example.com/';
+    const changed = await account.webhooks.updateEndpoint({ id, url, events: ['bulk.completed', 'qr.updated'] });
+    expect(changed.endpoint).toMatchObject({ id, url, events: ['bulk.completed', 'qr.updated'], enabled: true });
+    const same = await account.webhooks.updateEndpoint({ id, url, events: ['qr.updated', 'bulk.completed'] });
+    expect(same.endpoint).toEqual(changed.endpoint);
+    expect(await audit()).toHaveLength(2);
+  });
+
+  test('one that is switched off gives up what waits, refuses tests and resends, and can be switched on', async () => {
+    const { id } = await create();
+    const [waiting, delivered] = [await delivery(id, 'pending'), await delivery(id, 'succeeded')];
+    const off = await account.webhooks.updateEndpoint({ id, enabled: false });
+    expect(off.endpoint).toMatchObject({ enabled: false, disabledReason: 'It was switched off.' });
+    const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
+    expect(deliveries.map((each) => [each.id, each.status])).toEqual([
+      [delivered, DeliveryStatus.SUCCEEDED],
+      [waiting, DeliveryStatus.FAILED],
+    ]);
+    const disabled = 'INVALID_FIELD id: this endpoint is disabled; enable it first.';
+    expect(await refusal(account.webhooks.sendTestEvent({ id }))).toBe(disabled);
+    expect(await refusal(account.webhooks.resendDelivery({ id: waiting }))).toBe(disabled);
+    const since = timestampFromDate(new Date(0));
+    expect(await refusal(account.webhooks.resendFailed({ endpointId: id, since }))).toBe(disabled);
+    const on = await account.webhooks.updateEndpoint({ id, enabled: true });
+    expect(on.endpoint).toMatchObject({ enabled: true, disabledReason: '' });
+    expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(1);
+  });
+
+  test('one that is removed takes its deliveries along', async () => {
+    const { id } = await create();
+    await delivery(id, 'pending');
+    await account.webhooks.deleteEndpoint({ id });
+    expect((await account.webhooks.listEndpoints({})).endpoints).toEqual([]);
+    const { rows } = await pool.query('select from webhook_deliveries where account_id = $1', [account.id]);
+    expect(rows).toEqual([]);
+    expect(await refusal(account.webhooks.listDeliveries({ endpointId: id }))).toContain('NOT_FOUND');
+  });
+
+  test('a rotated secret is a new one, and the old one stays beside it for 24 hours', async () => {
+    const { id, secret } = await create();
+    const rotated = await account.webhooks.rotateSecret({ id });
+    expect(rotated.secret).toMatch(/^whsec_/);
+    const uuid = decodeId('hook', id) ?? '';
+    const { rows } = await pool.query(
+      `select secret, former_secret, extract(epoch from former_until - now()) / 3600 as hours
+       from webhook_endpoints where id = $1`,
+      [uuid],
+    );
+    expect(seal.open(uuid, rows[0].secret)).toBe(rotated.secret);
+    expect(seal.open(uuid, rows[0].former_secret)).toBe(secret);
+    expect(Number(rows[0].hours)).toBeCloseTo(24, 1);
+  });
+
+  test('nobody touches the endpoint or the delivery of another account, or one that never was', async () => {
+    const theirs = await newAccount({ allowPrivate: false });
+    const { id } = await create(['qr.created'], theirs);
+    const sent = await delivery(id, 'failed');
+    const { webhooks } = account;
+    const since = timestampFromDate(new Date(0));
+    for (const each of [id, encodeId('hook', newUuid()), 'hook_', 'nonsense']) {
+      for (const call of [
+        () => webhooks.updateEndpoint({ id: each, enabled: false }),
+        () => webhooks.deleteEndpoint({ id: each }),
+        () => webhooks.rotateSecret({ id: each }),
+        () => webhooks.sendTestEvent({ id: each }),
+        () => webhooks.listDeliveries({ endpointId: each }),
+        () => webhooks.resendFailed({ endpointId: each, since }),
+      ]) {
+        expect(await refusal(call())).toBe('NOT_FOUND This account has no such webhook endpoint.');
+      }
+    }
+    for (const each of [sent, encodeId('dlv', newUuid()), 'nonsense']) {
+      expect(await refusal(webhooks.resendDelivery({ id: each }))).toBe('NOT_FOUND This account has no such delivery.');
+    }
+    expect((await theirs.webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, enabled: true }]);
+    expect(await audit()).toEqual([]);
+  });
+});
+
+describe('deliveries', () => {
+  test('a test event waits to be sent, and is due at once', async () => {
+    const { id } = await create();
+    const { delivery: sent } = await account.webhooks.sendTestEvent({ id });
+    expect(sent).toMatchObject({ endpointId: id, eventType: 'webhook.test', status: DeliveryStatus.PENDING });
+    expect(sent?.id).toMatch(/^dlv_/);
+    expect(sent?.eventId).toMatch(/^evt_/);
+    const { rows } = await pool.query<{ body: string; due: boolean }>(
+      `select body, due_at <= now() as due from webhook_deliveries join webhook_endpoints e on e.id = endpoint_id
+       where e.account_id = $1`,
+      [account.id],
+    );
+    expect(rows[0]?.due).toBe(true);
+    expect(JSON.parse(rows[0]?.body ?? '')).toMatchObject({ type: 'webhook.test', data: { endpoint_id: id } });
+    expect((await audit()).at(-1)).toBe(`a test: SendTestEvent ${id}`);
+  });
+
+  test('a page has the newest first, those of a status where one is named, and their attempts oldest first', async () => {
+    const { id } = await create();
+    const failed = await delivery(id, 'failed');
+    const waiting = await delivery(id, 'pending');
+    for (const [at, status] of [
+      ['2026-11-20T10:00:05Z', 503],
+      ['2026-11-20T10:00:00Z', null],
+    ]) {
+      await pool.query(`insert into webhook_attempts values ($1, $2, $3, 12, 'x')`, [
+        decodeId('dlv', failed),
+        at,
+        status,
+      ]);
+    }
+    const page = await account.webhooks.listDeliveries({ endpointId: id });
+    expect(page.deliveries.map((each) => each.id)).toEqual([waiting, failed]);
+    expect(page.deliveries[0]?.nextAttemptAt).toBeDefined();
+    expect(page.deliveries[1]).toMatchObject({
+      status: DeliveryStatus.FAILED,
+      attempts: [{ status: 0 }, { status: 503 }],
+    });
+    expect(page.deliveries[1]?.nextAttemptAt).toBeUndefined();
+    const ids = async (request: { status?: DeliveryStatus; limit?: number; offset?: number }) =>
+      (await account.webhooks.listDeliveries({ endpointId: id, ...request })).deliveries.map((each) => each.id);
+    expect(await ids({ status: DeliveryStatus.FAILED })).toEqual([failed]);
+    expect(await ids({ status: DeliveryStatus.SUCCEEDED })).toEqual([]);
+    expect(await ids({ limit: 0 })).toEqual([waiting]);
+    expect(await ids({ limit: 1, offset: 1 })).toEqual([failed]);
+    expect(await ids({ offset: -5, limit: 1_000 })).toEqual([waiting, failed]);
+  });
+
+  test('one that is sent again starts its schedule anew', async () => {
+    const { id } = await create();
+    const sent = await delivery(id, 'succeeded');
+    const { delivery: again } = await account.webhooks.resendDelivery({ id: sent });
+    expect(again).toMatchObject({ id: sent, status: DeliveryStatus.PENDING });
+    const { rows } = await pool.query('select attempts from webhook_deliveries where id = $1', [decodeId('dlv', sent)]);
+    expect(rows).toEqual([{ attempts: 0 }]);
+    expect((await audit()).at(-1)).toBe(`a test: ResendDelivery ${sent}`);
+  });
+
+  test('of those that failed, the ones made since a time are sent again', async () => {
+    const { id } = await create();
+    await delivery(id, 'failed', '2 h');
+    await delivery(id, 'succeeded', '10 min');
+    const recent = [await delivery(id, 'failed', '30 min'), await delivery(id, 'failed')];
+    const since = timestampFromDate(new Date(Date.now() - 3_600_000));
+    expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(2);
+    const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id, status: DeliveryStatus.PENDING });
+    expect(deliveries.map((each) => each.id)).toEqual(recent.toReversed());
+    expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(0);
+  });
+});
