@@ -1,3 +1,5 @@
+import { Resolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
 import {
   flag,
   HOST_AND_PORT,
@@ -15,6 +17,19 @@ import {
 
 /** The roles that a core may play; each may run in several processes. */
 export const ROLES = ['rpc', 'relay', 'recorder'] as const;
+
+const ADDRESSES = list('an IP address', /^[0-9a-fA-F.:]+$/, []);
+const RESOLVERS = list('an IP address or address:port', /^[0-9a-fA-F.:[\]]+$/, []);
+
+/** Whether Node's resolver takes them. */
+function areResolvers(servers: readonly string[]): boolean {
+  try {
+    new Resolver().setServers(servers);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Every variable of the core. */
 export const CORE_VARIABLES = {
@@ -39,6 +54,14 @@ export const CORE_VARIABLES = {
   FORMER_SECRET_KEY: {
     type: optionalSecret(32),
     about: 'The `SECRET_KEY` before, while it is changed: still opens the webhook secrets that it encrypted.',
+  },
+  PLATFORM_ADDRESSES: {
+    type: { ...ADDRESSES, schema: ADDRESSES.schema.refine((all) => all.every((address) => isIP(address) !== 0)) },
+    about: 'Where the platform is reached. A custom domain is live with these, or as a CNAME for `PUBLIC_URL`’s host.',
+  },
+  DNS_RESOLVERS: {
+    type: { ...RESOLVERS, schema: RESOLVERS.schema.refine(areResolvers) },
+    about: 'Who is asked about custom domains. Unset: the resolvers of the system.',
   },
   ROLES: {
     type: list(`of ${ROLES.join(', ')}`, new RegExp(`^(${ROLES.join('|')})$`), ROLES),

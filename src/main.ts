@@ -21,6 +21,8 @@ import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { readVariables, WrongVariables } from './contract/variables.ts';
 import { isAway } from './db/away.ts';
 import { type Database, openDatabase } from './db/database.ts';
+import type { Platform } from './domains/look-up.ts';
+import { domainsService } from './domains/service.ts';
 import { openLog } from './events/log/open.ts';
 import { TOPICS } from './events/log/topics.ts';
 import { startRelay } from './events/relay.ts';
@@ -102,9 +104,13 @@ function services(config: CoreConfig, database: Database, changed: () => void): 
     target.service(AnalyticsService, analyticsService({ database, codes: codesForAnalytics(pool) }));
     target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
     target.service(AccountsService, accountsService(database));
-    target.service(DomainsService, {});
     target.service(WebhooksService, webhooksService({ pool, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }));
+    target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
   };
+}
+
+function platformOf({ PUBLIC_URL, PLATFORM_ADDRESSES, DNS_RESOLVERS }: CoreConfig): Platform {
+  return { host: new URL(PUBLIC_URL).hostname, addresses: PLATFORM_ADDRESSES, resolvers: DNS_RESOLVERS };
 }
 
 /** Resolves when a signal asks for it, or when the process that started us is gone. */

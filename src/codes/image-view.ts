@@ -7,21 +7,13 @@ import { type CodeRow, scanUrl } from './code-row.ts';
 
 type Drawn = Pick<
   CodeRow,
-  | 'account_id'
-  | 'type'
-  | 'short_code'
-  | 'name'
-  | 'payload'
-  | 'domain_id'
-  | 'hostname'
-  | 'foreground_color'
-  | 'background_color'
+  'account_id' | 'type' | 'short_code' | 'name' | 'payload' | 'hostname' | 'foreground_color' | 'background_color'
 >;
 
 /** Index: codes_pkey. */
 const find = statement<Drawn>(
   'codes_image_view',
-  `select account_id, type, short_code, name, payload, domain_id, hostname, foreground_color, background_color
+  `select account_id, type, short_code, name, payload, hostname, foreground_color, background_color
    from codes where id = $1 and account_id = $2 and deleted_at is null`,
 );
 
@@ -29,7 +21,7 @@ const find = statement<Drawn>(
 export function codesForImages(pool: Pool, platformUrl: string): ImageSources {
   async function contentOf(row: Drawn): Promise<ImageContent> {
     if (row.type === 'static') return row.payload ? { kind: 'payload', text: row.payload } : { kind: 'nothing' };
-    if (row.domain_id !== null && !(await domainResolves(pool, row.account_id, row.domain_id))) {
+    if (row.hostname !== null && !(await domainResolves(pool, row.account_id, row.hostname))) {
       return { kind: 'unresolved_domain' };
     }
     return { kind: 'scan_url', url: scanUrl(row, platformUrl) };

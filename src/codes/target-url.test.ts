@@ -47,8 +47,11 @@ test('a scan URL on a custom domain is refused as well', async () => {
     `insert into accounts (id, name, plan) values ('01890a5d-ac96-774b-bcce-b302099a8057', 'x', 'free')`,
   );
   await pool.query(
-    `insert into domains (id, account_id, hostname, token)
-     values (gen_random_uuid(), '01890a5d-ac96-774b-bcce-b302099a8057', 'go.example.org', 't')`,
+    `insert into domains (id, account_id, hostname, token, state)
+     values (gen_random_uuid(), '01890a5d-ac96-774b-bcce-b302099a8057', 'go.example.org', 't', 'verified'),
+            (gen_random_uuid(), '01890a5d-ac96-774b-bcce-b302099a8057', 'unproven.example.org', 't', 'pending')`,
   );
   expect(await read('https://go.example.org/r/Ab3dE9k')).toEqual({ problem: expect.stringMatching(/scan URL/) });
+  const unproven = 'https://unproven.example.org/r/Ab3dE9k';
+  expect(await read(unproven)).toEqual({ url: unproven });
 });

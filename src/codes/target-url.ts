@@ -5,8 +5,8 @@ import { SHORT_CODE } from './short-code.ts';
 /** Longest target, in characters. Source: decision "The QR code resource". */
 const MAX_CHARACTERS = 2_048;
 
-/** Index: domains_hostname_key. */
-const knownHost = statement('codes_known_host', 'select from domains where hostname = $1');
+/** Of whichever account. Index: domains_proven. */
+const knownHost = statement('codes_known_host', `select from domains where hostname = $1 and state <> 'pending'`);
 
 /** A target that can be used, or the sentence that says why it can't. */
 export type Target = { readonly url: string } | { readonly problem: string };

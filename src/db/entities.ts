@@ -1,4 +1,5 @@
 import { Account } from '../accounts/account.ts';
+import { DomainEntity } from '../domains/domain.ts';
 
 /** Every entity of the rooms. */
-export const entities = [Account];
+export const entities = [Account, DomainEntity];

@@ -36,13 +36,16 @@ export async function domainForPrinting(
   return domain;
 }
 
-/** Index: domains_pkey. */
+/** Index: domains_of_account. */
 const serves = statement(
   'domains_serves',
-  `select from domains where id = $1 and account_id = $2 and state in ('verified', 'live')`,
+  `select from domains where hostname = $1 and account_id = $2 and state in ('verified', 'live')`,
 );
 
-/** Whether a domain that codes were printed on can still be resolved: not failing, not gone. */
-export async function domainResolves(pool: Pool, accountId: string, id: string): Promise<boolean> {
-  return (await first(pool, serves, [id, accountId])) !== undefined;
+/**
+ * Whether a hostname that codes were printed on can still be resolved: not failing, not gone. By its name and not by
+ * the domain's id: a domain that was removed and added anew serves what was printed before.
+ */
+export async function domainResolves(pool: Pool, accountId: string, hostname: string): Promise<boolean> {
+  return (await first(pool, serves, [hostname, accountId])) !== undefined;
 }

@@ -4,6 +4,7 @@ import { Log } from './0002-log.ts';
 import { Scans } from './0003-scans.ts';
 import { Audit } from './0004-audit.ts';
 import { Webhooks } from './0006-webhooks.ts';
+import { DomainChecks } from './0007-domain-checks.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -12,4 +13,5 @@ export const migrations: MigrationObject[] = [
   { name: '0003-scans', class: Scans },
   { name: '0004-audit', class: Audit },
   { name: '0006-webhooks', class: Webhooks },
+  { name: '0007-domain-checks', class: DomainChecks },
 ];

@@ -1,0 +1,56 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { type Domain, DomainSchema, DomainState } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { encodeId } from '../contract/ids.ts';
+
+/** How far a domain has come. Source: decision "Domains". */
+export type StateName = 'pending' | 'verified' | 'live' | 'failing';
+
+/** A custom domain of an account. */
+export const DomainEntity = defineEntity({
+  name: 'Domain',
+  tableName: 'domains',
+  properties: {
+    id: p.uuid().primary(),
+    accountId: p.uuid(),
+    hostname: p.text(),
+    state: p.text().$type<StateName>(),
+    /** What its TXT record has to hold; no secret, as everybody can read the record. */
+    token: p.text(),
+    /** Comes from one sequence, so that the newest route of a hostname is the highest, whoever it belongs to. */
+    version: p.bigint('number'),
+    /** What its last check found missing, as a sentence. */
+    problem: p.text(),
+    stateSince: p.datetime(),
+    firstLiveAt: p.datetime().nullable(),
+    checkAt: p.datetime(),
+    createdAt: p.datetime().onCreate(() => new Date()),
+  },
+});
+
+export type DomainEntity = InferEntity<typeof DomainEntity>;
+
+const STATES = {
+  pending: DomainState.PENDING,
+  verified: DomainState.VERIFIED,
+  live: DomainState.LIVE,
+  failing: DomainState.FAILING,
+} as const satisfies Record<StateName, DomainState>;
+
+/** Where the TXT record of a hostname belongs, and what it has to hold. */
+export const txtName = (hostname: string) => `_signpost.${hostname}`;
+export const txtValue = (token: string) => `signpost-verify=${token}`;
+
+/** The domain as the contract has it. */
+export function domainMessage({ id, hostname, state, token, problem, createdAt }: DomainEntity): Domain {
+  return create(DomainSchema, {
+    id: encodeId('domain', id),
+    hostname,
+    state: STATES[state],
+    txtName: txtName(hostname),
+    txtValue: txtValue(token),
+    problem,
+    createdAt: timestampFromDate(createdAt),
+  });
+}

@@ -1,0 +1,25 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { encodeId } from '../contract/ids.ts';
+import { first, type Queryable, statement } from '../db/sql.ts';
+import { ROUTES } from '../events/log/topics.ts';
+import { addToOutbox } from '../events/outbox.ts';
+import type { DomainEntity } from './domain.ts';
+
+const draw = statement<{ version: string }>('domains_draw_version', `select nextval('domain_versions') as version`);
+
+/**
+ * Tells gateways how a domain serves from now on, in the transaction that makes it so; the caller holds the domain's
+ * row locked. Returns the version that was drawn.
+ */
+export async function publishHost(
+  tx: Queryable,
+  { hostname, accountId }: Pick<DomainEntity, 'hostname' | 'accountId'>,
+  how: { readonly failing?: boolean; readonly removed?: boolean },
+): Promise<number> {
+  const version = Number((await first(tx, draw))?.version);
+  const value = { hostname, accountId: encodeId('acct', accountId), ...how };
+  const route = create(RouteSchema, { version: BigInt(version), entry: { case: 'host', value } });
+  await addToOutbox(tx, [{ topic: ROUTES.name, key: `host:${hostname}`, value: toBinary(RouteSchema, route) }]);
+  return version;
+}

@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
+import type { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { recordChange } from '../access/audit.ts';
+import { accountOf } from '../access/caller.ts';
+import { failure } from '../contract/errors.ts';
+import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
+import type { Database } from '../db/database.ts';
+import { unitOfWork } from '../db/sql.ts';
+import { DomainEntity, domainMessage } from './domain.ts';
+import { readHostname } from './hostname.ts';
+import { lookUp, type Platform, ResolversAway } from './look-up.ts';
+import { type DomainKey, moveDomain } from './move.ts';
+import { publishHost } from './publish-host.ts';
+
+/** Custom domains of accounts, for internal services. */
+export function domainsService(options: {
+  database: Database;
+  platform: Platform;
+  /** Called after a change has committed: the outbox has something to carry. */
+  changed(): void;
+}): ServiceImpl<typeof DomainsService> {
+  const { platform, changed } = options;
+  const { orm } = options.database;
+  return {
+    async addDomain(request, context) {
+      const { id: accountId } = accountOf(context);
+      const read = readHostname(request.hostname, platform.host);
+      if ('problem' in read) throw failure('INVALID_FIELD', read.problem);
+      const { hostname } = read;
+      const now = new Date();
+      const added = await orm.em
+        .fork()
+        .transactional(async (em) => {
+          // Of whichever account: who has proven a hostname keeps others from adding it.
+          if (await em.count(DomainEntity, { hostname, state: { $ne: 'pending' }, accountId: { $ne: accountId } })) {
+            throw failure('ALREADY_EXISTS', `Another account has proven ${hostname}, and has to remove it first.`);
+          }
+          const domain = em.create(DomainEntity, {
+            id: newUuid(),
+            accountId,
+            hostname,
+            state: 'pending',
+            token: randomBytes(16).toString('hex'),
+            version: 0,
+            problem: '',
+            stateSince: now,
+            firstLiveAt: null,
+            checkAt: now,
+          });
+          await em.flush();
+          await recordChange(unitOfWork(em), context, encodeId('domain', domain.id));
+          return domain;
+        })
+        .catch((error: unknown) => {
+          if (!(error instanceof UniqueConstraintViolationException)) throw error;
+          throw failure('ALREADY_EXISTS', `${hostname} is a domain of this account already.`);
+        });
+      return { domain: domainMessage(added) };
+    },
+    async verifyDomain(request, context) {
+      const key = keyOf(accountOf(context).id, request.id);
+      const domain = await orm.em.fork().findOne(DomainEntity, key);
+      if (!domain) throw notFound();
+      const seen = await lookUp(domain, platform, context.signal).catch((error: unknown) => {
+        if (!(error instanceof ResolversAway)) throw error;
+        const sentence = `The resolvers say nothing about ${domain.hostname} at the moment; try again.`;
+        throw failure('UNAVAILABLE', sentence, {}, error);
+      });
+      const moved = await moveDomain(orm, key, seen, (tx) => recordChange(tx, context, request.id));
+      changed();
+      if (!moved) throw notFound();
+      return { domain: domainMessage(moved) };
+    },
+    async listDomains(_, context) {
+      const { id: accountId } = accountOf(context);
+      const domains = await orm.em.fork().find(DomainEntity, { accountId }, { orderBy: { hostname: 'asc' } });
+      return { domains: domains.map(domainMessage) };
+    },
+    async removeDomain(request, context) {
+      const key = keyOf(accountOf(context).id, request.id);
+      const removed = await orm.em.fork().transactional(async (em) => {
+        const domain = await em.findOne(DomainEntity, key, { lockMode: LockMode.PESSIMISTIC_WRITE });
+        if (!domain) throw notFound();
+        const tx = unitOfWork(em);
+        if (domain.firstLiveAt !== null) await publishHost(tx, domain, { removed: true });
+        await recordChange(tx, context, request.id);
+        em.remove(domain);
+        return domain;
+      });
+      changed();
+      return { domain: domainMessage(removed) };
+    },
+    async checkHost({ hostname }) {
+      const host = hostname.toLowerCase().replace(/\.$/, '');
+      // Of whichever account: the caller is a proxy that knows none.
+      const domain = await orm.em.fork().findOne(DomainEntity, { hostname: host, state: 'live' });
+      if (!domain) throw failure('NOT_FOUND', `${host} is no live domain.`);
+      return { domain: domainMessage(domain) };
+    },
+  };
+}
+
+/** Fails with NOT_FOUND when `id` is no id of a domain. */
+function keyOf(accountId: string, id: string): DomainKey {
+  const uuid = decodeId('domain', id);
+  if (uuid === undefined) throw notFound();
+  return { id: uuid, accountId };
+}
+
+function notFound() {
+  return failure('NOT_FOUND', 'There is no such domain on this account.');
+}

@@ -1,0 +1,64 @@
+import DNS from 'dns2';
+import { LOOPBACK } from '../../local/free-port.ts';
+import { afterFile } from './after-file.ts';
+
+const { Packet } = DNS;
+
+type RecordType = 'A' | 'AAAA' | 'CNAME' | 'TXT';
+
+/** A TXT record may be cut into several strings. */
+type Value = string | string[];
+
+/** A DNS server on the loopback interface, which stops after the calling file's tests. */
+export interface Dns {
+  /** For `DNS_RESOLVERS`. */
+  readonly address: string;
+  /** `broken`: answers SERVFAIL; `silent`: takes queries and answers none. */
+  mode: 'answering' | 'broken' | 'silent';
+  /** Replaces the records of a name; without values there are none. */
+  set(name: string, type: RecordType, ...values: Value[]): void;
+}
+
+/** Follows aliases in its own records, as a resolver does. */
+export async function startDns(): Promise<Dns> {
+  const zone = new Map<string, Map<RecordType, Value[]>>();
+
+  function answersTo({ name, type }: { name: string; type: number }): DNS.Packet.Resource[] {
+    const records = zone.get(name.toLowerCase());
+    const [alias] = records?.get('CNAME') ?? [];
+    const answered = alias === undefined ? (Packet.TYPE_NAME[type] as RecordType) : 'CNAME';
+    const own = (records?.get(answered) ?? []).map((value) => {
+      const common = { name, type: Packet.TYPE[answered], class: Packet.CLASS.IN, ttl: 300 };
+      return new Packet.Resource({ ...common, ...dataOf(answered, value) });
+    });
+    return alias === undefined || type === Packet.TYPE.CNAME ? own : [...own, ...answersTo({ name: `${alias}`, type })];
+  }
+
+  const server = DNS.createUDPServer((request, send) => {
+    const [question] = request.questions;
+    if (!question || dns.mode === 'silent') return;
+    const response = Packet.createResponseFromRequest(request);
+    if (dns.mode === 'broken') response.header.rcode = Packet.RCODE.SERVFAIL;
+    else if (!zone.has(question.name.toLowerCase())) response.header.rcode = Packet.RCODE.NXDOMAIN;
+    else response.answers = answersTo(question);
+    send(response);
+  });
+  await server.listen(0, LOOPBACK);
+  afterFile(() => new Promise<void>((resolve) => void server.close(resolve)));
+  const dns: Dns = {
+    address: `${LOOPBACK}:${server.address().port}`,
+    mode: 'answering',
+    set(name, type, ...values) {
+      const records = zone.get(name) ?? new Map<RecordType, Value[]>();
+      records.set(type, values);
+      if ([...records.values()].some(({ length }) => length > 0)) zone.set(name, records);
+      else zone.delete(name);
+    },
+  };
+  return dns;
+}
+
+function dataOf(type: RecordType, value: Value): Partial<DNS.Packet.Resource> {
+  if (type === 'TXT') return { data: value };
+  return type === 'CNAME' ? { domain: `${value}` } : { address: `${value}` };
+}
