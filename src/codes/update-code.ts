@@ -4,10 +4,9 @@ import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { failure } from '../contract/errors.ts';
 import { encodeId } from '../contract/ids.ts';
 import { routeOf } from '../contract/route.ts';
-import { type Queryable, run, statement } from '../db/sql.ts';
+import { run, statement } from '../db/sql.ts';
 import { scanCounts } from '../scans/totals.ts';
-import { folderName, tagName } from '../taxonomy/names.ts';
-import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
+import { type Label, resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom } from './code-row.ts';
 import { findCode, lockCode } from './find-code.ts';
@@ -37,8 +36,9 @@ interface Changes {
   readonly targetUrl: string | undefined;
   readonly name: string | null | undefined;
   readonly paused: boolean | undefined;
-  readonly folder: string | null | undefined;
-  readonly tags: readonly string[] | undefined;
+  /** UUID. */
+  readonly folderId: string | null | undefined;
+  readonly tags: readonly Label[] | undefined;
 }
 
 /** Changes what the request names, and tells of it if anything did change (`changed`). */
@@ -48,7 +48,7 @@ export async function updateCode(
   accountId: string,
   request: UpdateCodeRequest,
 ): Promise<{ code: Code; route: Route; changed: boolean }> {
-  const changes = await readChanges(tx, platformUrl, request);
+  const changes = await readChanges(tx, platformUrl, accountId, request);
   const before = await lockCode(tx, accountId, request.id);
   if (changes.targetUrl !== undefined && before.type !== 'dynamic') {
     throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
@@ -60,21 +60,29 @@ export async function updateCode(
   return { code, route: await announce(tx, row, code, { type: 'qr.updated', changed }), changed: true };
 }
 
-/** Everything that can be wrong with a request fails here, before the code is looked for. */
-async function readChanges(on: Queryable, platformUrl: string, request: UpdateCodeRequest): Promise<Changes> {
+/**
+ * Everything that can be wrong with a request fails here, before the code is looked for. Labels are locked before codes
+ * everywhere, so that a change and the deletion of a folder never wait for each other in a circle.
+ */
+async function readChanges(
+  tx: PoolClient,
+  platformUrl: string,
+  accountId: string,
+  request: UpdateCodeRequest,
+): Promise<Changes> {
   const paths = new Set(request.updateMask?.paths);
   if (paths.size === 0) throw failure('NO_FIELDS', 'Name at least one of target_url, name, paused, folder, tags.');
   const folder = paths.has('folder') ? (request.folder ?? null) : undefined;
   const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
-  for (const checked of [...(typeof folder === 'string' ? [folderName(folder)] : []), ...(tags ?? []).map(tagName)]) {
-    if ('problem' in checked) throw failure('INVALID_FIELD', checked.problem);
-  }
+  const targetUrl = paths.has('target_url')
+    ? await targetOrFailure(tx, platformUrl, request.targetUrl ?? '')
+    : undefined;
   return {
-    targetUrl: paths.has('target_url') ? await targetOrFailure(on, platformUrl, request.targetUrl ?? '') : undefined,
+    targetUrl,
     name: paths.has('name') ? request.name || null : undefined,
     paused: paths.has('paused') ? request.paused : undefined,
-    folder,
-    tags,
+    folderId: typeof folder === 'string' ? await folderOrFailure(tx, accountId, folder) : folder,
+    tags: tags && (await labelsOrFailure(tx, accountId, tags)),
   };
 }
 
@@ -84,9 +92,9 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
     target_url: changes.targetUrl ?? before.target_url,
     name: changes.name === undefined ? before.name : changes.name,
     paused: changes.paused ?? before.paused,
-    folder_id: changes.folder === undefined ? before.folder_id : await folderId(tx, before.account_id, changes.folder),
+    folder_id: changes.folderId === undefined ? before.folder_id : changes.folderId,
   };
-  const tags = changes.tags && (await resolveTags(tx, before.account_id, changes.tags)).found;
+  const { tags } = changes;
   const relabelled =
     tags !== undefined &&
     !sameSet(
@@ -106,11 +114,16 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
   return { row: await findCode(tx, before.account_id, encodeId('qr', id)), changed };
 }
 
-async function folderId(tx: PoolClient, accountId: string, folder: string | null): Promise<string | null> {
-  if (folder === null) return null;
+async function folderOrFailure(tx: PoolClient, accountId: string, folder: string): Promise<string> {
   const resolved = await resolveFolder(tx, accountId, folder);
   if ('problem' in resolved) throw failure('INVALID_FIELD', resolved.problem);
   return resolved.found.id;
+}
+
+async function labelsOrFailure(tx: PoolClient, accountId: string, tags: readonly string[]): Promise<readonly Label[]> {
+  const { found, problems } = await resolveTags(tx, accountId, tags);
+  if (problems[0] !== undefined) throw failure('INVALID_FIELD', problems[0]);
+  return found;
 }
 
 function sameSet(one: readonly string[], other: readonly string[]): boolean {

@@ -1,7 +1,10 @@
 import { DatabaseError } from 'pg';
 
-/** SQLSTATE classes that mean "not now": connection exceptions, resources, operator intervention (shutdown, failover). */
-const AWAY_CLASSES = new Set(['08', '53', '57']);
+/**
+ * SQLSTATE classes that mean "not now": connection exceptions, transactions that gave way to another (deadlock),
+ * resources, operator intervention (shutdown, failover).
+ */
+const AWAY_CLASSES = new Set(['08', '40', '53', '57']);
 
 /** Errors of the network, by Node's code. */
 const AWAY_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE', 'ENOENT']);

@@ -7,16 +7,18 @@ const RESERVED = 'none';
 /** A name that can be used, or the sentence that says why it can't. */
 export type Name = { readonly name: string } | { readonly problem: string };
 
-/** A folder's name: trimmed, 1–100 characters, not `none` in any case. */
-export function folderName(input: string): Name {
-  const checked = labelName('folder', input);
-  if ('name' in checked && isUnfiled(checked.name)) return { problem: 'folder: "none" is reserved for unfiled codes.' };
+/** A folder's name: trimmed, 1–100 characters, not `none` in any case. `field`: what a problem names. */
+export function folderName(input: string, field = 'folder'): Name {
+  const checked = labelName(field, input);
+  if ('name' in checked && isUnfiled(checked.name)) {
+    return { problem: `${field}: "none" is reserved for unfiled codes.` };
+  }
   return checked;
 }
 
 /** A tag's name: trimmed, 1–100 characters. */
-export function tagName(input: string): Name {
-  return labelName('tags', input);
+export function tagName(input: string, field = 'tags'): Name {
+  return labelName(field, input);
 }
 
 /** Whether a folder filter asks for unfiled codes. */

@@ -5,6 +5,7 @@ import { Scans } from './0003-scans.ts';
 import { Audit } from './0004-audit.ts';
 import { Webhooks } from './0006-webhooks.ts';
 import { DomainChecks } from './0007-domain-checks.ts';
+import { Upkeep } from './0008-upkeep.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -14,4 +15,5 @@ export const migrations: MigrationObject[] = [
   { name: '0004-audit', class: Audit },
   { name: '0006-webhooks', class: Webhooks },
   { name: '0007-domain-checks', class: DomainChecks },
+  { name: '0008-upkeep', class: Upkeep },
 ];

@@ -1,0 +1,46 @@
+import { refileCodes } from '../codes/filing.ts';
+import { failure } from '../contract/errors.ts';
+import { type Queryable, run, statement } from '../db/sql.ts';
+import { FOLDER, type Kind, lockLabels } from './kinds.ts';
+
+/** Index: code_tags_by_tag. */
+const unlabel = statement('taxonomy_unlabel', 'delete from code_tags where tag_id = $1');
+
+/** A code that has both keeps one. Indexes: code_tags_by_tag, code_tags_pkey. */
+const dropDoubles = statement(
+  'taxonomy_drop_doubles',
+  `delete from code_tags gone
+   where gone.tag_id = $1 and exists (select from code_tags kept where kept.code_id = gone.code_id and kept.tag_id = $2)`,
+);
+
+/**
+ * Changes rows instead of inserting others: a code that loses the tag meanwhile is not given the new one. Index:
+ * code_tags_by_tag.
+ */
+const relabel = statement('taxonomy_merge_tags', 'update code_tags set tag_id = $2 where tag_id = $1');
+
+/** Deletes a label; its codes are without it then, and lose nothing else. Fails with NOT_FOUND. */
+export async function deleteLabel(tx: Queryable, kind: Kind, accountId: string, id: string): Promise<void> {
+  const [uuid = ''] = await lockLabels(tx, kind, accountId, [id]);
+  if (kind === FOLDER) await refileCodes(tx, accountId, uuid, null);
+  else await run(tx, unlabel, [uuid]);
+  await run(tx, kind.remove, [accountId, [uuid]]);
+}
+
+/** Gives the codes of one label another one, and deletes the first; gives the UUID of the other. As `deleteLabel`. */
+export async function mergeLabels(
+  tx: Queryable,
+  kind: Kind,
+  accountId: string,
+  { id, into }: { readonly id: string; readonly into: string },
+): Promise<string> {
+  if (id === into) throw failure('INVALID_FIELD', `into: must be another ${kind.name}.`);
+  const [from = '', to = ''] = await lockLabels(tx, kind, accountId, [id, into]);
+  if (kind === FOLDER) await refileCodes(tx, accountId, from, to);
+  else {
+    await run(tx, dropDoubles, [from, to]);
+    await run(tx, relabel, [from, to]);
+  }
+  await run(tx, kind.remove, [accountId, [from]]);
+  return to;
+}

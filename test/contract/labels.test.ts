@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { readFailure } from '../../src/contract/errors.ts';
+import { type Account, contract, type One, type Page, TARGET } from './client.ts';
+import { internal } from './internal.ts';
+
+const api = contract();
+
+interface Label {
+  readonly id: string;
+  readonly name: string;
+  readonly code_count: number;
+}
+
+const labels = (account: Account) => internal(api.signpost, TaxonomyService, account.id);
+const reasonOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 'succeeded',
+    (error: unknown) => readFailure(error).reason,
+  );
+
+/** What is the same for folders and tags, said once. */
+const KINDS = [
+  {
+    kind: 'folder',
+    fields: (name: string) => ({ folder: name }),
+    rename: (account: Account, id: string, name: string) => labels(account).renameFolder({ id, name }),
+    remove: (account: Account, id: string) => labels(account).deleteFolder({ id }),
+    merge: (account: Account, id: string, into: string) => labels(account).mergeFolders({ id, into }),
+  },
+  {
+    kind: 'tag',
+    fields: (name: string) => ({ tags: [name] }),
+    rename: (account: Account, id: string, name: string) => labels(account).renameTag({ id, name }),
+    remove: (account: Account, id: string) => labels(account).deleteTag({ id }),
+    merge: (account: Account, id: string, into: string) => labels(account).mergeTags({ id, into }),
+  },
+] as const;
+
+const read = async (account: Account, id: string) => (await account.call<One>('GET', `/qr-codes/${id}`)).body.data;
+
+describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
+  const list = async (account: Account) => (await account.call<{ data: Label[] }>('GET', `/${kind}s`)).body.data;
+  const named = async (account: Account, name: string) => {
+    const found = (await list(account)).find((label) => label.name === name);
+    if (!found) throw new Error(`no ${kind} is called ${name}`);
+    return found;
+  };
+
+  test('that is renamed keeps its id and its codes, which are changed in nothing else', async () => {
+    const account = await api.account();
+    const code = await account.create({ name: 'a', ...fields('Berlin') });
+    const { id } = await named(account, 'Berlin');
+    await rename(account, id, '  Hamburg ');
+    expect(await list(account)).toEqual([{ id, name: 'Hamburg', code_count: 1 }]);
+    const expected = kind === 'folder' ? { folder: { id, name: 'Hamburg' } } : { tags: ['Hamburg'] };
+    expect(await read(account, code.id)).toEqual({ ...code, ...expected });
+    await rename(account, id, 'HAMBURG');
+    expect((await named(account, 'HAMBURG')).id).toBe(id);
+  });
+
+  test('can’t take the name of another one, in any case, nor break the rule for names', async () => {
+    const account = await api.account();
+    await account.create(fields('Berlin'));
+    await account.create(fields('Hamburg'));
+    const { id } = await named(account, 'Berlin');
+    expect(await reasonOf(rename(account, id, 'hAMBURG'))).toBe('ALREADY_EXISTS');
+    for (const name of ['', '  ', 'x'.repeat(101), 'a\nb', ...(kind === 'folder' ? ['None'] : [])]) {
+      expect(await reasonOf(rename(account, id, name))).toBe('INVALID_FIELD');
+    }
+    expect((await list(account)).map(({ name }) => name)).toEqual(['Berlin', 'Hamburg']);
+  });
+
+  test('that is deleted is off its codes, and nothing else of them is lost', async () => {
+    const account = await api.account();
+    const [code, deleted] = [
+      await account.create({ name: 'a', ...fields('Berlin') }),
+      await account.create(fields('Berlin')),
+    ];
+    await account.call('DELETE', `/qr-codes/${deleted.id}`);
+    const { id } = await named(account, 'Berlin');
+    await remove(account, id);
+    expect(await list(account)).toEqual([]);
+    const expected = kind === 'folder' ? { folder: null } : { tags: [] };
+    expect(await read(account, code.id)).toEqual({ ...code, ...expected });
+    expect((await api.call('GET', `/r/${code.short_code}`)).status).toBe(302);
+    await internal(api.signpost, CodesService, account.id).restoreCode({ id: deleted.id });
+    expect(await read(account, deleted.id)).toMatchObject(expected);
+    expect(await reasonOf(remove(account, id))).toBe('NOT_FOUND');
+  });
+
+  test('that is merged into another one gives it its codes, each once', async () => {
+    const account = await api.account();
+    const [one, other] = [await account.create(fields('Berlin')), await account.create(fields('berlin-mitte'))];
+    if (kind === 'tag') await account.create({ tags: ['Berlin', 'berlin-mitte', 'x'] });
+    const [from, to] = [await named(account, 'berlin-mitte'), await named(account, 'Berlin')];
+    await merge(account, from.id, to.id);
+    const shown = (await list(account)).filter(({ name }) => name !== 'x');
+    expect(shown).toEqual([{ ...to, code_count: kind === 'tag' ? 3 : 2 }]);
+    const page = await account.call<Page>('GET', `/qr-codes?${kind}=Berlin`);
+    expect(page.body.data.map(({ id }) => id)).toEqual(expect.arrayContaining([one.id, other.id]));
+    expect(await reasonOf(merge(account, to.id, to.id))).toBe('INVALID_FIELD');
+    expect(await reasonOf(merge(account, from.id, to.id))).toBe('NOT_FOUND');
+  });
+
+  test('of another account is not found', async () => {
+    const [account, other] = [await api.account(), await api.account()];
+    await account.create(fields('Berlin'));
+    await other.create(fields('Hamburg'));
+    const [foreign, own] = [await named(account, 'Berlin'), await named(other, 'Hamburg')];
+    expect(await reasonOf(rename(other, foreign.id, 'x'))).toBe('NOT_FOUND');
+    expect(await reasonOf(remove(other, foreign.id))).toBe('NOT_FOUND');
+    expect(await reasonOf(merge(other, own.id, foreign.id))).toBe('NOT_FOUND');
+    expect(await reasonOf(merge(other, foreign.id, own.id))).toBe('NOT_FOUND');
+    expect((await list(account)).map(({ code_count }) => code_count)).toEqual([1]);
+  });
+
+  test('is deleted, merged and renamed while codes are given it, and no call fails and no code is lost', async () => {
+    const account = await api.account();
+    const codes = internal(api.signpost, CodesService, account.id);
+    const seeds = await Promise.all(
+      Array.from({ length: 10 }, () => codes.createCode({ targetUrl: TARGET, ...fields('a') })),
+    );
+    const ids = seeds.map(({ code }) => code?.id ?? '');
+    const mask = { paths: [kind === 'folder' ? 'folder' : 'tags'] };
+    const label = (nth: number) => ['a', 'b', 'c', 'd'][nth % 4] ?? '';
+    const calls = Array.from({ length: 120 }, (_, nth) => async () => {
+      if (nth % 3 === 0) return codes.createCode({ targetUrl: TARGET, ...fields(label(nth)) });
+      if (nth % 3 === 1) return codes.updateCode({ id: ids[nth % 10] ?? '', updateMask: mask, ...fields(label(nth)) });
+      const [one, two] = await labelIds(account, kind);
+      if (!one || !two) return undefined;
+      return [
+        () => remove(account, one),
+        () => merge(account, one, two),
+        () => merge(account, two, one),
+        () => rename(account, one, `${nth}`),
+      ][nth % 4]?.();
+    });
+    const answers = await Promise.all(calls.map((call) => reasonOf(call())));
+    // Who comes second finds the label gone.
+    expect(new Set(answers.filter((answer) => answer !== 'NOT_FOUND'))).toEqual(new Set(['succeeded']));
+    const { codes: left, total } = await codes.listCodes({ limit: 100 });
+    expect(total).toBe(50n);
+    const counted = (await list(account)).reduce((sum, { code_count }) => sum + code_count, 0);
+    expect(counted).toBe(
+      left.reduce((sum, code) => sum + (kind === 'folder' ? (code.folder ? 1 : 0) : code.tags.length), 0),
+    );
+  });
+});
+
+async function labelIds(account: Account, kind: 'folder' | 'tag'): Promise<string[]> {
+  const found =
+    kind === 'folder' ? (await labels(account).listFolders({})).folders : (await labels(account).listTags({})).tags;
+  return found.map(({ id }) => id).sort(() => Math.random() - 0.5);
+}
