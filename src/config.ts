@@ -16,7 +16,7 @@ import {
 } from './contract/variables.ts';
 
 /** The roles that a core may play; each may run in several processes. */
-export const ROLES = ['rpc', 'relay', 'recorder'] as const;
+export const ROLES = ['rpc', 'relay', 'recorder', 'worker'] as const;
 
 const ADDRESSES = list('an IP address', /^[0-9a-fA-F.:]+$/, []);
 const RESOLVERS = list('an IP address or address:port', /^[0-9a-fA-F.:[\]]+$/, []);
@@ -65,7 +65,7 @@ export const CORE_VARIABLES = {
   },
   ROLES: {
     type: list(`of ${ROLES.join(', ')}`, new RegExp(`^(${ROLES.join('|')})$`), ROLES),
-    about: 'What this process does: answer calls, carry the outbox to the log, record scans.',
+    about: 'What this process does: answer calls, carry the outbox to the log, record scans, check domains.',
   },
   WEBHOOKS_ALLOW_PRIVATE: {
     type: flag(false),

@@ -21,6 +21,7 @@ import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { readVariables, WrongVariables } from './contract/variables.ts';
 import { isAway } from './db/away.ts';
 import { type Database, openDatabase } from './db/database.ts';
+import { startChecks } from './domains/checks.ts';
 import type { Platform } from './domains/look-up.ts';
 import { domainsService } from './domains/service.ts';
 import { openLog } from './events/log/open.ts';
@@ -66,6 +67,10 @@ async function main(config: CoreConfig): Promise<void> {
   if (roles.has('recorder')) {
     const recorder = await startRecorder({ log, database, logger });
     running.defer(() => recorder.stop());
+  }
+  if (roles.has('worker')) {
+    const checks = startChecks({ database, platform: platformOf(config), changed: wakeRelay, logger });
+    running.defer(() => checks.stop());
   }
   const ports = {};
   if (roles.has('rpc')) {

@@ -29,3 +29,13 @@ export async function recordChange(
 export async function recordInternalChange(on: Queryable, context: HandlerContext, subject: string): Promise<void> {
   if (context.values.get(callerKey).kind === 'service') await recordChange(on, context, subject);
 }
+
+/** What the core did by itself, such as finding that a domain resolves no more; `action`: a few words. */
+export async function recordOwnChange(
+  on: Queryable,
+  accountId: string,
+  action: string,
+  subject: string,
+): Promise<void> {
+  await run(on, insert, [newUuid(), accountId, 'signpost', action, subject]);
+}

@@ -1,8 +1,8 @@
-import { type Client, createClient } from '@connectrpc/connect';
-import { createConnectTransport } from '@connectrpc/connect-node';
+import type { Client } from '@connectrpc/connect';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type Domain, DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
 import { type Dns, startDns } from '../../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 import { readFailure } from '../contract/errors.ts';
@@ -34,21 +34,7 @@ beforeEach(async () => {
   domains = clientFor(account);
 });
 
-function clientFor(accountId: string): Client<typeof DomainsService> {
-  const transport = createConnectTransport({
-    baseUrl: `http://127.0.0.1:${signpost.corePort}`,
-    httpVersion: '1.1',
-    interceptors: [
-      (next) => (request) => {
-        request.header.set('authorization', `Bearer ${signpost.serviceToken}`);
-        request.header.set('signpost-account', accountId);
-        request.header.set('signpost-actor', 'anna@example.com');
-        return next(request);
-      },
-    ],
-  });
-  return createClient(DomainsService, transport);
-}
+const clientFor = (accountId: string) => internal(signpost, DomainsService, accountId);
 
 let made = 0;
 const newHostname = () => `menu${made++}.example.com`;
@@ -152,7 +138,7 @@ test('who did what is in the audit, and calls that changed nothing are not', asy
   await verify(domain);
   await domains.removeDomain({ id: domain.id });
   expect(await audit(domain)).toEqual(
-    ['AddDomain', 'VerifyDomain', 'VerifyDomain', 'RemoveDomain'].map((action) => `anna@example.com ${action}`),
+    ['AddDomain', 'VerifyDomain', 'VerifyDomain', 'RemoveDomain'].map((action) => `service ${action}`),
   );
 });
 

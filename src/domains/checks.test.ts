@@ -1,0 +1,132 @@
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { type Domain, DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
+import { type Dns, startDns } from '../../test/harness/dns.ts';
+import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { decodeId } from '../contract/ids.ts';
+
+const { PENDING, VERIFIED, LIVE, FAILING } = DomainState;
+const EVENTUALLY = { timeout: 20_000, interval: 50 };
+
+let dns: Dns;
+let signpost: Signpost;
+let pool: pg.Pool;
+let account: string;
+
+beforeAll(async () => {
+  dns = await startDns();
+  const env = { PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address };
+  signpost = await startSignpost({ cores: 2, env });
+  pool = new pg.Pool({ connectionString: signpost.databaseUrl });
+});
+afterAll(() => pool.end());
+beforeEach(async () => {
+  dns.mode = 'answering';
+  ({ accountId: account } = await signpost.createAccount());
+});
+
+const client = () => internal(signpost, DomainsService, account);
+
+let made = 0;
+
+async function add(): Promise<Domain> {
+  const { domain } = await client().addDomain({ hostname: `menu${made++}.example` });
+  if (!domain) throw new Error('the answer has no domain');
+  return domain;
+}
+
+/** Makes domains due at once, as waiting would. */
+async function due(...domains: Domain[]): Promise<void> {
+  const ids = domains.map(({ id }) => decodeId('domain', id));
+  await pool.query('update domains set check_at = now() where id = any($1::uuid[])', [ids]);
+}
+
+const states = async () => (await client().listDomains({})).domains.map(({ state }) => state);
+
+async function events(domain: Domain): Promise<string[]> {
+  const { rows } = await pool.query<{ type: string }>(
+    `select headers->>'ce_type' as type from log_records where topic = 'signpost.events.v1' and key = $1`,
+    [domain.id],
+  );
+  return rows.map(({ type }) => type);
+}
+
+test('a domain gets live by itself, fails when it leads elsewhere, and comes back; the audit tells', async () => {
+  const domain = await add();
+  await expect.poll(async () => (await client().listDomains({})).domains[0]?.problem, EVENTUALLY).toContain('no TXT');
+  dns.set(domain.txtName, 'TXT', domain.txtValue);
+  await due(domain);
+  await expect.poll(states, EVENTUALLY).toEqual([VERIFIED]);
+  dns.set(domain.hostname, 'CNAME', 'sign.example');
+  await due(domain);
+  await expect.poll(states, EVENTUALLY).toEqual([LIVE]);
+  dns.set(domain.hostname, 'CNAME', 'elsewhere.example');
+  await due(domain);
+  await expect.poll(states, EVENTUALLY).toEqual([FAILING]);
+  dns.set(domain.hostname, 'CNAME', 'sign.example');
+  await due(domain);
+  await expect.poll(states, EVENTUALLY).toEqual([LIVE]);
+  const { rows } = await pool.query<{ entry: string }>(
+    `select actor || ': ' || action as entry from audit_entries where subject = $1 order by id`,
+    [domain.id],
+  );
+  expect(rows.slice(1).map(({ entry }) => entry)).toEqual(
+    ['verified', 'live', 'failing', 'live'].map((state) => `signpost: domain became ${state}`),
+  );
+});
+
+test('two cores and callers at once: every domain gets live, and says so once', async () => {
+  const domains = await Promise.all(Array.from({ length: 50 }, add));
+  for (const { hostname, txtName, txtValue } of domains) {
+    dns.set(txtName, 'TXT', txtValue);
+    dns.set(hostname, 'CNAME', 'sign.example');
+  }
+  const verifying = domains.slice(0, 25).map(({ id }) => client().verifyDomain({ id }));
+  await due(...domains);
+  await Promise.all(verifying);
+  const found = async () => {
+    // A check in hand that began before the records were there sets a later time.
+    await due(...domains);
+    return new Set(await states());
+  };
+  await expect.poll(found, { ...EVENTUALLY, interval: 1_000 }).toEqual(new Set([LIVE]));
+  await due(...domains);
+  for (const domain of domains) {
+    await expect.poll(() => events(domain), EVENTUALLY).toEqual(['domain.live']);
+  }
+});
+
+test('while the resolvers are away nothing moves, and what was due stays due', async () => {
+  const domain = await add();
+  await expect.poll(async () => (await client().listDomains({})).domains[0]?.problem, EVENTUALLY).toContain('no TXT');
+  dns.set(domain.txtName, 'TXT', domain.txtValue);
+  dns.mode = 'broken';
+  await due(domain);
+  const unheard = async () => (await signpost.cores[0]?.log()) + ((await signpost.cores[1]?.log()) ?? '');
+  await expect.poll(unheard, EVENTUALLY).toContain('no word of the resolvers');
+  expect(await states()).toEqual([PENDING]);
+  const { rows } = await pool.query<{ soon: boolean }>(
+    `select check_at <= now() + interval '1 minute' as soon from domains where id = $1`,
+    [decodeId('domain', domain.id)],
+  );
+  expect(rows).toEqual([{ soon: true }]);
+});
+
+test('SIGTERM amid a look-up ends the core in order, without waiting for resolvers', async () => {
+  const domain = await add();
+  dns.mode = 'silent';
+  await due(domain);
+  const [, second] = signpost.cores;
+  onTestFinished(() => second?.restart());
+  await expect
+    .poll(async () => {
+      const { rows } = await pool.query('select from domains where id = $1 and check_at > now()', [
+        decodeId('domain', domain.id),
+      ]);
+      return rows.length;
+    }, EVENTUALLY)
+    .toBe(1);
+  await second?.kill('SIGTERM');
+  expect(await second?.log()).toContain('the core stops');
+});
