@@ -8,6 +8,7 @@ import { openLog } from '../src/events/log/open.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { connectCore } from './core.ts';
 import { answerAlive, readiness } from './health.ts';
+import { ASK_PATH, answerAsk } from './redirect/answer-ask.ts';
 import { answerScans } from './redirect/answer-scans.ts';
 import { followRoutes } from './redirect/follow-routes.ts';
 import { openRouteTable } from './redirect/route-table.ts';
@@ -68,6 +69,7 @@ async function main(config: GatewayConfig): Promise<void> {
     if (scans.concerns(request)) return scans.handle(request, response);
     if (request.url === '/healthz') return answerAlive(response);
     if (request.url === '/readyz') return ready(response);
+    if (request.url?.startsWith(ASK_PATH)) return answerAsk(request.url, table, response);
     api.handle(request, response);
   });
   server.on('clientError', answerClientError);

@@ -90,13 +90,18 @@ export function answerScans(options: ScanOptions): Scans {
     }
   }
 
-  /** The platform's host serves every code, a custom domain the codes on it; any other host counts as the platform's. */
+  /**
+   * The platform's host serves every code, and so does any host that is no custom domain. A custom domain serves the
+   * codes that its account has printed on it; those of an account that had it before are on another's domain now.
+   */
   function servedOn(hostname: string, route: CodeRoute): boolean {
-    return route.hostname === hostname || !table.isCustomDomain(hostname);
+    const domain = table.customDomain(hostname);
+    return !domain || (route.hostname === hostname && route.accountId === domain.accountId);
   }
 
   return {
-    concerns: (request) => (request.url ?? '').startsWith('/r/') || table.isCustomDomain(originOf(request).hostname),
+    concerns: (request) =>
+      (request.url ?? '').startsWith('/r/') || table.customDomain(originOf(request).hostname) !== undefined,
     handle,
   };
 }

@@ -67,11 +67,11 @@ test('of many versions in a row the newest stays on disk', async () => {
 });
 
 test('a custom domain counts until it is removed', async () => {
-  expect(table.isCustomDomain('go.example.com')).toBe(false);
+  expect(table.customDomain('go.example.com')).toBeUndefined();
   table.advance([host(1n, false)], START);
-  expect(table.isCustomDomain('go.example.com')).toBe(true);
+  expect(table.customDomain('go.example.com')?.accountId).toBe('acct_1');
   table.advance([host(2n, true)], START);
-  expect(table.isCustomDomain('go.example.com')).toBe(false);
+  expect(table.customDomain('go.example.com')).toBeUndefined();
 });
 
 test('positions outlive the process, as the routes do that they were reached with', async () => {
@@ -88,5 +88,5 @@ test('positions outlive the process, as the routes do that they were reached wit
 });
 
 test('a host of any length is looked up without harm', () => {
-  expect(table.isCustomDomain('x'.repeat(16_000))).toBe(false);
+  expect(table.customDomain('x'.repeat(16_000))).toBeUndefined();
 });

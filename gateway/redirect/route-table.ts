@@ -2,7 +2,12 @@ import { mkdirSync } from 'node:fs';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { open } from 'lmdb';
 import type { Logger } from 'pino';
-import { type CodeRoute, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import {
+  type CodeRoute,
+  type HostRoute,
+  type Route,
+  RouteSchema,
+} from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Positions } from '../../src/events/log/log.ts';
 
 /**
@@ -12,8 +17,8 @@ import type { Positions } from '../../src/events/log/log.ts';
 export interface RouteTable {
   /** The route of a short code; undefined when the table does not know it. */
   code(shortCode: string): CodeRoute | undefined;
-  /** Whether a host is a custom domain that serves. `hostname`: lower case, without a port. */
-  isCustomDomain(hostname: string): boolean;
+  /** The custom domain that a host is; undefined for any other. `hostname`: lower case, without a port. */
+  customDomain(hostname: string): HostRoute | undefined;
   /** Takes one route over: scans see it when this returns, and after a kill. A disk that takes nothing is logged. */
   apply(route: Route): void;
   /** Takes routes of the topic over and, in the same transaction, how far it was followed. Throws when the disk takes nothing. */
@@ -76,9 +81,9 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       const route = read(`code:${shortCode}`);
       return route?.entry.case === 'code' ? route.entry.value : undefined;
     },
-    isCustomDomain(hostname) {
+    customDomain(hostname) {
       const route = read(`host:${hostname}`);
-      return route?.entry.case === 'host' && !route.entry.value.removed;
+      return route?.entry.case === 'host' && !route.entry.value.removed ? route.entry.value : undefined;
     },
     apply(route) {
       try {
