@@ -1,0 +1,129 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { freePort, LOOPBACK } from '../local/free-port.ts';
+import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { internal } from './contract/internal.ts';
+import { afterFile } from './harness/after-file.ts';
+import { startDns } from './harness/dns.ts';
+import { startSignpost } from './harness/processes.ts';
+
+/** The configuration of docs/domains.md in a real Caddy, which here is its own certificate authority. */
+
+const EVENTUALLY = { timeout: 20_000, interval: 100 };
+const hasCaddy = spawnSync('caddy', ['version']).status === 0;
+
+describe.skipIf(!hasCaddy && !process.env.CI)('Caddy (apt-get install caddy), as the documentation sets it up', () => {
+  let httpsPort: number;
+  let httpPort: number;
+  /** Short codes: one on the live domain, one on the platform's host. */
+  let own: string;
+  let platforms: string;
+
+  beforeAll(async () => {
+    const dns = await startDns();
+    const signpost = await startSignpost({
+      env: { PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address, TRUST_PROXY: LOOPBACK },
+    });
+    const { accountId, apiKey } = await signpost.createAccount();
+    const domains = internal(signpost, DomainsService, accountId);
+    const { domain } = await domains.addDomain({ hostname: 'menu.example' });
+    dns.set('_signpost.menu.example', 'TXT', domain?.txtValue ?? '');
+    dns.set('menu.example', 'CNAME', 'sign.example');
+    await domains.verifyDomain({ id: domain?.id ?? '' });
+    const create = async (domainId?: string) => {
+      const body = JSON.stringify({ target_url: 'https://example.com/', domain_id: domainId });
+      const headers = { authorization: `Bearer ${apiKey}` };
+      const created = await fetch(`${signpost.url}/api/v1/qr-codes`, { method: 'POST', headers, body });
+      return ((await created.json()) as { data: { short_code: string } }).data.short_code;
+    };
+    own = await create(domain?.id);
+    platforms = await create();
+    const ask = async () => expect((await fetch(`${signpost.url}/tls/ask?domain=menu.example`)).status).toBe(200);
+    await vi.waitFor(ask, EVENTUALLY);
+
+    [httpPort, httpsPort] = [await freePort(), await freePort()];
+    const folder = await mkdtemp(join(tmpdir(), 'signpost-caddy-'));
+    const documented = /```caddyfile\n(.*?)```/s.exec(await readFile('docs/domains.md', 'utf8'))?.[1] ?? '';
+    const settings = `local_certs\n\tskip_install_trust\n\tadmin off\n\thttp_port ${httpPort}\n\thttps_port ${httpsPort}`;
+    const adapted = documented
+      .replace('email ops@sign.example', settings)
+      .replaceAll('127.0.0.1:8080', new URL(signpost.url).host);
+    const config = join(folder, 'Caddyfile');
+    await writeFile(config, adapted);
+    const caddy = spawn('caddy', ['run', '--config', config, '--adapter', 'caddyfile'], {
+      env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+      stdio: 'ignore',
+    });
+    afterFile(async () => {
+      if (caddy.exitCode === null) {
+        caddy.kill();
+        await once(caddy, 'exit');
+      }
+      await rm(folder, { recursive: true, force: true });
+    });
+    await vi.waitFor(() => get('sign.example', '/'), EVENTUALLY);
+  });
+
+  interface Answer {
+    readonly status: number | undefined;
+    readonly location: string | undefined;
+  }
+
+  /** Over TLS; rejects where no certificate is to be had. */
+  function get(host: string, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const options = { host: LOOPBACK, port: httpsPort, servername: host, path, rejectUnauthorized: false };
+      httpsRequest({ ...options, headers: { ...headers, host } }, (response) => {
+        resolve({ status: response.statusCode, location: response.headers.location });
+        response.resume();
+      })
+        .once('error', reject)
+        .end();
+    });
+  }
+
+  test('a live domain gets a certificate with the first reader, whose code leads to its target', async () => {
+    expect(await get('menu.example', `/r/${own}`)).toEqual({ status: 302, location: 'https://example.com/' });
+  });
+
+  test('no other name gets one', async () => {
+    for (const host of ['unheard-of.example', 'x.menu.example', 'localhost']) {
+      await expect(get(host, `/r/${own}`)).rejects.toThrow(/alert|reset|EPROTO/i);
+    }
+  });
+
+  test('the platform’s host serves all codes and the API, and keeps what is internal to itself', async () => {
+    for (const code of [own, platforms]) expect((await get('sign.example', `/r/${code}`)).status).toBe(302);
+    expect((await get('sign.example', '/api/v1/qr-codes')).status).toBe(401);
+    for (const path of ['/tls/ask?domain=menu.example', '/healthz', '/readyz']) {
+      expect((await get('sign.example', path)).status).toBe(404);
+    }
+  });
+
+  test('the host is the one that was asked for, whatever a reader’s headers say', async () => {
+    for (const headers of [{ forwarded: 'host=sign.example' }, { 'x-forwarded-host': 'sign.example' }]) {
+      expect((await get('menu.example', `/r/${platforms}`, headers)).status).toBe(404);
+    }
+  });
+
+  test('plain HTTP is led to https', async () => {
+    const location = await new Promise((resolve, reject) => {
+      httpRequest(
+        { host: LOOPBACK, port: httpPort, path: `/r/${own}`, headers: { host: 'menu.example' } },
+        (answer) => {
+          answer.resume();
+          resolve(answer.headers.location);
+        },
+      )
+        .once('error', reject)
+        .end();
+    });
+    expect(location).toMatch(new RegExp(`^https://menu\\.example(:\\d+)?/r/${own}$`));
+  });
+});
