@@ -9,11 +9,14 @@ import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
-import { sweepIdempotency } from './access/idempotency.ts';
+import { forgetIdempotency, sweepIdempotency } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
+import { type Clearance, clearance } from './accounts/clear.ts';
 import { accountsService } from './accounts/service.ts';
+import { forgetMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
 import { codesForAnalytics } from './codes/analytics-view.ts';
+import { archiveCodes, eraseCodes } from './codes/close.ts';
 import { cursors } from './codes/cursor.ts';
 import { codesForImages } from './codes/image-view.ts';
 import { codesService } from './codes/service.ts';
@@ -23,6 +26,7 @@ import { isAway } from './db/away.ts';
 import { type Database, openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
 import type { Platform } from './domains/look-up.ts';
+import { releaseDomains } from './domains/release.ts';
 import { domainsService } from './domains/service.ts';
 import { openLog } from './events/log/open.ts';
 import { TOPICS } from './events/log/topics.ts';
@@ -30,8 +34,11 @@ import { startRelay } from './events/relay.ts';
 import { imagesService } from './images/service.ts';
 import { serve } from './rpc/serve.ts';
 import type { Services } from './rpc/services.ts';
+import { forgetScans } from './scans/forget.ts';
 import { startRecorder } from './scans/recorder.ts';
+import { forgetLabels } from './taxonomy/forget.ts';
 import { taxonomyService } from './taxonomy/service.ts';
+import { forgetEndpoints } from './webhooks/forget.ts';
 import { sealWith } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 
@@ -74,15 +81,19 @@ async function main(config: CoreConfig): Promise<void> {
   }
   const ports = {};
   if (roles.has('rpc')) {
-    const sweeper = setInterval(() => {
+    const closed = closing(config, database);
+    const sweep = () => {
       sweepIdempotency(pool).catch((error: unknown) => logger.warn({ err: error }, 'old idempotency keys were kept'));
-    }, SWEEP_MS);
+      closed.sweep().catch((error: unknown) => logger.warn({ err: error }, 'a closed account is not cleared yet'));
+    };
+    sweep();
+    const sweeper = setInterval(sweep, SWEEP_MS);
     running.defer(() => clearInterval(sweeper));
     const servers = await serve({
       host: config.LISTEN_HOST,
       connectPort: config.CORE_PORT,
       grpcPort: config.GRPC_PORT,
-      register: services(config, database, wakeRelay),
+      register: services(config, database, closed, wakeRelay),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
       logger,
@@ -96,8 +107,29 @@ async function main(config: CoreConfig): Promise<void> {
   logger.info({ reason }, 'the core stops');
 }
 
+/** What the rooms do about accounts that were closed. Labels go after the codes that are filed under them. */
+function closing(config: CoreConfig, database: Database): Clearance {
+  const { pool } = database;
+  return clearance(pool, {
+    stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
+    erase: [
+      (id) => eraseCodes(pool, id),
+      (id) => forgetScans(pool, id),
+      (id) => forgetLabels(pool, id),
+      (id) => forgetEndpoints(pool, id),
+      (id) => forgetIdempotency(pool, id),
+      (id) => forgetMembers(pool, id),
+    ],
+  });
+}
+
 /** The rooms' services; a method that is not there answers `unimplemented`. */
-function services(config: CoreConfig, database: Database, changed: () => void): (target: Services) => void {
+function services(
+  config: CoreConfig,
+  database: Database,
+  clearance: Clearance,
+  changed: () => void,
+): (target: Services) => void {
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
   const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
@@ -108,7 +140,7 @@ function services(config: CoreConfig, database: Database, changed: () => void): 
     target.service(TaxonomyService, taxonomyService(pool));
     target.service(AnalyticsService, analyticsService({ database, codes: codesForAnalytics(pool) }));
     target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
-    target.service(AccountsService, accountsService(database));
+    target.service(AccountsService, accountsService({ database, clearance, changed }));
     target.service(WebhooksService, webhooksService({ pool, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }));
     target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
   };

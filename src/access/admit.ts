@@ -55,7 +55,7 @@ const ACCOUNT = (where: string) => `
          coalesce(a.batch_limit, p.rows) as batch_limit
   from accounts a
   join (values ${PLAN_ROWS}) as p (name, api, bulk, images, quota, codes, rows) on p.name = a.plan
-  ${where} and a.closed_at is null`;
+  ${where}`;
 
 /** Clock of the one Postgres that all cores share, in ms: read again when a row had to be waited for. */
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
@@ -69,7 +69,7 @@ const USED = `case when m.month = ${MONTH} then m.used else 0 end`;
  */
 const admitKey = statement<AccountRow>(
   'access_admit_key',
-  `with account as (${ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1')}),
+  `with account as (${ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1 and a.closed_at is null')}),
    admitted as (
      update meters m
      set month = ${MONTH},
@@ -94,7 +94,7 @@ const admitKey = statement<AccountRow>(
 /** The account that an internal service names. Index: accounts_pkey. */
 const findAccount = statement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait'>>(
   'access_find_account',
-  ACCOUNT('where a.id = $1'),
+  ACCOUNT('where a.id = $1 and (a.closed_at is null or $2)'),
 );
 
 /**
@@ -118,9 +118,9 @@ export async function admit(pool: Pool, keyHash: Buffer, features: readonly Feat
   return refusal ? { account, rate, refusal } : admit(pool, keyHash, features);
 }
 
-/** The account with this UUID, unmetered; undefined when there is none that is open. */
-export async function accountById(pool: Pool, id: string): Promise<Account | undefined> {
-  const row = await first(pool, findAccount, [id]);
+/** The account with this UUID, unmetered; undefined when there is none that is open, or closed if `closedToo`. */
+export async function accountById(pool: Pool, id: string, closedToo = false): Promise<Account | undefined> {
+  const row = await first(pool, findAccount, [id, closedToo]);
   return row && accountFrom(row);
 }
 

@@ -1,4 +1,6 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
+import type { Pool } from 'pg';
 import { newUuid } from '../contract/ids.ts';
 import { type Queryable, run, statement } from '../db/sql.ts';
 import { accountOf, callerKey } from './caller.ts';
@@ -38,4 +40,28 @@ export async function recordOwnChange(
   subject: string,
 ): Promise<void> {
   await run(on, insert, [newUuid(), accountId, 'signpost', action, subject]);
+}
+
+interface EntryRow {
+  id: string;
+  at: Date;
+  actor: string;
+  action: string;
+  subject: string;
+}
+
+/** Index: audit_entries_by_account. */
+const list = statement<EntryRow>(
+  'access_list_changes',
+  `select id, at, actor, action, subject from audit_entries where account_id = $1 order by id desc limit $2 offset $3`,
+);
+
+/** A page of an account's audit, newest first. `accountId`: UUID. */
+export async function listChanges(
+  pool: Pool,
+  accountId: string,
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+) {
+  const rows = await run(pool, list, [accountId, limit, offset]);
+  return rows.map((row) => ({ ...row, at: timestampFromDate(row.at) }));
 }

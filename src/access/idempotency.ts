@@ -155,3 +155,11 @@ function fingerprintOf<Request extends DescMessage, Response extends DescMessage
 export async function sweepIdempotency(pool: Pool): Promise<void> {
   await run(pool, sweep);
 }
+
+/** Index: idempotency_pkey. */
+const forget = statement('access_idempotency_forget', 'delete from idempotency where account_id = $1');
+
+/** Forgets all keys of an account, and with them the answers that were kept for a replay. `accountId`: UUID. */
+export async function forgetIdempotency(pool: Pool, accountId: string): Promise<void> {
+  await run(pool, forget, [accountId]);
+}

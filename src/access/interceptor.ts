@@ -12,6 +12,9 @@ import { type Caller, callerKey } from './caller.ts';
 import { requirementsOf } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
+/** Longest name of an actor that the audit keeps. */
+const MOST_ACTOR = 200;
+
 const BEARER = /^bearer +(\S+) *$/i;
 
 interface Admission {
@@ -40,11 +43,11 @@ export function access(options: {
     if (token === undefined) throw unauthenticated('An API key is needed: `Authorization: Bearer sk_live_…`.');
 
     if (tokens.has(token)) {
-      const actor = request.header.get('signpost-actor') ?? 'service';
+      const actor = request.header.get('signpost-actor')?.slice(0, MOST_ACTOR) || 'service';
       if (needs.caller === CallerKind.SERVICE) return { caller: { kind: 'service', actor } };
       const named = request.header.get('signpost-account') ?? '';
       const id = decodeId('acct', named);
-      const account = id === undefined ? undefined : await accountById(pool, id);
+      const account = id === undefined ? undefined : await accountById(pool, id, needs.closedToo);
       if (!account) throw failure('NOT_FOUND', 'Name an open account in `signpost-account`: acct_….');
       const refusal = lacking({ ...account, features: { ...account.features, api: true } }, needs.features);
       if (refusal) throw refusal;

@@ -9,9 +9,11 @@ const STANDARD_SERVICES: Readonly<Record<string, Caller>> = {
 };
 
 /** What a method needs of its caller. Throws when it does not say, so that no method is open by an oversight. */
-export function requirementsOf(method: DescMethod): Pick<Requirements, 'caller' | 'features' | 'remembered'> {
+export function requirementsOf(
+  method: DescMethod,
+): Pick<Requirements, 'caller' | 'features' | 'remembered' | 'closedToo'> {
   const standard = STANDARD_SERVICES[method.parent.typeName];
-  if (standard !== undefined) return { caller: standard, features: [], remembered: false };
+  if (standard !== undefined) return { caller: standard, features: [], remembered: false, closedToo: false };
   if (!hasOption(method, requires)) throw new Error(`${method.parent.typeName}/${method.name} states no requirements`);
   return getOption(method, requires);
 }

@@ -4,6 +4,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import {
   type Account as AccountMessage,
   AccountSchema,
+  type Overrides,
   Plan,
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { PlanName } from '../access/plans.ts';
@@ -25,6 +26,9 @@ export const Account = defineEntity({
     featureImages: p.boolean().nullable(),
     createdAt: p.datetime().onCreate(() => new Date()),
     closedAt: p.datetime().nullable(),
+    deleteData: p.boolean().default(false),
+    /** See `clear.ts`. */
+    clearAt: p.datetime().nullable(),
   },
 });
 
@@ -49,6 +53,18 @@ export function planName(plan: Plan): PlanName {
   const name = PLAN_NAMES[plan as keyof typeof PLAN_NAMES];
   if (name === undefined) throw new TypeError(`plan ${plan} has no name`);
   return name;
+}
+
+/** Overrides as an account keeps them; what is not overridden is null. */
+export function overrideColumns(overrides: Overrides | undefined) {
+  return {
+    monthlyQuota: overrides?.monthlyQuota === undefined ? null : Number(overrides.monthlyQuota),
+    codeLimit: overrides?.codeLimit === undefined ? null : Number(overrides.codeLimit),
+    batchLimit: overrides?.batchLimit ?? null,
+    featureApi: overrides?.api ?? null,
+    featureBulk: overrides?.bulk ?? null,
+    featureImages: overrides?.images ?? null,
+  };
 }
 
 export function accountMessage(account: Account): AccountMessage {

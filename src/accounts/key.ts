@@ -22,3 +22,11 @@ export async function replaceKey(on: Queryable, accountId: string): Promise<stri
   await run(on, replace, [accountId, newUuid(), hashApiKey(key)]);
   return key;
 }
+
+/** Index: api_keys_pkey. */
+const revoke = statement('accounts_revoke_key', 'delete from api_keys where account_id = $1');
+
+/** Leaves an account without a key, from this commit on. `accountId`: UUID. */
+export async function revokeKey(on: Queryable, accountId: string): Promise<void> {
+  await run(on, revoke, [accountId]);
+}

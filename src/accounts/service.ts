@@ -1,28 +1,63 @@
-import type { ServiceImpl } from '@connectrpc/connect';
-import type { AccountsService, CreateAccountRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { LockMode } from '@mikro-orm/core';
+import {
+  type AccountsService,
+  Plan,
+  type UpdateAccountRequest,
+} from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { listChanges, recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
-import { newUuid } from '../contract/ids.ts';
+import { failure } from '../contract/errors.ts';
+import { encodeId, newUuid } from '../contract/ids.ts';
 import { pageOf } from '../contract/paging.ts';
 import type { Database } from '../db/database.ts';
-import { unitOfWork } from '../db/sql.ts';
-import { Account, accountMessage, planName } from './account.ts';
-import { replaceKey } from './key.ts';
+import { type Queryable, transaction, unitOfWork } from '../db/sql.ts';
+import { Account, accountMessage, overrideColumns, planName } from './account.ts';
+import type { Clearance } from './clear.ts';
+import { replaceKey, revokeKey } from './key.ts';
+import { team } from './team.ts';
 
-const ACCOUNTS_PAGE = { standard: 100, most: 1_000 } as const;
+/** Pages of accounts and of audit entries. */
+const LONG_PAGE = { standard: 100, most: 1_000 } as const;
 
-type Implemented = 'createAccount' | 'getAccount' | 'listAccounts' | 'rotateKey';
+/** Accounts, their keys and their teams, for internal services. */
+export function accountsService(options: {
+  database: Database;
+  clearance: Clearance;
+  /** Called after a change has committed: the outbox has something to carry. */
+  changed(): void;
+}): ServiceImpl<typeof AccountsService> {
+  const { database, clearance, changed } = options;
+  const { orm, pool } = database;
 
-/** Accounts and their keys, for internal services. */
-export function accountsService({ orm, pool }: Database): Pick<ServiceImpl<typeof AccountsService>, Implemented> {
+  /** Changes the account that a call acts for, which stays locked meanwhile, and leaves it in the audit. */
+  function changing(
+    context: HandlerContext,
+    work: (account: Account, unit: Queryable) => Promise<void> | void,
+  ): Promise<Account> {
+    const { id } = accountOf(context);
+    return orm.em.fork().transactional(async (em) => {
+      const account = await em.findOneOrFail(Account, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+      const unit = unitOfWork(em);
+      await work(account, unit);
+      await em.flush();
+      await recordChange(unit, context, encodeId('acct', id));
+      return account;
+    });
+  }
+
   return {
-    async createAccount(request) {
+    ...team(database, changed),
+    async createAccount({ name, plan, overrides }, context) {
       return orm.em.fork().transactional(async (em) => {
-        const account = em.create(Account, { id: newUuid(), ...propertiesOf(request) });
+        const columns = { name, plan: planName(plan), ...overrideColumns(overrides) };
+        const account = em.create(Account, { id: newUuid(), ...columns });
         await em.flush();
         const unit = unitOfWork(em);
         await openMeters(unit, account.id);
+        await recordChange(unit, context, encodeId('acct', account.id), account.id);
         return { account: accountMessage(account), apiKey: await replaceKey(unit, account.id) };
       });
     },
@@ -43,25 +78,58 @@ export function accountsService({ orm, pool }: Database): Pick<ServiceImpl<typeo
       };
     },
     async listAccounts(request) {
-      const page = pageOf(request, ACCOUNTS_PAGE);
+      const page = pageOf(request, LONG_PAGE);
       const [accounts, total] = await orm.em.fork().findAndCount(Account, {}, { ...page, orderBy: { id: 'desc' } });
       return { accounts: accounts.map(accountMessage), total: BigInt(total) };
     },
+    async updateAccount(request, context) {
+      const changes = columnsToChange(request);
+      const account = await changing(context, (found) => {
+        Object.assign(found, changes);
+      });
+      return { account: accountMessage(account) };
+    },
+    async closeAccount({ deleteData }, context) {
+      const account = await changing(context, async (found, unit) => {
+        const now = new Date();
+        found.closedAt ??= now;
+        found.deleteData ||= deleteData;
+        if (found.deleteData) found.name = '(deleted)';
+        // Due at once, should this call end before it has cleared everything.
+        found.clearAt = now;
+        await revokeKey(unit, found.id);
+      });
+      await clearance.clear(account.id);
+      changed();
+      return { account: accountMessage(account) };
+    },
     async rotateKey(_, context) {
-      return { apiKey: await replaceKey(pool, accountOf(context).id) };
+      return transaction(pool, async (tx) => {
+        const { id } = accountOf(context);
+        await recordChange(tx, context, encodeId('acct', id));
+        return { apiKey: await replaceKey(tx, id) };
+      });
+    },
+    async revokeKey(_, context) {
+      return transaction(pool, async (tx) => {
+        const { id } = accountOf(context);
+        await revokeKey(tx, id);
+        await recordChange(tx, context, encodeId('acct', id));
+        return {};
+      });
+    },
+    async listAuditEntries(request, context) {
+      return { entries: await listChanges(pool, accountOf(context).id, pageOf(request, LONG_PAGE)) };
     },
   };
 }
 
-function propertiesOf({ name, plan, overrides }: CreateAccountRequest) {
-  return {
-    name,
-    plan: planName(plan),
-    monthlyQuota: overrides?.monthlyQuota === undefined ? null : Number(overrides.monthlyQuota),
-    codeLimit: overrides?.codeLimit === undefined ? null : Number(overrides.codeLimit),
-    batchLimit: overrides?.batchLimit ?? null,
-    featureApi: overrides?.api ?? null,
-    featureBulk: overrides?.bulk ?? null,
-    featureImages: overrides?.images ?? null,
+function columnsToChange({ name, plan, overrides }: UpdateAccountRequest): Partial<Account> {
+  const changes = {
+    ...(name === undefined ? {} : { name }),
+    ...(plan === Plan.UNSPECIFIED ? {} : { plan: planName(plan) }),
+    ...(overrides === undefined ? {} : overrideColumns(overrides)),
   };
+  if (Object.keys(changes).length === 0) throw failure('NO_FIELDS', 'Set at least one of name, plan, overrides.');
+  return changes;
 }

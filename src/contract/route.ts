@@ -20,14 +20,18 @@ export interface RoutedCode {
 
 /** Where a scan of a code leads. */
 export function routeOf(code: RoutedCode): Route {
+  const answer = answerOf(code);
   const value = {
     shortCode: code.short_code,
     codeId: encodeId('qr', code.id),
     accountId: encodeId('acct', code.account_id),
-    answer: answerOf(code),
-    targetUrl: code.target_url === null ? '' : location(code.target_url),
+    answer,
+    // What nobody is shown is not published: the topic keeps it for ever.
+    targetUrl: answer === Answer.REDIRECT && code.target_url !== null ? location(code.target_url) : '',
     hostname: code.hostname ?? '',
-    ...(code.landing_page ? { landingPage: fromJson(LandingPageSchema, code.landing_page as JsonValue) } : {}),
+    ...(answer === Answer.LANDING_PAGE && code.landing_page
+      ? { landingPage: fromJson(LandingPageSchema, code.landing_page as JsonValue) }
+      : {}),
   };
   return create(RouteSchema, { version: BigInt(code.version), entry: { case: 'code', value } });
 }

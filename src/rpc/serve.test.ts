@@ -10,6 +10,7 @@ import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.t
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { serviceTokens } from '../access/service-token.ts';
+import { clearance } from '../accounts/clear.ts';
 import { accountsService } from '../accounts/service.ts';
 import { cursors } from '../codes/cursor.ts';
 import { codesService } from '../codes/service.ts';
@@ -38,7 +39,10 @@ beforeAll(async () => {
         CodesService,
         codesService({ pool, platformUrl, cursors: cursors(randomBytes(32)), changed() {} }),
       );
-      services.service(AccountsService, accountsService(database));
+      services.service(
+        AccountsService,
+        accountsService({ database, clearance: clearance(pool, { stop: [], erase: [] }), changed() {} }),
+      );
       services.service(BatchesService, {});
     },
     pool,

@@ -15,6 +15,7 @@ export function internal<Service extends DescService>(
     interceptors: [
       (next) => (request) => {
         request.header.set('authorization', `Bearer ${serviceToken}`);
+        request.header.set('signpost-actor', 'anna@example.com');
         if (accountId !== undefined) request.header.set('signpost-account', accountId);
         return next(request);
       },

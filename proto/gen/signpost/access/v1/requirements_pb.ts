@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signpost/access/v1/requirements.proto.
  */
 export const file_signpost_access_v1_requirements: GenFile = /*@__PURE__*/
-  fileDesc("CiVzaWducG9zdC9hY2Nlc3MvdjEvcmVxdWlyZW1lbnRzLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEipQEKDFJlcXVpcmVtZW50cxIqCgZjYWxsZXIYASABKA4yGi5zaWducG9zdC5hY2Nlc3MudjEuQ2FsbGVyEi0KCGZlYXR1cmVzGAIgAygOMhsuc2lnbnBvc3QuYWNjZXNzLnYxLkZlYXR1cmUSJgoEY29zdBgDIAEoDjIYLnNpZ25wb3N0LmFjY2Vzcy52MS5Db3N0EhIKCnJlbWVtYmVyZWQYBCABKAgqewoGQ2FsbGVyEhYKEkNBTExFUl9VTlNQRUNJRklFRBAAEhEKDUNBTExFUl9BTllPTkUQARISCg5DQUxMRVJfQUNDT1VOVBACEh4KGkNBTExFUl9TRVJWSUNFX0ZPUl9BQ0NPVU5UEAMSEgoOQ0FMTEVSX1NFUlZJQ0UQBCpZCgdGZWF0dXJlEhcKE0ZFQVRVUkVfVU5TUEVDSUZJRUQQABIPCgtGRUFUVVJFX0FQSRABEhAKDEZFQVRVUkVfQlVMSxACEhIKDkZFQVRVUkVfSU1BR0VTEAMqNwoEQ29zdBIUChBDT1NUX1VOU1BFQ0lGSUVEEAASGQoVQ09TVF9QRVJfSFVORFJFRF9ST1dTEAE6XgoIcmVxdWlyZXMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi1hwMgASgLMiAuc2lnbnBvc3QuYWNjZXNzLnYxLlJlcXVpcmVtZW50c1IIcmVxdWlyZXNiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("CiVzaWducG9zdC9hY2Nlc3MvdjEvcmVxdWlyZW1lbnRzLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEiuQEKDFJlcXVpcmVtZW50cxIqCgZjYWxsZXIYASABKA4yGi5zaWducG9zdC5hY2Nlc3MudjEuQ2FsbGVyEi0KCGZlYXR1cmVzGAIgAygOMhsuc2lnbnBvc3QuYWNjZXNzLnYxLkZlYXR1cmUSJgoEY29zdBgDIAEoDjIYLnNpZ25wb3N0LmFjY2Vzcy52MS5Db3N0EhIKCnJlbWVtYmVyZWQYBCABKAgSEgoKY2xvc2VkX3RvbxgFIAEoCCp7CgZDYWxsZXISFgoSQ0FMTEVSX1VOU1BFQ0lGSUVEEAASEQoNQ0FMTEVSX0FOWU9ORRABEhIKDkNBTExFUl9BQ0NPVU5UEAISHgoaQ0FMTEVSX1NFUlZJQ0VfRk9SX0FDQ09VTlQQAxISCg5DQUxMRVJfU0VSVklDRRAEKlkKB0ZlYXR1cmUSFwoTRkVBVFVSRV9VTlNQRUNJRklFRBAAEg8KC0ZFQVRVUkVfQVBJEAESEAoMRkVBVFVSRV9CVUxLEAISEgoORkVBVFVSRV9JTUFHRVMQAyo3CgRDb3N0EhQKEENPU1RfVU5TUEVDSUZJRUQQABIZChVDT1NUX1BFUl9IVU5EUkVEX1JPV1MQATpeCghyZXF1aXJlcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyABKAsyIC5zaWducG9zdC5hY2Nlc3MudjEuUmVxdWlyZW1lbnRzUghyZXF1aXJlc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * What a method needs of its caller.
@@ -48,6 +48,13 @@ export type Requirements = Message<"signpost.access.v1.Requirements"> & {
    * @generated from field: bool remembered = 4;
    */
   remembered: boolean;
+
+  /**
+   * Whether an internal service may name an account that is closed.
+   *
+   * @generated from field: bool closed_too = 5;
+   */
+  closedToo: boolean;
 };
 
 /**

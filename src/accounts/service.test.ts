@@ -1,0 +1,162 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
+import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { readFailure } from '../contract/errors.ts';
+
+let signpost: Signpost;
+let pool: pg.Pool;
+beforeAll(async () => {
+  // Without a relay the outbox keeps what was announced.
+  signpost = await startSignpost({ env: { ROLES: 'rpc' } });
+  pool = new pg.Pool({ connectionString: signpost.databaseUrl });
+});
+afterAll(() => pool.end());
+
+async function newAccount(overrides = {}) {
+  const { accountId, apiKey } = await signpost.createAccount(overrides);
+  return { id: accountId, apiKey, accounts: internal(signpost, AccountsService, accountId) };
+}
+
+const reasonOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 'succeeded',
+    (error: unknown) => readFailure(error).reason,
+  );
+
+const codes = async (apiKey: string) => {
+  const { status, headers } = await fetch(`${signpost.url}/api/v1/qr-codes`, {
+    headers: { authorization: `Bearer ${apiKey}` },
+  });
+  return { status, limit: headers.get('x-ratelimit-limit') };
+};
+
+async function events(subject: string) {
+  const { rows } = await pool.query<{ type: string; source: string; data: string }>(
+    `select headers->>'ce_type' as type, headers->>'ce_source' as source, convert_from(value, 'UTF8') as data
+     from outbox where key = $1 and topic = 'signpost.events.v1' order by id`,
+    [subject],
+  );
+  return rows.map(({ type, source, data }) => ({ type, source, data: JSON.parse(data) as unknown }));
+}
+
+test('an update changes what is set and nothing else, and the next call is judged by it', async () => {
+  const { id, apiKey, accounts } = await newAccount({ name: 'Trattoria', overrides: { codeLimit: 5n } });
+  expect(await codes(apiKey)).toEqual({ status: 200, limit: '50000' });
+  const { account } = await accounts.updateAccount({ plan: Plan.SCALE });
+  expect(account).toMatchObject({ id, name: 'Trattoria', plan: Plan.SCALE, overrides: { codeLimit: 5n } });
+  expect(await codes(apiKey)).toEqual({ status: 200, limit: '250000' });
+  await accounts.updateAccount({ plan: Plan.FREE });
+  expect((await codes(apiKey)).status).toBe(403);
+  await accounts.updateAccount({ overrides: { api: true, monthlyQuota: 7n, batchLimit: 3 } });
+  expect(await codes(apiKey)).toEqual({ status: 200, limit: '7' });
+  const read = await accounts.getAccount({});
+  expect(read.account?.overrides).toMatchObject({ api: true, monthlyQuota: 7n, batchLimit: 3 });
+  expect(read.account?.overrides).not.toHaveProperty('codeLimit', 5n);
+  expect(read.usage).toMatchObject({
+    monthlyQuota: 7n,
+    requestsUsed: 3n,
+    codeLimit: 10n,
+    codesUsed: 0n,
+    batchLimit: 3,
+  });
+  await accounts.updateAccount({ name: 'Osteria', overrides: {} });
+  expect((await accounts.getAccount({})).account).toMatchObject({ name: 'Osteria', plan: Plan.FREE });
+  expect((await codes(apiKey)).status).toBe(403);
+});
+
+test('an update without anything, or with what breaks a rule, changes nothing', async () => {
+  const { accounts } = await newAccount({ name: 'Trattoria' });
+  const { account } = await accounts.getAccount({});
+  expect(await reasonOf(accounts.updateAccount({}))).toBe('NO_FIELDS');
+  for (const wrong of [
+    { name: '' },
+    { name: 'x'.repeat(201) },
+    { plan: 9 as Plan },
+    { overrides: { batchLimit: 25_001 } },
+  ]) {
+    expect(await reasonOf(accounts.updateAccount({ plan: Plan.SCALE, ...wrong }))).toBe('INVALID_FIELD');
+  }
+  expect(await reasonOf(accounts.updateAccount({ overrides: { codeLimit: -1n } }))).toBe('INVALID_FIELD');
+  expect((await accounts.getAccount({})).account).toEqual(account);
+});
+
+test('members are added, listed by email and removed, each told of once', async () => {
+  const { id, accounts } = await newAccount();
+  const { member: zoe } = await accounts.addMember({ email: 'zoe@example.com', role: Role.VIEWER });
+  const { member: anna } = await accounts.addMember({ email: 'Anna@example.com', role: Role.OWNER });
+  expect(zoe?.id).toMatch(/^mbr_/);
+  expect((await accounts.listMembers({})).members).toEqual([anna, zoe]);
+  const removed = await Promise.all([1, 2].map(() => reasonOf(accounts.removeMember({ id: zoe?.id ?? '' }))));
+  expect(removed.sort()).toEqual(['NOT_FOUND', 'succeeded']);
+  expect((await accounts.listMembers({})).members).toEqual([anna]);
+  const told = { id: zoe?.id, email: 'zoe@example.com', role: 'viewer', created_at: expect.any(String) };
+  expect(await events(zoe?.id ?? '')).toEqual([
+    { type: 'team.member_added', source: `/accounts/${id}`, data: told },
+    { type: 'team.member_removed', source: `/accounts/${id}`, data: told },
+  ]);
+});
+
+test('an email is a member once, in any case, and only a member of its own account', async () => {
+  const [one, other] = [await newAccount(), await newAccount()];
+  const { member } = await one.accounts.addMember({ email: 'anna@example.com', role: Role.ADMIN });
+  expect(await reasonOf(one.accounts.addMember({ email: 'ANNA@example.com', role: Role.EDITOR }))).toBe(
+    'ALREADY_EXISTS',
+  );
+  expect(await reasonOf(other.accounts.addMember({ email: 'anna@example.com', role: Role.EDITOR }))).toBe('succeeded');
+  for (const id of [member?.id ?? '', 'mbr_01kagcpn9te5gvjxq1rmm30w4h', 'x']) {
+    expect(await reasonOf(other.accounts.removeMember({ id }))).toBe('NOT_FOUND');
+  }
+  for (const email of ['', 'anna', 'anna@', `${'x'.repeat(250)}@example.com`]) {
+    expect(await reasonOf(one.accounts.addMember({ email, role: Role.ADMIN }))).toBe('INVALID_FIELD');
+  }
+  expect(await reasonOf(one.accounts.addMember({ email: 'b@example.com' }))).toBe('INVALID_FIELD');
+  expect((await one.accounts.listMembers({})).members).toEqual([member]);
+});
+
+test('a revoked key is nobody’s at once; a rotation gives the account one again', async () => {
+  const { apiKey, accounts } = await newAccount();
+  await accounts.revokeKey({});
+  expect((await codes(apiKey)).status).toBe(401);
+  await accounts.revokeKey({});
+  const { apiKey: fresh } = await accounts.rotateKey({});
+  expect((await codes(fresh)).status).toBe(200);
+});
+
+test('the audit tells who did what to what, newest first, of this account only, and nothing that failed', async () => {
+  const [{ id, apiKey, accounts }, other] = [await newAccount(), await newAccount()];
+  const acting = internal(signpost, CodesService, id);
+  const { code } = await acting.createCode({ targetUrl: 'https://example.com' });
+  const subject = code?.id ?? '';
+  await acting.updateCode({ id: subject, updateMask: { paths: ['name'] }, name: 'x' });
+  await acting.updateCode({ id: subject, updateMask: { paths: ['name'] }, name: 'x' });
+  await acting.deleteCode({ id: subject });
+  await acting.restoreCode({ id: subject });
+  await accounts.updateAccount({ name: 'Osteria' });
+  const { member } = await accounts.addMember({ email: 'anna@example.com', role: Role.OWNER });
+  await reasonOf(accounts.addMember({ email: 'anna@example.com', role: Role.OWNER }));
+  await accounts.rotateKey({});
+  await accounts.revokeKey({});
+  // By key: the account's own business.
+  await fetch(`${signpost.url}/api/v1/qr-codes/${subject}`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${apiKey}` },
+  });
+  const { entries } = await accounts.listAuditEntries({});
+  expect(entries.map(({ actor, action, subject }) => [actor, action, subject])).toEqual([
+    ['anna@example.com', 'AccountsService/RevokeKey', id],
+    ['anna@example.com', 'AccountsService/RotateKey', id],
+    ['anna@example.com', 'AccountsService/AddMember', member?.id],
+    ['anna@example.com', 'AccountsService/UpdateAccount', id],
+    ['anna@example.com', 'CodesService/RestoreCode', subject],
+    ['anna@example.com', 'CodesService/DeleteCode', subject],
+    ['anna@example.com', 'CodesService/UpdateCode', subject],
+    ['anna@example.com', 'CodesService/CreateCode', subject],
+    ['service', 'AccountsService/CreateAccount', id],
+  ]);
+  const page = await accounts.listAuditEntries({ limit: 2, offset: 1 });
+  expect(page.entries).toEqual(entries.slice(1, 3));
+  expect((await other.accounts.listAuditEntries({})).entries).toHaveLength(1);
+});

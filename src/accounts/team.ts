@@ -1,0 +1,70 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { UniqueConstraintViolationException } from '@mikro-orm/core';
+import type { Pool } from 'pg';
+import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { recordChange } from '../access/audit.ts';
+import { accountOf } from '../access/caller.ts';
+import { failure } from '../contract/errors.ts';
+import { decodeId, newUuid } from '../contract/ids.ts';
+import type { Database } from '../db/database.ts';
+import { run, statement, unitOfWork } from '../db/sql.ts';
+import { memberAdded, memberRemoved } from '../events/events.ts';
+import { MemberEntity, memberMessage, roleName } from './member.ts';
+
+/** The methods about an account's team. `changed` is called after a change has committed. */
+export function team(
+  { orm }: Database,
+  changed: () => void,
+): Pick<ServiceImpl<typeof AccountsService>, 'addMember' | 'removeMember' | 'listMembers'> {
+  return {
+    async addMember({ email, role }, context) {
+      const { id: accountId } = accountOf(context);
+      const member = await orm.em
+        .fork()
+        .transactional(async (em) => {
+          const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: roleName(role) });
+          await em.flush();
+          const message = memberMessage(added);
+          await memberAdded(unitOfWork(em), accountId, message);
+          await recordChange(unitOfWork(em), context, message.id);
+          return message;
+        })
+        .catch((error: unknown) => {
+          if (!(error instanceof UniqueConstraintViolationException)) throw error;
+          throw failure('ALREADY_EXISTS', `${email} is a member of this account already.`);
+        });
+      changed();
+      return { member };
+    },
+    async removeMember(request, context) {
+      const { id: accountId } = accountOf(context);
+      const id = decodeId('mbr', request.id);
+      const member = await orm.em.fork().transactional(async (em) => {
+        const found = id === undefined ? null : await em.findOne(MemberEntity, { id, accountId });
+        // Deleted by count: of two calls at once, one tells of it.
+        if (!found || (await em.nativeDelete(MemberEntity, { id: found.id, accountId })) === 0) {
+          throw failure('NOT_FOUND', 'There is no such member of this account.');
+        }
+        const message = memberMessage(found);
+        await memberRemoved(unitOfWork(em), accountId, message);
+        await recordChange(unitOfWork(em), context, message.id);
+        return message;
+      });
+      changed();
+      return { member };
+    },
+    async listMembers(_, context) {
+      const { id: accountId } = accountOf(context);
+      const members = await orm.em.fork().find(MemberEntity, { accountId }, { orderBy: { email: 'asc' } });
+      return { members: members.map(memberMessage) };
+    },
+  };
+}
+
+/** Index: members_email. */
+const forget = statement('accounts_forget_members', 'delete from members where account_id = $1');
+
+/** Forgets the whole team of a closed account, which is no event of a team. `accountId`: UUID. */
+export async function forgetMembers(pool: Pool, accountId: string): Promise<void> {
+  await run(pool, forget, [accountId]);
+}

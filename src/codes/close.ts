@@ -1,0 +1,96 @@
+import { toBinary } from '@bufbuild/protobuf';
+import type { Pool, PoolClient } from 'pg';
+import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { type RoutedCode, routeOf } from '../contract/route.ts';
+import { run, statement, transaction } from '../db/sql.ts';
+import { codeEvent } from '../events/events.ts';
+import { ROUTES } from '../events/log/topics.ts';
+import { addToOutbox, type Outgoing } from '../events/outbox.ts';
+import { scanCounts } from '../scans/totals.ts';
+import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
+
+/** Codes a transaction: short enough for others to wait for, long enough to clear a million codes in minutes. */
+const AT_ONCE = 500;
+
+/** Index: codes_listed. In one order, so that two of these never wait for each other in a circle. */
+const lockLive = statement<{ id: string }>(
+  'codes_lock_live',
+  `select id from codes where account_id = $1 and deleted_at is null order by id desc limit ${AT_ONCE} for update`,
+);
+
+/** Indexes: codes_pkey, code_counts_pkey. */
+const removeAll = statement(
+  'codes_delete_all',
+  `with removed as (
+     update codes set deleted_at = now(), updated_at = now(), version = version + 1
+     where account_id = $1 and id = any($2::uuid[]) returning type
+   )
+   update code_counts set live = live - (select count(*) from removed where type = 'dynamic') where account_id = $1`,
+);
+
+/** Index: codes_pkey. */
+const read = statement<CodeRow>(
+  'codes_read_all',
+  `select ${CODE_COLUMNS} from codes c where c.account_id = $1 and c.id = any($2::uuid[])`,
+);
+
+/**
+ * Stops all codes of an account: each is deleted, and announced as if it had been deleted by itself. Goes on where an
+ * earlier call was interrupted. `accountId`, here and below: UUID.
+ */
+export async function archiveCodes(pool: Pool, platformUrl: string, accountId: string): Promise<void> {
+  let more: boolean;
+  do more = await transaction(pool, (tx) => archiveSome(tx, platformUrl, accountId));
+  while (more);
+}
+
+async function archiveSome(tx: PoolClient, platformUrl: string, accountId: string): Promise<boolean> {
+  const ids = (await run(tx, lockLive, [accountId])).map(({ id }) => id);
+  if (ids.length === 0) return false;
+  await run(tx, removeAll, [accountId, ids]);
+  const scans = await scanCounts(tx, accountId, ids);
+  const rows = await run(tx, read, [accountId, ids]);
+  await addToOutbox(
+    tx,
+    rows.flatMap((row) => {
+      const code = codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
+      return [codeEvent(accountId, code, { type: 'qr.archived' }), routeRecord(row)];
+    }),
+  );
+  return true;
+}
+
+/**
+ * What codes keep for ever: that their short code was given, so that no other code ever gets it, and that it leads
+ * nowhere any more. Index: codes_deleted.
+ */
+const erase = statement<RoutedCode>(
+  'codes_erase',
+  `update codes
+   set target_url = null, payload = null, landing_page = null, name = null, folder_id = null, campaign_type = null,
+       domain_id = null, hostname = null, foreground_color = default, background_color = default, version = version + 1
+   where id in (
+     select id from codes
+     where account_id = $1 and deleted_at is not null
+       and num_nonnulls(target_url, payload, landing_page, name, folder_id, campaign_type, domain_id, hostname) > 0
+     order by id limit ${AT_ONCE} for update
+   )
+   returning id, account_id, type, short_code, target_url, paused, hostname, landing_page, version, deleted_at`,
+);
+
+/** Erases what deleted codes of an account were; goes on where an earlier call was interrupted. */
+export async function eraseCodes(pool: Pool, accountId: string): Promise<void> {
+  const eraseSome = async (tx: PoolClient) => {
+    const rows = await run(tx, erase, [accountId]);
+    // The topic keeps the newest record of a code for ever: without this, the one that names what it led to.
+    await addToOutbox(tx, rows.map(routeRecord));
+    return rows.length > 0;
+  };
+  let more: boolean;
+  do more = await transaction(pool, eraseSome);
+  while (more);
+}
+
+function routeRecord(row: RoutedCode): Outgoing {
+  return { topic: ROUTES.name, key: `code:${row.short_code}`, value: toBinary(RouteSchema, routeOf(row)) };
+}

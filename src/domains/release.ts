@@ -1,0 +1,20 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Database } from '../db/database.ts';
+import { unitOfWork } from '../db/sql.ts';
+import { DomainEntity } from './domain.ts';
+import { publishHost } from './publish-host.ts';
+
+/** Removes all domains of an account that was closed: whoever owns the hostnames may prove them anew. */
+export async function releaseDomains({ orm }: Database, accountId: string): Promise<void> {
+  await orm.em.fork().transactional(async (em) => {
+    const domains = await em.find(
+      DomainEntity,
+      { accountId },
+      { orderBy: { id: 'asc' }, lockMode: LockMode.PESSIMISTIC_WRITE },
+    );
+    for (const domain of domains) {
+      if (domain.firstLiveAt !== null) await publishHost(unitOfWork(em), domain, { removed: true });
+      em.remove(domain);
+    }
+  });
+}

@@ -1,0 +1,178 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { readFailure } from '../../src/contract/errors.ts';
+import { decodeId } from '../../src/contract/ids.ts';
+import { type Account, contract } from './client.ts';
+import { internal } from './internal.ts';
+
+const api = contract({ gateways: 2, cores: 2 });
+
+const EVENTUALLY = { timeout: 20_000, interval: 50 };
+
+let pool: pg.Pool;
+beforeAll(() => {
+  pool = new pg.Pool({ connectionString: api.signpost.databaseUrl });
+});
+afterAll(() => pool.end());
+
+const accounts = (account: Account) => internal(api.signpost, AccountsService, account.id);
+const reasonOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 'succeeded',
+    (error: unknown) => readFailure(error).reason,
+  );
+
+/** By every gateway. */
+const scans = (shortCode: string) =>
+  Promise.all(
+    api.signpost.gateways.map(async ({ url }) => (await fetch(`${url}/r/${shortCode}`, { redirect: 'manual' })).status),
+  );
+const statuses = (apiKey: string) =>
+  Promise.all(
+    api.signpost.gateways.map(
+      async ({ url }) => (await fetch(`${url}/api/v1/tags`, { headers: { authorization: `Bearer ${apiKey}` } })).status,
+    ),
+  );
+
+test('a key that is replaced or revoked is dead at once on every gateway and core', async () => {
+  const account = await api.account();
+  expect(await statuses(account.apiKey)).toEqual([200, 200]);
+  const { apiKey } = await accounts(account).rotateKey({});
+  expect(await statuses(account.apiKey)).toEqual([401, 401]);
+  expect(await statuses(apiKey)).toEqual([200, 200]);
+  await accounts(account).revokeKey({});
+  expect(await statuses(apiKey)).toEqual([401, 401]);
+});
+
+/** An account with something of everything that accounts keep. */
+async function furnished() {
+  const account = await api.account();
+  const dynamic = await account.create({ name: 'a', folder: 'Berlin', tags: ['x', 'y'], campaign_type: 'print' });
+  const deleted = await account.create({ folder: 'Berlin' });
+  await account.call('DELETE', `/qr-codes/${deleted.id}`);
+  const codes = internal(api.signpost, CodesService, account.id);
+  const { code: page } = await codes.createLandingPageCode({ landingPage: { title: 'Menu' } });
+  const { code: wifi } = await codes.createStaticCode({ content: { case: 'payload', value: 'WIFI' } });
+  await accounts(account).addMember({ email: 'anna@example.com', role: Role.OWNER });
+  await internal(api.signpost, DomainsService, account.id).addDomain({ hostname: 'menu.example.com' });
+  const webhooks = internal(api.signpost, WebhooksService, account.id);
+  await webhooks.createEndpoint({ url: 'https://hooks.example.com/in', events: ['qr.created'] });
+  await account.call('POST', '/qr-codes', { json: {}, headers: { 'idempotency-key': 'x' } });
+  const shortCodes = [dynamic.short_code, page?.shortCode ?? '', wifi?.shortCode ?? '', deleted.short_code];
+  await expect
+    .poll(() => Promise.all(shortCodes.map(scans)), EVENTUALLY)
+    .toEqual([
+      [302, 302],
+      [200, 200],
+      [404, 404],
+      [410, 410],
+    ]);
+  await expect.poll(() => count('scan_totals', account), EVENTUALLY).toBe(2);
+  return { account, shortCodes };
+}
+
+const uuid = ({ id }: Account) => decodeId('acct', id);
+
+async function count(table: string, account: Account): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    `select count(*)::integer as count from ${table} where account_id = $1`,
+    [uuid(account)],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+describe('an account that is closed', () => {
+  test('has no key and no code that resolves, and nobody can act for it any more', async () => {
+    const { account, shortCodes } = await furnished();
+    const { account: closed } = await accounts(account).closeAccount({});
+    expect(closed?.closedAt).toBeDefined();
+    expect(await statuses(account.apiKey)).toEqual([401, 401]);
+    await expect
+      .poll(() => Promise.all(shortCodes.map(scans)), EVENTUALLY)
+      .toEqual(Array.from({ length: 4 }, () => [410, 410]));
+    expect(await reasonOf(accounts(account).rotateKey({}))).toBe('NOT_FOUND');
+    expect(await reasonOf(accounts(account).updateAccount({ name: 'x' }))).toBe('NOT_FOUND');
+    expect(await reasonOf(internal(api.signpost, CodesService, account.id).listCodes({}))).toBe('NOT_FOUND');
+    // What it had is kept, and can be looked up.
+    expect((await accounts(account).getAccount({})).account).toEqual(closed);
+    expect((await accounts(account).listAuditEntries({})).entries[0]).toMatchObject({
+      action: 'AccountsService/CloseAccount',
+      subject: account.id,
+    });
+    expect(await count('scans', account)).toBeGreaterThan(0);
+    expect(await count('folders', account)).toBe(1);
+    expect(await count('domains', account)).toBe(0);
+  });
+
+  test('leaves nothing behind when its data is deleted, at once or later, but ids, its audit and its dead short codes', async () => {
+    const { account, shortCodes } = await furnished();
+    const furniture = [
+      'api_keys',
+      'domains',
+      'folders',
+      'tags',
+      'idempotency',
+      'members',
+      'scans',
+      'webhook_endpoints',
+    ];
+    for (const table of furniture) expect([table, await count(table, account)]).not.toEqual([table, 0]);
+    await accounts(account).closeAccount({});
+    const { account: closed } = await accounts(account).closeAccount({ deleteData: true });
+    expect(closed?.name).toBe('(deleted)');
+    const { rows: tables } = await pool.query<{ name: string }>(
+      `select c.table_name as name from information_schema.columns c join information_schema.tables t
+         on t.table_name = c.table_name and t.table_schema = c.table_schema
+       where c.column_name = 'account_id' and c.table_schema = 'public' and t.table_type = 'BASE TABLE'`,
+    );
+    const kept: Record<string, number> = {};
+    for (const { name } of tables) {
+      const rows = await count(name, account);
+      if (rows > 0) kept[name] = rows;
+    }
+    expect(kept).toEqual({ codes: 4, audit_entries: expect.any(Number), meters: 1, code_counts: 1 });
+    const { rows: codes } = await pool.query(
+      `select distinct num_nonnulls(target_url, payload, landing_page, name, folder_id, campaign_type, hostname) as told,
+         deleted_at is null as live from codes where account_id = $1`,
+      [uuid(account)],
+    );
+    expect(codes).toEqual([{ told: 0, live: false }]);
+    expect(await Promise.all(shortCodes.map(scans))).toEqual(Array.from({ length: 4 }, () => [410, 410]));
+    // The compacted topic keeps the newest record of a code for ever.
+    const { rows: routes } = await pool.query<{ value: Buffer }>(
+      `select distinct on (key) value from log_records
+       where topic = 'signpost.routes.v1' and key = any($1) order by key, "offset" desc`,
+      [shortCodes.map((code) => `code:${code}`)],
+    );
+    expect(routes).toHaveLength(4);
+    for (const { value } of routes) expect(value.toString()).not.toContain('example.com');
+  });
+
+  test('is cleared of what comes late', async () => {
+    const { account, shortCodes } = await furnished();
+    await accounts(account).closeAccount({ deleteData: true });
+    // As if a call that was in hand had committed afterwards, and a minute had passed.
+    await pool.query(
+      `update codes set deleted_at = null, target_url = 'https://example.com', version = version + 1
+       where account_id = $1`,
+      [uuid(account)],
+    );
+    await pool.query(`insert into folders (id, account_id, name) values (gen_random_uuid(), $1, 'late')`, [
+      uuid(account),
+    ]);
+    await pool.query('update accounts set clear_at = now() where id = $1', [uuid(account)]);
+    // A core looks when it starts, and every minute.
+    for (const core of api.signpost.cores) await core.restart();
+    await expect.poll(() => count('folders', account), EVENTUALLY).toBe(0);
+    const { rows } = await pool.query<{ left: number }>(
+      'select count(*)::integer as left from codes where account_id = $1 and (deleted_at is null or target_url is not null)',
+      [uuid(account)],
+    );
+    expect(rows[0]?.left).toBe(0);
+    expect(await scans(shortCodes[0] ?? '')).toEqual([410, 410]);
+  });
+});
