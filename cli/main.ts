@@ -2,6 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { Command } from 'commander';
 import { accountCommands } from './account.ts';
 import { Sentence } from './core.ts';
+import { domainCommands } from './domain.ts';
 import { keyCommands } from './key.ts';
 
 /** Exit codes: 1 for what the core refused or could not do, 2 for what was typed wrong. */
@@ -19,6 +20,7 @@ const program = new Command('signpost')
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : MISUSED));
 accountCommands(program);
 keyCommands(program);
+domainCommands(program);
 // `--json` may stand anywhere, also behind the subcommand.
 for (const group of program.commands) for (const command of group.commands) command.option('--json', 'print JSON');
 program.hook('preAction', (_, action) => {
@@ -35,6 +37,8 @@ try {
 function sentenceOf(error: unknown): string {
   if (error instanceof Sentence) return error.message;
   if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
-  const away = error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED');
+  // What the core says itself comes with details.
+  const nobody = error.details.length === 0;
+  const away = nobody && (error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED'));
   return away ? 'The core does not answer: is it running, and is CORE_PORT its port?' : error.rawMessage;
 }

@@ -1,0 +1,103 @@
+import { execFile } from 'node:child_process';
+import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { type Dns, startDns } from '../test/harness/dns.ts';
+import { type Signpost, startSignpost } from '../test/harness/processes.ts';
+
+let dns: Dns;
+let signpost: Signpost;
+let account: string;
+
+beforeAll(async () => {
+  dns = await startDns();
+  const env = { ROLES: 'rpc', PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address };
+  signpost = await startSignpost({ env });
+});
+beforeEach(async () => {
+  ({ accountId: account } = await signpost.createAccount());
+});
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(...args: string[]): Promise<Outcome> {
+  const { corePort, serviceToken } = signpost;
+  const env = { ...process.env, CORE_PORT: String(corePort), SERVICE_TOKEN: serviceToken };
+  const command = ['cli/main.ts', 'domain', ...args, '--account', account];
+  return new Promise((resolve) => {
+    execFile(process.execPath, command, { env }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
+    });
+  });
+}
+
+interface Shown {
+  readonly id: string;
+  readonly hostname: string;
+  readonly state: string;
+  readonly txt_name: string;
+  readonly txt_value: string;
+}
+
+async function json<Value = Shown>(...args: string[]): Promise<Value> {
+  const { code, stdout, stderr } = await run(...args, '--json');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout) as Value;
+}
+
+test('a domain is added, verified by id or hostname, listed and removed', async () => {
+  const added = await json('add', '--hostname', 'Bäcker.example');
+  expect(added).toEqual({
+    id: expect.stringMatching(/^domain_/),
+    hostname: 'xn--bcker-gra.example',
+    state: 'pending',
+    txt_name: '_signpost.xn--bcker-gra.example',
+    txt_value: expect.stringMatching(/^signpost-verify=/),
+  });
+  expect(await json('verify', '--id', added.id)).toEqual(added);
+  dns.set(added.txt_name, 'TXT', added.txt_value);
+  expect(await json('verify', '--id', added.id)).toEqual({ ...added, state: 'verified' });
+  dns.set(added.hostname, 'CNAME', 'sign.example');
+  const live = { ...added, state: 'live' };
+  expect(await json('verify', '--hostname', 'BÄCKER.example.')).toEqual(live);
+  expect(await json('list')).toEqual([live]);
+  dns.set(added.hostname, 'CNAME', 'elsewhere.example');
+  expect(await json('verify', '--hostname', added.hostname)).toEqual({ ...added, state: 'failing' });
+  expect(await json('remove', '--hostname', 'bäcker.example')).toMatchObject({ id: added.id });
+  expect(await json('list')).toEqual([]);
+});
+
+test('people read what is missing', async () => {
+  const { stdout } = await run('add', '--hostname', 'menu.example');
+  expect(stdout).toMatch(/txt_name +_signpost\.menu\.example/);
+  expect((await run('verify', '--hostname', 'menu.example')).stdout).toContain('There is no TXT record');
+  expect((await run('list')).stdout).toContain('There is no TXT record');
+});
+
+test('what was typed wrong ends with 2, what is refused with 1 and a sentence', async () => {
+  expect(await run('add')).toMatchObject({ code: 2, stdout: '' });
+  const refused = async (...args: string[]) => {
+    const { code, stdout, stderr } = await run(...args);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    return stderr;
+  };
+  expect(await refused('add', '--hostname', 'https://menu.example')).toMatch(/^hostname: must be a hostname alone/);
+  expect(await refused('verify')).toBe('Name the domain by --id or --hostname.\n');
+  expect(await refused('remove', '--hostname', 'menu.example')).toMatch(/^menu.example is no domain of this account/);
+  expect(await refused('verify', '--id', 'domain_x')).toBe('There is no such domain on this account.\n');
+});
+
+test('resolvers that are away are told apart from a core that is', async () => {
+  await json('add', '--hostname', 'menu.example');
+  dns.mode = 'broken';
+  onTestFinished(() => {
+    dns.mode = 'answering';
+  });
+  const { code, stderr } = await run('verify', '--hostname', 'menu.example');
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: 'The resolvers say nothing about menu.example at the moment; try again.\n',
+  });
+});
