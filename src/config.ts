@@ -61,11 +61,12 @@ export const CORE_VARIABLES = {
   },
   DNS_RESOLVERS: {
     type: { ...RESOLVERS, schema: RESOLVERS.schema.refine(areResolvers) },
-    about: 'Who is asked about custom domains. Unset: the resolvers of the system.',
+    about: 'Who is asked about custom domains and webhook endpoints. Unset: the resolvers of the system.',
   },
   ROLES: {
     type: list(`of ${ROLES.join(', ')}`, new RegExp(`^(${ROLES.join('|')})$`), ROLES),
-    about: 'What this process does: answer calls, carry the outbox to the log, record scans, check domains.',
+    about:
+      'What this process does: answer calls, carry the outbox to the log, record scans, check domains, send webhooks.',
   },
   WEBHOOKS_ALLOW_PRIVATE: {
     type: flag(false),

@@ -39,8 +39,9 @@ import { startRecorder } from './scans/recorder.ts';
 import { forgetLabels } from './taxonomy/forget.ts';
 import { taxonomyService } from './taxonomy/service.ts';
 import { forgetEndpoints } from './webhooks/forget.ts';
-import { sealWith } from './webhooks/seal.ts';
+import { type Seal, sealWith } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
+import { startWebhooks } from './webhooks/start.ts';
 
 /** How long calls in hand may take when the core is asked to stop, in ms. */
 const GRACE_MS = 10_000;
@@ -75,9 +76,13 @@ async function main(config: CoreConfig): Promise<void> {
     const recorder = await startRecorder({ log, database, logger });
     running.defer(() => recorder.stop());
   }
+  const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   if (roles.has('worker')) {
     const checks = startChecks({ database, platform: platformOf(config), changed: wakeRelay, logger });
     running.defer(() => checks.stop());
+    const { WEBHOOKS_ALLOW_PRIVATE: allowPrivate, DNS_RESOLVERS: resolvers } = config;
+    const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
+    running.defer(() => webhooks.stop());
   }
   const ports = {};
   if (roles.has('rpc')) {
@@ -93,7 +98,7 @@ async function main(config: CoreConfig): Promise<void> {
       host: config.LISTEN_HOST,
       connectPort: config.CORE_PORT,
       grpcPort: config.GRPC_PORT,
-      register: services(config, database, closed, wakeRelay),
+      register: services(config, database, closed, seal, wakeRelay),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
       logger,
@@ -128,11 +133,11 @@ function services(
   config: CoreConfig,
   database: Database,
   clearance: Clearance,
+  seal: Seal,
   changed: () => void,
 ): (target: Services) => void {
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
-  const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
     target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));

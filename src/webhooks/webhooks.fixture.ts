@@ -5,7 +5,9 @@ import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_p
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
-import { newUuid } from '../contract/ids.ts';
+import { encodeId, newUuid } from '../contract/ids.ts';
+import { cloudEvent, type EventType } from '../events/cloud-event.ts';
+import type { LogRecord } from '../events/log/log.ts';
 import { type Seal, sealWith } from './seal.ts';
 import { webhooksService } from './service.ts';
 
@@ -13,6 +15,8 @@ export interface WebhooksFixture {
   readonly url: string;
   readonly pool: Pool;
   readonly seal: Seal;
+  /** Base64. */
+  readonly secretKey: string;
   /** A new account, and the service as an internal caller has it who acts for that account. */
   newAccount(options?: { allowPrivate?: boolean }): Promise<Tenant>;
 }
@@ -21,6 +25,19 @@ export interface Tenant {
   /** UUID. */
   readonly id: string;
   readonly webhooks: Client<typeof WebhooksService>;
+  /** Adds an endpoint for `qr.created`, unless told. */
+  endpoint(url: string, events?: readonly EventType[]): Promise<{ id: string; secret: string }>;
+}
+
+/** An event of an account (UUID) as the log hands it out; `age` in ms. */
+export function eventRecord(
+  account: string,
+  { type = 'qr.created' as EventType, data = {} as unknown, age = 0 } = {},
+): LogRecord {
+  const subject = encodeId('qr', newUuid());
+  const { key, headers = {}, value } = cloudEvent({ type, accountId: encodeId('acct', account), subject, data });
+  const ce_time = new Date(Date.now() - age).toISOString();
+  return { key, value, headers: { ...headers, ce_time }, partition: 0, offset: 0n, timestamp: Date.now() };
 }
 
 /** A database of the calling file's own with the service over it. */
@@ -29,11 +46,13 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
   const pool = new pg.Pool({ connectionString: url, max: 20 });
   pool.on('error', () => undefined);
   afterFile(() => pool.end());
-  const seal = sealWith(randomBytes(32));
+  const secretKey = randomBytes(32);
+  const seal = sealWith(secretKey);
   return {
     url,
     pool,
     seal,
+    secretKey: secretKey.toString('base64'),
     async newAccount({ allowPrivate = true } = {}) {
       const account = {
         id: newUuid(),
@@ -53,7 +72,15 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
           ],
         },
       });
-      return { id: account.id, webhooks: createClient(WebhooksService, transport) };
+      const webhooks = createClient(WebhooksService, transport);
+      return {
+        id: account.id,
+        webhooks,
+        async endpoint(url, events = ['qr.created']) {
+          const made = await webhooks.createEndpoint({ url, events: [...events] });
+          return { id: made.endpoint?.id ?? '', secret: made.secret };
+        },
+      };
     },
   };
 }

@@ -15,6 +15,8 @@ export interface Dns {
   readonly address: string;
   /** `broken`: answers SERVFAIL; `silent`: takes queries and answers none. */
   mode: 'answering' | 'broken' | 'silent';
+  /** Called after each answer, for names that change. */
+  onAnswer: (name: string, type: string) => void;
   /** Replaces the records of a name; without values there are none. */
   set(name: string, type: RecordType, ...values: Value[]): void;
 }
@@ -42,12 +44,14 @@ export async function startDns(): Promise<Dns> {
     else if (!zone.has(question.name.toLowerCase())) response.header.rcode = Packet.RCODE.NXDOMAIN;
     else response.answers = answersTo(question);
     send(response);
+    dns.onAnswer(question.name, `${Packet.TYPE_NAME[question.type]}`);
   });
   await server.listen(0, LOOPBACK);
   afterFile(() => new Promise<void>((resolve) => void server.close(resolve)));
   const dns: Dns = {
     address: `${LOOPBACK}:${server.address().port}`,
     mode: 'answering',
+    onAnswer: () => undefined,
     set(name, type, ...values) {
       const records = zone.get(name) ?? new Map<RecordType, Value[]>();
       records.set(type, values);

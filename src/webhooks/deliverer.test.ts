@@ -1,0 +1,319 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { Webhook } from 'standardwebhooks';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { decodeId } from '../contract/ids.ts';
+import { type DelivererOptions, startDeliverer } from './deliverer.ts';
+import { fanOutRecords } from './fan-out.ts';
+import { unguardedConnect } from './guarded-connect.ts';
+import { ACCEPT, type Answering, HANG, type Receiver, slowly, startReceiver } from './receiver.fixture.ts';
+import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 25 };
+const { url, pool, seal, secretKey, newAccount } = await webhooksFixture();
+const logger = pino({ level: 'silent' });
+
+let account: Tenant;
+beforeEach(async () => {
+  await pool.query('truncate webhook_endpoints cascade');
+  account = await newAccount();
+});
+
+function deliver(limits: DelivererOptions['limits'] = {}) {
+  const deliverer = startDeliverer({
+    pool,
+    seal,
+    connect: unguardedConnect(),
+    logger,
+    limits: { grace: 50, ...limits },
+  });
+  onTestFinished(() => deliverer.stop());
+  return deliverer;
+}
+
+/** Gives the account's endpoints so many events. */
+async function events(count: number, tenant = account): Promise<string[]> {
+  const records = Array.from({ length: count }, () => eventRecord(tenant.id));
+  await fanOutRecords(pool, records, logger);
+  return records.map(({ headers }) => headers.ce_id ?? '');
+}
+
+async function endpoint(answer: Answering, tenant = account): Promise<Receiver & { id: string; secret: string }> {
+  const receiver = await startReceiver(answer);
+  return { ...receiver, ...(await tenant.endpoint(receiver.url)) };
+}
+
+async function deliveries(endpointId: string) {
+  return (await account.webhooks.listDeliveries({ endpointId, limit: 100 })).deliveries;
+}
+
+async function theOnly(endpointId: string) {
+  const [delivery, ...others] = await deliveries(endpointId);
+  if (!delivery || others.length > 0) throw new Error(`there are ${others.length} others`);
+  return delivery;
+}
+
+const succeeded = (endpointId: string, count: number) =>
+  vi.waitFor(async () => {
+    const { rows } = await pool.query(
+      `select count(*)::integer as done from webhook_deliveries where endpoint_id = $1 and status = 'succeeded'`,
+      [decodeId('hook', endpointId)],
+    );
+    expect(rows[0].done).toBe(count);
+  }, EVENTUALLY);
+
+/** Brings the next attempt of every delivery forward to now, and their place on the schedule where one is named. */
+const hurry = (attempts?: number) =>
+  pool.query(
+    `with due as (
+       update webhook_deliveries set next_attempt_at = now(), attempts = coalesce($1, attempts)
+       where status = 'pending' returning endpoint_id
+     )
+     update webhook_endpoints set due_at = now() where id in (select endpoint_id from due)`,
+    [attempts ?? null],
+  );
+
+test('what was signed and sent is what was kept, and the attempt is listed', async () => {
+  const to = await endpoint((_, response) => void response.writeHead(200).end('thanks'));
+  const [id] = await events(1);
+  deliver();
+  await succeeded(to.id, 1);
+  const [got] = to.received;
+  expect(got?.id).toBe(id);
+  const verified = new Webhook(to.secret).verify(got?.body ?? '', got?.headers as Record<string, string>);
+  expect(verified).toMatchObject({ type: 'qr.created' });
+  const delivery = await theOnly(to.id);
+  expect(delivery).toMatchObject({ eventId: id, status: DeliveryStatus.SUCCEEDED });
+  expect(delivery.nextAttemptAt).toBeUndefined();
+  expect(delivery.attempts).toMatchObject([{ status: 200, response: 'thanks' }]);
+});
+
+test('a test event is sent on demand', async () => {
+  const to = await endpoint(ACCEPT);
+  deliver();
+  const { delivery } = await account.webhooks.sendTestEvent({ id: to.id });
+  await succeeded(to.id, 1);
+  expect(to.received).toMatchObject([{ id: delivery?.eventId }]);
+  expect(JSON.parse(to.received[0]?.body ?? '')).toMatchObject({ type: 'webhook.test', data: { endpoint_id: to.id } });
+});
+
+test('what failed comes again under the same id with another time, until it succeeds', async () => {
+  let turn = 0;
+  const to = await endpoint((_, response) => void response.writeHead(turn++ < 2 ? 503 : 200).end(`${turn}`));
+  const [id] = await events(1);
+  deliver();
+  for (const failures of [1, 2]) {
+    await vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toHaveLength(failures), EVENTUALLY);
+    expect(await theOnly(to.id)).toMatchObject({ status: DeliveryStatus.PENDING });
+    // The timestamp of Standard Webhooks has seconds.
+    await sleep(1_000);
+    await hurry();
+  }
+  await succeeded(to.id, 1);
+  expect(to.received.map((got) => got.id)).toEqual([id, id, id]);
+  expect(new Set(to.received.map(({ headers }) => headers['webhook-timestamp'])).size).toBe(3);
+  expect((await theOnly(to.id)).attempts.map(({ status, response }) => `${status} ${response}`)).toEqual([
+    '503 1',
+    '503 2',
+    '200 3',
+  ]);
+});
+
+test('a redirect is a failure', async () => {
+  const elsewhere = await startReceiver();
+  const to = await endpoint((_, response) => void response.writeHead(302, { location: elsewhere.url }).end());
+  await events(1);
+  deliver();
+  await vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toMatchObject([{ status: 302 }]), EVENTUALLY);
+  expect((await theOnly(to.id)).status).toBe(DeliveryStatus.PENDING);
+  expect(elsewhere.received).toEqual([]);
+});
+
+test.each([
+  [1, 5],
+  [2, 300],
+  [5, 5 * 3_600],
+  [9, 24 * 3_600],
+])('after failure %i the next attempt is %i seconds away, give or take a tenth', async (failures, seconds) => {
+  const to = await endpoint((_, response) => void response.writeHead(500).end());
+  await events(1);
+  await hurry(failures - 1);
+  const before = Date.now();
+  deliver();
+  await vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toHaveLength(1), EVENTUALLY);
+  const { nextAttemptAt } = await theOnly(to.id);
+  const away = Number(nextAttemptAt?.seconds) - before / 1_000;
+  expect(away).toBeGreaterThan(seconds * 0.9 - 1);
+  expect(away).toBeLessThan(seconds * 1.1 + (Date.now() - before) / 1_000 + 1);
+});
+
+test('after the tenth failure the delivery is given up, and sending it again starts anew', async () => {
+  let status = 500;
+  const to = await endpoint((_, response) => void response.writeHead(status).end());
+  await events(1);
+  await hurry(9);
+  deliver();
+  await vi.waitFor(async () => expect((await theOnly(to.id)).status).toBe(DeliveryStatus.FAILED), EVENTUALLY);
+  expect((await theOnly(to.id)).nextAttemptAt).toBeUndefined();
+  status = 200;
+  await account.webhooks.resendDelivery({ id: (await theOnly(to.id)).id });
+  await succeeded(to.id, 1);
+  expect((await theOnly(to.id)).attempts.map((attempt) => attempt.status)).toEqual([500, 200]);
+});
+
+test('a 410 disables the endpoint at once: what waits is given up, and the audit says who did it', async () => {
+  const to = await endpoint((_, response) => void response.writeHead(410).end());
+  await events(30);
+  deliver({ perEndpoint: 1, fetched: 3 });
+  await vi.waitFor(async () => {
+    const { endpoints } = await account.webhooks.listEndpoints({});
+    expect(endpoints).toMatchObject([{ enabled: false, disabledReason: 'It answered 410 Gone.' }]);
+  }, EVENTUALLY);
+  const statuses = (await deliveries(to.id)).map(({ status }) => status);
+  expect(statuses).toEqual(Array(30).fill(DeliveryStatus.FAILED));
+  expect(to.received.length).toBeLessThan(30);
+  const { rows } = await pool.query('select actor, action, subject from audit_entries order by id desc limit 1');
+  expect(rows).toEqual([{ actor: 'signpost', action: 'WebhooksService/DisableEndpoint', subject: to.id }]);
+});
+
+test('five days without one success disable an endpoint; one success begins them anew', async () => {
+  let status = 500;
+  const to = await endpoint((_, response) => void response.writeHead(status).end());
+  const failingFor = (days: number) =>
+    pool.query(`update webhook_endpoints set failing_since = now() - $1 * interval '1 day'`, [days]);
+  const failingSince = async () =>
+    (await pool.query('select failing_since from webhook_endpoints')).rows[0].failing_since;
+  const attempts = async (count: number) =>
+    vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toHaveLength(count), EVENTUALLY);
+  await events(1);
+  await failingFor(4.9);
+  deliver({ lease: 600 });
+  await attempts(1);
+  expect((await account.webhooks.listEndpoints({})).endpoints).toMatchObject([{ enabled: true }]);
+  status = 200;
+  await hurry();
+  await succeeded(to.id, 1);
+  await vi.waitFor(async () => expect(await failingSince()).toBeNull(), EVENTUALLY);
+  status = 500;
+  await account.webhooks.resendDelivery({ id: (await theOnly(to.id)).id });
+  await attempts(3);
+  await vi.waitFor(async () => expect(await failingSince()).not.toBeNull(), EVENTUALLY);
+  await failingFor(5.1);
+  // The process that holds it hears of it when it renews its lease.
+  await sleep(300);
+  await hurry();
+  await vi.waitFor(async () => {
+    const { endpoints } = await account.webhooks.listEndpoints({});
+    expect(endpoints).toMatchObject([{ enabled: false, disabledReason: 'Five days passed without one success.' }]);
+  }, EVENTUALLY);
+});
+
+test('one endpoint that hangs delays no other, and gets ten requests at a time over all processes', async () => {
+  const hanging = await endpoint(HANG);
+  const healthy = await Promise.all(Array.from({ length: 4 }, () => endpoint(ACCEPT)));
+  const sameHost = await account.endpoint(hanging.url);
+  await events(200);
+  deliver();
+  deliver();
+  await Promise.all(healthy.map(({ id }) => succeeded(id, 200)));
+  for (const { received } of healthy) expect(new Set(received.map(({ id }) => id)).size).toBe(received.length);
+  await vi.waitFor(() => expect(hanging.received).toHaveLength(20), EVENTUALLY);
+  // Ten of each endpoint that shares the host.
+  expect(hanging.mostAtOnce()).toBe(20);
+  expect(await deliveries(sameHost.id)).toHaveLength(100);
+});
+
+test('several processes make each delivery once', async () => {
+  const tenants = await Promise.all(Array.from({ length: 6 }, () => newAccount()));
+  const receivers = await Promise.all(tenants.map((tenant) => endpoint(slowly(3), tenant)));
+  for (let process = 0; process < 3; process++) deliver({ fetched: 7 });
+  const sent = await Promise.all(tenants.map(async (tenant) => [await events(60, tenant), await events(60, tenant)]));
+  await Promise.all(receivers.map(({ id }) => succeeded(id, 120)));
+  for (const [index, { received }] of receivers.entries()) {
+    expect(received.map(({ id }) => id).sort()).toEqual(sent[index]?.flat().sort());
+  }
+});
+
+test('after a process was killed another one delivers the rest; what comes twice has the same id', async () => {
+  const to = await endpoint(slowly(30));
+  const sent = await events(300);
+  const lease = 1_500;
+  const child = fork(join(import.meta.dirname, 'deliverer.child.ts'), [url, secretKey, `${lease}`], { execArgv: [] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await vi.waitFor(() => expect(to.received.length).toBeGreaterThan(50), EVENTUALLY);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  const before = to.received.length;
+  deliver({ lease });
+  await succeeded(to.id, 300);
+  expect(new Set(to.received.map(({ id }) => id))).toEqual(new Set(sent));
+  expect(before).toBeLessThan(300);
+  // What was out or answered and not yet recorded.
+  expect(to.received.length).toBeLessThan(300 + 50);
+});
+
+test('a process that is stopped gives back what it has not finished: the next one sends it at once', async () => {
+  let answer: Answering = HANG;
+  const to = await endpoint((received, response) => answer(received, response));
+  await events(30);
+  const first = deliver();
+  await vi.waitFor(() => expect(to.received).toHaveLength(10), EVENTUALLY);
+  await first.stop();
+  expect((await deliveries(to.id)).flatMap(({ attempts }) => attempts)).toEqual([]);
+  answer = ACCEPT;
+  deliver();
+  await succeeded(to.id, 30);
+});
+
+test('during a rotation both secrets verify, afterwards the new one alone', async () => {
+  const to = await endpoint(ACCEPT);
+  const { secret } = await account.webhooks.rotateSecret({ id: to.id });
+  const verifying = () => {
+    const { body = '', headers = {} } = to.received.at(-1) ?? {};
+    return [to.secret, secret].map((each) => {
+      try {
+        return Boolean(new Webhook(each).verify(body, headers as Record<string, string>));
+      } catch {
+        return false;
+      }
+    });
+  };
+  deliver({ lease: 300 });
+  await events(1);
+  await succeeded(to.id, 1);
+  expect(verifying()).toEqual([true, true]);
+  await pool.query(`update webhook_endpoints set former_until = now() - interval '1 s'`);
+  await sleep(300);
+  await events(1);
+  await succeeded(to.id, 2);
+  expect(verifying()).toEqual([false, true]);
+});
+
+test('an endpoint that is switched off or removed gets nothing more from the process that holds it', async () => {
+  const off = await endpoint(slowly(20));
+  const removed = await endpoint(slowly(20));
+  await events(300);
+  deliver({ perEndpoint: 1, lease: 300 });
+  await vi.waitFor(() => expect(removed.received.length).toBeGreaterThan(3), EVENTUALLY);
+  await account.webhooks.updateEndpoint({ id: off.id, enabled: false });
+  await account.webhooks.deleteEndpoint({ id: removed.id });
+  await sleep(300);
+  const counts = [off.received.length, removed.received.length];
+  await sleep(300);
+  expect([off.received.length, removed.received.length]).toEqual(counts);
+});
+
+test('an endpoint whose secret does not open gets nothing, and keeps nobody from the others', async () => {
+  const locked = await endpoint(ACCEPT);
+  await pool.query('update webhook_endpoints set secret = $1', [Buffer.alloc(60, 7)]);
+  const to = await endpoint(ACCEPT);
+  await events(1);
+  deliver();
+  await succeeded(to.id, 1);
+  expect(locked.received).toEqual([]);
+  expect((await theOnly(locked.id)).status).toBe(DeliveryStatus.PENDING);
+});

@@ -1,0 +1,96 @@
+import type { Pool } from 'pg';
+import type { Logger } from 'pino';
+import { decodeId } from '../contract/ids.ts';
+import { run, statement } from '../db/sql.ts';
+import type { Log, LogRecord, Subscription } from '../events/log/log.ts';
+import { EVENTS } from '../events/log/topics.ts';
+
+/** Small, so that the first deliveries of many do not wait for the last ones. */
+const POLL = 500;
+
+/**
+ * One statement, so one transaction. Endpoints are locked first, in order: whoever disables or releases one comes
+ * before or after all of it. An event that is older than the endpoint (by more than clocks may differ) was not meant
+ * for it: a group that starts anew reads all that the topic keeps. Indexes: webhook_endpoints_of_account,
+ * webhook_deliveries_endpoint_id_event_id_key. $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
+ */
+const fanOut = statement<{ made: string }>(
+  'webhooks_fan_out',
+  `with event as materialized (
+     select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[])
+       as event (id, account_id, type, at, body)
+   ), endpoint as materialized (
+     select id, account_id, events, due_at, created_at from webhook_endpoints
+     where account_id = any($2::uuid[]) and disabled_reason is null
+     order by id for no key update
+   ), made as (
+     insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
+     select uuidv7(), endpoint.id, endpoint.account_id, event.id, event.type, event.body
+     from event join endpoint using (account_id)
+     where event.type = any(endpoint.events) and event.at > endpoint.created_at - interval '1 minute'
+     order by event.id
+     on conflict (endpoint_id, event_id) do nothing
+     returning endpoint_id
+   ), told as (
+     update webhook_endpoints e set due_at = now() from endpoint
+     where e.id = endpoint.id and coalesce(endpoint.due_at > now(), true) and e.id in (select endpoint_id from made)
+   )
+   select count(*) as made from made`,
+);
+
+/** An event as endpoints get it. Ids: UUIDs. */
+interface Event {
+  readonly id: string;
+  readonly account: string;
+  readonly type: string;
+  readonly at: string;
+  readonly body: string;
+}
+
+/**
+ * Makes deliveries of events, as one member of the group `signpost.webhooks`; any number may run. An event that comes
+ * again makes none. `made`: told when there is something to deliver.
+ */
+export function startFanOut(options: { pool: Pool; log: Log; logger: Logger; made(): void }): Subscription {
+  const { pool, log, logger, made } = options;
+  return log.consume({
+    topic: EVENTS.name,
+    group: 'signpost.webhooks',
+    maxRecords: POLL,
+    async handle(records) {
+      if ((await fanOutRecords(pool, records, logger)) > 0) made();
+    },
+    onError: (error) => logger.warn({ err: error }, 'events wait to become deliveries'),
+  });
+}
+
+/** Makes the deliveries of some records; tells how many. */
+export async function fanOutRecords(pool: Pool, records: readonly LogRecord[], logger: Logger): Promise<number> {
+  const events: Event[] = [];
+  for (const record of records) {
+    const event = readEvent(record);
+    // Only cores write this topic, through `cloudEvent`: what can't be read is a defect, and must hold nobody up.
+    if (event) events.push(event);
+    else logger.error({ key: record.key, partition: record.partition, offset: `${record.offset}` }, 'no event');
+  }
+  if (events.length === 0) return 0;
+  const column = (key: keyof Event) => events.map((event) => event[key]);
+  const rows = await run(pool, fanOut, [column('id'), column('account'), column('type'), column('at'), column('body')]);
+  return Number(rows[0]?.made ?? 0);
+}
+
+/** The body: type and time of the event, and its data as they came. Source: decision "Events". */
+function readEvent({ headers, value }: LogRecord): Event | undefined {
+  const { ce_id = '', ce_type: type, ce_source = '', ce_time: at } = headers;
+  const id = decodeId('evt', ce_id);
+  const account = decodeId('acct', /^\/accounts\/([^/]+)$/.exec(ce_source)?.[1] ?? '');
+  if (!id || !account || !type || !at || Number.isNaN(Date.parse(at)) || !value) return undefined;
+  const data = Buffer.from(value).toString('utf8');
+  return {
+    id,
+    account,
+    type,
+    at,
+    body: `{"type":${JSON.stringify(type)},"timestamp":${JSON.stringify(at)},"data":${data}}`,
+  };
+}

@@ -1,0 +1,31 @@
+import type { Pool } from 'pg';
+import { recordOwnChange } from '../access/audit.ts';
+import { encodeId } from '../contract/ids.ts';
+import { transaction } from '../db/sql.ts';
+import type { Outcome } from './attempt.ts';
+import { disableEndpoint } from './endpoints.ts';
+import { HOPELESS_AFTER_MS } from './schedule.ts';
+
+const GONE = 410;
+
+/** Why an endpoint is disabled, after some answers of it; undefined when it is not. Source: decision "Events". */
+export function hopeless(
+  failingSince: Date | null,
+  answers: readonly { outcome: Pick<Outcome, 'status'> }[],
+): string | undefined {
+  if (answers.some(({ outcome }) => outcome.status === GONE)) return 'It answered 410 Gone.';
+  if (failingSince === null || Date.now() - failingSince.getTime() < HOPELESS_AFTER_MS) return undefined;
+  return 'Five days passed without one success.';
+}
+
+/** Disables an endpoint for a reason, unless somebody else has, and leaves that in its account's audit. */
+export async function giveUp(
+  pool: Pool,
+  { id, account_id }: { readonly id: string; readonly account_id: string },
+  reason: string,
+): Promise<void> {
+  await transaction(pool, async (tx) => {
+    if (!(await disableEndpoint(tx, account_id, id, reason))) return;
+    await recordOwnChange(tx, account_id, 'WebhooksService/DisableEndpoint', encodeId('hook', id));
+  });
+}

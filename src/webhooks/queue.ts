@@ -1,0 +1,165 @@
+import type { Pool } from 'pg';
+import { type Queryable, run, statement, transaction } from '../db/sql.ts';
+
+// A process leases endpoints and not deliveries: it alone delivers to the endpoints that it holds, so what an endpoint
+// gets at a time is bounded over all processes, and one that hangs keeps nobody from the others. Every statement here
+// is of a process that holds what it names; accounts were judged when the rows were made.
+
+/** An endpoint that this process holds. */
+export interface HeldRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly url: string;
+  readonly secret: Buffer;
+  /** Null when only one signs. */
+  readonly former_secret: Buffer | null;
+  readonly failing_since: Date | null;
+}
+
+/** A delivery to make. */
+export interface DueRow {
+  readonly id: string;
+  readonly endpoint_id: string;
+  readonly event_id: string;
+  readonly body: string;
+  /** Attempts before this one. */
+  readonly attempts: number;
+}
+
+/** What a delivery's row is told of an attempt. */
+export interface Result {
+  readonly delivery: string;
+  /** Attempts before this one. */
+  readonly attempts: number;
+  readonly at: Date;
+  readonly status: number | null;
+  readonly latencyMs: number;
+  readonly response: string;
+  readonly became: 'pending' | 'succeeded' | 'failed';
+  /** Seconds until the next one; null where there is none. */
+  readonly retryIn: number | null;
+}
+
+const HELD = `e.id, e.account_id, e.url, e.secret, e.failing_since,
+  case when e.former_until > now() then e.former_secret end as former_secret`;
+
+/** Index: webhook_endpoints_due, which also has those that others hold; they are passed over. */
+const claim = statement<HeldRow>(
+  'webhooks_claim',
+  `update webhook_endpoints e set leased_by = $1, leased_until = now() + $2 * interval '1 ms'
+   from (
+     select id from webhook_endpoints where due_at <= now() and (leased_until is null or leased_until <= now())
+     order by due_at limit $3 for no key update skip locked
+   ) due
+   where e.id = due.id returning ${HELD}`,
+);
+
+/** Index: webhook_endpoints_pkey. Also what has changed since; those that are gone or disabled are not given back. */
+const renew = statement<HeldRow>(
+  'webhooks_renew',
+  `update webhook_endpoints e set leased_until = now() + $2 * interval '1 ms'
+   where id = any($3::uuid[]) and leased_by = $1 returning ${HELD}`,
+);
+
+/** Index: webhook_deliveries_due, once for each endpoint. $2: the most for each; $3: deliveries in hand. */
+const due = statement<DueRow>(
+  'webhooks_due',
+  `select d.* from unnest($1::uuid[], $2::integer[]) as held (id, room)
+   cross join lateral (
+     select id, endpoint_id, event_id, body, attempts from webhook_deliveries
+     where endpoint_id = held.id and status = 'pending' and next_attempt_at <= now() and id <> all($3::uuid[])
+     order by next_attempt_at limit held.room
+   ) d`,
+);
+
+/**
+ * Index: webhook_deliveries_pkey. Every attempt is kept; the delivery itself moves only from where the attempt found
+ * it. One that was deleted meanwhile is locked by nobody and left alone.
+ */
+const record = statement(
+  'webhooks_record',
+  `with result as materialized (
+     select * from unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
+       $7::text[], $8::float8[]) as r (id, attempts, at, answered, latency_ms, response, became, retry_in)
+   ), locked as materialized (
+     select id from webhook_deliveries where id = any($1::uuid[]) order by id for no key update
+   ), kept as (
+     insert into webhook_attempts (delivery_id, at, status, latency_ms, response)
+     select id, at, answered, latency_ms, response from result join locked using (id)
+     on conflict do nothing
+   )
+   update webhook_deliveries d
+   set status = result.became, attempts = d.attempts + 1,
+       next_attempt_at = case when result.became = 'pending' then now() + result.retry_in * interval '1 s' end
+   from result join locked using (id)
+   where d.id = locked.id and d.status = 'pending' and d.attempts = result.attempts`,
+);
+
+/** Index: webhook_endpoints_pkey. Writes only where a failure is the first one, or a success the first one after. */
+const judge = statement<{ id: string; failing_since: Date | null }>(
+  'webhooks_judge',
+  `update webhook_endpoints e set failing_since = case when told.succeeded then null else now() end
+   from unnest($1::uuid[], $2::boolean[]) as told (id, succeeded)
+   where e.id = told.id and (e.failing_since is null) <> told.succeeded
+   returning e.id, e.failing_since`,
+);
+
+const lockHeld = statement(
+  'webhooks_lock_held',
+  'select from webhook_endpoints where id = any($2::uuid[]) and leased_by = $1 order by id for no key update',
+);
+
+/** Index: webhook_deliveries_due. */
+const release = statement(
+  'webhooks_release',
+  `update webhook_endpoints e
+   set leased_by = null, leased_until = null,
+       due_at = (select min(next_attempt_at) from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending')
+   where id = any($2::uuid[]) and leased_by = $1`,
+);
+
+/** What a process, named by a UUID of its own, does with the deliveries that wait. */
+export interface Queue {
+  /** Takes endpoints that something waits for, the longest first. */
+  claim(most: number): Promise<HeldRow[]>;
+  /** Keeps endpoints, and hears what has changed; those that are not given back are no longer held. */
+  renew(endpoints: readonly string[]): Promise<HeldRow[]>;
+  /** What is due of endpoints that are held, at most `room` each. */
+  due(room: ReadonlyMap<string, number>, inHand: readonly string[]): Promise<DueRow[]>;
+  record(results: readonly Result[]): Promise<void>;
+  /** Notes which endpoints answered well; gives those back for which that is new. */
+  judge(succeeded: ReadonlyMap<string, boolean>): Promise<{ id: string; failing_since: Date | null }[]>;
+  /** Gives endpoints back; they are due when their next delivery is. */
+  release(endpoints: readonly string[]): Promise<void>;
+}
+
+/** `lease`: ms after which the endpoints of a process that died are taken by others. */
+export function queueOf(pool: Pool, self: string, lease: number): Queue {
+  const on: Queryable = pool;
+  return {
+    claim: (most) => run(on, claim, [self, lease, most]),
+    renew: (endpoints) => run(on, renew, [self, lease, endpoints]),
+    due: (room, inHand) => run(on, due, [[...room.keys()], [...room.values()], inHand]),
+    async record(results) {
+      const column = <Key extends keyof Result>(key: Key) => results.map((result) => result[key]);
+      await run(on, record, [
+        column('delivery'),
+        column('attempts'),
+        column('at'),
+        column('status'),
+        column('latencyMs'),
+        column('response'),
+        column('became'),
+        column('retryIn'),
+      ]);
+    },
+    judge: (succeeded) => run(on, judge, [[...succeeded.keys()], [...succeeded.values()]]),
+    async release(endpoints) {
+      // In one statement, a delivery that is committed while it waits for the lock would not be seen, and forgotten.
+      await transaction(pool, async (tx) => {
+        await run(tx, lockHeld, [self, endpoints]);
+        await run(tx, release, [self, endpoints]);
+      });
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { pino } from 'pino';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { startDns } from '../../test/harness/dns.ts';
+import { openPostgresLog } from '../events/log/postgres.ts';
+import { EVENTS } from '../events/log/topics.ts';
+import { startReceiver } from './receiver.fixture.ts';
+import { startWebhooks } from './start.ts';
+import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 25 };
+const { url, pool, seal, newAccount } = await webhooksFixture();
+const logger = pino({ level: 'silent' });
+
+test.each([
+  [false, 'The address is not one of the public Internet.', 0],
+  [true, '', 1],
+])('with private addresses allowed: %s, an endpoint on this machine: %j', async (allowPrivate, response, requests) => {
+  const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
+  onTestFinished(() => log.close());
+  await log.ensureTopics([EVENTS]);
+  const resolvers = [(await startDns()).address];
+  const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
+  onTestFinished(() => webhooks.stop());
+  const receiver = await startReceiver();
+  // An account that was allowed to name such an address once, or got it into the table by whatever way.
+  const account = await newAccount({ allowPrivate: true });
+  const { id } = await account.endpoint(receiver.url);
+  await log.publish(EVENTS.name, [eventRecord(account.id)]);
+  await vi.waitFor(async () => {
+    const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
+    expect(deliveries).toMatchObject([{ attempts: [{ response }] }]);
+  }, EVENTUALLY);
+  expect(receiver.connections()).toBe(requests);
+});

@@ -1,0 +1,36 @@
+import type { Pool } from 'pg';
+import type { Logger } from 'pino';
+import type { Log } from '../events/log/log.ts';
+import { startDeliverer } from './deliverer.ts';
+import { startFanOut } from './fan-out.ts';
+import { guardedConnect, unguardedConnect } from './guarded-connect.ts';
+import type { Seal } from './seal.ts';
+import { startUpkeep } from './upkeep.ts';
+
+/** What sending webhooks takes. */
+export interface SendingOptions {
+  readonly pool: Pool;
+  readonly log: Log;
+  readonly seal: Seal;
+  /** Endpoints may be on private addresses. */
+  readonly allowPrivate: boolean;
+  /** `address` or `address:port`; none means the system's. */
+  readonly resolvers: readonly string[];
+  readonly logger: Logger;
+}
+
+/** Sends webhooks: events become deliveries, and deliveries are made. Any number of processes may do it. */
+export function startWebhooks(options: SendingOptions): { stop(): Promise<void> } {
+  const { pool, log, seal, allowPrivate, resolvers, logger } = options;
+  const connect = allowPrivate ? unguardedConnect() : guardedConnect(resolvers);
+  const upkeep = startUpkeep(pool, seal, logger);
+  const deliverer = startDeliverer({ pool, seal, connect, logger });
+  const fanOut = startFanOut({ pool, log, logger, made: deliverer.wake });
+  return {
+    async stop() {
+      await fanOut.stop();
+      await deliverer.stop();
+      await upkeep.stop();
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, inject, test, vi } from 'vitest';
+import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { startReceiver } from '../../src/webhooks/receiver.fixture.ts';
+import { type Signpost, startSignpost } from '../harness/processes.ts';
+
+const EVENTUALLY = { timeout: 25_000, interval: 25 };
+const ALL = ['qr.created', 'qr.updated', 'qr.archived'];
+
+function webhooksOf({ cores, serviceToken }: Signpost, account: string) {
+  const transport = createConnectTransport({
+    baseUrl: cores[0]?.url ?? '',
+    httpVersion: '1.1',
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', `Bearer ${serviceToken}`);
+        request.header.set('signpost-account', account);
+        return next(request);
+      },
+    ],
+  });
+  return createClient(WebhooksService, transport);
+}
+
+/** A Kafka that other tests use too has their events; this account's are told by their ids. */
+describe.each([
+  ['Postgres', undefined],
+  ['Kafka', inject('kafkaBrokers') ?? undefined],
+])('webhooks over the log in %s', (name, kafkaBrokers) => {
+  test.skipIf(name === 'Kafka' && kafkaBrokers === undefined)(
+    'what a key changes reaches the endpoints of its account, signed, with the resource as REST shows it',
+    async () => {
+      const options = kafkaBrokers === undefined ? {} : { kafkaBrokers };
+      const signpost = await startSignpost({ ...options, cores: 2, env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } });
+      const { accountId, apiKey } = await signpost.createAccount();
+      const receiver = await startReceiver();
+      const webhooks = webhooksOf(signpost, accountId);
+      const { secret } = await webhooks.createEndpoint({ url: `${receiver.url}/hook`, events: ALL });
+      const call = async (method: string, path: string, json?: unknown) => {
+        const headers = { authorization: `Bearer ${apiKey}`, 'idempotency-key': randomUUID() };
+        const body = json === undefined ? null : JSON.stringify(json);
+        const response = await fetch(`${signpost.url}/api/v1/qr-codes${path}`, { method, headers, body });
+        expect(response.ok).toBe(true);
+        return ((await response.json()) as { data: CodeJson }).data;
+      };
+      const created = await call('POST', '', { target_url: 'https://example.com/menu', name: 'Table 4' });
+      const updated = await call('PATCH', `/${created.id}`, { name: 'Table 5', paused: true });
+      await call('DELETE', `/${created.id}`);
+      await vi.waitFor(() => expect(receiver.received).toHaveLength(3), EVENTUALLY);
+      const got = receiver.received.map(({ body, headers }) => {
+        const event = new Webhook(secret).verify(body, headers as Record<string, string>);
+        return event as { type: string; timestamp: string; data: Record<string, unknown> };
+      });
+      const short = `/r/${created.short_code}`;
+      const find = (type: string) => got.find((event) => event.type === type)?.data;
+      expect(find('qr.created')).toEqual({ ...created, short });
+      expect(find('qr.updated')).toEqual({ ...updated, short, changed: expect.arrayContaining(['name', 'paused']) });
+      expect(find('qr.archived')).toMatchObject({ id: created.id, short });
+      await signpost.stop();
+    },
+    60_000,
+  );
+});
