@@ -177,7 +177,7 @@ test('a 410 disables the endpoint at once: what waits is given up, and the audit
   expect(statuses).toEqual(Array(30).fill(DeliveryStatus.FAILED));
   expect(to.received.length).toBeLessThan(30);
   const { rows } = await pool.query('select actor, action, subject from audit_entries order by id desc limit 1');
-  expect(rows).toEqual([{ actor: 'signpost', action: 'WebhooksService/DisableEndpoint', subject: to.id }]);
+  expect(rows).toEqual([{ actor: 'signpost', action: 'endpoint disabled', subject: to.id }]);
 });
 
 test('five days without one success disable an endpoint; one success begins them anew', async () => {

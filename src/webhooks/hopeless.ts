@@ -26,6 +26,6 @@ export async function giveUp(
 ): Promise<void> {
   await transaction(pool, async (tx) => {
     if (!(await disableEndpoint(tx, account_id, id, reason))) return;
-    await recordOwnChange(tx, account_id, 'WebhooksService/DisableEndpoint', encodeId('hook', id));
+    await recordOwnChange(tx, account_id, 'endpoint disabled', encodeId('hook', id));
   });
 }

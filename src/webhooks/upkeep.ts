@@ -10,7 +10,7 @@ const AT_ONCE = 1_000;
 
 /** Index: webhook_deliveries_pkey; ids are in the order of their making. */
 const forget = statement<{ id: string }>(
-  'webhooks_forget',
+  'webhooks_forget_old',
   `delete from webhook_deliveries where id in (
      select id from webhook_deliveries where id < $1 and status <> 'pending' order by id limit ${AT_ONCE}
    ) returning id`,
