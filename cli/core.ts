@@ -4,11 +4,13 @@ import { type Client, createClient, type Interceptor } from '@connectrpc/connect
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 
 /** The core's services as the command line calls them. */
 export interface Core {
   readonly accounts: Client<typeof AccountsService>;
   readonly domains: Client<typeof DomainsService>;
+  readonly scans: Client<typeof ScansService>;
 }
 
 /** A problem of the person at the keyboard, as a sentence. */
@@ -31,7 +33,11 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
     httpVersion: '1.1',
     interceptors: [identify],
   });
-  return { accounts: createClient(AccountsService, transport), domains: createClient(DomainsService, transport) };
+  return {
+    accounts: createClient(AccountsService, transport),
+    domains: createClient(DomainsService, transport),
+    scans: createClient(ScansService, transport),
+  };
 }
 
 async function keptToken(dataDir: string): Promise<string> {

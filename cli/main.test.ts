@@ -53,6 +53,22 @@ test('an account is created with its overrides, shown, listed, and its key works
   expect([await status(made.api_key), await status(api_key)]).toEqual([401, 200]);
 });
 
+test('a scan is in the ledger once it is recorded, and every counter agrees', async () => {
+  const { api_key } = await json<{ api_key: string }>('account', 'create', '--name', 'Bar', '--plan', 'business');
+  const made = await fetch(`${signpost.url}/api/v1/qr-codes`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${api_key}` },
+    body: JSON.stringify({ target_url: 'https://example.com/' }),
+  });
+  const { data } = (await made.json()) as { data: { scan_url: string } };
+  for (let scan = 0; scan < 3; scan++) await fetch(data.scan_url, { redirect: 'manual' });
+  await expect
+    .poll(() => json('scans', 'audit'), { timeout: 20_000, interval: 200 })
+    .toMatchObject({ recorded: 3, duplicates: 0, dead_lettered: 0, waiting: 0, rows: 3, counted: 3, differences: [] });
+  expect((await run(['scans', 'audit'])).stdout).toMatch(/recorded +3\n.*Every counter tells what the scans tell\./s);
+  expect(await run(['scans', 'audit', '--from', 'yesterday'])).toMatchObject({ code: 2 });
+});
+
 test('people get a table', async () => {
   await json('account', 'create', '--name', 'Osteria', '--plan', 'free');
   const { stdout } = await run(['account', 'list']);

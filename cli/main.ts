@@ -4,6 +4,7 @@ import { accountCommands } from './account.ts';
 import { Sentence } from './core.ts';
 import { domainCommands } from './domain.ts';
 import { keyCommands } from './key.ts';
+import { scansCommands } from './scans.ts';
 
 /** Exit codes: 1 for what the core refused or could not do, 2 for what was typed wrong. */
 const REFUSED = 1;
@@ -21,6 +22,7 @@ const program = new Command('signpost')
 accountCommands(program);
 keyCommands(program);
 domainCommands(program);
+scansCommands(program);
 // `--json` may stand anywhere, also behind the subcommand.
 for (const group of program.commands) for (const command of group.commands) command.option('--json', 'print JSON');
 program.hook('preAction', (_, action) => {

@@ -6,6 +6,7 @@ import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
+import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
@@ -28,6 +29,7 @@ import { startChecks } from './domains/checks.ts';
 import type { Platform } from './domains/look-up.ts';
 import { releaseDomains } from './domains/release.ts';
 import { domainsService } from './domains/service.ts';
+import type { Log } from './events/log/log.ts';
 import { openLog } from './events/log/open.ts';
 import { TOPICS } from './events/log/topics.ts';
 import { startRelay } from './events/relay.ts';
@@ -36,6 +38,7 @@ import { serve } from './rpc/serve.ts';
 import type { Services } from './rpc/services.ts';
 import { forgetScans } from './scans/forget.ts';
 import { startRecorder } from './scans/recorder.ts';
+import { scansService } from './scans/service.ts';
 import { forgetLabels } from './taxonomy/forget.ts';
 import { taxonomyService } from './taxonomy/service.ts';
 import { forgetEndpoints } from './webhooks/forget.ts';
@@ -98,7 +101,7 @@ async function main(config: CoreConfig): Promise<void> {
       host: config.LISTEN_HOST,
       connectPort: config.CORE_PORT,
       grpcPort: config.GRPC_PORT,
-      register: services(config, database, closed, seal, wakeRelay),
+      register: services(config, database, log, closed, seal, wakeRelay),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
       logger,
@@ -132,6 +135,7 @@ function closing(config: CoreConfig, database: Database): Clearance {
 function services(
   config: CoreConfig,
   database: Database,
+  log: Log,
   clearance: Clearance,
   seal: Seal,
   changed: () => void,
@@ -144,6 +148,7 @@ function services(
     target.service(BatchesService, {});
     target.service(TaxonomyService, taxonomyService(pool));
     target.service(AnalyticsService, analyticsService({ database, codes: codesForAnalytics(pool) }));
+    target.service(ScansService, scansService({ database, log }));
     target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
     target.service(AccountsService, accountsService({ database, clearance, changed }));
     target.service(WebhooksService, webhooksService({ pool, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }));

@@ -12,10 +12,10 @@ import type { Database } from '../db/database.ts';
 import { DAY_MS, HOUR_MS } from '../scans/days.ts';
 import { topCodes } from '../scans/top-codes.ts';
 import { type KeptScan, walkScans } from '../scans/walk.ts';
+import { inSteps, windowOf } from '../scans/window.ts';
 import { codeAnalytics, periodOf } from './code-analytics.ts';
 import type { Codes } from './codes.ts';
 import { figuresOf } from './figures.ts';
-import { inSteps, windowOf } from './window.ts';
 
 const REPORT_DAYS = 1_100;
 const REPORT_HOURS = 32 * 24;

@@ -1,21 +1,26 @@
 import type { Database } from '../db/database.ts';
-import { run, statement } from '../db/sql.ts';
+import { run, statement, transaction } from '../db/sql.ts';
 import { dayOf } from './days.ts';
+import { type Ledger, readLedger } from './ledger.ts';
 
-/** A code's day whose counters do not tell what its rows tell, or a code whose total does not tell what its days do. */
+/**
+ * A code's day whose counters do not tell what its rows tell, a code whose total does not tell what its days do, or a
+ * day whose ledger does not.
+ */
 export interface Difference {
-  /** UUID. */
-  readonly code_id: string;
+  /** UUID; null where the ledger is meant. */
+  readonly code_id: string | null;
   /** `YYYY-MM-DD`; null where the code's total is meant. */
   readonly day: string | null;
   /** Which counter. */
-  readonly counter: 'scans' | 'unique_scans' | 'hours' | 'values' | 'total';
+  readonly counter: 'scans' | 'unique_scans' | 'hours' | 'values' | 'total' | 'ledger';
   readonly expected: number;
   readonly counted: number;
 }
 
 /** What an audit found. */
 export interface ScanAudit {
+  readonly ledger: Ledger;
   /** Recorded scans of the window. */
   readonly rows: number;
   /** The same by the day counters. */
@@ -27,7 +32,9 @@ export interface ScanAudit {
 const MOST_DIFFERENCES = 100;
 
 // Reads every scan of the window, through the partitions it falls in. For the command line, not for callers.
-const AUDIT = statement<Difference & { rows: number; all_counted: number }>(
+const AUDIT = statement<
+  { [Field in keyof Difference]: Difference[Field] | null } & { rows: number; all_counted: number }
+>(
   'audit_scans',
   `with told as (
      select code_id, (scanned_at at time zone 'UTC')::date as day, count(*) as scans,
@@ -62,6 +69,11 @@ const AUDIT = statement<Difference & { rows: number; all_counted: number }>(
      union all
      select code_id, null, 'total', coalesce(lives.scans, 0), coalesce(t.scans, 0)
      from (select code_id, sum(scans) as scans from scan_days group by 1) lives full join scan_totals t using (code_id)
+     union all
+     select null, day, 'ledger', coalesce(rows.scans, 0), coalesce(entered.scans, 0)
+     from (select day, sum(scans) as scans from told group by 1) rows full join (
+       select day, sum(recorded - deleted) as scans from scan_ledger where day between $1 and $2 group by 1
+     ) entered using (day)
    )
    select (select coalesce(sum(scans), 0) from told)::float8 as rows,
           (select coalesce(sum(scans), 0) from days)::float8 as all_counted,
@@ -75,13 +87,18 @@ const AUDIT = statement<Difference & { rows: number; all_counted: number }>(
  * Compares recorded scans with the counters of the days from `from` to `to` (ms since 1970, both included), and every
  * code's total with its days. Days whose scans were archived are not for this comparison.
  */
-export async function auditScans({ pool }: Database, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
-  const rows = await run(pool, AUDIT, [dayOf(from), dayOf(to)]);
-  return {
-    rows: rows[0]?.rows ?? 0,
-    counted: rows[0]?.all_counted ?? 0,
-    differences: rows
-      .filter(({ code_id }) => code_id !== null)
-      .map(({ code_id, day, counter, expected, counted }) => ({ code_id, day, counter, expected, counted })),
-  };
+export function auditScans({ pool }: Database, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
+  return transaction(pool, async (tx) => {
+    // Recorders go on meanwhile: everything is read as it was at one moment.
+    await tx.query('set transaction isolation level repeatable read, read only');
+    const rows = await run(tx, AUDIT, [dayOf(from), dayOf(to)]);
+    return {
+      ledger: await readLedger(tx, { from, to }),
+      rows: rows[0]?.rows ?? 0,
+      counted: rows[0]?.all_counted ?? 0,
+      differences: rows.flatMap(({ code_id, day, counter, expected, counted }) =>
+        counter === null || expected === null || counted === null ? [] : [{ code_id, day, counter, expected, counted }],
+      ),
+    };
+  });
 }

@@ -17,3 +17,13 @@ export function dayOf(time: number): string {
   }
   return day;
 }
+
+/** How many of these times, in ms since 1970, fall in each UTC day. */
+export function countByDay(times: readonly number[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const time of times) {
+    const day = dayOf(time);
+    counts.set(day, (counts.get(day) ?? 0) + 1);
+  }
+  return counts;
+}

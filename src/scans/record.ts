@@ -1,8 +1,11 @@
 import type { Pool, PoolClient } from 'pg';
 import { run, statement, transaction } from '../db/sql.ts';
 import { columns } from './columns.ts';
+import { countByDay } from './days.ts';
 import type { DerivedScan } from './derive.ts';
-import { REFERRERS_A_DAY, tally, type ValueMove } from './tally.ts';
+import { type DayEntry, type Entry, enter } from './ledger.ts';
+import { move } from './move.ts';
+import { tally } from './tally.ts';
 import { RULES } from './user-agent.ts';
 
 // Primary key: an id that is there stays as it is and is not returned.
@@ -29,101 +32,27 @@ const INSERT_VISITORS = statement<{ key: string }>(
    returning visitor || ' ' || code_id || ' ' || to_char(day, 'YYYY-MM-DD') as key`,
 );
 
-// Primary keys, all four; what changes is in no index.
-const MOVE_DAYS = statement(
-  'move_scan_days',
-  `insert into scan_days as d (code_id, account_id, day, scans, unique_scans)
-   select * from unnest($1::uuid[], $2::uuid[], $3::date[], $4::bigint[], $5::bigint[])
-   on conflict (code_id, day) do update
-   set scans = d.scans + excluded.scans, unique_scans = d.unique_scans + excluded.unique_scans`,
-);
-const MOVE_HOURS = statement(
-  'move_scan_hours',
-  `insert into scan_hours as h (code_id, account_id, hour, scans, unique_scans)
-   select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[])
-   on conflict (code_id, hour) do update
-   set scans = h.scans + excluded.scans, unique_scans = h.unique_scans + excluded.unique_scans`,
-);
-const MOVE_TOTALS = statement(
-  'move_scan_totals',
-  `insert into scan_totals as t (code_id, account_id, scans)
-   select * from unnest($1::uuid[], $2::uuid[], $3::bigint[])
-   on conflict (code_id) do update set scans = t.scans + excluded.scans`,
-);
-const MOVE_VALUES = statement(
-  'move_scan_values',
-  `insert into scan_values as v (code_id, account_id, day, dimension, value, scans)
-   select * from unnest($1::uuid[], $2::uuid[], $3::date[], $4::scan_dimension[], $5::text[], $6::bigint[])
-   on conflict (code_id, day, dimension, value) do update set scans = v.scans + excluded.scans`,
-);
-
-// Primary key, for each referrer once, and for one that is new to its day over that day's referrers.
-const EXCESS_REFERRERS = statement<{ place: number }>(
-  'excess_referrers',
-  `select place::integer - 1 as place
-   from unnest($1::uuid[], $2::date[], $3::text[]) with ordinality as told (code_id, day, value, place)
-   where case
-     when exists (
-       select from scan_values v
-       where v.code_id = told.code_id and v.day = told.day and v.dimension = 'referrer' and v.value = told.value
-     ) then false
-     else ${REFERRERS_A_DAY} <= (
-       select count(*) from scan_values v
-       where v.code_id = told.code_id and v.day = told.day and v.dimension = 'referrer'
-     )
-   end`,
-);
-
-/** What stands for no host, and is never in excess. */
-const ALWAYS_TOLD = new Set(['direct', 'unknown', 'other']);
+/** Where recorded records came from, for the ledger. */
+export type Source = Pick<Entry, 'partition' | 'position' | 'gateways'>;
 
 /**
- * Records scans and moves every counter by those that were not there before, in one transaction: recording the same
- * scans again, from anywhere, changes nothing. Rows are written in one order everywhere, so that two recorders never
- * wait for each other in a circle. The partitions must exist. Gives how many were new.
+ * Records scans, moves every counter by those that were not there before and enters them in the ledger, in one
+ * transaction: recording the same scans again, from anywhere, counts nothing. Rows are written in one order everywhere,
+ * so that two recorders never wait for each other in a circle. The partitions must exist. Gives what became of each day.
  */
-export function record(pool: Pool, scans: readonly DerivedScan[]): Promise<number> {
+export function record(pool: Pool, scans: readonly DerivedScan[], source: Source): Promise<readonly DayEntry[]> {
   return transaction(pool, async (tx) => {
     const fresh = await insertScans(tx, scans);
-    if (fresh.length === 0) return 0;
-    const firsts = await insertVisitors(tx, fresh);
-    const moves = tally(fresh, (scan) => firsts.has(scan));
-    await run(
-      tx,
-      MOVE_DAYS,
-      columns(
-        moves.days,
-        ({ codeId }) => codeId,
-        ({ accountId }) => accountId,
-        ({ day }) => day,
-        ({ scans }) => scans,
-        ({ unique }) => unique,
-      ),
-    );
-    await run(
-      tx,
-      MOVE_HOURS,
-      columns(
-        moves.hours,
-        ({ codeId }) => codeId,
-        ({ accountId }) => accountId,
-        ({ hour }) => hour,
-        ({ scans }) => scans,
-        ({ unique }) => unique,
-      ),
-    );
-    await moveValues(tx, moves.values);
-    await run(
-      tx,
-      MOVE_TOTALS,
-      columns(
-        moves.totals,
-        ({ codeId }) => codeId,
-        ({ accountId }) => accountId,
-        ({ scans }) => scans,
-      ),
-    );
-    return fresh.length;
+    if (fresh.length > 0) {
+      const firsts = await insertVisitors(tx, fresh);
+      await move(
+        tx,
+        tally(fresh, (scan) => firsts.has(scan)),
+      );
+    }
+    const days = daysOf(scans, fresh);
+    await enter(tx, { ...source, days });
+    return days;
   });
 }
 
@@ -184,52 +113,13 @@ async function insertVisitors(tx: PoolClient, scans: readonly DerivedScan[]): Pr
   return firsts;
 }
 
-/**
- * Moves the breakdowns. A code's day takes only so many referrers. The day's row, moved before, keeps other recorders
- * of the same code and day out until this transaction ends.
- */
-async function moveValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<void> {
-  const referrers = moves.filter(({ dimension, value }) => dimension === 'referrer' && !ALWAYS_TOLD.has(value));
-  const excess =
-    referrers.length === 0
-      ? []
-      : await run(
-          tx,
-          EXCESS_REFERRERS,
-          columns(
-            referrers,
-            ({ codeId }) => codeId,
-            ({ day }) => day,
-            ({ value }) => value,
-          ),
-        );
-  const rows = excess.length === 0 ? moves : folded(moves, new Set(excess.map(({ place }) => referrers[place])));
-  await run(
-    tx,
-    MOVE_VALUES,
-    columns(
-      rows,
-      ({ codeId }) => codeId,
-      ({ accountId }) => accountId,
-      ({ day }) => day,
-      ({ dimension }) => dimension,
-      ({ value }) => value,
-      ({ scans }) => scans,
-    ),
-  );
-}
-
-/** The moves with those in excess turned into their day's `other`. */
-function folded(moves: readonly ValueMove[], excess: ReadonlySet<ValueMove | undefined>): ValueMove[] {
-  const kept = new Map<string, ValueMove>();
-  for (const move of moves) {
-    const value = excess.has(move) ? 'other' : move.value;
-    const key = `${move.codeId} ${move.day} ${move.dimension} ${value}`;
-    const there = kept.get(key);
-    if (there) there.scans += move.scans;
-    else kept.set(key, { ...move, value });
-  }
-  return [...kept.keys()].sort().map((key) => kept.get(key) as ValueMove);
+function daysOf(scans: readonly DerivedScan[], fresh: readonly DerivedScan[]): DayEntry[] {
+  const told = countByDay(scans.map(({ scannedAt }) => scannedAt));
+  const recorded = countByDay(fresh.map(({ scannedAt }) => scannedAt));
+  return [...told].map(([day, count]) => {
+    const inserted = recorded.get(day) ?? 0;
+    return { day, recorded: inserted, duplicates: count - inserted };
+  });
 }
 
 function compare(a: string, b: string): number {

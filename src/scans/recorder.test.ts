@@ -137,6 +137,7 @@ test('a month that was archived while the recorder ran is made again, and totals
   for (const table of ['scan_totals', 'scan_days', 'scan_hours', 'scan_values']) {
     await database.pool.query(`delete from ${table} where code_id = $1`, [scanned.codeId]);
   }
+  await database.pool.query(`delete from scan_ledger where day = '2022-06-15'`);
 });
 
 test('visitors count once a day and code, by address and user agent', async () => {

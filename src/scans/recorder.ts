@@ -1,11 +1,14 @@
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Logger } from 'pino';
+import { GATEWAY_FIGURES, readGatewayFigures } from '../contract/gateway-figures.ts';
 import type { Database } from '../db/database.ts';
 import type { Log, LogRecord, Subscription } from '../events/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
 import { openCountries } from './countries.ts';
-import { dayOf, HOUR_MS } from './days.ts';
+import { countByDay, dayOf, HOUR_MS } from './days.ts';
 import { derive } from './derive.ts';
+import { enter } from './ledger.ts';
+import { measureWaiting, stagesOfScans } from './measure.ts';
 import { ensureMonths, monthAfter, monthOf } from './partitions.ts';
 import { readScan, type ToldScan } from './read-scan.ts';
 import { record } from './record.ts';
@@ -31,6 +34,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
   const { log, logger } = options;
   const handle = await recordingOf(options);
   const upkeep = startUpkeep(options);
+  const waiting = measureWaiting(options);
   const subscription = log.consume({
     topic: SCANS.name,
     group: 'signpost.recorder',
@@ -41,6 +45,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
   return {
     async stop() {
       await subscription.stop();
+      waiting.stop();
       await upkeep.stop();
     },
   };
@@ -55,6 +60,7 @@ export async function recordingOf({
   const countryOf = await openCountries();
   const salts: Salts = new Map();
   const months = new Set<string>();
+  const measure = stagesOfScans();
 
   const handle = async (records: readonly LogRecord[]) => {
     const now = Date.now();
@@ -65,6 +71,11 @@ export async function recordingOf({
       if ('unreadable' in scan) dead.push({ record, reason: scan.unreadable });
       else told.push(scan);
     }
+    const source = {
+      partition: records.at(-1)?.partition ?? 0,
+      position: (records.at(-1)?.offset ?? -1n) + 1n,
+      gateways: records.flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
+    };
     if (told.length > 0) {
       const missing = new Set(told.map(({ scannedAt }) => monthOf(scannedAt))).difference(months);
       await ensureMonths(pool, [...missing]);
@@ -72,7 +83,7 @@ export async function recordingOf({
       await loadSalts(pool, salts, new Set(told.map(({ scannedAt }) => dayOf(scannedAt))), now);
       const scans = told.map((scan) => derive(scan, countryOf, salts));
       try {
-        await record(pool, scans);
+        measure(await record(pool, scans, source));
       } catch (error) {
         // A month may have been detached meanwhile: the next try looks again.
         months.clear();
@@ -88,6 +99,10 @@ export async function recordingOf({
         SCANS_DEAD_LETTERS.name,
         dead.map(({ record: { key, value, headers }, reason }) => ({ key, value, headers: { ...headers, reason } })),
       );
+      const days = countByDay(dead.map(({ record }) => record.timestamp));
+      const letters = [...days].map(([day, deadLettered]) => ({ day, deadLettered }));
+      await enter(pool, { ...source, days: letters });
+      measure(letters);
     }
   };
 

@@ -6,6 +6,7 @@ import { Audit } from './0004-audit.ts';
 import { Webhooks } from './0006-webhooks.ts';
 import { DomainChecks } from './0007-domain-checks.ts';
 import { Upkeep } from './0008-upkeep.ts';
+import { ScanLedger } from './0009-scan-ledger.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -16,4 +17,5 @@ export const migrations: MigrationObject[] = [
   { name: '0006-webhooks', class: Webhooks },
   { name: '0007-domain-checks', class: DomainChecks },
   { name: '0008-upkeep', class: Upkeep },
+  { name: '0009-scan-ledger', class: ScanLedger },
 ];

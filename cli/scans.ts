@@ -1,0 +1,53 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Command } from 'commander';
+import { InvalidArgumentError } from 'commander';
+import { connectCore } from './core.ts';
+import { fields, print, table } from './output.ts';
+
+/** `scans …`: what became of scans on their way into analytics. */
+export function scansCommands(program: Command): void {
+  const json = () => program.opts<{ json?: boolean }>().json === true;
+  const today = new Date().toISOString().slice(0, 10);
+  const scans = program.command('scans').description('scans on their way into analytics');
+
+  scans
+    .command('audit')
+    .description('how many scans of some days (UTC) got how far, and whether every counter tells what the scans tell')
+    .option('--from <day>', 'first day, YYYY-MM-DD', day, day(today))
+    .option('--to <day>', 'last day, included', day, day(today))
+    .addHelpText('after', '\nExample:\n  $ npm run signpost -- scans audit --from 2027-01-01 --to 2027-01-31')
+    .action(async ({ from, to }: { from: number; to: number }) => {
+      const core = await connectCore(process.env);
+      const audit = await core.scans.auditScans({ from: timestampFromMs(from), to: timestampFromMs(to) });
+      const figures = {
+        answered: Number(audit.answered),
+        spooled: Number(audit.spooled),
+        published: Number(audit.published),
+        recorded: Number(audit.recorded),
+        duplicates: Number(audit.duplicates),
+        dead_lettered: Number(audit.deadLettered),
+        deleted: Number(audit.deleted),
+        waiting: Number(audit.waiting),
+        rows: Number(audit.rows),
+        counted: Number(audit.counted),
+      };
+      const differences = audit.differences.map(({ codeId, day, counter, expected, counted }) => ({
+        code_id: codeId ?? null,
+        day: day ?? null,
+        counter,
+        expected: Number(expected),
+        counted: Number(counted),
+      }));
+      print(json(), { ...figures, differences }, () => {
+        const agreement = differences.length === 0 ? 'Every counter tells what the scans tell.' : table(differences);
+        return `${fields(figures)}\n\n${agreement}`;
+      });
+    });
+}
+
+/** A UTC day as ms since 1970. */
+function day(text: string): number {
+  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) throw new InvalidArgumentError('It must be a day, YYYY-MM-DD.');
+  return time;
+}

@@ -1,0 +1,111 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { GATEWAY_FIGURES, type GatewayFigures, writeGatewayFigures } from '../contract/gateway-figures.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import type { LogRecord } from '../events/log/log.ts';
+import { auditScans } from './audit.ts';
+import { DAY_MS, dayOf } from './days.ts';
+import { waitingRecords } from './ledger.ts';
+import { recordingOf } from './recorder.ts';
+import { keepingLog, logRecord, newScanned, scanRecord } from './scans.fixture.ts';
+
+let database: Database;
+let handle: Awaited<ReturnType<typeof recordingOf>>;
+
+beforeAll(async () => {
+  const { url } = await freshDatabase();
+  database = await openDatabase(url, 4);
+  handle = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
+});
+afterAll(() => database.close());
+
+const scanned = newScanned();
+/** Days of the past that no other test here scans on. */
+let days = 100;
+const anotherDay = () => Date.now() - ++days * DAY_MS;
+
+async function ledgerOf(at: number) {
+  const { ledger, differences } = await auditScans(database, { from: at, to: at });
+  expect(differences).toEqual([]);
+  return ledger;
+}
+
+function told(record: LogRecord, figures: readonly GatewayFigures[]): LogRecord {
+  return { ...record, headers: { [GATEWAY_FIGURES]: writeGatewayFigures(figures) } };
+}
+
+test('records are entered as recorded or duplicates, on the day of their scans, however they come', async () => {
+  const [one, two] = [anotherDay(), anotherDay()];
+  const first = Array.from({ length: 10 }, () => scanRecord(scanned, { at: one }));
+  const second = Array.from({ length: 5 }, () => scanRecord(scanned, { at: two }));
+  await handle([...first, ...second, ...second.slice(0, 2)]);
+  await handle(first);
+  expect(await ledgerOf(one)).toMatchObject({ recorded: 10, duplicates: 10 });
+  expect(await ledgerOf(two)).toMatchObject({ recorded: 5, duplicates: 2 });
+});
+
+test('two recorders at once enter every record, and each scan as recorded once', async () => {
+  const at = anotherDay();
+  const records = Array.from({ length: 200 }, () => scanRecord(scanned, { at }));
+  await Promise.all([handle(records), handle(records.slice(100)), handle(records.toReversed())]);
+  expect(await ledgerOf(at)).toMatchObject({ recorded: 200, duplicates: 300 });
+});
+
+test('dead letters are entered on the day on which they came', async () => {
+  const before = await ledgerOf(Date.now());
+  await handle([logRecord('k', null), logRecord('k', Buffer.from('no protobuf'))]);
+  expect((await ledgerOf(Date.now())).dead_lettered).toBe(before.dead_lettered + 2);
+});
+
+test('what gateways tell adds up over their runs, and is the greatest that each of them told', async () => {
+  const at = anotherDay();
+  const day = dayOf(at);
+  const [one, two] = ['00000000000000aa', '00000000000000bb'];
+  await handle([
+    told(scanRecord(scanned, { at }), [{ gateway: one, day, answered: 20, lost: 1, published: 15 }]),
+    told(scanRecord(scanned, { at }), [{ gateway: two, day, answered: 4, lost: 0, published: 9 }]),
+  ]);
+  // Late news, and an old story.
+  await handle([told(scanRecord(scanned, { at }), [{ gateway: one, day, answered: 22, lost: 0, published: 3 }])]);
+  expect(await ledgerOf(at)).toMatchObject({ answered: 26, spooled: 25, published: 24, recorded: 3 });
+});
+
+test.each([
+  ['no JSON', '{'],
+  ['no list', '"x"'],
+  ['no day', '[["00000000000000aa","2026-02-31",1,1,1]]'],
+  ['no run of a gateway', '[["x","2026-02-03",1,1,1]]'],
+  ['no numbers', '[["00000000000000aa","2026-02-03",1,-1,"1"],null]'],
+])('a header that holds %s costs no scan', async (_, header) => {
+  const at = anotherDay();
+  await handle([{ ...scanRecord(scanned, { at }), headers: { [GATEWAY_FIGURES]: header } }]);
+  expect(await ledgerOf(at)).toMatchObject({ answered: 0, recorded: 1 });
+});
+
+test('what waits is what the log has beyond the last record of each partition', async () => {
+  const at = (partition: number, offset: bigint) => ({ ...scanRecord(scanned), partition, offset });
+  await handle([at(3, 40n), at(3, 41n)]);
+  await handle([at(4, 7n)]);
+  const ends = new Map([
+    [3, 50n],
+    [4, 8n],
+    [5, 2n],
+  ]);
+  expect(await waitingRecords(database.pool, ends)).toBe(8 + 0 + 2);
+});
+
+test('a counter that somebody changed is found', async () => {
+  const at = anotherDay();
+  await handle([scanRecord(scanned, { at })]);
+  await database.pool.query(`update scan_days set scans = scans + 1 where day = $1`, [dayOf(at)]);
+  const { differences } = await auditScans(database, { from: at, to: at });
+  expect(differences).toMatchObject(
+    ['hours', 'scans', 'values', 'values', 'values', 'values', 'values', 'total'].map((counter) => ({ counter })),
+  );
+  await database.pool.query(`update scan_days set scans = scans - 1 where day = $1`, [dayOf(at)]);
+  await database.pool.query(`update scan_ledger set recorded = 7 where day = $1`, [dayOf(at)]);
+  expect((await auditScans(database, { from: at, to: at })).differences).toEqual([
+    { code_id: null, day: dayOf(at), counter: 'ledger', expected: 1, counted: 7 },
+  ]);
+});

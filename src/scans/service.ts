@@ -1,0 +1,48 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { encodeId } from '../contract/ids.ts';
+import type { Database } from '../db/database.ts';
+import type { Log } from '../events/log/log.ts';
+import { SCANS } from '../events/log/topics.ts';
+import { auditScans, type Difference } from './audit.ts';
+import { waitingRecords } from './ledger.ts';
+import { windowOf } from './window.ts';
+
+/** Scans on their way into analytics, for internal services. */
+export function scansService({
+  database,
+  log,
+}: {
+  readonly database: Database;
+  readonly log: Log;
+}): ServiceImpl<typeof ScansService> {
+  return {
+    async auditScans(request) {
+      const { ledger, rows, counted, differences } = await auditScans(database, windowOf(request));
+      const waiting = await waitingRecords(database.pool, await log.ends(SCANS.name));
+      return {
+        answered: BigInt(ledger.answered),
+        spooled: BigInt(ledger.spooled),
+        published: BigInt(ledger.published),
+        recorded: BigInt(ledger.recorded),
+        duplicates: BigInt(ledger.duplicates),
+        deadLettered: BigInt(ledger.dead_lettered),
+        deleted: BigInt(ledger.deleted),
+        waiting: BigInt(waiting),
+        rows: BigInt(rows),
+        counted: BigInt(counted),
+        differences: differences.map(differenceMessage),
+      };
+    },
+  };
+}
+
+function differenceMessage({ code_id, day, counter, expected, counted }: Difference) {
+  return {
+    ...(code_id !== null && { codeId: encodeId('qr', code_id) }),
+    ...(day !== null && { day }),
+    counter,
+    expected: BigInt(expected),
+    counted: BigInt(counted),
+  };
+}
