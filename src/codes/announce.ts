@@ -2,10 +2,10 @@ import { toBinary } from '@bufbuild/protobuf';
 import type { PoolClient } from 'pg';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { routeOf } from '../contract/route.ts';
+import { type RoutedCode, routeOf } from '../contract/route.ts';
 import { type CodeChange, codeEvent } from '../events/events.ts';
 import { ROUTES } from '../events/log/topics.ts';
-import { addToOutbox } from '../events/outbox.ts';
+import { addToOutbox, type Outgoing } from '../events/outbox.ts';
 import type { CodeRow } from './code-row.ts';
 
 /**
@@ -14,9 +14,11 @@ import type { CodeRow } from './code-row.ts';
  */
 export async function announce(tx: PoolClient, row: CodeRow, code: Code, change: CodeChange): Promise<Route> {
   const route = routeOf(row);
-  await addToOutbox(tx, [
-    codeEvent(row.account_id, code, change),
-    { topic: ROUTES.name, key: `code:${row.short_code}`, value: toBinary(RouteSchema, route) },
-  ]);
+  await addToOutbox(tx, [codeEvent(row.account_id, code, change), routeRecord(row, route)]);
   return route;
+}
+
+/** Where a code leads, for the outbox. */
+export function routeRecord(row: RoutedCode, route = routeOf(row)): Outgoing {
+  return { topic: ROUTES.name, key: `code:${row.short_code}`, value: toBinary(RouteSchema, route) };
 }

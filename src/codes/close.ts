@@ -1,12 +1,10 @@
-import { toBinary } from '@bufbuild/protobuf';
 import type { Pool, PoolClient } from 'pg';
-import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { type RoutedCode, routeOf } from '../contract/route.ts';
+import type { RoutedCode } from '../contract/route.ts';
 import { run, statement, transaction } from '../db/sql.ts';
 import { codeEvent } from '../events/events.ts';
-import { ROUTES } from '../events/log/topics.ts';
-import { addToOutbox, type Outgoing } from '../events/outbox.ts';
+import { addToOutbox } from '../events/outbox.ts';
 import { scanCounts } from '../scans/totals.ts';
+import { routeRecord } from './announce.ts';
 import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
 
 /** Codes a transaction: short enough for others to wait for, long enough to clear a million codes in minutes. */
@@ -83,14 +81,13 @@ export async function eraseCodes(pool: Pool, accountId: string): Promise<void> {
   const eraseSome = async (tx: PoolClient) => {
     const rows = await run(tx, erase, [accountId]);
     // The topic keeps the newest record of a code for ever: without this, the one that names what it led to.
-    await addToOutbox(tx, rows.map(routeRecord));
+    await addToOutbox(
+      tx,
+      rows.map((row) => routeRecord(row)),
+    );
     return rows.length > 0;
   };
   let more: boolean;
   do more = await transaction(pool, eraseSome);
   while (more);
-}
-
-function routeRecord(row: RoutedCode): Outgoing {
-  return { topic: ROUTES.name, key: `code:${row.short_code}`, value: toBinary(RouteSchema, routeOf(row)) };
 }

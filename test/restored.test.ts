@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { decodeId } from '../src/contract/ids.ts';
+import { internal } from './contract/internal.ts';
+import { startDns } from './harness/dns.ts';
+import { startSignpost } from './harness/processes.ts';
+
+const EVENTUALLY = { timeout: 15_000, interval: 50 };
+
+test('after Postgres was put back from a backup, gateways follow it again: codes, domains, and changes to come', async () => {
+  const dns = await startDns();
+  const env = { ROLES: 'rpc,relay', PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address };
+  const signpost = await startSignpost({ env });
+  const pool = new pg.Pool({ connectionString: signpost.databaseUrl });
+  onTestFinished(() => pool.end());
+  const { accountId, apiKey } = await signpost.createAccount();
+  const api = async (method: string, path: string, body: unknown) => {
+    const headers = { authorization: `Bearer ${apiKey}` };
+    const answer = await fetch(`${signpost.url}/api/v1${path}`, { method, headers, body: JSON.stringify(body) });
+    return ((await answer.json()) as { data: { id: string; short_code: string } }).data;
+  };
+  const domains = internal(signpost, DomainsService, accountId);
+  const { domain } = await domains.addDomain({ hostname: 'menu.example' });
+  const [id, txtValue] = [domain?.id ?? '', domain?.txtValue ?? ''];
+  dns.set('_signpost.menu.example', 'TXT', txtValue);
+  dns.set('menu.example', 'CNAME', 'sign.example');
+  await domains.verifyDomain({ id });
+  const code = await api('POST', '/qr-codes', { target_url: 'https://one.example/' });
+
+  const target = async () =>
+    (await fetch(`${signpost.url}/r/${code.short_code}`, { redirect: 'manual' })).headers.get('location');
+  const ask = async () => (await fetch(`${signpost.url}/tls/ask?domain=menu.example`)).status;
+  await expect.poll(ask, EVENTUALLY).toBe(200);
+  // What happened after the backup: the gateway has seen it, and Postgres will have forgotten it.
+  const { rows: backup } = await pool.query('select * from domains');
+  for (const each of ['two', 'three'])
+    await api('PATCH', `/qr-codes/${code.id}`, { target_url: `https://${each}.example/` });
+  await domains.removeDomain({ id });
+  await expect.poll(ask, EVENTUALLY).toBe(404);
+  expect(await target()).toBe('https://three.example/');
+
+  await pool.query(`update codes set target_url = 'https://one.example/', version = 1`);
+  await pool.query(`insert into domains select * from jsonb_populate_recordset(null::domains, $1)`, [
+    JSON.stringify(backup),
+  ]);
+  await pool.query(`select setval('domain_versions', 1)`);
+  const restored = promisify(execFile)(process.execPath, ['src/restored.ts'], {
+    env: { ...process.env, DATABASE_URL: signpost.databaseUrl },
+  });
+  expect(await restored).toEqual({ stdout: 'Published anew: 1 codes, 1 domains.\n', stderr: '' });
+
+  await expect.poll(target, EVENTUALLY).toBe('https://one.example/');
+  await expect.poll(ask, EVENTUALLY).toBe(200);
+  await api('PATCH', `/qr-codes/${code.id}`, { target_url: 'https://four.example/' });
+  await expect.poll(target, EVENTUALLY).toBe('https://four.example/');
+  dns.set('menu.example', 'CNAME', 'elsewhere.example');
+  await domains.verifyDomain({ id });
+  await expect.poll(ask, EVENTUALLY).toBe(404);
+});
+
+test('every code is published, however many there are', async () => {
+  const signpost = await startSignpost({ env: { ROLES: 'rpc' } });
+  const { accountId } = await signpost.createAccount();
+  const pool = new pg.Pool({ connectionString: signpost.databaseUrl });
+  onTestFinished(() => pool.end());
+  await pool.query(
+    `insert into codes (id, account_id, type, short_code, target_url)
+     select gen_random_uuid(), $1, 'dynamic', 'x' || nth, 'https://example.com/' from generate_series(1, 2500) nth`,
+    [decodeId('acct', accountId)],
+  );
+  await promisify(execFile)(process.execPath, ['src/restored.ts'], {
+    env: { ...process.env, DATABASE_URL: signpost.databaseUrl },
+  });
+  const { rows } = await pool.query(
+    'select count(*)::integer as records, count(distinct key)::integer as keys from outbox',
+  );
+  expect(rows).toEqual([{ records: 2_500, keys: 2_500 }]);
+});
