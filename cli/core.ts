@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 
 /** The core's services as the command line calls them. */
 export interface Core {
   readonly accounts: Client<typeof AccountsService>;
+  readonly batches: Client<typeof BatchesService>;
   readonly domains: Client<typeof DomainsService>;
   readonly scans: Client<typeof ScansService>;
 }
@@ -35,6 +37,7 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
   });
   return {
     accounts: createClient(AccountsService, transport),
+    batches: createClient(BatchesService, transport),
     domains: createClient(DomainsService, transport),
     scans: createClient(ScansService, transport),
   };

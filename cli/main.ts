@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Command } from 'commander';
 import { accountCommands } from './account.ts';
+import { batchCommands } from './batch.ts';
 import { Sentence } from './core.ts';
 import { domainCommands } from './domain.ts';
 import { keyCommands } from './key.ts';
@@ -21,6 +22,7 @@ const program = new Command('signpost')
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : MISUSED));
 accountCommands(program);
 keyCommands(program);
+batchCommands(program);
 domainCommands(program);
 scansCommands(program);
 // `--json` may stand anywhere, also behind the subcommand.

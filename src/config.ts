@@ -66,7 +66,12 @@ export const CORE_VARIABLES = {
   ROLES: {
     type: list(`of ${ROLES.join(', ')}`, new RegExp(`^(${ROLES.join('|')})$`), ROLES),
     about:
-      'What this process does: answer calls, carry the outbox to the log, record scans, check domains, send webhooks.',
+      'What this process does: answer calls, carry the outbox to the log, record scans; and as a worker finish ' +
+      'batches, check domains, send webhooks.',
+  },
+  BATCH_WINDOW_MS: {
+    type: integer(0, 60_000, 20_000),
+    about: 'How long a batch’s request creates codes before the rest is left to the background, in ms.',
   },
   WEBHOOKS_ALLOW_PRIVATE: {
     type: flag(false),

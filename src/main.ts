@@ -16,6 +16,9 @@ import { type Clearance, clearance } from './accounts/clear.ts';
 import { accountsService } from './accounts/service.ts';
 import { forgetMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
+import { startBatchWorker } from './batches/background.ts';
+import { codesOfBatch, forgetBatches } from './batches/members.ts';
+import { batchesService } from './batches/service.ts';
 import { codesForAnalytics } from './codes/analytics-view.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
 import { cursors } from './codes/cursor.ts';
@@ -79,14 +82,19 @@ async function main(config: CoreConfig): Promise<void> {
     const recorder = await startRecorder({ log, database, logger });
     running.defer(() => recorder.stop());
   }
+  const changed = () => wakeRelay();
+  const batches = { pool, platformUrl: config.PUBLIC_URL, windowMs: config.BATCH_WINDOW_MS, logger, changed };
   const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   if (roles.has('worker')) {
-    const checks = startChecks({ database, platform: platformOf(config), changed: wakeRelay, logger });
+    const worker = startBatchWorker({ ...batches, databaseUrl: config.DATABASE_URL });
+    running.defer(() => worker.stop());
+    const checks = startChecks({ database, platform: platformOf(config), changed, logger });
     running.defer(() => checks.stop());
     const { WEBHOOKS_ALLOW_PRIVATE: allowPrivate, DNS_RESOLVERS: resolvers } = config;
     const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
     running.defer(() => webhooks.stop());
   }
+  const stopping = new AbortController();
   const ports = {};
   if (roles.has('rpc')) {
     const closed = closing(config, database);
@@ -101,7 +109,7 @@ async function main(config: CoreConfig): Promise<void> {
       host: config.LISTEN_HOST,
       connectPort: config.CORE_PORT,
       grpcPort: config.GRPC_PORT,
-      register: services(config, database, log, closed, seal, wakeRelay),
+      register: services(config, database, log, closed, seal, { ...batches, stopping: stopping.signal }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
       logger,
@@ -113,6 +121,7 @@ async function main(config: CoreConfig): Promise<void> {
   process.send?.({ type: 'ready', ...ports });
   const reason = await askedToStop();
   logger.info({ reason }, 'the core stops');
+  stopping.abort();
 }
 
 /** What the rooms do about accounts that were closed. Labels go after the codes that are filed under them. */
@@ -122,6 +131,7 @@ function closing(config: CoreConfig, database: Database): Clearance {
     stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
     erase: [
       (id) => eraseCodes(pool, id),
+      (id) => forgetBatches(pool, id),
       (id) => forgetScans(pool, id),
       (id) => forgetLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
@@ -138,16 +148,22 @@ function services(
   log: Log,
   clearance: Clearance,
   seal: Seal,
-  changed: () => void,
+  batches: Parameters<typeof batchesService>[0],
 ): (target: Services) => void {
   const { pool } = database;
-  const platformUrl = config.PUBLIC_URL;
+  const { platformUrl, changed } = batches;
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
     target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));
-    target.service(BatchesService, {});
+    target.service(BatchesService, batchesService(batches));
     target.service(TaxonomyService, taxonomyService(pool));
-    target.service(AnalyticsService, analyticsService({ database, codes: codesForAnalytics(pool) }));
+    target.service(
+      AnalyticsService,
+      analyticsService({
+        database,
+        codes: codesForAnalytics(pool, (account, batch) => codesOfBatch(pool, account, batch)),
+      }),
+    );
     target.service(ScansService, scansService({ database, log }));
     target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
     target.service(AccountsService, accountsService({ database, clearance, changed }));

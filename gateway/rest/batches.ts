@@ -117,7 +117,15 @@ export function batches(core: CoreClients): Endpoint[] {
         202: 'The remaining rows are created in the background, usually within a few minutes.',
       },
       headers: { Location: 'The batch.' },
-      answer: { schema: envelope(batchSchema), example: { success: true, data: batchExample } },
+      answer: {
+        schema: envelope(batchSchema).extend({
+          warnings: z
+            .array(z.string())
+            .meta({ description: 'There when scanners may not read codes in these colours.' })
+            .exactOptional(),
+        }),
+        example: { success: true, data: batchExample },
+      },
       errors: {
         400: 'No rows, unknown or unverified `domain_id`, a field of the wrong type, malformed JSON, or an invalid `Idempotency-Key`.',
         403: `More rows than the plan allows in one batch, not one code left of the QR code limit, or: ${NO_ACCESS}`,
@@ -126,12 +134,13 @@ export function batches(core: CoreClients): Endpoint[] {
       },
       async handle({ body, options }) {
         const rows = body.rows.map(readRow);
-        const created = await core.batches.createBatch(fromJson(CreateBatchRequestSchema, { ...body, rows }), options);
-        const batch = batchJson(present(created.batch));
+        const request = fromJson(CreateBatchRequestSchema, { ...body, rows });
+        const { batch: staged, warnings } = await core.batches.createBatch(request, options);
+        const batch = batchJson(present(staged));
         return {
           status: batch.status === 'completed' ? 201 : 202,
           headers: { location: `/api/v1/batches/${batch.id}` },
-          body: { success: true, data: batch },
+          body: { success: true, data: batch, ...(warnings.length > 0 ? { warnings } : {}) },
         };
       },
     }),

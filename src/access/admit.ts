@@ -2,17 +2,9 @@ import type { Pool } from 'pg';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { failure } from '../contract/errors.ts';
 import { first, statement } from '../db/sql.ts';
-import type { Account } from './caller.ts';
+import type { Account, Rate } from './caller.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
-
-/** The month's figures, for response metadata. */
-export interface Rate {
-  /** Requests a month; null means unlimited. */
-  readonly limit: number | null;
-  readonly used: number;
-  /** Unix second at which the next UTC month begins. */
-  readonly reset: number;
-}
+import { MONTH, quotaExhausted, USED } from './usage.ts';
 
 /** An account whose call was judged: admitted, or refused with the error that goes to the caller. */
 export interface Judged {
@@ -59,8 +51,6 @@ const ACCOUNT = (where: string) => `
 
 /** Clock of the one Postgres that all cores share, in ms: read again when a row had to be waited for. */
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
-const MONTH = `date_trunc('month', now() at time zone 'utc')::date`;
-const USED = `case when m.month = ${MONTH} then m.used else 0 end`;
 
 /**
  * Authenticates, judges the plan and meters in one statement: the meter's row lock makes the window and the quota exact
@@ -144,10 +134,7 @@ function overRate(row: AccountRow, rate: Rate): Judged['refusal'] {
     const message = `More than ${BURST_LIMIT} requests in 60 seconds; try again in ${seconds} s.`;
     return failure('BURST_LIMIT', message, { retry_after: String(seconds) });
   }
-  if (rate.limit !== null && rate.used >= rate.limit) {
-    const message = `The ${rate.limit} requests of this month are used up; the next month begins on ${new Date(rate.reset * 1_000).toISOString().slice(0, 10)}.`;
-    return failure('QUOTA_EXHAUSTED', message);
-  }
+  if (rate.limit !== null && rate.used >= rate.limit) return quotaExhausted(rate);
   return undefined;
 }
 

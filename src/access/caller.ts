@@ -12,10 +12,20 @@ export interface Account {
   readonly batchLimit: number;
 }
 
+/** The month's figures, for response metadata. */
+export interface Rate {
+  /** Requests a month; null means unlimited. */
+  readonly limit: number | null;
+  /** Moves with what the call is charged on its way. */
+  used: number;
+  /** Unix second at which the next UTC month begins. */
+  readonly reset: number;
+}
+
 /** Who is calling: nobody in particular, an account by its key, or an internal service, maybe for an account. */
 export type Caller =
   | { readonly kind: 'anyone' }
-  | { readonly kind: 'key'; readonly account: Account }
+  | { readonly kind: 'key'; readonly account: Account; readonly rate: Rate }
   | { readonly kind: 'service'; readonly account?: Account; readonly actor: string };
 
 /** Set by the access interceptor. Travels here because async-local storage does not reach streaming handlers. */

@@ -5,7 +5,7 @@ import type { Pool, PoolClient } from 'pg';
 import { asFailure } from '../contract/as-failure.ts';
 import { failure, REASONS, type Reason, readFailure } from '../contract/errors.ts';
 import { isAway } from '../db/away.ts';
-import { first, run, statement, transaction } from '../db/sql.ts';
+import { type Connection, connected, first, run, statement, transaction } from '../db/sql.ts';
 import { expectValid } from './validator.ts';
 
 /** 1–255 visible ASCII characters. Source: decision "Idempotency". */
@@ -31,6 +31,17 @@ const lock = statement<{ mine: boolean }>(
   `select pg_try_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0)) as mine`,
 );
 
+/** The same lock, held by the connection over several transactions until it is released or the connection breaks. */
+const hold = statement<{ mine: boolean }>(
+  'access_idempotency_hold',
+  `select pg_try_advisory_lock(hashtextextended($1 || ' ' || $2, 0)) as mine`,
+);
+
+const release = statement(
+  'access_idempotency_release',
+  `select pg_advisory_unlock(hashtextextended($1 || ' ' || $2, 0))`,
+);
+
 /** Index: idempotency_pkey. */
 const find = statement<RecordRow>(
   'access_idempotency_find',
@@ -44,6 +55,12 @@ const remember = statement(
   `insert into idempotency (account_id, key, fingerprint, response, error) values ($1, $2, $3, $4, $5)
    on conflict (account_id, key) do update
    set fingerprint = excluded.fingerprint, response = excluded.response, error = excluded.error, created_at = now()`,
+);
+
+/** Index: idempotency_pkey. */
+const amend = statement(
+  'access_idempotency_amend',
+  'update idempotency set response = $3 where account_id = $1 and key = $2',
 );
 
 /** Index: idempotency_age. */
@@ -68,39 +85,39 @@ export interface Call<Request extends DescMessage, Response extends DescMessage>
  * same key and body gets the first one's answer, error or not, marked `idempotent-replay: true`. The record commits
  * with what it remembers.
  *
+ * `finish` goes on once that has committed and gives the answer that is remembered instead; the key stays in flight
+ * meanwhile. Where the process dies on the way, the answer of `operation` is the one that is replayed.
+ *
  * Metadata read: `idempotency-key`; `idempotency-fingerprint`, what makes two bodies the same (the gateway's hash of
  * method, path and raw body; otherwise the request itself is hashed).
  */
 export async function once<Request extends DescMessage, Response extends DescMessage>(
   call: Call<Request, Response>,
   operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
+  finish?: (connection: Connection, done: MessageShape<Response>) => Promise<MessageShape<Response>>,
 ): Promise<MessageShape<Response>> {
-  const { pool, accountId, context, method } = call;
+  const { pool, accountId, context } = call;
   const key = context.requestHeader.get('idempotency-key');
-  const validated = (tx: PoolClient) => {
-    expectValid(method.input, call.request);
-    return operation(tx);
-  };
-  if (key === null) return transaction(pool, validated);
+  if (key === null) {
+    return connected(pool, async (connection) => {
+      const response = await transaction(connection, (tx) => validated(call, tx, operation));
+      return finish ? finish(connection, response) : response;
+    });
+  }
   if (!isIdempotencyKey(key)) {
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
-  const fingerprint = fingerprintOf(call);
-
-  const outcome = await transaction(pool, async (tx) => {
-    const known = await recall(tx, accountId, key, fingerprint);
-    if (known) return { replay: true, ...answerOf(known, method.output) };
-    await tx.query('savepoint operation');
+  const outcome = await connected(pool, async (connection) => {
+    if (!finish) return transaction(connection, (tx) => runOrRecall(call, key, tx, operation));
+    if (!(await first(connection.client, hold, [accountId, key]))?.mine) throw inFlight();
     try {
-      const response = await validated(tx);
-      await run(tx, remember, [accountId, key, fingerprint, toBinary(method.output, response), null]);
-      return { replay: false, response };
-    } catch (error) {
-      const refused = readFailure(asFailure(error));
-      if (!REMEMBERED.has(REASONS[refused.reason].http)) throw error;
-      await tx.query('rollback to savepoint operation');
-      await run(tx, remember, [accountId, key, fingerprint, null, JSON.stringify(refused)]);
-      return { replay: false, error: failure(refused.reason, refused.message, refused.details) };
+      const made = await transaction(connection, (tx) => runOrRecall(call, key, tx, operation));
+      if (made.replay || !made.response) return made;
+      const response = await finish(connection, made.response);
+      await run(connection.client, amend, [accountId, key, toBinary(call.method.output, response)]);
+      return { ...made, response };
+    } finally {
+      await run(connection.client, release, [accountId, key]).catch(connection.broke);
     }
   }).catch((error: unknown) => {
     if (!isAway(error)) throw error;
@@ -116,6 +133,46 @@ export async function once<Request extends DescMessage, Response extends DescMes
   throw outcome.error;
 }
 
+interface Outcome<Response extends DescMessage> {
+  readonly replay: boolean;
+  readonly response?: MessageShape<Response>;
+  readonly error?: ReturnType<typeof failure>;
+}
+
+/** The answer of the operation, remembered in the same transaction; or what was remembered before. */
+async function runOrRecall<Request extends DescMessage, Response extends DescMessage>(
+  call: Call<Request, Response>,
+  key: string,
+  tx: PoolClient,
+  operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
+): Promise<Outcome<Response>> {
+  const { accountId, method } = call;
+  const fingerprint = fingerprintOf(call);
+  const known = await recall(tx, accountId, key, fingerprint);
+  if (known) return { replay: true, ...answerOf(known, method.output) };
+  await tx.query('savepoint operation');
+  try {
+    const response = await validated(call, tx, operation);
+    await run(tx, remember, [accountId, key, fingerprint, toBinary(method.output, response), null]);
+    return { replay: false, response };
+  } catch (error) {
+    const refused = readFailure(asFailure(error));
+    if (!REMEMBERED.has(REASONS[refused.reason].http)) throw error;
+    await tx.query('rollback to savepoint operation');
+    await run(tx, remember, [accountId, key, fingerprint, null, JSON.stringify(refused)]);
+    return { replay: false, error: failure(refused.reason, refused.message, refused.details) };
+  }
+}
+
+function validated<Request extends DescMessage, Response extends DescMessage>(
+  { method, request }: Call<Request, Response>,
+  tx: PoolClient,
+  operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
+): Promise<MessageShape<Response>> {
+  expectValid(method.input, request);
+  return operation(tx);
+}
+
 /** Takes the key for this transaction; the record when there is one. Throws when it can't be had or was used otherwise. */
 async function recall(
   tx: PoolClient,
@@ -123,15 +180,17 @@ async function recall(
   key: string,
   fingerprint: Buffer,
 ): Promise<RecordRow | undefined> {
-  if (!(await first(tx, lock, [accountId, key]))?.mine) {
-    throw failure('IDEMPOTENCY_KEY_IN_FLIGHT', 'A request with this Idempotency-Key is still running.');
-  }
+  if (!(await first(tx, lock, [accountId, key]))?.mine) throw inFlight();
   // A statement of its own: it has to see what the last holder of the lock committed.
   const known = await first(tx, find, [accountId, key]);
   if (known && !known.fingerprint.equals(fingerprint)) {
     throw failure('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with a different request.');
   }
   return known;
+}
+
+function inFlight() {
+  return failure('IDEMPOTENCY_KEY_IN_FLIGHT', 'A request with this Idempotency-Key is still running.');
 }
 
 function answerOf<Response extends DescMessage>({ response, error }: RecordRow, schema: Response) {

@@ -6,9 +6,9 @@ import { Caller as CallerKind } from '../../proto/gen/signpost/access/v1/require
 import { asFailure } from '../contract/as-failure.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId } from '../contract/ids.ts';
-import { accountById, admit, type Judged, lacking, type Rate } from './admit.ts';
+import { accountById, admit, type Judged, lacking } from './admit.ts';
 import { hashApiKey, looksLikeApiKey } from './api-key.ts';
-import { type Caller, callerKey } from './caller.ts';
+import { type Caller, callerKey, type Rate } from './caller.ts';
 import { requirementsOf } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
@@ -59,7 +59,7 @@ export function access(options: {
     if (needs.caller !== CallerKind.ACCOUNT) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key does not open it.');
     }
-    return { caller: { kind: 'key', account: judged.account }, judged };
+    return { caller: { kind: 'key', account: judged.account, rate: judged.rate }, judged };
   }
 
   return (next) => async (request) => {

@@ -1,5 +1,12 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import { failure } from '../contract/errors.ts';
 import { first, type Queryable, run, statement } from '../db/sql.ts';
+import { callerKey, type Rate } from './caller.ts';
+
+/** The month, and what `meters m` has used of it. */
+export const MONTH = `date_trunc('month', now() at time zone 'utc')::date`;
+export const USED = `case when m.month = ${MONTH} then m.used else 0 end`;
 
 /** What an account has used. */
 export interface Used {
@@ -12,8 +19,7 @@ export interface Used {
 /** Indexes: meters_pkey, code_counts_pkey. */
 const read = statement<{ requests: string; codes: string }>(
   'access_usage',
-  `select case when m.month = date_trunc('month', now() at time zone 'utc')::date then m.used else 0 end as requests,
-          c.live as codes
+  `select ${USED} as requests, c.live as codes
    from meters m join code_counts c using (account_id) where account_id = $1`,
 );
 
@@ -31,4 +37,42 @@ const open = statement(
 /** Gives a new account what admission and limits count in; without it no key of the account is admitted. */
 export async function openMeters(on: Queryable, accountId: string): Promise<void> {
   await run(on, open, [accountId]);
+}
+
+/** Index: meters_pkey. Locks the meter until the transaction ends: the last statement of it. */
+const charge = statement<{ used: string }>(
+  'access_charge',
+  `update meters m set month = ${MONTH}, used = ${USED} + $2
+   where account_id = $1 and ($3::bigint is null or ${USED} + $2 <= $3)
+   returning used`,
+);
+
+/** Fails when the account has not got so many requests left this month; a look ahead that holds nothing. */
+export function expectQuota(context: HandlerContext, requests: number): void {
+  const caller = context.values.get(callerKey);
+  if (caller.kind !== 'key') return;
+  const { limit, used } = caller.rate;
+  if (limit !== null && used + requests > limit) throw quotaExhausted(caller.rate, requests);
+}
+
+/**
+ * Charges a call by key for more than the one request that its admission cost, at the end of the transaction that does
+ * what it pays for. Fails with QUOTA_EXHAUSTED when not all of it is left.
+ */
+export async function chargeQuota(tx: Queryable, context: HandlerContext, requests: number): Promise<void> {
+  const caller = context.values.get(callerKey);
+  if (caller.kind !== 'key' || requests === 0) return;
+  const charged = await first(tx, charge, [caller.account.id, requests, caller.rate.limit]);
+  if (!charged) throw quotaExhausted(caller.rate, requests);
+  caller.rate.used = Number(charged.used);
+}
+
+/** The 429 of an account whose month is used up. `wanted`: requests that the call would cost beyond the first. */
+export function quotaExhausted({ limit, reset }: Rate, wanted = 0) {
+  const begins = new Date(reset * 1_000).toISOString().slice(0, 10);
+  const missing = wanted === 0 ? 'are used up' : `leave fewer than the ${wanted + 1} that this batch costs`;
+  return failure(
+    'QUOTA_EXHAUSTED',
+    `The ${limit} requests of this month ${missing}; the next month begins on ${begins}.`,
+  );
 }

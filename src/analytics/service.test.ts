@@ -46,7 +46,7 @@ function clientOf(accountId: string) {
       router: {
         interceptors: [
           (next) => (request) => {
-            request.contextValues.set(callerKey, { kind: 'key', account });
+            request.contextValues.set(callerKey, { kind: 'service', account, actor: 'test' });
             return next(request);
           },
         ],

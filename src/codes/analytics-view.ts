@@ -18,8 +18,11 @@ const labels = statement<{ id: string; short_code: string; name: string | null }
   'select id, short_code, name from codes where account_id = $1 and id = any($2::uuid[])',
 );
 
-/** What analytics asks of codes. */
-export function codesForAnalytics(pool: Pool): Codes {
+/** What analytics asks of codes. `codesOfBatch`: the same as `of`, from the room above that keeps batches. */
+export function codesForAnalytics(
+  pool: Pool,
+  codesOfBatch: (accountId: string, batchId: string) => Promise<readonly string[] | undefined>,
+): Codes {
   return {
     async exists(accountId, codeId) {
       return (await first(pool, exists, [codeId, accountId])) !== undefined;
@@ -30,8 +33,7 @@ export function codesForAnalytics(pool: Pool): Codes {
         return (await run(pool, inFolder, [accountId, group.folder])).map(({ id }) => id);
       }
       if ('tag' in group) return codesWithTag(pool, accountId, group.tag);
-      // Batches make no codes yet that could be asked for.
-      return undefined;
+      return codesOfBatch(accountId, group.batch);
     },
     async labels(accountId, codeIds) {
       const rows = await run(pool, labels, [accountId, codeIds]);

@@ -13,9 +13,23 @@ import type { CodeRow } from './code-row.ts';
  * Returns the route.
  */
 export async function announce(tx: PoolClient, row: CodeRow, code: Code, change: CodeChange): Promise<Route> {
-  const route = routeOf(row);
-  await addToOutbox(tx, [codeEvent(row.account_id, code, change), routeRecord(row, route)]);
+  const [route] = await announceAll(tx, [{ row, code }], change);
+  if (!route) throw new Error('a change was announced without a route');
   return route;
+}
+
+/** The same for many codes that went through the same change, in one statement. */
+export async function announceAll(
+  tx: PoolClient,
+  codes: readonly { readonly row: CodeRow; readonly code: Code }[],
+  change: CodeChange,
+): Promise<Route[]> {
+  const routed = codes.map(({ row, code }) => ({ row, code, route: routeOf(row) }));
+  await addToOutbox(
+    tx,
+    routed.flatMap(({ row, code, route }) => [codeEvent(row.account_id, code, change), routeRecord(row, route)]),
+  );
+  return routed.map(({ route }) => route);
 }
 
 /** Where a code leads, for the outbox. */

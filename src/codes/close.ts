@@ -1,10 +1,9 @@
 import type { Pool, PoolClient } from 'pg';
 import type { RoutedCode } from '../contract/route.ts';
 import { run, statement, transaction } from '../db/sql.ts';
-import { codeEvent } from '../events/events.ts';
 import { addToOutbox } from '../events/outbox.ts';
 import { scanCounts } from '../scans/totals.ts';
-import { routeRecord } from './announce.ts';
+import { announceAll, routeRecord } from './announce.ts';
 import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
 
 /** Codes a transaction: short enough for others to wait for, long enough to clear a million codes in minutes. */
@@ -48,12 +47,10 @@ async function archiveSome(tx: PoolClient, platformUrl: string, accountId: strin
   await run(tx, removeAll, [accountId, ids]);
   const scans = await scanCounts(tx, accountId, ids);
   const rows = await run(tx, read, [accountId, ids]);
-  await addToOutbox(
+  await announceAll(
     tx,
-    rows.flatMap((row) => {
-      const code = codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
-      return [codeEvent(accountId, code, { type: 'qr.archived' }), routeRecord(row)];
-    }),
+    rows.map((row) => ({ row, code: codeFrom(row, platformUrl, scans.get(row.id) ?? 0) })),
+    { type: 'qr.archived' },
   );
   return true;
 }

@@ -10,7 +10,7 @@ import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom } from './code-row.ts';
 import { withNewShortCode } from './short-code.ts';
-import { tagsOrFailure } from './tags.ts';
+import { alphabetically, tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
 /** What is asked for, once it is known to be right. */
@@ -152,6 +152,3 @@ export function codeLimitReached(limit: number, used: number) {
   const message = `This account has ${used} of its ${limit} QR codes; delete some or change the plan.`;
   return failure('QR_LIMIT_REACHED', message, { limit: String(limit), used: String(used) });
 }
-
-/** The order in which Postgres gives tags: ICU's root collation. */
-const { compare: alphabetically } = new Intl.Collator('und');

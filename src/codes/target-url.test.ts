@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { afterAll, expect, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { readTarget } from './target-url.ts';
+import { readTargets } from './target-url.ts';
 
 const pool = new pg.Pool({ connectionString: (await freshDatabase()).url });
 afterAll(() => pool.end());
 
-const read = (input: string) => readTarget(pool, 'https://sign.example', input);
+const read = async (input: string) => (await readTargets(pool, 'https://sign.example', [input]))[0];
 
 test.each([
   'https://example.com',

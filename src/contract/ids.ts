@@ -15,11 +15,18 @@ export function newUuid(): string {
 
 /** `prefix_` and 26 base-32 characters of the UUID (TypeID 0.3). */
 export function encodeId(prefix: IdPrefix, uuid: string): string {
-  let rest = BigInt(`0x${uuid.replaceAll('-', '')}`);
+  const hex = uuid.replaceAll('-', '');
+  // 128 bits in groups of five from the right: the first two groups hold three bits and five.
   let suffix = '';
-  for (let position = 0; position < 26; position++) {
-    suffix = ALPHABET[Number(rest & 31n)] + suffix;
-    rest >>= 5n;
+  for (let end = 32; end > 0; end -= 5) {
+    // Five hex digits are four characters; the two on the left are the first two.
+    let bits = Number.parseInt(hex.slice(Math.max(0, end - 5), end), 16);
+    let characters = '';
+    for (let count = end >= 5 ? 4 : 2; count > 0; count--) {
+      characters = ALPHABET[bits & 31] + characters;
+      bits >>= 5;
+    }
+    suffix = characters + suffix;
   }
   return `${prefix}_${suffix}`;
 }

@@ -1,5 +1,6 @@
 import { Migrator } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
+import { Logger, runMigrations } from 'graphile-worker';
 import type pg from 'pg';
 import { entities } from './entities.ts';
 import { grantGatewayRole } from './gateway-role.ts';
@@ -42,6 +43,8 @@ export async function openDatabase(url: string, connections: number): Promise<Da
       try {
         await client.query('select pg_advisory_lock($1)', [LOCKS.migration]);
         await orm.migrator.up();
+        // The tables of the background jobs, which their library keeps in a schema of its own.
+        await runMigrations({ pgPool: pool, logger: new Logger(() => () => undefined) });
         await grantGatewayRole(client);
       } finally {
         await client.query('select pg_advisory_unlock($1)', [LOCKS.migration]).catch(() => undefined);

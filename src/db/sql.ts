@@ -59,27 +59,47 @@ export async function first<Row extends QueryResultRow>(
 }
 
 /** Runs `work` in one transaction: committed when it returns, rolled back when it throws. */
-export async function transaction<Result>(pool: Pool, work: (tx: PoolClient) => Promise<Result>): Promise<Result> {
-  const tx = await pool.connect();
-  let broken: Error | undefined;
-  // Between two statements nobody else hears that the connection broke, which would end the process.
-  const heard = (error: Error) => {
-    broken = error;
-  };
-  tx.on('error', heard);
+export async function transaction<Result>(
+  on: Pool | Connection,
+  work: (tx: PoolClient) => Promise<Result>,
+): Promise<Result> {
+  if (!('client' in on)) return connected(on, (connection) => transaction(connection, work));
+  const { client } = on;
   try {
-    await tx.query('begin');
-    const result = await work(tx);
-    await tx.query('commit');
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
     return result;
   } catch (error) {
-    await tx.query('rollback').catch((failure: Error) => {
-      broken = failure;
-    });
+    await client.query('rollback').catch(on.broke);
     throw error;
+  }
+}
+
+/** A connection that is held for longer than one transaction. */
+export interface Connection {
+  readonly client: PoolClient;
+  /** Tells that the connection is not to be used again by anybody. */
+  broke(error: Error): void;
+}
+
+/** Runs `work` with a connection of its own. */
+export async function connected<Result>(
+  pool: Pool,
+  work: (connection: Connection) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  const broke = (error: Error) => {
+    broken = error;
+  };
+  // Between two statements nobody else hears that the connection broke, which would end the process.
+  client.on('error', broke);
+  try {
+    return await work({ client, broke });
   } finally {
     // A connection that broke, or could not even roll back, is not put back into the pool; it may complain once more.
-    if (!broken) tx.off('error', heard);
-    tx.release(broken);
+    if (!broken) client.off('error', broke);
+    client.release(broken);
   }
 }

@@ -29,7 +29,7 @@ function clientOf(content: ImageContent = { kind: 'scan_url', url: URL }, looks:
     router: {
       interceptors: [
         (next) => (request) => {
-          request.contextValues.set(callerKey, { kind: 'key', account });
+          request.contextValues.set(callerKey, { kind: 'service', account, actor: 'test' });
           return next(request);
         },
       ],

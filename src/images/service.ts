@@ -2,16 +2,11 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { accountOf } from '../access/caller.ts';
 import { failure } from '../contract/errors.ts';
+import { draw, sizeOf } from './draw.ts';
 import { entityTag, matches } from './entity-tag.ts';
 import { fileName } from './file-name.ts';
-import { matrixOf } from './matrix.ts';
 import { ownTurn } from './own-turn.ts';
-import { renderPng } from './png.ts';
 import type { ImageContent, ImageSources } from './source.ts';
-import { renderSvg } from './svg.ts';
-
-/** Pixels on a side. Source: decision "Bodies and envelopes". */
-const SIZE = { standard: 512, least: 128, most: 4_096 } as const;
 
 /** Images of codes, drawn on demand, one after the other. */
 export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesService> {
@@ -22,7 +17,7 @@ export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesSer
       const text = textOf(source.content);
       const { foreground, background, shortCode } = source;
       const format = request.format === 'svg' ? 'svg' : 'png';
-      const size = Math.min(SIZE.most, Math.max(SIZE.least, request.size ?? SIZE.standard));
+      const size = sizeOf(request.size);
       const title = source.name ?? shortCode;
 
       const drawn =
@@ -34,11 +29,7 @@ export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesSer
       };
       if (matches(request.ifNoneMatch, about.etag)) return { ...about, unchanged: true };
       await ownTurn();
-      const matrix = matrixOf(text);
-      const content =
-        format === 'svg'
-          ? Buffer.from(renderSvg(matrix, { foreground, background, title }))
-          : renderPng(matrix, size, foreground, background);
+      const content = draw(text, { format, size, foreground, background, title });
       return { ...about, content };
     },
   };

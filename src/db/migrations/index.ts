@@ -3,6 +3,7 @@ import { AccountsAndCodes } from './0001-accounts-and-codes.ts';
 import { Log } from './0002-log.ts';
 import { Scans } from './0003-scans.ts';
 import { Audit } from './0004-audit.ts';
+import { Batches } from './0005-batches.ts';
 import { Webhooks } from './0006-webhooks.ts';
 import { DomainChecks } from './0007-domain-checks.ts';
 import { Upkeep } from './0008-upkeep.ts';
@@ -14,6 +15,7 @@ export const migrations: MigrationObject[] = [
   { name: '0002-log', class: Log },
   { name: '0003-scans', class: Scans },
   { name: '0004-audit', class: Audit },
+  { name: '0005-batches', class: Batches },
   { name: '0006-webhooks', class: Webhooks },
   { name: '0007-domain-checks', class: DomainChecks },
   { name: '0008-upkeep', class: Upkeep },

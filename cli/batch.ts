@@ -1,0 +1,63 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { SingleBar } from 'cli-progress';
+import type { Command } from 'commander';
+import { Option } from 'commander';
+import { connectCore } from './core.ts';
+import { fields, print } from './output.ts';
+
+interface ExportOptions {
+  readonly account: string;
+  readonly id: string;
+  readonly format: 'png' | 'svg';
+  readonly out: string;
+}
+
+/** `batch …`: the images of a batch, for the printer. */
+export function batchCommands(program: Command): void {
+  const json = () => program.opts<{ json?: boolean }>().json === true;
+  const batch = program.command('batch').description('the images of a batch, for the printer');
+
+  batch
+    .command('export')
+    .description('save the images of a batch as a ZIP file, in print order, with a manifest')
+    .requiredOption('--account <id>', 'acct_…')
+    .requiredOption('--id <id>', 'batch_…')
+    .addOption(new Option('--format <format>', 'what the images are').choices(['png', 'svg']).default('png'))
+    .requiredOption('--out <file>', 'where to write it; a file that is there is replaced')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ npm run signpost -- batch export --account acct_… --id batch_… --format svg --out codes.zip',
+    )
+    .action(async ({ account, id, format, out }: ExportOptions) => {
+      const { batches } = await connectCore(process.env, account);
+      const { batch: found } = await batches.getBatch({ id, limit: 1 });
+      const path = resolve(out);
+      // Written beside it, so that a broken export leaves no half file under the name.
+      const part = `${path}.part`;
+      const bar = new SingleBar({ format: '{bar} {value} of {total} images', stopOnComplete: true });
+      const shown = process.stderr.isTTY && !json();
+      if (shown) bar.start(found?.counts?.created ?? 0, 0);
+      let images = 0;
+      async function* received() {
+        for await (const answer of batches.exportBatch({ id, format })) {
+          images = answer.images;
+          if (shown) bar.update(images);
+          yield answer.chunk;
+        }
+      }
+      try {
+        await pipeline(received, createWriteStream(part));
+        await rename(part, path);
+      } catch (error) {
+        await rm(part, { force: true });
+        throw error;
+      } finally {
+        bar.stop();
+      }
+      const saved = { path, images };
+      print(json(), saved, () => fields(saved));
+    });
+}

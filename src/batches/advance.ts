@@ -1,0 +1,83 @@
+import type { PoolClient } from 'pg';
+import { createCodes } from '../codes/create-many.ts';
+import { type Connection, first, run, statement, transaction } from '../db/sql.ts';
+import { bulkCompleted } from '../events/events.ts';
+import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
+
+/** Rows of one transaction: few enough that no other request waits for long, and that progress is seen. */
+const STEP = 1_000;
+
+/** Index: batches_pkey. Whoever else works on this batch waits, and then goes on behind this step. */
+const lock = statement<BatchRecord & { now: Date }>(
+  'batches_lock',
+  `select ${BATCH_COLUMNS}, now() as now from batches where id = $1 for update`,
+);
+
+interface PendingRow {
+  code_id: string;
+  target_url: string;
+  name: string | null;
+  campaign_type: string | null;
+  folder: string | null;
+  tags: string[];
+}
+
+/** Index: batch_rows_pkey. */
+const pending = statement<PendingRow>(
+  'batches_pending',
+  `select code_id, target_url, name, campaign_type, folder, tags
+   from batch_rows where batch_id = $1 and index >= $2 and index < $2 + ${STEP} and outcome is null
+   order by index`,
+);
+
+/** Index: batches_pkey. */
+const move = statement<BatchRecord>(
+  'batches_move',
+  `update batches
+   set created = created + $2, position = least(total, position + ${STEP}),
+       completed_at = case when position + ${STEP} >= total then now() end
+   where id = $1
+   returning ${BATCH_COLUMNS}`,
+);
+
+/**
+ * Creates the codes of the next rows of a batch in one transaction, and tells when they were the last. Gives the batch
+ * as it then is; undefined when there is no such batch any more. `batchId`: UUID.
+ */
+export function advance(
+  connection: Connection,
+  platformUrl: string,
+  batchId: string,
+): Promise<BatchRecord | undefined> {
+  return transaction(connection, async (tx) => {
+    const batch = await first(tx, lock, [batchId]);
+    if (!batch || batch.completed_at !== null) return batch;
+    const created = await createNext(tx, platformUrl, batch, batch.now);
+    const moved = await first(tx, move, [batchId, created]);
+    if (moved?.completed_at) await bulkCompleted(tx, moved.account_id, batchFrom(moved));
+    return moved;
+  });
+}
+
+async function createNext(tx: PoolClient, platformUrl: string, batch: BatchRecord, now: Date): Promise<number> {
+  const rows = await run(tx, pending, [batch.id, batch.position]);
+  if (rows.length === 0) return 0;
+  const { domain_id: id, hostname } = batch;
+  const together = {
+    accountId: batch.account_id,
+    domain: id === null || hostname === null ? null : { id, hostname },
+    foreground: batch.foreground_color,
+    background: batch.background_color,
+    now,
+  };
+  const wanted = rows.map(({ code_id, target_url, name, campaign_type, folder, tags }) => ({
+    id: code_id,
+    targetUrl: target_url.trim(),
+    name: name || null,
+    campaignType: campaign_type,
+    folder,
+    tags,
+  }));
+  await createCodes(tx, platformUrl, together, wanted);
+  return rows.length;
+}

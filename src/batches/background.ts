@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
+import type { Pool } from 'pg';
+import type { Logger } from 'pino';
+import { connected, type Queryable, run, statement } from '../db/sql.ts';
+import { advance } from './advance.ts';
+
+const RETRY_MS = 1_000;
+
+/** How long a batch may be unfinished past its window before it is taken up again, in ms. */
+const STALLED_MS = 10_000;
+
+/** Replaces the job of the same batch that has not begun; one that has begun is left to itself. */
+const schedule = statement(
+  'batches_schedule',
+  `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', $1::text), job_key := $1::text,
+                                  run_at := now() + $2 * interval '1 ms')`,
+);
+
+/** Index: batches_unfinished. */
+const scheduleStalled = statement(
+  'batches_schedule_stalled',
+  `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', id), job_key := id::text)
+   from batches where completed_at is null and created_at < now() - $1 * interval '1 ms'`,
+);
+
+/** Has the batch gone on with in the background, `delayMs` from now. `batchId`: UUID. */
+export async function goOnLater(on: Queryable, batchId: string, delayMs: number): Promise<void> {
+  await run(on, schedule, [batchId, delayMs]);
+}
+
+/** The role that finishes batches. */
+export interface BatchWorker {
+  /** Ends after the step in hand. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs the jobs that finish batches. Any number of processes may: a step of a batch is one transaction, and whoever
+ * comes second goes on behind it. The job of a process that died is locked for hours, so every minute each batch that
+ * should have been done gets a new one.
+ */
+export function startBatchWorker(options: {
+  databaseUrl: string;
+  pool: Pool;
+  platformUrl: string;
+  windowMs: number;
+  logger: Logger;
+  /** Called when codes were created: the outbox has something to carry. */
+  changed(): void;
+}): BatchWorker {
+  const { pool, platformUrl, logger, changed } = options;
+  const stopping = new AbortController();
+  let runner: Runner | undefined;
+
+  /** A job that can't end its batch fails, so that its library tries it again. */
+  async function finish(batchId: string): Promise<void> {
+    await connected(pool, async (connection) => {
+      for (;;) {
+        const batch = await advance(connection, platformUrl, batchId);
+        changed();
+        if (!batch || batch.completed_at !== null) return;
+        stopping.signal.throwIfAborted();
+      }
+    });
+  }
+
+  async function work(): Promise<void> {
+    runner = await runJobs({
+      connectionString: options.databaseUrl,
+      maxPoolSize: 3,
+      concurrency: 2,
+      pollInterval: RETRY_MS,
+      noHandleSignals: true,
+      logger: jobLogger(logger),
+      taskList: {
+        batch_go_on: (payload) => finish((payload as { batchId: string }).batchId),
+        batch_take_up: async () => void (await run(pool, scheduleStalled, [options.windowMs + STALLED_MS])),
+      },
+      crontab: '* * * * * batch_take_up ?max=1',
+    });
+    if (stopping.signal.aborted) await runner.stop();
+    await runner.promise;
+  }
+
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      try {
+        await work();
+      } catch (error) {
+        logger.warn({ err: error }, 'batches in the background are tried again in a second');
+      }
+      await sleep(RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  })();
+
+  return {
+    async stop() {
+      stopping.abort(new Error('the core stops'));
+      await runner?.stop().catch(() => undefined);
+      await running;
+    },
+  };
+}
+
+/** The library tells of every job at `info`, which is our `debug`. Its `meta` holds payloads, which stay out of logs. */
+function jobLogger(logger: Logger): JobLogger {
+  return new JobLogger(() => (level, message) => {
+    if (level === 'error') logger.error({ about: 'jobs' }, message);
+    else if (level === 'warning') logger.warn({ about: 'jobs' }, message);
+    else logger.debug({ about: 'jobs' }, message);
+  });
+}

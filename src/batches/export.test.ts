@@ -1,0 +1,148 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type Client, createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { beforeAll, expect, test } from 'vitest';
+import { type Entry, fromBuffer, type ZipFile } from 'yauzl';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { BatchesService, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { afterFile } from '../../test/harness/after-file.ts';
+import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+
+let signpost: Signpost;
+let batches: Client<typeof BatchesService>;
+let folder: string;
+
+beforeAll(async () => {
+  signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '0' } });
+  const { apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+  const transport = createConnectTransport({ baseUrl: `http://127.0.0.1:${signpost.corePort}`, httpVersion: '1.1' });
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const client = createClient(BatchesService, transport);
+  batches = {
+    createBatch: (request) => client.createBatch(request, { headers }),
+    getBatch: (request) => client.getBatch(request, { headers }),
+    listBatches: (request) => client.listBatches(request, { headers }),
+    watchBatch: (request) => client.watchBatch(request, { headers }),
+    exportBatch: (request) => client.exportBatch(request, { headers }),
+  };
+  folder = await mkdtemp(join(tmpdir(), 'signpost-export-'));
+  afterFile(() => rm(folder, { recursive: true, force: true }));
+});
+
+/** Creates a batch and follows it to its end. */
+async function finished(rows: number, name = (n: number) => `Table ${n}`): Promise<string> {
+  const { batch } = await batches.createBatch({
+    rows: [
+      ...Array.from({ length: rows }, (_, n) => ({
+        targetUrl: `https://example.com/${n}`,
+        name: name(n),
+        externalRef: `T-${n}`,
+      })),
+      { targetUrl: 'nonsense' },
+    ],
+    design: { foregroundColor: '#102040' },
+  });
+  const id = batch?.id ?? '';
+  for await (const { batch: seen } of batches.watchBatch({ id })) {
+    if (seen?.status === BatchStatus.COMPLETED) return id;
+  }
+  throw new Error('the watch ended before the batch');
+}
+
+async function exported(request: { id: string; format?: string; size?: number }): Promise<Map<string, Buffer>> {
+  const chunks: Uint8Array[] = [];
+  let told = 0;
+  for await (const { chunk, images } of batches.exportBatch(request)) {
+    expect(chunk.length).toBeLessThanOrEqual(64 * 1024);
+    expect(images).toBeGreaterThanOrEqual(told);
+    told = images;
+    chunks.push(chunk);
+  }
+  const zip = (await promisify<Buffer, object, ZipFile>(fromBuffer)(Buffer.concat(chunks), {
+    lazyEntries: true,
+  })) as ZipFile;
+  const files = new Map<string, Buffer>();
+  await new Promise<void>((resolve, reject) => {
+    zip.on('entry', (entry: Entry) => {
+      zip.openReadStream(entry, async (error, stream) => {
+        if (error) return reject(error);
+        const parts: Buffer[] = [];
+        for await (const part of stream) parts.push(part as Buffer);
+        files.set(entry.fileName, Buffer.concat(parts));
+        zip.readEntry();
+      });
+    });
+    zip.on('error', reject);
+    zip.on('end', () => resolve());
+    zip.readEntry();
+  });
+  return files;
+}
+
+test('a batch is watched from its staging to its end, its counts moving', async () => {
+  const { batch } = await batches.createBatch({
+    rows: Array.from({ length: 1_000 }, (_, n) => ({ targetUrl: `https://example.com/${n}` })),
+  });
+  const seen: number[] = [];
+  for await (const answer of batches.watchBatch({ id: batch?.id ?? '' }))
+    seen.push(answer.batch?.counts?.created ?? -1);
+  expect(seen.at(-1)).toBe(1_000);
+  expect(seen).toEqual(seen.toSorted((one, other) => one - other));
+});
+
+test('the images of a batch come in print order, each leading to its code, with a manifest', async () => {
+  const id = await finished(12, (n) => (n === 3 ? '=cmd|x!A1' : `Tisch "${n}", Fenster`));
+  const { rows } = await batches.getBatch({ id });
+  const files = await exported({ id });
+  const names = [...files.keys()];
+  expect(names).toEqual([
+    ...rows.slice(0, 12).map(({ shortCode }, n) => `${String(n + 1).padStart(5, '0')}-${shortCode}.png`),
+    'manifest.csv',
+  ]);
+  const manifest = files.get('manifest.csv')?.toString().split('\r\n') ?? [];
+  expect(manifest[0]).toBe('index,file,id,short_code,scan_url,target_url,name,external_ref');
+  expect(manifest).toHaveLength(12 + 2);
+  expect(manifest[1]).toBe(
+    `0,${names[0]},${rows[0]?.codeId},${rows[0]?.shortCode},${rows[0]?.scanUrl},https://example.com/0,"Tisch ""0"", Fenster",T-0`,
+  );
+  // A spreadsheet must not run it.
+  expect(manifest[4]).toContain(`'=cmd|x!A1`);
+  const path = join(folder, 'one.png');
+  await writeFile(path, files.get(names[5] ?? '') ?? '');
+  expect(execFileSync('zbarimg', ['--raw', '-q', path]).toString().trim()).toBe(rows[5]?.scanUrl);
+});
+
+test('as SVG, and in another size', async () => {
+  const id = await finished(2);
+  const svg = [...(await exported({ id, format: 'svg' }))][0];
+  expect(svg?.[0]).toMatch(/^00001-.*\.svg$/);
+  expect(svg?.[1].toString()).toContain('<title>Table 0</title>');
+  const png = [...(await exported({ id, size: 256 }))][0];
+  expect(png?.[1].readUInt32BE(16)).toBe(256);
+});
+
+test('the command line saves it', async () => {
+  const { accountId, apiKey } = await signpost.createAccount();
+  const answer = await fetch(`${signpost.url}/api/v1/batches`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiKey}` },
+    body: JSON.stringify({ rows: [{ target_url: 'https://example.com' }] }),
+  });
+  const { data } = (await answer.json()) as { data: { id: string } };
+  for await (const _ of watchAs(apiKey, data.id));
+  const out = join(folder, 'saved.zip');
+  const args = ['batch', 'export', '--account', accountId, '--id', data.id, '--format', 'svg', '--out', out, '--json'];
+  const env = { ...process.env, CORE_PORT: String(signpost.corePort), SERVICE_TOKEN: signpost.serviceToken };
+  const stdout = execFileSync(process.execPath, ['cli/main.ts', ...args], { env }).toString();
+  expect(JSON.parse(stdout)).toEqual({ path: out, images: 1 });
+  expect((await readFile(out)).subarray(0, 2).toString()).toBe('PK');
+});
+
+function watchAs(apiKey: string, id: string) {
+  const transport = createConnectTransport({ baseUrl: `http://127.0.0.1:${signpost.corePort}`, httpVersion: '1.1' });
+  return createClient(BatchesService, transport).watchBatch({ id }, { headers: { authorization: `Bearer ${apiKey}` } });
+}

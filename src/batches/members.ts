@@ -1,0 +1,25 @@
+import type { Pool } from 'pg';
+import { run, statement } from '../db/sql.ts';
+
+/** Indexes: batches_pkey, batch_rows_pkey, codes_pkey. A batch without codes gives one row of null. */
+const created = statement<{ code_id: string | null }>(
+  'batches_codes',
+  `select c.id as code_id
+   from batches b
+   left join (batch_rows r join codes c on c.id = r.code_id and c.deleted_at is null) on r.batch_id = b.id
+   where b.id = $1 and b.account_id = $2`,
+);
+
+/** The codes, not deleted, that a batch created; undefined when the account has no such batch. Ids are UUIDs. */
+export async function codesOfBatch(pool: Pool, accountId: string, id: string): Promise<string[] | undefined> {
+  const rows = await run(pool, created, [id, accountId]);
+  return rows.length === 0 ? undefined : rows.flatMap(({ code_id }) => code_id ?? []);
+}
+
+/** Index: batches_listed. Their rows go with them. */
+const forget = statement('batches_forget', 'delete from batches where account_id = $1');
+
+/** Deletes the batches of a closed account, rows and all. `accountId`: UUID. */
+export async function forgetBatches(pool: Pool, accountId: string): Promise<void> {
+  await run(pool, forget, [accountId]);
+}

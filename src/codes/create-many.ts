@@ -1,0 +1,160 @@
+import type { PoolClient } from 'pg';
+import type { Account } from '../access/caller.ts';
+import { failure } from '../contract/errors.ts';
+import { first, run, statement } from '../db/sql.ts';
+import { resolveFolders, resolveManyTags } from '../taxonomy/resolve-many.ts';
+import { announceAll } from './announce.ts';
+import { type CodeRow, codeFrom } from './code-row.ts';
+import { codeLimitReached } from './create-code.ts';
+import { newShortCode, SHORT_CODE_ATTEMPTS } from './short-code.ts';
+import { alphabetically } from './tags.ts';
+
+/** A dynamic code to create, known to be right. */
+export interface WantedCode {
+  /** UUID. */
+  readonly id: string;
+  readonly targetUrl: string;
+  readonly name: string | null;
+  readonly campaignType: string | null;
+  /** Ids or names, as `tags`; what can be no label costs the label only. */
+  readonly folder: string | null;
+  readonly tags: readonly string[];
+}
+
+/** What codes that are created together have in common. */
+export interface Together {
+  /** UUID. */
+  readonly accountId: string;
+  readonly domain: { readonly id: string; readonly hostname: string } | null;
+  readonly foreground: string;
+  readonly background: string;
+  /** The time of the transaction. */
+  readonly now: Date;
+}
+
+/** Index: codes_short_code_key. A code whose short code is taken is not in the answer. */
+const insert = statement<{ id: string }>(
+  'codes_insert_many',
+  `insert into codes (id, account_id, type, short_code, target_url, name, folder_id, campaign_type, domain_id, hostname,
+                      foreground_color, background_color)
+   select id, $1, 'dynamic', short_code, target_url, name, folder_id, campaign_type, $2, $3, $4, $5
+   from unnest($6::uuid[], $7::text[], $8::text[], $9::text[], $10::uuid[], $11::text[])
+        as wanted (id, short_code, target_url, name, folder_id, campaign_type)
+   on conflict (short_code) do nothing
+   returning id`,
+);
+
+const label = statement(
+  'codes_label_many',
+  'insert into code_tags (code_id, tag_id) select * from unnest($1::uuid[], $2::uuid[]) as t (code_id, tag_id)',
+);
+
+/** Index: code_counts_pkey. */
+const take = statement<{ used: string; taken: string }>(
+  'codes_take_room',
+  `update code_counts
+   set live = live + case when $3::bigint is null then $2 else greatest(0, least($2, $3 - live)) end
+   where account_id = $1
+   returning old.live as used, new.live - old.live as taken`,
+);
+
+/**
+ * Counts up to `wanted` codes as live before they are created, as many as the account's limit allows, and locks the
+ * counter until the transaction ends. Gives how many. Fails with QR_LIMIT_REACHED when not one is left.
+ */
+export async function takeRoom(tx: PoolClient, account: Account, wanted: number): Promise<number> {
+  const row = await first(tx, take, [account.id, wanted, account.codeLimit]);
+  if (!row) throw new Error(`account ${account.id} has no counter of codes`);
+  if (account.codeLimit !== null && Number(row.used) >= account.codeLimit) {
+    throw codeLimitReached(account.codeLimit, Number(row.used));
+  }
+  return Number(row.taken);
+}
+
+/**
+ * Creates dynamic codes with as many statements as one code takes, and announces them. The caller has made room for
+ * them in the account's limit. Fails with SHORT_CODE_NOT_ALLOCATED when no free short codes are found.
+ */
+export async function createCodes(
+  tx: PoolClient,
+  platformUrl: string,
+  together: Together,
+  wanted: readonly WantedCode[],
+): Promise<void> {
+  const { accountId } = together;
+  const folders = await resolveFolders(
+    tx,
+    accountId,
+    wanted.flatMap(({ folder }) => folder ?? []),
+  );
+  const tags = await resolveManyTags(
+    tx,
+    accountId,
+    wanted.flatMap((code) => code.tags),
+  );
+  const labels: { code: string; tag: string }[] = [];
+  const rows = wanted.map((code): CodeRow => {
+    const folder = code.folder === null ? undefined : folders.get(code.folder);
+    const carried = new Map(
+      code.tags.flatMap((reference) => {
+        const tag = tags.get(reference);
+        return tag ? [[tag.id, tag.name]] : [];
+      }),
+    );
+    for (const tag of carried.keys()) labels.push({ code: code.id, tag });
+    return {
+      id: code.id,
+      account_id: accountId,
+      type: 'dynamic',
+      short_code: '',
+      target_url: code.targetUrl,
+      payload: null,
+      landing_page: null,
+      name: code.name,
+      paused: false,
+      folder_id: folder?.id ?? null,
+      folder_name: folder?.name ?? null,
+      tags: [...carried.values()].sort(alphabetically),
+      campaign_type: code.campaignType,
+      domain_id: together.domain?.id ?? null,
+      hostname: together.domain?.hostname ?? null,
+      foreground_color: together.foreground,
+      background_color: together.background,
+      version: '1',
+      created_at: together.now,
+      updated_at: together.now,
+      deleted_at: null,
+    };
+  });
+  await insertAll(tx, together, rows);
+  if (labels.length > 0) await run(tx, label, [labels.map(({ code }) => code), labels.map(({ tag }) => tag)]);
+  await announceAll(
+    tx,
+    rows.map((row) => ({ row, code: codeFrom(row, platformUrl, 0) })),
+    { type: 'qr.created' },
+  );
+}
+
+/** Draws short codes and inserts; draws anew for those whose short code was taken, also by one of their own. */
+async function insertAll(tx: PoolClient, together: Together, rows: readonly CodeRow[]): Promise<void> {
+  let left = rows;
+  for (let attempt = 0; attempt < SHORT_CODE_ATTEMPTS && left.length > 0; attempt++) {
+    for (const row of left) row.short_code = newShortCode();
+    const inserted = await run(tx, insert, [
+      together.accountId,
+      together.domain?.id ?? null,
+      together.domain?.hostname ?? null,
+      together.foreground,
+      together.background,
+      left.map(({ id }) => id),
+      left.map(({ short_code }) => short_code),
+      left.map(({ target_url }) => target_url),
+      left.map(({ name }) => name),
+      left.map(({ folder_id }) => folder_id),
+      left.map(({ campaign_type }) => campaign_type),
+    ]);
+    const done = new Set(inserted.map(({ id }) => id));
+    left = left.filter(({ id }) => !done.has(id));
+  }
+  if (left.length > 0) throw failure('SHORT_CODE_NOT_ALLOCATED', 'No free short code was found; try again.');
+}

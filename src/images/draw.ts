@@ -1,0 +1,30 @@
+import { matrixOf } from './matrix.ts';
+import { renderPng } from './png.ts';
+import { renderSvg } from './svg.ts';
+
+/** Pixels on a side. Source: decision "Bodies and envelopes". */
+const SIZE = { standard: 512, least: 128, most: 4_096 } as const;
+
+/** What an image may be drawn as. */
+export type Format = 'png' | 'svg';
+
+/** The size that is drawn for what was asked: out of range is clamped. */
+export function sizeOf(asked: number | undefined): number {
+  return Math.min(SIZE.most, Math.max(SIZE.least, asked ?? SIZE.standard));
+}
+
+/** An image of a text. `title` stands in an SVG, `size` decides a PNG. */
+export function draw(
+  text: string,
+  looks: {
+    readonly format: Format;
+    readonly size: number;
+    readonly foreground: string;
+    readonly background: string;
+    readonly title: string;
+  },
+): Buffer {
+  const matrix = matrixOf(text);
+  const { format, size, foreground, background } = looks;
+  return format === 'svg' ? Buffer.from(renderSvg(matrix, looks)) : renderPng(matrix, size, foreground, background);
+}

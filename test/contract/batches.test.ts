@@ -1,0 +1,335 @@
+import { describe, expect, test } from 'vitest';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { BatchJson } from '../../src/contract/batch-json.ts';
+import { type Account, contract, type Failure, type One, type Page } from './client.ts';
+
+const api = contract();
+
+interface RowJson {
+  readonly index: number;
+  readonly status: string;
+  readonly target_url: string | null;
+  readonly name: string | null;
+  readonly external_ref: string | null;
+  readonly id: string | null;
+  readonly short_code: string | null;
+  readonly scan_url: string | null;
+  readonly reason: string | null;
+}
+
+interface Staged {
+  readonly success: true;
+  readonly data: BatchJson;
+}
+
+interface Read {
+  readonly success: true;
+  readonly data: BatchJson & { readonly rows: readonly RowJson[] };
+  readonly pagination: { readonly limit: number; readonly offset: number };
+  readonly total: number;
+}
+
+const ID = /^batch_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+
+const rowsOf = (count: number, fields: object = {}) =>
+  Array.from({ length: count }, (_, n) => ({ target_url: `https://example.com/${n}`, name: `Table ${n}`, ...fields }));
+
+function post<Body = Staged>(account: Account, json: unknown, headers: Record<string, string> = {}) {
+  return account.call<Body>('POST', '/batches', { json, headers });
+}
+
+async function read(account: Account, id: string, query = ''): Promise<Read> {
+  const { status, body } = await account.call<Read>('GET', `/batches/${id}${query}`);
+  expect(status).toBe(200);
+  return body;
+}
+
+async function codes(account: Account): Promise<Page> {
+  return (await account.call<Page>('GET', '/qr-codes?limit=100')).body;
+}
+
+describe('POST /api/v1/batches', () => {
+  test('201: every row processed in the request; the batch in `data` without rows, `Location` points at it', async () => {
+    const account = await api.account();
+    const { status, headers, body } = await post(account, { name: 'Terrace', rows: rowsOf(3) });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      success: true,
+      data: {
+        id: expect.stringMatching(ID),
+        name: 'Terrace',
+        status: 'completed',
+        counts: { total: 3, pending: 0, created: 3, failed: 0, skipped: 0 },
+        domain_id: null,
+        design: { foregroundColor: '#000000', backgroundColor: '#ffffff' },
+        created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        completed_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      },
+    });
+    expect(headers.get('location')).toBe(`/api/v1/batches/${body.data.id}`);
+  });
+
+  test('its codes are codes like any other, in reverse row order in the list, and their scan URLs redirect', async () => {
+    const account = await api.account();
+    const rows = rowsOf(3, { folder: 'Berlin', tags: ['b', 'A', 'a'], campaign_type: 'menu' });
+    const design = { foregroundColor: '#123456', backgroundColor: '#fed' };
+    const { body } = await post(account, { rows, design });
+    const { data } = await codes(account);
+    expect(data.map(({ name }) => name)).toEqual(['Table 2', 'Table 1', 'Table 0']);
+    const one = data[2];
+    expect(one).toMatchObject({
+      type: 'dynamic',
+      target_url: 'https://example.com/0',
+      folder: { name: 'Berlin' },
+      tags: ['A', 'b'].toSorted(),
+      campaign_type: 'menu',
+      design,
+      paused: false,
+      scan_count: 0,
+    });
+    const [row] = (await read(account, body.data.id)).data.rows;
+    expect(row).toMatchObject({ id: one?.id, short_code: one?.short_code, scan_url: one?.scan_url });
+    const folders = await account.call<{ data: readonly { code_count: number }[] }>('GET', '/folders');
+    expect(folders.body.data).toEqual([{ id: one?.folder?.id, name: 'Berlin', code_count: 3 }]);
+    const scanned = await fetch(one?.scan_url ?? '', { redirect: 'manual' });
+    expect([scanned.status, scanned.headers.get('location')]).toEqual([302, 'https://example.com/0']);
+  });
+
+  test('each row is validated alone; a bad one fails with a reason and does not fail the batch', async () => {
+    const account = await api.account();
+    const good = { target_url: 'https://example.com/good' };
+    const bad: [unknown, RegExp][] = [
+      [{ target_url: 'ftp://example.com' }, /^target_url: .*http/],
+      [{}, /target_url/],
+      [{ target_url: 7 }, /target_url/],
+      [{ target_url: 'https://user:pw@example.com' }, /^target_url: /],
+      [{ target_url: `${api.signpost.url}/r/Ab3dE9k` }, /^target_url: .*scan URL/],
+      [{ ...good, name: 'x'.repeat(201) }, /^name: /],
+      [{ ...good, name: 4 }, /^name /],
+      [{ ...good, campaign_type: 'x'.repeat(65) }, /^campaign_type: /],
+      [{ ...good, external_ref: 'x'.repeat(129) }, /^external_ref: /],
+      [{ ...good, tags: Array.from({ length: 21 }, (_, n) => `t${n}`) }, /^tags: /],
+      [{ ...good, tags: 'a' }, /^tags /],
+      [{ ...good, name: 'nul\0' }, /NUL/],
+      ['https://example.com', /object/],
+      [null, /object/],
+      [[], /object/],
+    ];
+    const { status, body } = await post(account, { rows: [good, ...bad.map(([row]) => row), good] });
+    expect(status).toBe(201);
+    expect(body.data.counts).toEqual({ total: bad.length + 2, pending: 0, created: 2, failed: bad.length, skipped: 0 });
+    const { data } = await read(account, body.data.id);
+    expect(data.rows.map(({ status }) => status)).toEqual(['created', ...bad.map(() => 'failed'), 'created']);
+    for (const [index, [row, reason]] of bad.entries()) {
+      const told = data.rows[index + 1];
+      expect([row, told?.reason]).toEqual([row, expect.stringMatching(reason)]);
+      expect(told).toMatchObject({ id: null, short_code: null, scan_url: null });
+    }
+    expect((await codes(account)).total).toBe(2);
+  });
+
+  test('a folder or tag that can be none costs the label only', async () => {
+    const account = await api.account();
+    const { body } = await post(account, { rows: rowsOf(1, { folder: 'none', tags: ['', 'ok'] }) });
+    expect(body.data.counts.created).toBe(1);
+    expect((await codes(account)).data[0]).toMatchObject({ folder: null, tags: ['ok'] });
+  });
+
+  test('folders and tags by name are created once, by id they are found, whatever the spelling', async () => {
+    const account = await api.account();
+    const before = await account.create({ folder: 'Berlin', tags: ['menu'] });
+    const folder = before.folder?.id ?? '';
+    const tags = (await account.call<{ data: readonly { id: string }[] }>('GET', '/tags')).body.data;
+    const rows = [
+      ...rowsOf(1, { folder: ' bERLIN ', tags: ['MENU', 'menu '] }),
+      ...rowsOf(1, { folder, tags: [tags[0]?.id] }),
+      ...rowsOf(1, { folder: 'Wien', tags: ['x', 'X'] }),
+      ...rowsOf(1, { folder: 'WIEN', tags: ['x'] }),
+    ];
+    await post(account, { rows });
+    const { data } = await codes(account);
+    expect(data.map(({ folder }) => folder?.name)).toEqual(['Wien', 'Wien', 'Berlin', 'Berlin', 'Berlin']);
+    expect(data.map(({ tags }) => tags)).toEqual([['x'], ['x'], ['menu'], ['menu'], ['menu']]);
+  });
+
+  test('duplicate destinations are fine, and so is a `target_url` with spaces around it, kept as sent', async () => {
+    const account = await api.account();
+    const target_url = '  https://example.com/same ';
+    const { body } = await post(account, { rows: [{ target_url }, { target_url }] });
+    expect(body.data.counts.created).toBe(2);
+    expect((await read(account, body.data.id)).data.rows[0]?.target_url).toBe(target_url);
+    expect((await codes(account)).data[0]?.target_url).toBe(target_url.trim());
+  });
+
+  test('400: no rows, rows that are no array, a field of the wrong type, malformed JSON, an unknown domain', async () => {
+    const account = await api.account();
+    const rows = rowsOf(1);
+    for (const json of [
+      {},
+      { rows: [] },
+      { rows: {} },
+      { rows: null },
+      { rows, name: 5 },
+      { rows, name: 'x'.repeat(201) },
+      { rows, design: 'red' },
+      { rows, design: { foregroundColor: 'red' } },
+      { rows, domain_id: 'domain_01kagcpn9te5gvjxq1rmm30w4h' },
+      { rows, domain_id: 3 },
+      [],
+    ]) {
+      const { status, body } = await post<Failure>(account, json);
+      expect([json, status]).toEqual([json, 400]);
+      expect(Object.keys(body)).toEqual(['error']);
+    }
+    expect((await account.call('POST', '/batches', { raw: '{"rows":' })).status).toBe(400);
+    expect((await codes(account)).total).toBe(0);
+    expect((await account.call<{ total: number }>('GET', '/batches')).body.total).toBe(0);
+  });
+
+  test('413: more than 25,000 rows, or more than 3,500,000 bytes', async () => {
+    const account = await api.account({ plan: Plan.ENTERPRISE });
+    const many = Array.from({ length: 25_001 }, () => ({}));
+    for (const request of [{ json: { rows: many } }, { raw: 'x'.repeat(3_500_001) }]) {
+      const { status, body } = await account.call<Failure>('POST', '/batches', request);
+      expect(status).toBe(413);
+      expect(body.error).toMatch(/rows|bytes/);
+    }
+  });
+
+  test('403 `batch_limit_exceeded`: more rows than the plan allows', async () => {
+    const account = await api.account({ overrides: { batchLimit: 2 } });
+    const { status, body } = await post<Failure>(account, { rows: rowsOf(3) });
+    expect([status, body.code]).toEqual([403, 'batch_limit_exceeded']);
+    expect((await post(account, { rows: rowsOf(2) })).status).toBe(201);
+  });
+
+  test('rows past the QR code limit are skipped with the limit in the reason; 403 `qr_limit_reached` when none is left', async () => {
+    const account = await api.account({ overrides: { codeLimit: 3n } });
+    const { status, body } = await post(account, { rows: [{ target_url: 'nonsense' }, ...rowsOf(4)] });
+    expect(status).toBe(201);
+    expect(body.data.counts).toEqual({ total: 5, pending: 0, created: 3, failed: 1, skipped: 1 });
+    const { rows } = (await read(account, body.data.id)).data;
+    expect(rows.map(({ status }) => status)).toEqual(['failed', 'created', 'created', 'created', 'skipped']);
+    expect(rows[4]?.reason).toMatch(/\b3\b.*limit|limit.*\b3\b/);
+    const refused = await post<Failure>(account, { rows: rowsOf(1) });
+    expect([refused.status, refused.body]).toEqual([
+      403,
+      { error: expect.any(String), code: 'qr_limit_reached', limit: 3, used: 3 },
+    ]);
+  });
+
+  test('costs 1 request for every 100 rows, at least 1; when less is left the answer is 429 and nothing is staged', async () => {
+    const account = await api.account({ overrides: { monthlyQuota: 10n } });
+    const small = await post(account, { rows: rowsOf(100) });
+    expect(small.headers.get('x-ratelimit-remaining')).toBe('9');
+    const larger = await post(account, { rows: rowsOf(101) });
+    expect(larger.headers.get('x-ratelimit-remaining')).toBe('7');
+    const refused = await post<Failure>(account, { rows: rowsOf(701) });
+    expect(refused.status).toBe(429);
+    expect(refused.headers.has('retry-after')).toBe(false);
+    expect(refused.headers.get('x-ratelimit-remaining')).toBe('6');
+    expect((await codes(account)).total).toBe(201);
+  });
+
+  test('a key replays the original answer with its status, creates nothing and costs 1', async () => {
+    const account = await api.account();
+    const json = { rows: rowsOf(150) };
+    const headers = { 'idempotency-key': 'one' };
+    const first = await post(account, json, headers);
+    const again = await post(account, json, headers);
+    expect([first.status, again.status]).toEqual([201, 201]);
+    expect(again.body).toEqual(first.body);
+    expect(again.headers.get('location')).toBe(first.headers.get('location'));
+    expect([first.headers.get('idempotent-replay'), again.headers.get('idempotent-replay')]).toEqual(['false', 'true']);
+    expect(again.headers.get('x-ratelimit-remaining')).toBe(String(50_000 - 3));
+    expect((await post<Failure>(account, { rows: rowsOf(151) }, headers)).status).toBe(409);
+    expect((await codes(account)).total).toBe(150);
+  });
+});
+
+describe('GET /api/v1/batches/{id}', () => {
+  test('rows in the order sent, a page of them, filtered by status; `total` counts those that match', async () => {
+    const account = await api.account();
+    const rows = rowsOf(6).map((row, n) => ({
+      ...row,
+      ...(n % 2 ? {} : { target_url: 'x' }),
+      ...(n === 1 ? { external_ref: 'T-1' } : {}),
+    }));
+    const { body } = await post(account, { rows });
+    const all = await read(account, body.data.id);
+    expect(all.pagination).toEqual({ limit: 100, offset: 0 });
+    expect(all.total).toBe(6);
+    expect(all.data.rows.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(all.data.rows[1]).toEqual({
+      index: 1,
+      status: 'created',
+      target_url: 'https://example.com/1',
+      name: 'Table 1',
+      external_ref: 'T-1',
+      id: expect.stringMatching(/^qr_/),
+      short_code: expect.stringMatching(/^[2-9A-HJ-NP-Za-km-z]{7}$/),
+      scan_url: expect.stringContaining('/r/'),
+      reason: null,
+    });
+    const failed = await read(account, body.data.id, '?status=failed&limit=2&offset=1');
+    expect([failed.total, failed.pagination]).toEqual([3, { limit: 2, offset: 1 }]);
+    expect(failed.data.rows.map(({ index }) => index)).toEqual([2, 4]);
+    expect((await read(account, body.data.id, '?status=created')).total).toBe(3);
+    for (const status of ['pending', 'skipped']) {
+      expect((await read(account, body.data.id, `?status=${status}`)).data.rows).toEqual([]);
+    }
+    expect((await read(account, body.data.id, '?limit=5000&offset=-3')).pagination).toEqual({
+      limit: 1_000,
+      offset: 0,
+    });
+    expect((await account.call('GET', `/batches/${body.data.id}?status=done`)).status).toBe(400);
+  });
+
+  test('404: no such batch on this account', async () => {
+    const [account, other] = [await api.account(), await api.account()];
+    const { body } = await post(other, { rows: rowsOf(1) });
+    for (const id of [body.data.id, 'batch_01kagcpn9te5gvjxq1rmm30w4h', 'nonsense', '%00']) {
+      expect((await account.call('GET', `/batches/${id}`)).status).toBe(404);
+    }
+  });
+
+  test('a deleted code stays on its row', async () => {
+    const account = await api.account();
+    const { body } = await post(account, { rows: rowsOf(1) });
+    const [before] = (await read(account, body.data.id)).data.rows;
+    await account.call('DELETE', `/qr-codes/${before?.id}`);
+    expect((await read(account, body.data.id)).data.rows).toEqual([before]);
+  });
+});
+
+describe('GET /api/v1/batches', () => {
+  test('newest first, a page of them', async () => {
+    const account = await api.account();
+    const ids: string[] = [];
+    for (let n = 0; n < 3; n++) ids.unshift((await post(account, { rows: rowsOf(1) })).body.data.id);
+    const listed = (query: string) =>
+      account.call<{ data: readonly BatchJson[]; pagination: object; total: number }>('GET', `/batches${query}`);
+    const { status, body } = await listed('');
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      success: true,
+      data: expect.any(Array),
+      pagination: { limit: 25, offset: 0 },
+      total: 3,
+    });
+    expect(body.data.map(({ id }) => id)).toEqual(ids);
+    expect((await listed('?limit=1&offset=1')).body.data.map(({ id }) => id)).toEqual([ids[1]]);
+    expect((await listed('?limit=1000')).body.pagination).toEqual({ limit: 100, offset: 0 });
+  });
+});
+
+test('single creates and batches at once never exceed the limit', async () => {
+  const account = await api.account({ overrides: { codeLimit: 50n } });
+  await Promise.all([
+    ...Array.from({ length: 4 }, () => post(account, { rows: rowsOf(20) })),
+    ...Array.from({ length: 30 }, () =>
+      account.call<One>('POST', '/qr-codes', { json: { target_url: 'https://example.com' } }),
+    ),
+  ]);
+  expect((await codes(account)).total).toBe(50);
+});

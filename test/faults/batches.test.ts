@@ -1,0 +1,110 @@
+import pg from 'pg';
+import { expect, test } from 'vitest';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { decodeId } from '../../src/contract/ids.ts';
+import { afterFile } from '../harness/after-file.ts';
+import { type Signpost, startSignpost } from '../harness/processes.ts';
+
+const ROWS = 6_000;
+
+interface Batch {
+  readonly id: string;
+  readonly status: string;
+  readonly counts: { readonly pending: number; readonly created: number; readonly failed: number };
+}
+
+async function account(signpost: Signpost) {
+  const { apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+  return (method: string, path: string, json?: unknown, headers: Record<string, string> = {}) =>
+    fetch(`${signpost.url}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${apiKey}`, ...headers },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    });
+}
+
+const rows = Array.from({ length: ROWS }, (_, n) => ({
+  target_url: n % 100 === 99 ? 'nonsense' : `https://example.com/${n}`,
+  folder: `Folder ${n % 7}`,
+}));
+
+/** Waits for the batch's end, which has to come by itself. */
+async function completed(call: Awaited<ReturnType<typeof account>>, id: string): Promise<Batch> {
+  for (;;) {
+    const answer = await call('GET', `/batches/${id}?limit=1`).catch(() => undefined);
+    if (answer?.status === 200) {
+      const { data } = (await answer.json()) as { data: Batch };
+      if (data.status === 'completed') return data;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 600));
+  }
+}
+
+/** Every row final, every code there once, one event and one route for each, one `bulk.completed`. */
+async function expectWhole(signpost: Signpost, batch: Batch): Promise<void> {
+  expect(batch.counts).toMatchObject({ pending: 0, failed: ROWS / 100, created: ROWS - ROWS / 100 });
+  const client = new pg.Client({ connectionString: signpost.databaseUrl });
+  await client.connect();
+  try {
+    const created = batch.counts.created;
+    const count = async (sql: string, values: unknown[] = []) =>
+      Number((await client.query<{ n: string }>(`select count(*) as n from ${sql}`, values)).rows[0]?.n);
+    expect(await count('codes')).toBe(created);
+    expect(
+      await count('batch_rows r join codes c on c.id = r.code_id where batch_id = $1', [decodeId('batch', batch.id)]),
+    ).toBe(created);
+    expect(await count('folders')).toBe(7);
+    const told = (type: string) =>
+      count(
+        `(select headers ->> 'ce_id' from outbox where headers ->> 'ce_type' = $1
+          union select headers ->> 'ce_id' from log_records where headers ->> 'ce_type' = $1) as told`,
+        [type],
+      );
+    await expect.poll(() => told('qr.created'), { timeout: 20_000 }).toBe(created);
+    await expect.poll(() => told('bulk.completed')).toBe(1);
+  } finally {
+    await client.end();
+  }
+}
+
+test('the request answers 202 when its window closes, and the background ends the batch; progress is seen', async () => {
+  const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '0' } });
+  const call = await account(signpost);
+  const answer = await call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
+  const { data } = (await answer.json()) as { data: Batch };
+  expect([answer.status, answer.headers.get('location'), data.status]).toEqual([
+    202,
+    `/api/v1/batches/${data.id}`,
+    'processing',
+  ]);
+  expect(data.counts.pending).toBeGreaterThan(0);
+  const again = await call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
+  expect([again.status, again.headers.get('idempotent-replay')]).toEqual([202, 'true']);
+  await expectWhole(signpost, await completed(call, data.id));
+});
+
+test('a core that is killed again and again in the middle of a batch: it completes by itself, no row twice', async () => {
+  const signpost = await startSignpost({ cores: 2, gateways: 2, env: { BATCH_WINDOW_MS: '1500' } });
+  const call = await account(signpost);
+  const posted = call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
+  const client = new pg.Client({ connectionString: signpost.databaseUrl });
+  await client.connect();
+  afterFile(() => client.end());
+  const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
+  // The request is in its window when its core dies, and has made some codes but not all.
+  await expect.poll(created, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
+  await signpost.cores[0]?.kill();
+  expect((await posted).status).toBe(503);
+  await signpost.cores[0]?.restart();
+  // The gateway finds its core again within a second.
+  const retry = () => call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
+  let replayed = await retry();
+  while (replayed.status === 503) replayed = await retry();
+  expect([replayed.status, replayed.headers.get('idempotent-replay')]).toEqual([202, 'true']);
+  const { data } = (await replayed.json()) as { data: Batch };
+  expect(replayed.headers.get('location')).toBe(`/api/v1/batches/${data.id}`);
+  for (let round = 0; round < 3; round++) {
+    for (const core of signpost.cores) await core.restart();
+  }
+  await expectWhole(signpost, await completed(call, data.id));
+}, 150_000);
