@@ -40,6 +40,11 @@ export const GATEWAY_VARIABLES = {
     type: list('host:port', HOST_AND_PORT, ['127.0.0.1:50051']),
     about: 'The native gRPC ports of the cores, used in turn.',
   },
+  CORE_CA: {
+    type: optionalText('a PEM file'),
+    about:
+      'The authority that signed the cores’ certificates. Set: the cores are called over TLS, by the names in these.',
+  },
   CORE_TIMEOUT_MS: {
     type: integer(100, 600_000, 30_000),
     about: 'How long an API call may take the core before the answer is 503.',

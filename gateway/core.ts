@@ -26,10 +26,11 @@ export interface CoreClients {
  * Clients of the core's gRPC port. Connects with the first call, so a core that is away is no reason not to start; its
  * calls fail with `unavailable`, or with `deadline_exceeded` after `timeoutMs`.
  *
- * `address`: `host:port`, or several by commas, used in turn.
+ * `address`: `host:port`, or several by commas, used in turn. `ca`: PEM; who signed the cores' certificates.
  */
-export function connectCore({ address, timeoutMs }: { address: string; timeoutMs: number }): CoreClients {
-  const transport = createGrpcTransport(address.split(','), timeoutMs);
+export function connectCore(options: { address: string; timeoutMs: number; ca?: Buffer | undefined }): CoreClients {
+  const { address, timeoutMs, ca } = options;
+  const transport = createGrpcTransport(address.split(','), timeoutMs, ca);
   const health = createClient(Health, transport);
   return {
     admission: createClient(AdmissionService, transport),

@@ -1,6 +1,6 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { readVariables, WrongVariables } from '../src/contract/variables.ts';
@@ -48,7 +48,11 @@ async function main(config: GatewayConfig): Promise<void> {
   running.defer(() => spool.close());
   const shipper = shipScans({ spool, log, logger });
   running.defer(() => shipper.stop(SHIP_MS));
-  const core = connectCore({ address: config.CORE_ADDRESS.join(','), timeoutMs: config.CORE_TIMEOUT_MS });
+  const core = connectCore({
+    address: config.CORE_ADDRESS.join(','),
+    timeoutMs: config.CORE_TIMEOUT_MS,
+    ca: config.CORE_CA === undefined ? undefined : readAuthority(config.CORE_CA, config.CORE_ADDRESS),
+  });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
   const api = await createApi({ core, logger, publicUrl, onRoute: table.apply });
@@ -83,6 +87,18 @@ async function main(config: GatewayConfig): Promise<void> {
   logger.info({ reason }, 'the gateway stops');
   // A log that is away must not keep the process: by then the spool has everything on disk.
   setTimeout(() => process.exit(), GRACE_MS + SHIP_MS + CLOSE_MS);
+}
+
+function readAuthority(path: string, addresses: readonly string[]): Buffer {
+  // TLS knows servers by their names, and grpc-js can't ask for an address.
+  if (addresses.some((address) => isIP(address.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')) !== 0)) {
+    throw new Sentence('With CORE_CA, CORE_ADDRESS must name the cores as their certificates do: no IP addresses.');
+  }
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Sentence(`CORE_CA ${path} can't be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
 }
 
 function expectWritable(folder: string): void {

@@ -34,6 +34,11 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     PUBLIC_URL: settings.publicUrl,
     // One core plays them all.
     ROLES: undefined,
+    // Everything is on this machine.
+    TLS_CERT: undefined,
+    TLS_KEY: undefined,
+    TLS_CLIENT_CA: undefined,
+    CORE_CA: undefined,
   };
   const start = async (options: Omit<ChildOptions, 'log'>): Promise<Child> => {
     const child = await startChild({ ...options, log: join(dataDir, 'logs', `${options.name}.log`) }, stop);

@@ -7,6 +7,7 @@ import {
   list,
   logLevel,
   optionalSecret,
+  optionalText,
   origin,
   port,
   secret,
@@ -46,6 +47,16 @@ export const CORE_VARIABLES = {
   SERVICE_TOKEN: {
     type: list('one or two tokens of at least 32 characters', /^[\x21-\x2b\x2d-\x7e]{32,}$/, []),
     about: 'What internal callers present. Two while it is rotated. Unset: no internal caller is let in.',
+  },
+  TLS_CERT: {
+    type: optionalText('a PEM file'),
+    about: 'The certificate of both ports, with its chain. Set, both speak TLS only. Read again every minute.',
+  },
+  TLS_KEY: { type: optionalText('a PEM file'), about: 'Its private key.' },
+  TLS_CLIENT_CA: {
+    type: optionalText('a PEM file'),
+    about:
+      'Who shows a certificate of this authority is an internal caller, without a token. Unset: none is asked for.',
   },
   SECRET_KEY: {
     type: secret(32),

@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
@@ -39,6 +39,7 @@ import { startRelay } from './events/relay.ts';
 import { imagesService } from './images/service.ts';
 import { serve } from './rpc/serve.ts';
 import type { Services } from './rpc/services.ts';
+import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
 import { forgetScans } from './scans/forget.ts';
 import { startRecorder } from './scans/recorder.ts';
 import { scansService } from './scans/service.ts';
@@ -70,6 +71,7 @@ async function main(config: CoreConfig): Promise<void> {
   running.defer(() => log.close());
   const roles = new Set(config.ROLES);
   const { pool } = database;
+  const closed = closing(config, database);
 
   let wakeRelay = () => {};
   if (roles.has('relay')) {
@@ -93,18 +95,22 @@ async function main(config: CoreConfig): Promise<void> {
     const { WEBHOOKS_ALLOW_PRIVATE: allowPrivate, DNS_RESOLVERS: resolvers } = config;
     const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
     running.defer(() => webhooks.stop());
-  }
-  const stopping = new AbortController();
-  const ports = {};
-  if (roles.has('rpc')) {
-    const closed = closing(config, database);
     const sweep = () => {
-      sweepIdempotency(pool).catch((error: unknown) => logger.warn({ err: error }, 'old idempotency keys were kept'));
       closed.sweep().catch((error: unknown) => logger.warn({ err: error }, 'a closed account is not cleared yet'));
     };
     sweep();
     const sweeper = setInterval(sweep, SWEEP_MS);
     running.defer(() => clearInterval(sweeper));
+  }
+  const stopping = new AbortController();
+  const ports = {};
+  if (roles.has('rpc')) {
+    const sweeper = setInterval(() => {
+      sweepIdempotency(pool).catch((error: unknown) => logger.warn({ err: error }, 'old idempotency keys were kept'));
+    }, SWEEP_MS);
+    running.defer(() => clearInterval(sweeper));
+    const tls = tlsOf(config, logger);
+    running.defer(() => tls?.close());
     const servers = await serve({
       host: config.LISTEN_HOST,
       connectPort: config.CORE_PORT,
@@ -112,6 +118,7 @@ async function main(config: CoreConfig): Promise<void> {
       register: services(config, database, log, closed, seal, { ...batches, stopping: stopping.signal }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
+      tls,
       logger,
     });
     running.defer(() => servers.stop(GRACE_MS));
@@ -122,6 +129,12 @@ async function main(config: CoreConfig): Promise<void> {
   const reason = await askedToStop();
   logger.info({ reason }, 'the core stops');
   stopping.abort();
+}
+
+function tlsOf({ TLS_CERT: cert, TLS_KEY: key, TLS_CLIENT_CA: clientCa }: CoreConfig, logger: Logger): Tls | undefined {
+  if (cert !== undefined && key !== undefined) return openTls({ cert, key, clientCa }, logger);
+  if (cert === undefined && key === undefined && clientCa === undefined) return undefined;
+  throw new WrongVariables('TLS_CERT and TLS_KEY are needed both, and for TLS_CLIENT_CA too.');
 }
 
 /** What the rooms do about accounts that were closed. Labels go after the codes that are filed under them. */
@@ -187,7 +200,9 @@ function askedToStop(): Promise<string> {
 try {
   await main(readVariables(CORE_VARIABLES, process.env));
 } catch (error) {
-  console.error(error instanceof WrongVariables ? error.message : sentenceOf(error));
+  console.error(
+    error instanceof WrongVariables || error instanceof WrongCertificate ? error.message : sentenceOf(error),
+  );
   process.exitCode = 1;
 }
 // Connections that a library keeps must not keep the process.

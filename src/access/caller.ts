@@ -37,3 +37,6 @@ export function accountOf(context: HandlerContext): Account {
   if (caller.kind === 'anyone' || !caller.account) throw failure('UNAUTHENTICATED', 'This method acts for an account.');
   return caller.account;
 }
+
+/** The name in the certificate that an internal service has shown, set by the servers; undefined without one. */
+export const peerKey = createContextKey<string | undefined>(undefined, { description: 'peer' });

@@ -8,7 +8,7 @@ import { failure } from '../contract/errors.ts';
 import { decodeId } from '../contract/ids.ts';
 import { accountById, admit, type Judged, lacking } from './admit.ts';
 import { hashApiKey, looksLikeApiKey } from './api-key.ts';
-import { type Caller, callerKey, type Rate } from './caller.ts';
+import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { requirementsOf } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
@@ -40,10 +40,14 @@ export function access(options: {
     const needs = requirementsOf(judgedMethod(request, options.methodNamed));
     if (needs.caller === CallerKind.ANYONE) return { caller: { kind: 'anyone' } };
     const token = BEARER.exec(request.header.get('authorization') ?? '')?.[1];
-    if (token === undefined) throw unauthenticated('An API key is needed: `Authorization: Bearer sk_live_…`.');
+    // A certificate says who is calling only where nothing else does.
+    const peer = token === undefined ? request.contextValues.get(peerKey) : undefined;
+    if (token === undefined && peer === undefined) {
+      throw unauthenticated('An API key is needed: `Authorization: Bearer sk_live_…`.');
+    }
 
-    if (tokens.has(token)) {
-      const actor = request.header.get('signpost-actor')?.slice(0, MOST_ACTOR) || 'service';
+    if (token === undefined || tokens.has(token)) {
+      const actor = (request.header.get('signpost-actor') || peer || 'service').slice(0, MOST_ACTOR);
       if (needs.caller === CallerKind.SERVICE) return { caller: { kind: 'service', actor } };
       const named = request.header.get('signpost-account') ?? '';
       const id = decodeId('acct', named);

@@ -1,9 +1,12 @@
 import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import net from 'node:net';
-import type { Interceptor } from '@connectrpc/connect';
+import { createServer as createTlsServer } from 'node:tls';
+import { createContextValues, type Interceptor } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { peerKey } from '../access/caller.ts';
 import { MAX_MESSAGE_BYTES, MAX_TIMEOUT_MS, type RegisterServices } from './services.ts';
+import { nameOfPeer, type Tls } from './tls.ts';
 
 /** A server that listens. */
 export interface Listening {
@@ -16,7 +19,7 @@ export interface Listening {
 const HTTP2_PREFACE_START = 'PRI';
 
 /**
- * Serves Connect, gRPC-Web and gRPC on one cleartext port. Node parses HTTP/1.1 and HTTP/2 with different servers, so
+ * Serves Connect, gRPC-Web and gRPC on one port, in cleartext or over TLS. Node parses HTTP/1.1 and HTTP/2 with different servers, so
  * the first bytes of a connection decide which of the two gets it: curl and browsers speak HTTP/1.1, gRPC HTTP/2.
  */
 export async function serveConnect(options: {
@@ -24,6 +27,7 @@ export async function serveConnect(options: {
   port: number;
   register: RegisterServices;
   interceptors: Interceptor[];
+  tls?: Tls | undefined;
 }): Promise<Listening> {
   const shutdown = new AbortController();
   const handler = connectNodeAdapter({
@@ -32,6 +36,10 @@ export async function serveConnect(options: {
     readMaxBytes: MAX_MESSAGE_BYTES,
     maxTimeoutMs: MAX_TIMEOUT_MS,
     shutdownSignal: shutdown.signal,
+    contextValues: (request) => {
+      const socket = 'stream' in request ? request.stream.session?.socket : request.socket;
+      return createContextValues().set(peerKey, nameOfPeer(socket));
+    },
   });
   const http1 = createServer(handler);
   const http2 = createHttp2Server(handler);
@@ -40,7 +48,9 @@ export async function serveConnect(options: {
     sessions.add(session);
     session.on('close', () => sessions.delete(session));
   });
-  const server = net.createServer((socket) => sniff(socket, http1, http2));
+  const server = options.tls
+    ? secureServer(options.tls, http1, http2)
+    : net.createServer((socket) => sniff(socket, http1, http2));
   await listen(server, options.host, options.port);
 
   return {
@@ -58,6 +68,17 @@ export async function serveConnect(options: {
       clearTimeout(timer);
     },
   };
+}
+
+/** Over TLS the two sides have agreed on what they speak. A caller without a certificate of ours is let in as anybody. */
+function secureServer(tls: Tls, http1: Server, http2: Http2Server): net.Server {
+  const asked = { requestCert: tls.current.ca !== undefined, rejectUnauthorized: false };
+  const server = createTlsServer({ ...tls.current, ...asked, ALPNProtocols: ['h2', 'http/1.1'] }, (socket) => {
+    socket.on('error', () => socket.destroy());
+    (socket.alpnProtocol === 'h2' ? http2 : http1).emit('connection', socket);
+  });
+  tls.watch((context) => server.setSecureContext(context));
+  return server;
 }
 
 function sniff(socket: net.Socket, http1: Server, http2: Http2Server): void {

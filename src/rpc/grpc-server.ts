@@ -3,6 +3,7 @@ import { type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbu
 import {
   Code,
   ConnectError,
+  createContextValues,
   createHandlerContext,
   createServiceImplSpec,
   type HandlerContext,
@@ -12,8 +13,10 @@ import {
 import { invokeUnaryImplementation, transformInvokeImplementation } from '@connectrpc/connect/protocol';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
+import { peerKey } from '../access/caller.ts';
 import type { Listening } from './connect-server.ts';
 import { MAX_MESSAGE_BYTES, type RegisterServices } from './services.ts';
+import { nameIn, type Tls, type TlsContext } from './tls.ts';
 
 /**
  * Serves native gRPC by grpc-js: the implementations that Connect serves, through the same interceptors. Measured
@@ -24,6 +27,7 @@ export async function serveGrpc(options: {
   port: number;
   register: RegisterServices;
   interceptors: Interceptor[];
+  tls?: Tls | undefined;
 }): Promise<Listening> {
   const server = new grpc.Server({
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
@@ -41,7 +45,7 @@ export async function serveGrpc(options: {
   });
   const port = await new Promise<number>((resolve, reject) => {
     const address = options.host.includes(':') ? `[${options.host}]` : options.host;
-    server.bindAsync(`${address}:${options.port}`, grpc.ServerCredentials.createInsecure(), (error, bound) =>
+    server.bindAsync(`${address}:${options.port}`, credentials(options.tls), (error, bound) =>
       error ? reject(error) : resolve(bound),
     );
   });
@@ -56,6 +60,27 @@ export async function serveGrpc(options: {
         });
       }),
   };
+}
+
+/** As on the Connect port: a caller without a certificate of ours is let in as anybody. */
+function credentials(tls: Tls | undefined): grpc.ServerCredentials {
+  if (!tls) return grpc.ServerCredentials.createInsecure();
+  const identity = ({ cert, key }: TlsContext) => ({ certificate: cert, privateKey: key });
+  const authority = ({ ca }: TlsContext) => (ca ? { caCertificate: ca } : null);
+  const provide = (listener: (context: TlsContext) => void) => {
+    // Not at once: the library listens to its own credentials only after it has called.
+    queueMicrotask(() => listener(tls.current));
+    tls.watch(listener);
+  };
+  const provider: grpc.experimental.CertificateProvider = {
+    addIdentityCertificateListener: (listener) => provide((context) => listener(identity(context))),
+    addCaCertificateListener: (listener) => provide((context) => listener(authority(context))),
+    removeIdentityCertificateListener() {},
+    removeCaCertificateListener() {},
+  };
+  // The second is whose certificates are taken for ours; its types and its code give the two other names.
+  const authorities = tls.current.ca ? provider : null;
+  return grpc.experimental.createCertificateProviderServerCredentials(provider, authorities, false);
 }
 
 type Message = MessageShape<DescMethod['input']>;
@@ -144,11 +169,18 @@ function contextOf(
     requestMethod: 'POST',
     url: `http://localhost${call.getPath()}`,
     requestHeader: toHeaders(call.metadata),
+    contextValues: createContextValues().set(peerKey, peerOf(call)),
     ...(deadline === Number.POSITIVE_INFINITY ? {} : { timeoutMs: Math.max(1, +deadline - Date.now()) }),
   });
   const events: EventEmitter = call;
   events.on('cancelled', () => context.abort(new ConnectError('The caller went away.', Code.Canceled)));
   return context;
+}
+
+/** The library shows a certificate only when it is one of ours. */
+function peerOf(call: grpc.ServerUnaryCall<Message, Message> | AnyCall): string | undefined {
+  const { sslPeerCertificate } = call.getAuthContext();
+  return sslPeerCertificate && nameIn(sslPeerCertificate);
 }
 
 function toHeaders(metadata: grpc.Metadata): Headers {

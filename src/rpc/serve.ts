@@ -14,6 +14,7 @@ import { healthService } from './health.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
 import type { RegisterServices, Services } from './services.ts';
+import type { Tls } from './tls.ts';
 import { validate } from './validate.ts';
 
 /** Both servers of a core. */
@@ -35,6 +36,8 @@ export async function serve(options: {
   register: RegisterServices;
   pool: Pool;
   tokens: ServiceTokens;
+  /** Undefined: both servers speak cleartext, and no certificate lets anybody in. */
+  tls?: Tls | undefined;
   logger: Logger;
 }): Promise<Servers> {
   const services = servicesIn(options.register);
@@ -66,9 +69,10 @@ export async function serve(options: {
     await Promise.all(servers.map((server) => server.stop(graceMs)));
   };
   try {
-    const connect = await serveConnect({ host: options.host, port: options.connectPort, register, interceptors });
+    const shared = { host: options.host, tls: options.tls, register, interceptors };
+    const connect = await serveConnect({ ...shared, port: options.connectPort });
     servers.push(connect);
-    const grpc = await serveGrpc({ host: options.host, port: options.grpcPort, register, interceptors });
+    const grpc = await serveGrpc({ ...shared, port: options.grpcPort });
     servers.push(grpc);
     return { connectPort: connect.port, grpcPort: grpc.port, stop };
   } catch (error) {

@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import type { Interceptor, Transport } from '@connectrpc/connect';
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
+import { pino } from 'pino';
+import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { afterFile } from '../../test/harness/after-file.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { serviceTokens } from '../access/service-token.ts';
+import { clearance } from '../accounts/clear.ts';
+import { accountsService } from '../accounts/service.ts';
+import { cursors } from '../codes/cursor.ts';
+import { codesService } from '../codes/service.ts';
+import { openDatabase } from '../db/database.ts';
+import { type Servers, serve } from './serve.ts';
+import type { Tls } from './tls.ts';
+
+export const TARGET = 'https://example.com/menu';
+
+/** Both servers of a core over a database of their own. */
+export interface Serving extends Servers {
+  /** The token in force and the one before. */
+  readonly tokens: readonly [string, string];
+  /** ImagesService never answers; it emits `started`, and `aborted` when its call is over for the caller. */
+  readonly slow: EventEmitter;
+}
+
+/** Serves until the calling file's tests are done. */
+export async function startServing(tls?: Tls): Promise<Serving> {
+  const database = await openDatabase((await freshDatabase()).url, 20);
+  const { pool } = database;
+  const tokens = [randomBytes(32).toString('hex'), randomBytes(32).toString('hex')] as const;
+  const slow = new EventEmitter();
+  const servers = await serve({
+    host: '127.0.0.1',
+    connectPort: 0,
+    grpcPort: 0,
+    register: (services) => {
+      const platformUrl = 'https://sign.example';
+      const changed = () => {};
+      services.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(randomBytes(32)), changed }));
+      services.service(
+        AccountsService,
+        accountsService({ database, clearance: clearance(pool, { stop: [], erase: [] }), changed }),
+      );
+      services.service(BatchesService, {});
+      services.service(ImagesService, {
+        async renderImage(_, { signal }) {
+          slow.emit('started');
+          if (!signal.aborted) await once(signal, 'abort');
+          slow.emit('aborted');
+          throw signal.reason;
+        },
+      });
+    },
+    pool,
+    tokens: serviceTokens(tokens),
+    tls,
+    logger: pino({ level: 'silent' }),
+  });
+  afterFile(async () => {
+    await servers.stop(1_000);
+    await database.close();
+  });
+  return { ...servers, tokens, slow };
+}
+
+/** A client's side of TLS; PEM. */
+export interface ClientTls {
+  readonly ca: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+}
+
+/** Every way into a core. */
+export const WAYS: readonly [
+  name: string,
+  over: (serving: Serving, interceptors: Interceptor[], tls?: ClientTls) => Transport,
+][] = [
+  ['Connect over HTTP/1.1', (...way) => createConnectTransport({ ...options('connectPort', way), httpVersion: '1.1' })],
+  ['Connect over HTTP/2', (...way) => createConnectTransport({ ...options('connectPort', way), httpVersion: '2' })],
+  ['gRPC-Web', (...way) => createGrpcWebTransport({ ...options('connectPort', way), httpVersion: '1.1' })],
+  ['gRPC on the Connect port', (...way) => createGrpcTransport(options('connectPort', way))],
+  ['native gRPC', (...way) => createGrpcTransport(options('grpcPort', way))],
+];
+
+function options(
+  port: 'connectPort' | 'grpcPort',
+  [serving, interceptors, tls]: [Serving, Interceptor[], (ClientTls | undefined)?],
+) {
+  const baseUrl = `${tls ? 'https' : 'http'}://localhost:${serving[port]}`;
+  return { baseUrl, interceptors, ...(tls ? { nodeOptions: { ...tls } } : {}) };
+}

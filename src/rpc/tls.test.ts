@@ -1,0 +1,150 @@
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { pino } from 'pino';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createGrpcTransport } from '../../gateway/grpc-transport.ts';
+import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Authority, type Certificate, newAuthority } from '../../test/harness/certificates.ts';
+import { bearer, conformance, reasonOf } from './conformance.ts';
+import { type Serving, startServing, WAYS } from './serve.fixture.ts';
+import { openTls, type Tls, WrongCertificate } from './tls.ts';
+
+const logger = pino({ level: 'silent' });
+const AGAIN_MS = 50;
+
+let authority: Authority;
+let server: Certificate;
+let tls: Tls;
+let serving: Serving;
+let client: Certificate;
+
+beforeAll(async () => {
+  authority = await newAuthority();
+  server = await authority.issue('core');
+  client = await authority.issue('billing');
+  const { certFile: cert, keyFile: key } = server;
+  tls = openTls({ cert, key, clientCa: authority.certFile }, logger, AGAIN_MS);
+  serving = await startServing(tls);
+});
+
+for (const [name, over] of WAYS) {
+  conformance(
+    `${name} and TLS`,
+    () => serving,
+    (interceptors) => over(serving, interceptors, { ca: authority.cert }),
+  );
+}
+
+describe.each(WAYS)('mutual TLS: %s', (_, over) => {
+  const shown = (certificate: Pick<Certificate, 'cert' | 'key'>, headers: Record<string, string> = {}) =>
+    over(
+      serving,
+      [
+        (next) => (request) => {
+          for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+          return next(request);
+        },
+      ],
+      { ca: authority.cert, cert: certificate.cert, key: certificate.key },
+    );
+
+  test('who shows a certificate of ours is an internal caller without a token, known by its name', async () => {
+    const { account } = await createClient(AccountsService, shown(client)).createAccount({
+      name: 'A',
+      plan: Plan.FREE,
+    });
+    const acting = { 'signpost-account': account?.id ?? '' };
+    const accounts = createClient(AccountsService, shown(client, acting));
+    await accounts.updateAccount({ name: 'B' });
+    await createClient(AccountsService, shown(client, { ...acting, 'signpost-actor': 'anna' })).updateAccount({
+      name: 'C',
+    });
+    const { entries } = await accounts.listAuditEntries({});
+    expect(entries.map(({ actor }) => actor)).toEqual(['anna', 'billing', 'billing']);
+  });
+
+  test('what is presented beside it counts as it would without it', async () => {
+    const { apiKey } = await createClient(AccountsService, shown(client)).createAccount({
+      name: 'A',
+      plan: Plan.BUSINESS,
+    });
+    const withKey = shown(client, { authorization: `Bearer ${apiKey}` });
+    expect((await createClient(CodesService, withKey).listCodes({})).total).toBe(0n);
+    expect(await reasonOf(createClient(AccountsService, withKey).listAccounts({}))).toBe('INTERNAL_METHOD');
+    const wrong = shown(client, { authorization: 'Bearer x' });
+    expect(await reasonOf(createClient(AccountsService, wrong).listAccounts({}))).toBe('UNAUTHENTICATED');
+  });
+
+  test('a certificate of somebody else, or one that has expired, opens nothing', async () => {
+    const stranger = await newAuthority();
+    const expired = await authority.issue('billing', -1);
+    for (const certificate of [await stranger.issue('billing'), expired]) {
+      const error = await createClient(AccountsService, shown(certificate))
+        .listAccounts({})
+        .catch((thrown: unknown) => thrown);
+      expect((error as ConnectError).code).toBe(Code.Unauthenticated);
+    }
+    expect(
+      await reasonOf(createClient(AccountsService, over(serving, [], { ca: authority.cert })).listAccounts({})),
+    ).toBe('UNAUTHENTICATED');
+  });
+});
+
+test('a client that takes the core’s certificate from nobody else calls no impostor', async () => {
+  const { cert: ca } = await newAuthority();
+  for (const [, over] of WAYS) {
+    const accounts = createClient(AccountsService, over(serving, [bearer(serving.tokens[0])], { ca }));
+    await expect(accounts.listAccounts({})).rejects.toBeInstanceOf(ConnectError);
+  }
+});
+
+test('a gateway calls the core over TLS, and shows no certificate', async () => {
+  const transport = createGrpcTransport([`localhost:${serving.grpcPort}`], 5_000, authority.cert);
+  expect(await reasonOf(createClient(AccountsService, transport).listAccounts({}))).toBe('UNAUTHENTICATED');
+  transport.close();
+  const deceived = createGrpcTransport([`localhost:${serving.grpcPort}`], 5_000, (await newAuthority()).cert);
+  await expect(createClient(AccountsService, deceived).listAccounts({})).rejects.toMatchObject({
+    code: Code.Unavailable,
+  });
+  deceived.close();
+});
+
+test('a certificate that is replaced on disk is served from then on, a broken one is not', async () => {
+  const other = await newAuthority();
+  const next = await other.issue('core');
+  const call = () =>
+    Promise.all(
+      WAYS.map(([, over]) =>
+        createClient(AccountsService, over(serving, [bearer(serving.tokens[0])], { ca: other.cert }))
+          .listAccounts({})
+          .then(
+            () => true,
+            () => false,
+          ),
+      ),
+    );
+  expect(await call()).toEqual(WAYS.map(() => false));
+  // First the certificate, then its key: what is read in between does not fit together.
+  await copyFile(next.certFile, server.certFile);
+  await new Promise((resolve) => setTimeout(resolve, AGAIN_MS * 2));
+  expect(await call()).toEqual(WAYS.map(() => false));
+  await copyFile(next.keyFile, server.keyFile);
+  await expect.poll(call, { timeout: 5_000 }).toEqual(WAYS.map(() => true));
+});
+
+test('files that can’t be read, or are not what they should be, are a sentence', () => {
+  const { certFile: cert, keyFile: key } = client;
+  const missing = join(import.meta.dirname, 'nowhere.pem');
+  for (const [files, sentence] of [
+    [{ cert: missing, key, clientCa: undefined }, /^TLS_CERT can't be read \(ENOENT\)\.$/],
+    [{ cert, key: missing, clientCa: undefined }, /^TLS_KEY can't be read/],
+    [{ cert, key, clientCa: missing }, /^TLS_CLIENT_CA can't be read/],
+    [{ cert, key: authority.keyFile, clientCa: undefined }, /must be PEM files/],
+    [{ cert: import.meta.filename, key, clientCa: undefined }, /must be PEM files/],
+  ] as const) {
+    expect(() => openTls(files, logger)).toThrow(WrongCertificate);
+    expect(() => openTls(files, logger)).toThrow(sentence);
+  }
+});
