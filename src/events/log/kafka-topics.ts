@@ -1,9 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs, { type Admin } from 'kafkajs';
 import type { Topic } from './log.ts';
 
 /** Copies of a record, where there are as many brokers; and how many must have it before a publisher hears so. */
 const REPLICAS = 3;
 const IN_SYNC = 2;
+
+/** How long brokers may take until a new topic can be used, in ms. */
+const USABLE_WITHIN_MS = 10_000;
+const USABLE_POLL_MS = 50;
 
 /** Creates the topics that are missing; rejects with a sentence when an existing one does not keep what is needed. */
 export async function ensureKafkaTopics(admin: Admin, topics: readonly Topic[]): Promise<void> {
@@ -24,7 +29,8 @@ async function createTopics(admin: Admin, topics: readonly Topic[]): Promise<voi
   const replicas = Math.min(REPLICAS, brokers.length);
   // Whoever creates the same topics at the same moment does not make this fail.
   await admin.createTopics({
-    waitForLeaders: true,
+    // It waits only for leaders, and fails where a broker has not even heard of the topic yet.
+    waitForLeaders: false,
     topics: topics.map((topic) => ({
       topic: topic.name,
       numPartitions: topic.partitions,
@@ -36,27 +42,62 @@ async function createTopics(admin: Admin, topics: readonly Topic[]): Promise<voi
       ],
     })),
   });
+  await untilUsable(
+    admin,
+    topics.map(({ name }) => name),
+  );
+}
+
+/**
+ * Waits until the leader of every partition serves it, which comes after brokers say that there is a leader. What is
+ * published before may be refused in part, and published again as a whole.
+ */
+async function untilUsable(admin: Admin, topics: readonly string[]): Promise<void> {
+  const deadline = Date.now() + USABLE_WITHIN_MS;
+  for (const topic of topics) {
+    for (;;) {
+      try {
+        await admin.fetchTopicOffsets(topic);
+        break;
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+        await sleep(USABLE_POLL_MS);
+      }
+    }
+  }
 }
 
 async function checkTopics(admin: Admin, topics: readonly Topic[]): Promise<void> {
   if (topics.length === 0) return;
+  const names = topics.map(({ name }) => name);
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
-    resources: topics.map(({ name }) => ({
+    resources: names.map((name) => ({
       type: kafkajs.ConfigResourceTypes.TOPIC,
       name,
-      configNames: ['cleanup.policy'],
+      configNames: ['cleanup.policy', 'retention.ms'],
     })),
   });
+  const metadata = await admin.fetchTopicMetadata({ topics: names });
   for (const topic of topics) {
     const { configEntries = [] } = resources.find(({ resourceName }) => resourceName === topic.name) ?? {};
-    const policy = configEntries.find(({ configName }) => configName === 'cleanup.policy')?.configValue;
-    if (policy !== cleanupPolicy(topic)) {
-      throw new Error(
-        `topic ${topic.name} exists with cleanup.policy=${policy}, but ${cleanupPolicy(topic)} is needed`,
-      );
-    }
+    const setting = (name: string) => configEntries.find(({ configName }) => configName === name)?.configValue;
+    const partitions = metadata.topics.find(({ name }) => name === topic.name)?.partitions.length ?? 0;
+    const problem =
+      problemOf(topic, setting('cleanup.policy'), Number(setting('retention.ms'))) ??
+      (partitions < topic.partitions
+        ? `has ${partitions} partitions, but at least ${topic.partitions} are needed`
+        : undefined);
+    if (problem !== undefined) throw new Error(`topic ${topic.name} exists and ${problem}`);
   }
+}
+
+/** What a topic keeps too little of. A retention of -1 is for ever. */
+function problemOf(topic: Topic, policy: string | undefined, retention: number): string | undefined {
+  const needed = cleanupPolicy(topic);
+  if (policy !== needed) return `has cleanup.policy=${policy}, but ${needed} is needed`;
+  if (topic.retention === 'compact' || retention === -1 || retention >= topic.retention) return undefined;
+  return `has retention.ms=${retention}, but at least ${topic.retention} is needed`;
 }
 
 function cleanupPolicy({ retention }: Topic): string {

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
+import kafkajs from 'kafkajs';
 import { pino } from 'pino';
-import { afterAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { startKafka } from '../../../test/harness/kafka.ts';
 import { conformance } from './conformance.ts';
 import { openKafkaLog } from './kafka.ts';
+import { TOPICS } from './topics.ts';
 
 // A broker of its own, because it is killed and paused; one that is not ours is only used.
 const brokers = inject('kafkaBrokers');
@@ -24,6 +27,46 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
         await broker.start();
       }),
   }));
+
+  test('every topic is made with its partitions, its retention and its compaction, and found again', async () => {
+    const log = open();
+    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
+    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
+    await admin.connect();
+    await log.ensureTopics(TOPICS);
+    await log.ensureTopics(TOPICS);
+    const { topics } = await admin.fetchTopicMetadata({ topics: TOPICS.map(({ name }) => name) });
+    for (const { name, partitions, retention } of TOPICS) {
+      expect(topics.find((topic) => topic.name === name)?.partitions).toHaveLength(partitions);
+      const { resources } = await admin.describeConfigs({
+        includeSynonyms: false,
+        resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name }],
+      });
+      const entries = resources[0]?.configEntries ?? [];
+      const set = Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]));
+      expect(set['cleanup.policy']).toBe(retention === 'compact' ? 'compact' : 'delete');
+      if (retention !== 'compact') expect(set['retention.ms']).toBe(String(retention));
+    }
+  });
+
+  test.each([
+    [{ numPartitions: 3 }, [], 'has 3 partitions, but at least 4 are needed'],
+    [{}, [['retention.ms', '1000']], 'has retention.ms=1000, but at least 3600000 is needed'],
+    [{}, [['cleanup.policy', 'compact']], 'has cleanup.policy=compact, but delete is needed'],
+    [{ numPartitions: 9 }, [['retention.ms', '-1']], undefined],
+  ])('a topic of others with %j and %j: %s', async (shape, entries, problem) => {
+    const log = open();
+    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
+    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
+    await admin.connect();
+    const topic = `test.${randomUUID()}`;
+    const configEntries = entries.map(([name = '', value = '']) => ({ name, value }));
+    await admin.createTopics({ topics: [{ topic, numPartitions: 4, ...shape, configEntries }] }).catch(() => undefined);
+    await vi.waitFor(() => admin.fetchTopicMetadata({ topics: [topic] }), { timeout: 10_000 });
+    const ensured = log.ensureTopics([{ name: topic, partitions: 4, retention: 3_600_000 }]);
+    if (problem === undefined) await ensured;
+    else await expect(ensured).rejects.toThrow(`topic ${topic} exists and ${problem}`);
+  });
 
   test.skipIf(broker === undefined)(
     'a broker that stops answering is told to the publisher, who publishes again when it is back',
