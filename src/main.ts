@@ -210,9 +210,9 @@ process.exit();
 
 /** What stops a start, for the person who started it. */
 function sentenceOf(error: unknown): string {
-  const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
+  const { code, message, name, port } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE') return `Port ${port} is taken.`;
   if (code === 'EACCES') return `Port ${port} is not allowed.`;
-  if (isAway(error)) return `Postgres does not answer: ${message}`;
+  if (isAway(error)) return `${/^KafkaJS/.test(name) ? 'Kafka' : 'Postgres'} does not answer: ${message}`;
   return error instanceof Error ? (error.stack ?? message) : String(error);
 }

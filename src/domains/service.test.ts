@@ -138,7 +138,7 @@ test('who did what is in the audit, and calls that changed nothing are not', asy
   await verify(domain);
   await domains.removeDomain({ id: domain.id });
   expect(await audit(domain)).toEqual(
-    ['AddDomain', 'VerifyDomain', 'VerifyDomain', 'RemoveDomain'].map((action) => `service ${action}`),
+    ['AddDomain', 'VerifyDomain', 'VerifyDomain', 'RemoveDomain'].map((action) => `anna@example.com ${action}`),
   );
 });
 
