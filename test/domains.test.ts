@@ -82,21 +82,27 @@ async function live(owner: Owner, hostname?: string): Promise<Domain> {
   return domain;
 }
 
-test('one code may be created on a verified, live or failing domain, and on no other', async () => {
+test('one code may be created on a verified, live or failing domain, a batch on a live one, and neither on any other', async () => {
   const owner = await signpost.createAccount();
   const domain = await add(owner);
+  const batch = async () =>
+    (await call(owner, '/batches', { rows: [{ target_url: TARGET }], domain_id: domain.id })).status;
+  expect(await batch()).toBe(400);
   const pending = await call(owner, '/qr-codes', { target_url: TARGET, domain_id: domain.id });
   expect(pending.status).toBe(400);
   expect(((await pending.json()) as { error: string }).error).toContain('domain_id');
   prove(domain);
   await verify(owner, domain);
   expect((await createCode(owner, domain.id)).scan_url).toMatch(`https://${domain.hostname}/r/`);
+  expect(await batch()).toBe(400);
   point(domain);
   await verify(owner, domain);
   await createCode(owner, domain.id);
+  expect(await batch()).toBe(201);
   dns.set(domain.hostname, 'CNAME');
   await verify(owner, domain);
   await createCode(owner, domain.id);
+  expect(await batch()).toBe(400);
   const stranger = await signpost.createAccount();
   expect((await call(stranger, '/qr-codes', { target_url: TARGET, domain_id: domain.id })).status).toBe(400);
   await domainsOf(owner).removeDomain({ id: domain.id });
