@@ -53,8 +53,10 @@ test('an account is created with its overrides, shown, listed, and its key works
   expect([await status(made.api_key), await status(api_key)]).toEqual([401, 200]);
 });
 
-test('a scan is in the ledger once it is recorded, and every counter agrees', async () => {
-  const { api_key } = await json<{ api_key: string }>('account', 'create', '--name', 'Bar', '--plan', 'business');
+test('a scan is in the ledger once it is recorded, every counter agrees, and it is deleted on request', async () => {
+  const { account_id, api_key } = await json<{ account_id: string; api_key: string }>(
+    ...['account', 'create', '--name', 'Bar', '--plan', 'business'],
+  );
   const made = await fetch(`${signpost.url}/api/v1/qr-codes`, {
     method: 'POST',
     headers: { authorization: `Bearer ${api_key}` },
@@ -67,6 +69,9 @@ test('a scan is in the ledger once it is recorded, and every counter agrees', as
     .toMatchObject({ recorded: 3, duplicates: 0, dead_lettered: 0, waiting: 0, rows: 3, counted: 3, differences: [] });
   expect((await run(['scans', 'audit'])).stdout).toMatch(/recorded +3\n.*Every counter tells what the scans tell\./s);
   expect(await run(['scans', 'audit', '--from', 'yesterday'])).toMatchObject({ code: 2 });
+
+  expect(await json('scans', 'delete', '--account', account_id)).toEqual({ account_id, deleted: true });
+  expect(await json('scans', 'audit')).toMatchObject({ recorded: 3, deleted: 3, rows: 0, counted: 0, differences: [] });
 });
 
 test('people get a table', async () => {

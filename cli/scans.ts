@@ -29,6 +29,7 @@ export function scansCommands(program: Command): void {
         deleted: Number(audit.deleted),
         waiting: Number(audit.waiting),
         rows: Number(audit.rows),
+        archived: Number(audit.archived),
         counted: Number(audit.counted),
       };
       const differences = audit.differences.map(({ codeId, day, counter, expected, counted }) => ({
@@ -42,6 +43,16 @@ export function scansCommands(program: Command): void {
         const agreement = differences.length === 0 ? 'Every counter tells what the scans tell.' : table(differences);
         return `${fields(figures)}\n\n${agreement}`;
       });
+    });
+
+  scans
+    .command('delete')
+    .description('delete every scan of an account and what was counted of it, archives included')
+    .requiredOption('--account <id>', 'acct_…')
+    .action(async ({ account }: { account: string }) => {
+      const core = await connectCore(process.env, account);
+      await core.scans.deleteAccountScans({});
+      print(json(), { account_id: account, deleted: true }, () => `The scans of ${account} are gone.`);
     });
 }
 

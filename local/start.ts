@@ -48,7 +48,7 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
   const core = await start({
     name: 'core',
     program: 'src/main.ts',
-    env: { ...env, DATABASE_URL: database.url, SERVICE_TOKEN: serviceToken, SECRET_KEY: secretKey },
+    env: { ...env, DATA_DIR: dataDir, DATABASE_URL: database.url, SERVICE_TOKEN: serviceToken, SECRET_KEY: secretKey },
   });
   const gateway = await start({
     name: 'gateway',

@@ -6,6 +6,7 @@ import {
   integer,
   list,
   logLevel,
+  oneOf,
   optionalSecret,
   optionalText,
   origin,
@@ -87,6 +88,18 @@ export const CORE_VARIABLES = {
   WEBHOOKS_ALLOW_PRIVATE: {
     type: flag(false),
     about: 'Webhook endpoints may be http and on private addresses. For local runs only.',
+  },
+  DATA_DIR: {
+    type: textOr('a folder', '.signpost'),
+    about: 'Keeps archives of scans, in `archive`, where `SCANS_ARCHIVE` is `file`; then the same one for all cores.',
+  },
+  SCANS_HOT_MONTHS: {
+    type: integer(0, 1_200, 0),
+    about: 'So many months of scans before this one stay in their table, older ones are archived. 0: all stay.',
+  },
+  SCANS_ARCHIVE: {
+    type: oneOf(['table', 'file'], 'table'),
+    about: 'What old months of scans become: a table of their own, left in Postgres, or a compressed CSV file.',
   },
   LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
 } as const;

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -40,7 +41,8 @@ import { imagesService } from './images/service.ts';
 import { serve } from './rpc/serve.ts';
 import type { Services } from './rpc/services.ts';
 import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
-import { forgetScans } from './scans/forget.ts';
+import type { ArchiveOptions } from './scans/archive.ts';
+import { deleteAccountScans } from './scans/delete-account-scans.ts';
 import { startRecorder } from './scans/recorder.ts';
 import { scansService } from './scans/service.ts';
 import { forgetLabels } from './taxonomy/forget.ts';
@@ -81,7 +83,7 @@ async function main(config: CoreConfig): Promise<void> {
     wakeRelay = relay.wake;
   }
   if (roles.has('recorder')) {
-    const recorder = await startRecorder({ log, database, logger });
+    const recorder = await startRecorder({ log, database, logger, archive: archiveOf(config) });
     running.defer(() => recorder.stop());
   }
   const changed = () => wakeRelay();
@@ -145,7 +147,7 @@ function closing(config: CoreConfig, database: Database): Clearance {
     erase: [
       (id) => eraseCodes(pool, id),
       (id) => forgetBatches(pool, id),
-      (id) => forgetScans(pool, id),
+      (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => forgetLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
       (id) => forgetIdempotency(pool, id),
@@ -177,12 +179,20 @@ function services(
         codes: codesForAnalytics(pool, (account, batch) => codesOfBatch(pool, account, batch)),
       }),
     );
-    target.service(ScansService, scansService({ database, log }));
+    target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
     target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
     target.service(AccountsService, accountsService({ database, clearance, changed }));
     target.service(WebhooksService, webhooksService({ pool, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }));
     target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
   };
+}
+
+function archiveFolder({ DATA_DIR }: CoreConfig): string {
+  return join(DATA_DIR, 'archive');
+}
+
+function archiveOf(config: CoreConfig): ArchiveOptions {
+  return { hotMonths: config.SCANS_HOT_MONTHS, to: config.SCANS_ARCHIVE, folder: archiveFolder(config) };
 }
 
 function platformOf({ PUBLIC_URL, PLATFORM_ADDRESSES, DNS_RESOLVERS }: CoreConfig): Platform {

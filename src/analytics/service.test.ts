@@ -15,6 +15,7 @@ import { callerKey } from '../access/caller.ts';
 import { readFailure } from '../contract/errors.ts';
 import { encodeId, newUuid } from '../contract/ids.ts';
 import { type Database, openDatabase } from '../db/database.ts';
+import { archiveMonths } from '../scans/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
 import { recordingOf } from '../scans/recorder.ts';
 import { keepingLog, newScanned, type Scanned, scanRecord } from '../scans/scans.fixture.ts';
@@ -263,4 +264,38 @@ test('an export has every scan of its window once, oldest first, in messages of 
     referrer: 'example.org',
   });
   expect(await exported(idOf(b))).toHaveLength(498);
+});
+
+test('a month that is archived is still told by whole days; parts of its days and single scans are refused', async () => {
+  const code = newCode();
+  const noon = Date.UTC(2022, 5, 15, 12);
+  await record([scanRecord(code, { at: noon }), scanRecord(code, { at: noon + HOUR_MS })]);
+  const client = clientOf(code.accountId);
+  const scope = { case: 'codeId', value: idOf(code) } as const;
+  const report = (from: number, to: number) =>
+    client.getScanReport({
+      scope,
+      granularity: Granularity.HOUR,
+      from: timestampFromMs(from),
+      to: timestampFromMs(to),
+    });
+  const day = Math.floor(noon / DAY_MS) * DAY_MS;
+  const before = await report(day, day + DAY_MS - 1);
+  expect(before.figures).toMatchObject({ scans: 2n });
+  await archiveMonths(database.pool, { hotMonths: 1, to: 'table', folder: '' }, Date.now());
+  expect(await report(day, day + DAY_MS - 1)).toEqual(before);
+  for (const [from, to] of [
+    [noon, day + DAY_MS - 1],
+    [day, noon],
+    [noon, noon],
+  ] as const) {
+    expect(await report(from, to).catch(readFailure)).toMatchObject({ reason: 'INVALID_FIELD' });
+  }
+  const exported = Array.fromAsync(client.exportScans({ from: timestampFromMs(day), to: timestampFromMs(noon) }));
+  await expect(exported).rejects.toThrow('Scans of 2022-06 are archived');
+  const later = client.exportScans({
+    from: timestampFromMs(day + 16 * DAY_MS),
+    to: timestampFromMs(day + 20 * DAY_MS),
+  });
+  expect(await Array.fromAsync(later)).toEqual([]);
 });

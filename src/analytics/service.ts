@@ -1,5 +1,6 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
+import type { Pool } from 'pg';
 import {
   type AnalyticsService,
   type GetScanReportRequest,
@@ -9,10 +10,11 @@ import { accountOf } from '../access/caller.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, encodeId, type IdPrefix } from '../contract/ids.ts';
 import type { Database } from '../db/database.ts';
+import { archivesOf } from '../scans/archive.ts';
 import { DAY_MS, HOUR_MS } from '../scans/days.ts';
 import { topCodes } from '../scans/top-codes.ts';
 import { type KeptScan, walkScans } from '../scans/walk.ts';
-import { inSteps, windowOf } from '../scans/window.ts';
+import { inSteps, type Window, windowOf } from '../scans/window.ts';
 import { codeAnalytics, periodOf } from './code-analytics.ts';
 import type { Codes } from './codes.ts';
 import { figuresOf } from './figures.ts';
@@ -46,6 +48,7 @@ export function analyticsService({
       const window = byHour
         ? inSteps(windowOf(request), HOUR_MS, REPORT_HOURS, '32 days by hour')
         : inSteps(windowOf(request), DAY_MS, REPORT_DAYS, '1,100 days');
+      if (byHour) await expectWholeDays(pool, window);
       const codeIds = await codesOf(codes, accountId, scope);
       const asked = { accountId, ...window, ...(codeIds && { codeIds }) };
       return { figures: await figuresOf(pool, asked, byHour ? 'hours' : 'days') };
@@ -73,6 +76,11 @@ export function analyticsService({
       const accountId = accountOf(context).id;
       const { from, to } = windowOf(request);
       const codeId = id === undefined ? undefined : await liveCode(codes, accountId, id);
+      const [archive] = await archivesOf(pool, { from, to: to - 1 });
+      if (archive) {
+        const sentence = `Scans of ${archive.month} are archived, one by one they can’t be exported any more.`;
+        throw failure('INVALID_FIELD', `${sentence} Choose a window without that month.`);
+      }
       const asked = { accountId, from, to, ...(codeId !== undefined && { codeId }) };
       for await (const page of walkScans(pool, asked)) {
         // A caller that is gone leaves nobody to read the rest for.
@@ -81,6 +89,17 @@ export function analyticsService({
       }
     },
   };
+}
+
+/** Breakdowns of parts of days are read from the scans themselves: refused where those were archived. */
+async function expectWholeDays(pool: Pool, { from, to }: Window): Promise<void> {
+  const parts = [from % DAY_MS === 0 ? [] : from, (to + HOUR_MS) % DAY_MS === 0 ? [] : to].flat();
+  for (const time of parts) {
+    const [archive] = await archivesOf(pool, { from: time, to: time });
+    if (!archive) continue;
+    const sentence = `Scans of ${archive.month} are archived: a report by hour that touches them must be of whole days.`;
+    throw failure('INVALID_FIELD', sentence);
+  }
 }
 
 async function liveCode(codes: Codes, accountId: string, id: string): Promise<string> {

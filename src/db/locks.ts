@@ -8,4 +8,6 @@ export const LOCKS = {
   relay: 5_172_027,
   /** One recorder makes partitions at a time. */
   scanMonths: 5_172_028,
+  /** One process changes archives of scans at a time. */
+  scanArchives: 5_172_029,
 } as const;

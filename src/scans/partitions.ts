@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { LOCKS } from '../db/locks.ts';
-import { transaction } from '../db/sql.ts';
+import { type Queryable, run, statement, transaction } from '../db/sql.ts';
 import { dayOf } from './days.ts';
 
 /** The UTC month of a time in ms since 1970, `YYYY-MM`. */
@@ -10,8 +10,30 @@ export function monthOf(time: number): string {
 
 /** The month after this one. */
 export function monthAfter(month: string): string {
+  return monthsLater(month, 1);
+}
+
+/** The month so many months later; earlier when it is negative. */
+export function monthsLater(month: string, months: number): string {
   const start = new Date(`${month}-01T00:00:00Z`);
-  return monthOf(start.setUTCMonth(start.getUTCMonth() + 1));
+  return monthOf(start.setUTCMonth(start.getUTCMonth() + months));
+}
+
+/** The table that holds a month. */
+export function partitionOf(month: string): string {
+  return `scans_${month.replace('-', '_')}`;
+}
+
+// The catalogue: a row a month.
+const MONTHS = statement<{ month: string }>(
+  'scan_months',
+  `select replace(substr(relname, 7), '_', '-') as month from pg_inherits join pg_class c on c.oid = inhrelid
+   where inhparent = 'scans'::regclass order by 1`,
+);
+
+/** The months that `scans` has, oldest first. */
+export async function monthsInTable(on: Queryable): Promise<string[]> {
+  return (await run(on, MONTHS)).map(({ month }) => month);
 }
 
 /**
@@ -20,7 +42,7 @@ export function monthAfter(month: string): string {
  */
 export async function ensureMonths(pool: Pool, months: readonly string[]): Promise<void> {
   for (const month of months) {
-    const name = `scans_${month.replace('-', '_')}`;
+    const name = partitionOf(month);
     await transaction(pool, async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanMonths]);
       const { rows } = await tx.query<{ attached: boolean }>(

@@ -5,6 +5,7 @@ import { countByDay } from './days.ts';
 import type { DerivedScan } from './derive.ts';
 import { type DayEntry, type Entry, enter } from './ledger.ts';
 import { move } from './move.ts';
+import { takeBack } from './take-back.ts';
 import { tally } from './tally.ts';
 import { RULES } from './user-agent.ts';
 
@@ -42,18 +43,35 @@ export type Source = Pick<Entry, 'partition' | 'position' | 'gateways'>;
  */
 export function record(pool: Pool, scans: readonly DerivedScan[], source: Source): Promise<readonly DayEntry[]> {
   return transaction(pool, async (tx) => {
-    const fresh = await insertScans(tx, scans);
-    if (fresh.length > 0) {
-      const firsts = await insertVisitors(tx, fresh);
+    const { kept, deleted } = await takeBack(tx, await insertScans(tx, scans));
+    if (kept.length > 0) {
+      const firsts = await insertVisitors(tx, kept);
       await move(
         tx,
-        tally(fresh, (scan) => firsts.has(scan)),
+        tally(kept, (scan) => firsts.has(scan)),
       );
     }
-    const days = daysOf(scans, fresh);
+    const days = daysOf(scans, kept, deleted);
     await enter(tx, { ...source, days });
     return days;
   });
+}
+
+function daysOf(
+  scans: readonly DerivedScan[],
+  kept: readonly DerivedScan[],
+  deleted: readonly DerivedScan[],
+): DayEntry[] {
+  const [counted, gone] = [byDay(kept), byDay(deleted)];
+  return [...byDay(scans)].map(([day, records]) => {
+    const late = gone.get(day) ?? 0;
+    const recorded = (counted.get(day) ?? 0) + late;
+    return { day, recorded, duplicates: records - recorded, deleted: late };
+  });
+}
+
+function byDay(scans: readonly DerivedScan[]): Map<string, number> {
+  return countByDay(scans.map(({ scannedAt }) => scannedAt));
 }
 
 async function insertScans(tx: PoolClient, scans: readonly DerivedScan[]): Promise<DerivedScan[]> {
@@ -111,15 +129,6 @@ async function insertVisitors(tx: PoolClient, scans: readonly DerivedScan[]): Pr
   );
   for (const { key } of inserted) firsts.add(visits.get(key) as DerivedScan);
   return firsts;
-}
-
-function daysOf(scans: readonly DerivedScan[], fresh: readonly DerivedScan[]): DayEntry[] {
-  const told = countByDay(scans.map(({ scannedAt }) => scannedAt));
-  const recorded = countByDay(fresh.map(({ scannedAt }) => scannedAt));
-  return [...told].map(([day, count]) => {
-    const inserted = recorded.get(day) ?? 0;
-    return { day, recorded: inserted, duplicates: count - inserted };
-  });
 }
 
 function compare(a: string, b: string): number {

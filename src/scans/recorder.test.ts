@@ -120,26 +120,6 @@ test('late and early scans land in their own day, whatever their month', async (
   await expectAgreement();
 });
 
-test('a month that was archived while the recorder ran is made again, and totals do not shrink', async () => {
-  const scanned = newScanned();
-  const at = Date.UTC(2022, 5, 15);
-  await handle([scanRecord(scanned, { at })]);
-  await database.pool.query('alter table scans detach partition scans_2022_06');
-  await database.pool.query('alter table scans_2022_06 rename to archived_2022_06');
-  const late = scanRecord(scanned, { at });
-  await expect(handle([late])).rejects.toThrow(/partition/);
-  await handle([late]);
-  expect(await total(scanned)).toBe(2);
-  await database.pool.query('drop table scans_2022_06');
-  await database.pool.query('alter table archived_2022_06 rename to scans_2022_06');
-  expect(await total(scanned)).toBe(2);
-  // Out of the way of the other tests, which compare everything.
-  for (const table of ['scan_totals', 'scan_days', 'scan_hours', 'scan_values']) {
-    await database.pool.query(`delete from ${table} where code_id = $1`, [scanned.codeId]);
-  }
-  await database.pool.query(`delete from scan_ledger where day = '2022-06-15'`);
-});
-
 test('visitors count once a day and code, by address and user agent', async () => {
   const scanned = newScanned();
   await handle([

@@ -4,8 +4,10 @@ import { GATEWAY_FIGURES, readGatewayFigures } from '../contract/gateway-figures
 import type { Database } from '../db/database.ts';
 import type { Log, LogRecord, Subscription } from '../events/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
+import { type ArchiveOptions, archiveMonths } from './archive.ts';
 import { openCountries } from './countries.ts';
 import { countByDay, dayOf, HOUR_MS } from './days.ts';
+import { finishDeletions } from './delete-account-scans.ts';
 import { derive } from './derive.ts';
 import { enter } from './ledger.ts';
 import { measureWaiting, stagesOfScans } from './measure.ts';
@@ -24,6 +26,8 @@ export interface RecorderOptions {
   readonly log: Log;
   readonly database: Database;
   readonly logger: Logger;
+  /** Missing: nothing is archived. */
+  readonly archive?: ArchiveOptions;
 }
 
 /**
@@ -130,14 +134,20 @@ export async function recordingOf({
     );
 }
 
-/** Once an hour: next month's partition, and the end of salts whose day is over. Any number may do it at once. */
-function startUpkeep({ database: { pool }, logger }: RecorderOptions): Subscription {
+/**
+ * Once an hour: next month's partition, the end of salts whose day is over, what deletions have left, and the archive.
+ * Any number may do it at once.
+ */
+function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): Subscription {
   let running: Promise<void> = Promise.resolve();
   const run = async () => {
     try {
       const month = monthOf(Date.now());
       await ensureMonths(pool, [month, monthAfter(month)]);
       await destroySalts(pool, Date.now());
+      if (!archive) return;
+      await finishDeletions(pool, archive.folder);
+      await archiveMonths(pool, archive, Date.now());
     } catch (error) {
       logger.warn({ err: error }, 'upkeep of the scans failed; it is tried again in an hour');
     }

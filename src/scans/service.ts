@@ -1,10 +1,14 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { recordChange } from '../access/audit.ts';
+import { accountOf } from '../access/caller.ts';
 import { encodeId } from '../contract/ids.ts';
 import type { Database } from '../db/database.ts';
+import { transaction } from '../db/sql.ts';
 import type { Log } from '../events/log/log.ts';
 import { SCANS } from '../events/log/topics.ts';
 import { auditScans, type Difference } from './audit.ts';
+import { askToDelete, deleteAccountScans } from './delete-account-scans.ts';
 import { waitingRecords } from './ledger.ts';
 import { windowOf } from './window.ts';
 
@@ -12,13 +16,15 @@ import { windowOf } from './window.ts';
 export function scansService({
   database,
   log,
+  archiveFolder,
 }: {
   readonly database: Database;
   readonly log: Log;
+  readonly archiveFolder: string;
 }): ServiceImpl<typeof ScansService> {
   return {
     async auditScans(request) {
-      const { ledger, rows, counted, differences } = await auditScans(database, windowOf(request));
+      const { ledger, rows, archived, counted, differences } = await auditScans(database, windowOf(request));
       const waiting = await waitingRecords(database.pool, await log.ends(SCANS.name));
       return {
         answered: BigInt(ledger.answered),
@@ -30,9 +36,20 @@ export function scansService({
         deleted: BigInt(ledger.deleted),
         waiting: BigInt(waiting),
         rows: BigInt(rows),
+        archived: BigInt(archived),
         counted: BigInt(counted),
         differences: differences.map(differenceMessage),
       };
+    },
+
+    async deleteAccountScans(_, context) {
+      const { id } = accountOf(context);
+      await transaction(database.pool, async (tx) => {
+        await recordChange(tx, context, encodeId('acct', id));
+        await askToDelete(tx, id);
+      });
+      await deleteAccountScans(database.pool, archiveFolder, id);
+      return {};
     },
   };
 }

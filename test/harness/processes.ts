@@ -84,6 +84,7 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
       ...shared,
       CORE_PORT: String(each),
       GRPC_PORT: String(grpcPorts[index]),
+      DATA_DIR: dataDir,
       DATABASE_URL: databaseUrl,
       SERVICE_TOKEN: serviceToken,
       SECRET_KEY: secretKey,

@@ -39,7 +39,7 @@ export class ScanLedger extends Migration {
         part smallint not null,
         file text,
         scans bigint not null,
-        archived_at timestamptz not null default now(),
+        archived_at timestamptz not null,
         primary key (month, part)
       );
 
@@ -53,10 +53,12 @@ export class ScanLedger extends Migration {
       );
       alter table scan_archived_ids alter column ids set storage external;
 
-      -- Accounts whose scans were deleted: what still arrives of them is deleted as well.
+      -- Accounts whose scans were deleted. What was answered before it was asked for and arrives later is deleted as
+      -- well. done_at: archives that are older hold nothing of the account.
       create table scan_deletions (
         account_id uuid primary key,
-        asked_at timestamptz not null default now()
+        asked_at timestamptz not null,
+        done_at timestamptz
       );
     `);
   }

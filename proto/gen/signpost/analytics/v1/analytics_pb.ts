@@ -612,7 +612,8 @@ export const AnalyticsService: GenService<{
   },
   /**
    * Scans of a code, folder, tag, batch or the whole account in any window, by day or hour. Errors: `not_found`;
-   * `invalid_argument` for a window of more than 1,100 days, or 32 days by hour.
+   * `invalid_argument` for a window of more than 1,100 days, or 32 days by hour, and for one by hour that has only a part
+   * of a day whose scans are archived.
    *
    * @generated from rpc signpost.analytics.v1.AnalyticsService.GetScanReport
    */
@@ -632,7 +633,8 @@ export const AnalyticsService: GenService<{
     output: typeof ListTopCodesResponseSchema;
   },
   /**
-   * The recorded scans of a window one by one, oldest first.
+   * The recorded scans of a window one by one, oldest first. Errors: `not_found`; `invalid_argument` for a window with a
+   * month that is archived.
    *
    * @generated from rpc signpost.analytics.v1.AnalyticsService.ExportScans
    */

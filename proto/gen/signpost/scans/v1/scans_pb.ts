@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signpost/scans/v1/scans.proto.
  */
 export const file_signpost_scans_v1_scans: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zaWducG9zdC9zY2Fucy92MS9zY2Fucy5wcm90bxIRc2lnbnBvc3Quc2NhbnMudjEidQoRQXVkaXRTY2Fuc1JlcXVlc3QSMAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIuCgJ0bxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBASL8AQoSQXVkaXRTY2Fuc1Jlc3BvbnNlEhAKCGFuc3dlcmVkGAEgASgDEg8KB3Nwb29sZWQYAiABKAMSEQoJcHVibGlzaGVkGAMgASgDEhAKCHJlY29yZGVkGAQgASgDEhIKCmR1cGxpY2F0ZXMYBSABKAMSFQoNZGVhZF9sZXR0ZXJlZBgGIAEoAxIPCgdkZWxldGVkGAcgASgDEg8KB3dhaXRpbmcYCCABKAMSDAoEcm93cxgJIAEoAxIPCgdjb3VudGVkGAogASgDEjIKC2RpZmZlcmVuY2VzGAsgAygLMh0uc2lnbnBvc3Quc2NhbnMudjEuRGlmZmVyZW5jZSJ8CgpEaWZmZXJlbmNlEhQKB2NvZGVfaWQYASABKAlIAIgBARIQCgNkYXkYAiABKAlIAYgBARIPCgdjb3VudGVyGAMgASgJEhAKCGV4cGVjdGVkGAQgASgDEg8KB2NvdW50ZWQYBSABKANCCgoIX2NvZGVfaWRCBgoEX2RheTJ0CgxTY2Fuc1NlcnZpY2USZAoKQXVkaXRTY2FucxIkLnNpZ25wb3N0LnNjYW5zLnYxLkF1ZGl0U2NhbnNSZXF1ZXN0GiUuc2lnbnBvc3Quc2NhbnMudjEuQXVkaXRTY2Fuc1Jlc3BvbnNlIgmQAgGquxgCCARiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
+  fileDesc("Ch1zaWducG9zdC9zY2Fucy92MS9zY2Fucy5wcm90bxIRc2lnbnBvc3Quc2NhbnMudjEidQoRQXVkaXRTY2Fuc1JlcXVlc3QSMAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIuCgJ0bxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBASKOAgoSQXVkaXRTY2Fuc1Jlc3BvbnNlEhAKCGFuc3dlcmVkGAEgASgDEg8KB3Nwb29sZWQYAiABKAMSEQoJcHVibGlzaGVkGAMgASgDEhAKCHJlY29yZGVkGAQgASgDEhIKCmR1cGxpY2F0ZXMYBSABKAMSFQoNZGVhZF9sZXR0ZXJlZBgGIAEoAxIPCgdkZWxldGVkGAcgASgDEg8KB3dhaXRpbmcYCCABKAMSDAoEcm93cxgJIAEoAxIPCgdjb3VudGVkGAogASgDEhAKCGFyY2hpdmVkGAwgASgDEjIKC2RpZmZlcmVuY2VzGAsgAygLMh0uc2lnbnBvc3Quc2NhbnMudjEuRGlmZmVyZW5jZSJ8CgpEaWZmZXJlbmNlEhQKB2NvZGVfaWQYASABKAlIAIgBARIQCgNkYXkYAiABKAlIAYgBARIPCgdjb3VudGVyGAMgASgJEhAKCGV4cGVjdGVkGAQgASgDEg8KB2NvdW50ZWQYBSABKANCCgoIX2NvZGVfaWRCBgoEX2RheSIbChlEZWxldGVBY2NvdW50U2NhbnNSZXF1ZXN0IhwKGkRlbGV0ZUFjY291bnRTY2Fuc1Jlc3BvbnNlMvEBCgxTY2Fuc1NlcnZpY2USZAoKQXVkaXRTY2FucxIkLnNpZ25wb3N0LnNjYW5zLnYxLkF1ZGl0U2NhbnNSZXF1ZXN0GiUuc2lnbnBvc3Quc2NhbnMudjEuQXVkaXRTY2Fuc1Jlc3BvbnNlIgmQAgGquxgCCAQSewoSRGVsZXRlQWNjb3VudFNjYW5zEiwuc2lnbnBvc3Quc2NhbnMudjEuRGVsZXRlQWNjb3VudFNjYW5zUmVxdWVzdBotLnNpZ25wb3N0LnNjYW5zLnYxLkRlbGV0ZUFjY291bnRTY2Fuc1Jlc3BvbnNlIgiquxgECAMoAWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
  * Which days to audit.
@@ -108,7 +108,7 @@ export type AuditScansResponse = Message<"signpost.scans.v1.AuditScansResponse">
   waiting: bigint;
 
   /**
-   * Recorded scans as they are kept.
+   * Recorded scans as they are kept; months of which something was archived are left out.
    *
    * @generated from field: int64 rows = 9;
    */
@@ -120,6 +120,13 @@ export type AuditScansResponse = Message<"signpost.scans.v1.AuditScansResponse">
    * @generated from field: int64 counted = 10;
    */
   counted: bigint;
+
+  /**
+   * Scans in the archives of the window's months.
+   *
+   * @generated from field: int64 archived = 12;
+   */
+  archived: bigint;
 
   /**
    * Where counters disagree, the first 100.
@@ -143,7 +150,7 @@ export const AuditScansResponseSchema: GenMessage<AuditScansResponse> = /*@__PUR
  */
 export type Difference = Message<"signpost.scans.v1.Difference"> & {
   /**
-   * `qr_…`; not set where the ledger is meant.
+   * `qr_…`; not set where the ledger or an archive is meant.
    *
    * @generated from field: optional string code_id = 1;
    */
@@ -157,7 +164,8 @@ export type Difference = Message<"signpost.scans.v1.Difference"> & {
   day?: string | undefined;
 
   /**
-   * `scans`, `unique_scans`, `hours`, `values` of a code's day, its `total`, or the `ledger` of a day.
+   * `scans`, `unique_scans`, `hours`, `values` of a code's day, its `total`, the `ledger` of a day, or `archive`: the
+   * archives of the month that begins on the day, with what came after them.
    *
    * @generated from field: string counter = 3;
    */
@@ -186,6 +194,36 @@ export const DifferenceSchema: GenMessage<Difference> = /*@__PURE__*/
   messageDesc(file_signpost_scans_v1_scans, 2);
 
 /**
+ * The account named in the metadata.
+ *
+ * @generated from message signpost.scans.v1.DeleteAccountScansRequest
+ */
+export type DeleteAccountScansRequest = Message<"signpost.scans.v1.DeleteAccountScansRequest"> & {
+};
+
+/**
+ * Describes the message signpost.scans.v1.DeleteAccountScansRequest.
+ * Use `create(DeleteAccountScansRequestSchema)` to create a new message.
+ */
+export const DeleteAccountScansRequestSchema: GenMessage<DeleteAccountScansRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_scans_v1_scans, 3);
+
+/**
+ * The scans are gone.
+ *
+ * @generated from message signpost.scans.v1.DeleteAccountScansResponse
+ */
+export type DeleteAccountScansResponse = Message<"signpost.scans.v1.DeleteAccountScansResponse"> & {
+};
+
+/**
+ * Describes the message signpost.scans.v1.DeleteAccountScansResponse.
+ * Use `create(DeleteAccountScansResponseSchema)` to create a new message.
+ */
+export const DeleteAccountScansResponseSchema: GenMessage<DeleteAccountScansResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_scans_v1_scans, 4);
+
+/**
  * Scans on their way from gateways into analytics, for whoever runs Signpost.
  *
  * @generated from service signpost.scans.v1.ScansService
@@ -201,6 +239,17 @@ export const ScansService: GenService<{
     methodKind: "unary";
     input: typeof AuditScansRequestSchema;
     output: typeof AuditScansResponseSchema;
+  },
+  /**
+   * Deletes every scan of the account and what was counted of it, archives included. Those that were answered by now and
+   * arrive later are deleted as they come. A call that is interrupted is finished in the background.
+   *
+   * @generated from rpc signpost.scans.v1.ScansService.DeleteAccountScans
+   */
+  deleteAccountScans: {
+    methodKind: "unary";
+    input: typeof DeleteAccountScansRequestSchema;
+    output: typeof DeleteAccountScansResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signpost_scans_v1_scans, 0);
