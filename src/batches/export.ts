@@ -30,7 +30,7 @@ interface PrintedRow {
 const printed = statement<PrintedRow>(
   'batches_printed_rows',
   `select r.index, r.target_url, r.name, r.external_ref, r.code_id, c.short_code
-   from batch_rows r join codes c on c.id = r.code_id
+   from batch_rows r join codes c on c.id = r.code_id and c.account_id = $3
    where r.batch_id = $1 and r.index > $2 and c.deleted_at is null
    order by r.index limit ${PAGE_ROWS}`,
 );
@@ -87,7 +87,7 @@ export async function* exportBatch(
 async function* rowsOf(pool: Pool, batch: BatchRecord): AsyncGenerator<PrintedRow> {
   let last = -1;
   for (;;) {
-    const rows = await run(pool, printed, [batch.id, last]);
+    const rows = await run(pool, printed, [batch.id, last, batch.account_id]);
     yield* rows;
     const end = rows.at(-1);
     if (!end || rows.length < PAGE_ROWS) return;

@@ -6,7 +6,8 @@ const created = statement<{ code_id: string | null }>(
   'batches_codes',
   `select c.id as code_id
    from batches b
-   left join (batch_rows r join codes c on c.id = r.code_id and c.deleted_at is null) on r.batch_id = b.id
+   left join (batch_rows r join codes c on c.id = r.code_id and c.account_id = $2 and c.deleted_at is null)
+     on r.batch_id = b.id
    where b.id = $1 and b.account_id = $2`,
 );
 

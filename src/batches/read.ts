@@ -60,7 +60,7 @@ const rowsOf = (status: RowStatus) =>
   statement<RowRecord>(
     `batches_rows_${status}`,
     `select r.index, r.target_url, r.name, r.external_ref, r.outcome, r.reason, r.code_id, c.short_code
-     from batch_rows r left join codes c on c.id = r.code_id
+     from batch_rows r left join codes c on c.id = r.code_id and c.account_id = $5
      where r.batch_id = $1 and ($2::integer is not null) and ${CONDITIONS[status]}
      order by r.index limit $3 offset $4`,
   );
@@ -82,7 +82,7 @@ export async function getBatch(
 ): Promise<GetBatchResponse> {
   const { limit, offset } = pageOf(request, ROWS_PAGE);
   const batch = await findBatch(pool, accountId, request.id);
-  const rows = await run(pool, rowsOf(request.status), [batch.id, batch.position, limit, offset]);
+  const rows = await run(pool, rowsOf(request.status), [batch.id, batch.position, limit, offset, accountId]);
   return create(GetBatchResponseSchema, {
     batch: batchFrom(batch),
     rows: rows.map((row) => rowFrom(batch, row, platformUrl)),

@@ -22,7 +22,10 @@ const removeAll = statement(
      update codes set deleted_at = now(), updated_at = now(), version = version + 1
      where account_id = $1 and id = any($2::uuid[]) returning type
    )
-   update code_counts set live = live - (select count(*) from removed where type = 'dynamic') where account_id = $1`,
+   update code_counts
+   set listed = listed - (select count(*) from removed),
+       live = live - (select count(*) from removed where type = 'dynamic')
+   where account_id = $1`,
 );
 
 /** Index: codes_pkey. */
@@ -64,7 +67,7 @@ const erase = statement<RoutedCode>(
   `update codes
    set target_url = null, payload = null, landing_page = null, name = null, folder_id = null, campaign_type = null,
        domain_id = null, hostname = null, foreground_color = default, background_color = default, version = version + 1
-   where id in (
+   where account_id = $1 and id in (
      select id from codes
      where account_id = $1 and deleted_at is not null
        and num_nonnulls(target_url, payload, landing_page, name, folder_id, campaign_type, domain_id, hostname) > 0

@@ -44,7 +44,8 @@ const insert = statement<InsertedRow>(
      on conflict (short_code) do nothing
      returning created_at
    ), counted as (
-     update code_counts set live = live + 1 where account_id = $2 and exists (select from created)
+     update code_counts set live = live + 1, listed = listed + 1
+     where account_id = $2 and exists (select from created)
    )
    select live as used, (select created_at from created) as created_at from counter`,
 );

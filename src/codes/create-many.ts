@@ -71,6 +71,9 @@ export async function takeRoom(tx: PoolClient, account: Account, wanted: number)
   return Number(row.taken);
 }
 
+/** Index: code_counts_pkey. */
+const list = statement('codes_list_many', 'update code_counts set listed = listed + $2 where account_id = $1');
+
 /**
  * Creates dynamic codes with as many statements as one code takes, and announces them. The caller has made room for
  * them in the account's limit. Fails with SHORT_CODE_NOT_ALLOCATED when no free short codes are found.
@@ -133,6 +136,8 @@ export async function createCodes(
     rows.map((row) => ({ row, code: codeFrom(row, platformUrl, 0) })),
     { type: 'qr.created' },
   );
+  // Locks the counter until the transaction ends, so it comes last.
+  await run(tx, list, [accountId, rows.length]);
 }
 
 /** Draws short codes and inserts; draws anew for those whose short code was taken, also by one of their own. */

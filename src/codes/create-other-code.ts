@@ -18,13 +18,16 @@ import { readLandingPage } from './landing-page.ts';
 import { withNewShortCode } from './short-code.ts';
 import { wifiPayload } from './wifi.ts';
 
-/** These types count towards no limit. No row: the short code is taken. Index: codes_short_code_key. */
+/** These types count towards no limit. No row: the short code is taken. Indexes: codes_short_code_key, code_counts_pkey. */
 const insert = statement(
   'codes_insert_other',
-  `insert into codes (id, account_id, short_code, type, payload, landing_page, name, domain_id, hostname,
-     foreground_color, background_color)
-   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-   on conflict (short_code) do nothing returning id`,
+  `with created as (
+     insert into codes (id, account_id, short_code, type, payload, landing_page, name, domain_id, hostname,
+       foreground_color, background_color)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+     on conflict (short_code) do nothing returning account_id
+   )
+   update code_counts set listed = listed + 1 where account_id = (select account_id from created) returning account_id`,
 );
 
 /** Creates a code that carries its payload in the print. `accountId`, here and below: UUID. */

@@ -11,11 +11,12 @@ import { lockCode } from './find-code.ts';
 const remove = statement<{ version: string; updated_at: Date }>(
   'codes_delete',
   `with counted as (
-     update code_counts set live = live - 1
-     where account_id = $2 and exists (select from codes where id = $1 and type = 'dynamic')
+     update code_counts
+     set listed = listed - 1, live = live - (select count(*) from codes where id = $1 and account_id = $2 and type = 'dynamic')
+     where account_id = $2
    )
    update codes set deleted_at = now(), updated_at = now(), version = version + 1
-   where id = $1 returning version, updated_at`,
+   where id = $1 and account_id = $2 returning version, updated_at`,
 );
 
 /** Deletes a code; scans and short code are kept for ever. */

@@ -7,11 +7,13 @@ import { routeRecord } from './announce.ts';
 /** Codes a transaction. */
 const AT_ONCE = 1_000;
 
-/** Of all accounts. Index: codes_pkey. */
+/** Of all accounts. Indexes: codes_short_code_key, codes_pkey. */
 const lift = statement<RoutedCode>(
   'codes_lift_versions',
   `update codes set version = version + $2
-   where id in (select id from codes where id > $1 order by id limit ${AT_ONCE} for update)
+   where (account_id, id) in (
+     select account_id, id from codes where short_code > $1 order by short_code limit ${AT_ONCE} for update
+   )
    returning id, account_id, type, short_code, target_url, paused, hostname, landing_page, version, deleted_at`,
 );
 
@@ -21,7 +23,7 @@ const lift = statement<RoutedCode>(
  */
 export async function republishCodes(pool: Pool, lifted: number): Promise<number> {
   let published = 0;
-  for (let last = '00000000-0000-0000-0000-000000000000'; ; ) {
+  for (let last = ''; ; ) {
     const rows = await transaction(pool, async (tx) => {
       const codes = await run(tx, lift, [last, lifted]);
       if (codes.length > 0)
@@ -33,8 +35,7 @@ export async function republishCodes(pool: Pool, lifted: number): Promise<number
     });
     published += rows.length;
     if (rows.length < AT_ONCE) return published;
-    // The canonical form of UUIDs sorts as Postgres sorts them.
-    const ids = rows.map(({ id }) => id).toSorted();
-    last = ids.at(-1) ?? last;
+    // ASCII, in the order of its collation, "C".
+    for (const { short_code } of rows) if (short_code > last) last = short_code;
   }
 }

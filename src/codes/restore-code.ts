@@ -16,10 +16,11 @@ const lock = statement<{ type: string; deleted: boolean }>(
   `select type, deleted_at is not null as deleted from codes where id = $1 and account_id = $2 for update`,
 );
 
-/** A row when the limit ($2, null: none) leaves a place, which is taken then. Index: code_counts_pkey. */
+/** A row when the limit ($2, null: none) leaves the places that it needs ($3). Index: code_counts_pkey. */
 const takePlace = statement(
   'codes_take_place',
-  `update code_counts set live = live + 1 where account_id = $1 and ($2::bigint is null or live < $2) returning live`,
+  `update code_counts set live = live + $3, listed = listed + 1
+   where account_id = $1 and ($2::bigint is null or live + $3 <= greatest($2, live)) returning live`,
 );
 
 /** Index: code_counts_pkey. */
@@ -28,7 +29,7 @@ const used = statement<{ live: string }>('codes_live', 'select live from code_co
 /** Index: codes_pkey. */
 const restore = statement(
   'codes_restore',
-  'update codes set deleted_at = null, updated_at = now(), version = version + 1 where id = $1',
+  'update codes set deleted_at = null, updated_at = now(), version = version + 1 where id = $1 and account_id = $2',
 );
 
 /**
@@ -45,11 +46,12 @@ export async function restoreCode(
   const before = uuid === undefined ? undefined : await first(tx, lock, [uuid, accountId]);
   if (!uuid || !before) throw failure('NOT_FOUND', 'There is no such code on this account.');
   if (before.deleted) {
-    if (before.type === 'dynamic' && !(await first(tx, takePlace, [accountId, codeLimit]))) {
+    const places = before.type === 'dynamic' ? 1 : 0;
+    if (!(await first(tx, takePlace, [accountId, codeLimit, places]))) {
       const { live = '0' } = (await first(tx, used, [accountId])) ?? {};
       throw codeLimitReached(codeLimit ?? 0, Number(live));
     }
-    await run(tx, restore, [uuid]);
+    await run(tx, restore, [uuid, accountId]);
   }
   const row = await findCode(tx, accountId, id);
   const scans = (await scanCounts(tx, accountId, [uuid])).get(uuid) ?? 0;

@@ -18,7 +18,7 @@ const update = statement(
   'codes_update',
   `update codes
    set target_url = $2, name = $3, paused = $4, folder_id = $5, version = version + 1, updated_at = now()
-   where id = $1`,
+   where id = $1 and account_id = $6`,
 );
 
 /** Index: code_tags_pkey. */
@@ -110,7 +110,7 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
 
   if (relabelled) await run(tx, relabel, [before.id, tags.map(({ id }) => id)]);
   const { id, target_url, name, paused, folder_id } = wanted;
-  await run(tx, update, [id, target_url, name, paused, folder_id]);
+  await run(tx, update, [id, target_url, name, paused, folder_id, before.account_id]);
   return { row: await findCode(tx, before.account_id, encodeId('qr', id)), changed };
 }
 

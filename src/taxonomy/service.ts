@@ -29,7 +29,7 @@ const listFolders = statement<CountedLabel>(
 
 const TAG_COLUMNS = `
   t.id, t.name, (select count(*) from code_tags ct join codes c on c.id = ct.code_id
-                 where ct.tag_id = t.id and c.deleted_at is null) as code_count`;
+                 where ct.tag_id = t.id and c.account_id = t.account_id and c.deleted_at is null) as code_count`;
 
 /** Indexes: tags_name for the account's tags, code_tags_by_tag and codes_pkey for the counts. */
 const listTags = statement<CountedLabel>(

@@ -227,6 +227,7 @@ async function newTenant(): Promise<Tenant> {
      from generate_series(1, $2::integer) as n`,
     [account, CODES_EACH],
   );
+  await pool.query('update code_counts set listed = $2, live = $2 where account_id = $1', [account, CODES_EACH]);
   const { rows } = await pool.query<{ id: string }>('select id from codes where account_id = $1 limit 200', [account]);
   return { key: made.apiKey, account, codes: rows.map(({ id }) => encodeId('qr', id)) };
 }

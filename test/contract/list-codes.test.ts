@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Account, contract, type Page } from './client.ts';
+import { internal } from './internal.ts';
 
 const api = contract();
 
@@ -118,4 +120,21 @@ describe('GET /api/v1/qr-codes', () => {
       expect(await page(account, query)).toMatchObject({ data: [], total: 0 });
     }
   });
+});
+
+test('`total` counts every code as it comes, goes and is restored, whatever its type', async () => {
+  const account = await api.account();
+  const codes = internal(api.signpost, CodesService, account.id);
+  const total = async () => (await page(account)).total;
+  const first = await account.create();
+  await codes.createStaticCode({ content: { case: 'payload', value: 'x' } });
+  const landing = await codes.createLandingPageCode({ landingPage: { title: 'Menu' } });
+  expect(await total()).toBe(3);
+  const rows = Array.from({ length: 4 }, () => ({ target_url: 'https://example.com' }));
+  await account.call('POST', '/batches', { json: { rows } });
+  expect(await total()).toBe(7);
+  for (const id of [first.id, landing.code?.id, first.id]) await account.call('DELETE', `/qr-codes/${id}`);
+  expect(await total()).toBe(5);
+  for (const id of [first.id, landing.code?.id ?? '', first.id]) await codes.restoreCode({ id });
+  expect(await total()).toBe(7);
 });

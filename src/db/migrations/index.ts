@@ -8,6 +8,7 @@ import { Webhooks } from './0006-webhooks.ts';
 import { DomainChecks } from './0007-domain-checks.ts';
 import { Upkeep } from './0008-upkeep.ts';
 import { ScanLedger } from './0009-scan-ledger.ts';
+import { ListedCodes } from './0010-listed-codes.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -20,4 +21,5 @@ export const migrations: MigrationObject[] = [
   { name: '0007-domain-checks', class: DomainChecks },
   { name: '0008-upkeep', class: Upkeep },
   { name: '0009-scan-ledger', class: ScanLedger },
+  { name: '0010-listed-codes', class: ListedCodes },
 ];
