@@ -1,0 +1,217 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { stringifyYaml } from '@redocly/openapi-core';
+import { z } from 'zod';
+import { batchExample, batchSchema } from '../gateway/rest/batch-schema.ts';
+import { codeExample, codeSchema } from '../gateway/rest/code-schema.ts';
+import type { EventType } from '../src/events/cloud-event.ts';
+import type { Topic } from '../src/events/log/log.ts';
+import { EVENTS, ROUTES, SCANS } from '../src/events/log/topics.ts';
+
+/** A part of the document; a linter and a test check what is in it. */
+type Part = Readonly<Record<string, unknown>>;
+
+const short = z.string().meta({ description: 'The path of its scan URL: `/r/{short_code}`.' });
+const code = codeSchema.extend({ short }).meta({ id: 'CodeData', description: 'The code as REST shows it.' });
+const example = { ...codeExample, short: `/r/${codeExample.short_code}` };
+
+const domain = z
+  .object({
+    id: z.string().meta({ description: '`domain_…`.' }),
+    hostname: z.string().meta({ description: 'In lower case, without a port.' }),
+    state: z.literal('live'),
+    created_at: z.string().meta({ format: 'date-time', description: 'When it was added.' }),
+  })
+  .meta({ id: 'DomainData', description: 'A custom domain.' });
+
+const member = z
+  .object({
+    id: z.string().meta({ description: '`mbr_…`.' }),
+    email: z.string(),
+    role: z.enum(['owner', 'admin', 'editor', 'viewer']),
+    created_at: z.string().meta({ format: 'date-time', description: 'When the member was added.' }),
+  })
+  .meta({ id: 'MemberData', description: 'A member of a team.' });
+const memberExample = {
+  id: 'mbr_01kagd5p3ge8rrx6n1b0m6c2tz',
+  email: 'ada@example.com',
+  role: 'editor',
+  created_at: '2026-11-20T09:30:00.000Z',
+};
+
+/** A type of event: when it is told, what stands in the record's value, and what its subject is. */
+interface Told {
+  readonly summary: string;
+  readonly data: z.ZodType;
+  readonly example: { readonly id: string; readonly [name: string]: unknown };
+  readonly subject: string;
+}
+
+const EVENT_MESSAGES: Readonly<Record<EventType, Told>> = {
+  'qr.created': { summary: 'A code was created, alone or in a batch.', data: code, example, subject: 'qr' },
+  'qr.updated': {
+    summary: 'Something of a code was changed; `changed` names the fields.',
+    data: code
+      .extend({ changed: z.array(z.string()).meta({ description: 'Names of the changed fields.' }) })
+      .meta({ id: 'ChangedCodeData', description: 'The code as REST shows it after the change.' }),
+    example: { ...example, paused: true, changed: ['paused'] },
+    subject: 'qr',
+  },
+  'qr.archived': { summary: 'A code was deleted.', data: code, example, subject: 'qr' },
+  'bulk.completed': {
+    summary: 'Every row of a batch is final; once for each batch.',
+    data: batchSchema,
+    example: batchExample,
+    subject: 'batch',
+  },
+  'domain.live': {
+    summary: 'A custom domain resolves to the platform and serves.',
+    data: domain,
+    example: {
+      id: 'domain_01kagd4y0jf1qtqf0m8mvy7z5c',
+      hostname: 'qr.example.com',
+      state: 'live',
+      created_at: '2026-11-20T09:30:00.000Z',
+    },
+    subject: 'domain',
+  },
+  'team.member_added': { summary: 'A member joined.', data: member, example: memberExample, subject: 'mbr' },
+  'team.member_removed': { summary: 'A member left.', data: member, example: memberExample, subject: 'mbr' },
+};
+
+/** A TypeID with this prefix. */
+const id = (prefix: string) => `${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}`;
+const textLike = (pattern: string, description: string): Part => ({
+  type: 'string',
+  pattern: `^${pattern}$`,
+  description,
+});
+
+/** The document as `docs/asyncapi.yaml` has it. */
+export function asyncapiYaml(): string {
+  return `# Written by npm run generate.\n${stringifyYaml(asyncapiDocument(), { noRefs: true, lineWidth: -1 })}`;
+}
+
+/** The three topics that others may read, as AsyncAPI 3. Made from what the code sends. */
+function asyncapiDocument(): Part {
+  const schemas: Record<string, Part> = {};
+  const events = Object.entries(EVENT_MESSAGES).map(([type, told]) => [type, eventMessage(type, told, schemas)]);
+  const messages: Record<string, Part> = {
+    ...Object.fromEntries(events),
+    scan: {
+      name: 'scan',
+      summary: 'One scan of a code, as the gateway that answered it saw it.',
+      contentType: 'application/x-protobuf',
+      payload: protobuf('scans/v1/scan.proto'),
+      bindings: { kafka: { key: textLike(id('qr'), 'The scanned code.') } },
+    },
+    route: {
+      name: 'route',
+      summary: 'Where a short code leads now, or that a custom domain serves.',
+      contentType: 'application/x-protobuf',
+      payload: protobuf('routes/v1/route.proto'),
+      bindings: { kafka: { key: textLike('(code|host):.+', '`code:{short_code}` or `host:{hostname}`.') } },
+    },
+  };
+  const channels = {
+    events: channel(EVENTS, 'What happened to codes, batches, domains and teams. Ordered for each subject.', [
+      ...Object.keys(EVENT_MESSAGES),
+    ]),
+    scans: channel(SCANS, 'Scans on their way to the recorder. They hold addresses of readers: keep others out.', [
+      'scan',
+    ]),
+    routes: channel(ROUTES, 'The newest state of every short code and custom domain, for gateways.', ['route']),
+  };
+  return {
+    asyncapi: '3.0.0',
+    info: {
+      title: 'Signpost on Kafka',
+      version: '1.0.0',
+      description:
+        'The topics of Signpost. Records come at least once: consumers decide by `ce_id`, by the id of a scan, by the version of a route. Fields may be added; unknown ones are to be ignored. What would break a consumer gets a topic of its own, with a higher version in its name.',
+      license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
+    defaultContentType: 'application/json',
+    servers: { kafka: { host: 'localhost:9092', protocol: 'kafka', description: 'One of `KAFKA_BROKERS`.' } },
+    channels,
+    operations: Object.fromEntries(
+      Object.entries(channels).map(([name, { description }]) => [
+        `send${name.replace(/^./, (letter) => letter.toUpperCase())}`,
+        { action: 'send', summary: description, channel: { $ref: `#/channels/${name}` } },
+      ]),
+    ),
+    components: { messages, schemas },
+  };
+}
+
+function channel({ name, partitions, retention }: Topic, description: string, messages: readonly string[]) {
+  const compacted = retention === 'compact';
+  const topicConfiguration = compacted
+    ? { 'cleanup.policy': ['compact'] }
+    : { 'cleanup.policy': ['delete'], 'retention.ms': retention };
+  return {
+    address: name,
+    description,
+    messages: Object.fromEntries(messages.map((each) => [each, { $ref: `#/components/messages/${each}` }])),
+    bindings: { kafka: { topic: name, partitions, topicConfiguration, bindingVersion: '0.5.0' } },
+  };
+}
+
+/** A CloudEvent 1.0 in binary mode: attributes in headers, the data alone in the value. */
+function eventMessage(type: string, told: Told, schemas: Record<string, Part>): Part {
+  const { summary, data, example, subject } = told;
+  const headers = {
+    ce_specversion: { type: 'string', const: '1.0' },
+    ce_id: textLike(id('evt'), 'The event: what comes again has the same id, and is `webhook-id` of webhooks.'),
+    ce_type: { type: 'string', const: type },
+    ce_source: textLike(`/accounts/${id('acct')}`, 'The account.'),
+    ce_subject: textLike(id(subject), 'The resource; also the key of the record.'),
+    ce_time: { type: 'string', format: 'date-time', description: 'When it happened.' },
+    'content-type': { type: 'string', const: 'application/json' },
+  };
+  const sample = {
+    ce_specversion: '1.0',
+    ce_id: 'evt_01kagcpnc4fyqs2tkrv0q5x8de',
+    ce_type: type,
+    ce_source: '/accounts/acct_01kagcpn7kf8hs8qf3a0w3yd1m',
+    ce_subject: example.id,
+    ce_time: '2026-11-20T09:30:00.000Z',
+    'content-type': 'application/json',
+  };
+  return {
+    name: type,
+    summary,
+    headers: { type: 'object', required: Object.keys(headers), properties: headers },
+    payload: jsonSchema(data, schemas),
+    bindings: { kafka: { key: textLike(id(subject), 'The resource.') } },
+    examples: [{ headers: sample, payload: example }],
+  };
+}
+
+function protobuf(path: string): Part {
+  const schema = readFileSync(resolve(import.meta.dirname, '../proto/signpost', path), 'utf8');
+  return { schemaFormat: 'application/vnd.google.protobuf;version=3', schema };
+}
+
+/** JSON Schema of draft 7, which is AsyncAPI's; what has a name is moved to the components. */
+function jsonSchema(schema: z.ZodType, schemas: Record<string, Part>): Part {
+  const {
+    $schema: _dialect,
+    definitions = {},
+    ...json
+  }: Part = z.toJSONSchema(schema, {
+    io: 'input',
+    target: 'draft-7',
+  });
+  const moved = (part: unknown): Part =>
+    JSON.parse(JSON.stringify(part).replaceAll('"#/definitions/', '"#/components/schemas/'));
+  for (const [name, definition] of Object.entries(definitions as Part)) schemas[name] = named(moved(definition));
+  const { id: name, ...rest } = moved(json);
+  if (typeof name !== 'string') return rest;
+  schemas[name] = rest;
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function named({ id: _name, ...schema }: Part): Part {
+  return schema;
+}

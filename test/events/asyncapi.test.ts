@@ -1,0 +1,154 @@
+import { readFileSync } from 'node:fs';
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { timestampNow } from '@bufbuild/protobuf/wkt';
+import { createConfig, lintFromString, parseYaml } from '@redocly/openapi-core';
+import { Ajv } from 'ajv';
+import pg from 'pg';
+import { pino } from 'pino';
+import { beforeAll, expect, test, vi } from 'vitest';
+import { asyncapiYaml } from '../../docs/asyncapi.ts';
+import { MemberSchema, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { DomainSchema } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { decodeId, encodeId, newUuid } from '../../src/contract/ids.ts';
+import { EVENT_TYPES } from '../../src/events/cloud-event.ts';
+import { domainLive, memberAdded, memberRemoved } from '../../src/events/events.ts';
+import type { LogRecord } from '../../src/events/log/log.ts';
+import { openPostgresLog } from '../../src/events/log/postgres.ts';
+import { EVENTS, ROUTES, SCANS } from '../../src/events/log/topics.ts';
+import { afterFile } from '../harness/after-file.ts';
+import { startSignpost } from '../harness/processes.ts';
+
+interface Message {
+  readonly headers: object;
+  readonly payload: object;
+  readonly bindings: { readonly kafka: { readonly key: object } };
+  readonly examples: readonly { readonly headers: object; readonly payload: object }[];
+}
+
+const EVENTUALLY = { timeout: 25_000, interval: 50 };
+const yaml = readFileSync('docs/asyncapi.yaml', 'utf8');
+const document = parseYaml(yaml) as {
+  channels: Record<string, { address: string; messages: Record<string, object> }>;
+  components: { messages: Record<string, Message>; schemas: object };
+};
+
+/** With the document's own components; what a schema does not name is an error. */
+function problems(schema: object, value: unknown): unknown {
+  const strict = JSON.parse(JSON.stringify({ ...schema, components: document.components }), (_, part) =>
+    part?.type === 'object' && part.properties ? { additionalProperties: false, ...part } : part,
+  );
+  delete strict.additionalProperties;
+  const validate = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(strict);
+  return validate(value) ? undefined : validate.errors;
+}
+
+function message(name: string): Message {
+  const found = document.components.messages[name];
+  if (!found) throw new Error(`the document has no message ${name}`);
+  return found;
+}
+
+/** Everything that a Signpost sent of which each kind of change was made once. */
+const records = new Map<string, LogRecord[]>();
+
+beforeAll(async () => {
+  const signpost = await startSignpost();
+  const { apiKey, accountId } = await signpost.createAccount();
+  const call = async (method: string, path: string, json?: unknown) => {
+    const body = json === undefined ? null : JSON.stringify(json);
+    const headers = { authorization: `Bearer ${apiKey}` };
+    const response = await fetch(`${signpost.url}/api/v1${path}`, { method, headers, body });
+    expect([path, response.ok]).toEqual([path, true]);
+    return ((await response.json()) as { data: { id: string; short_code: string } }).data;
+  };
+  const code = { target_url: 'https://example.com/menu', name: 'Table 4', folder: 'Berlin', tags: ['a', 'b'] };
+  const { id, short_code } = await call('POST', '/qr-codes', code);
+  expect((await fetch(`${signpost.url}/r/${short_code}`, { redirect: 'manual' })).status).toBe(302);
+  await call('PATCH', `/qr-codes/${id}`, { paused: true, folder: null, name: '' });
+  await call('POST', '/batches', { rows: [code, { target_url: 'no address' }] });
+  await call('DELETE', `/qr-codes/${id}`);
+
+  const pool = new pg.Pool({ connectionString: signpost.databaseUrl, max: 2 });
+  const account = decodeId('acct', accountId) ?? '';
+  const createdAt = timestampNow();
+  const member = create(MemberSchema, {
+    id: encodeId('mbr', newUuid()),
+    email: 'ada@example.com',
+    role: Role.EDITOR,
+    createdAt,
+  });
+  const domain = create(DomainSchema, { id: encodeId('domain', newUuid()), hostname: 'qr.example.com', createdAt });
+  await memberAdded(pool, account, member);
+  await memberRemoved(pool, account, member);
+  await domainLive(pool, account, domain);
+  await pool.end();
+
+  const log = openPostgresLog({
+    url: signpost.databaseUrl,
+    clientId: 'signpost-test',
+    logger: pino({ level: 'silent' }),
+  });
+  afterFile(() => log.close());
+  for (const { name } of [EVENTS, SCANS, ROUTES]) {
+    const got: LogRecord[] = [];
+    records.set(name, got);
+    log.follow({ topic: name, from: new Map(), handle: (more) => void got.push(...more) });
+  }
+  await vi.waitFor(() => {
+    const types = records.get(EVENTS.name)?.map(({ headers }) => headers.ce_type);
+    expect(new Set(types)).toEqual(new Set(EVENT_TYPES));
+    expect(records.get(SCANS.name)).toHaveLength(1);
+    expect(records.get(ROUTES.name)?.length).toBeGreaterThan(0);
+  }, EVENTUALLY);
+}, 90_000);
+
+test('the document is what the code makes it, and passes the linter', async () => {
+  expect(parseYaml(yaml)).toEqual(parseYaml(asyncapiYaml()));
+  // Who may read is a matter of the brokers.
+  const config = await createConfig({ extends: ['recommended'], rules: { 'security-defined': 'off' } });
+  const found = await lintFromString({ source: yaml, absoluteRef: 'docs/asyncapi.yaml', config });
+  expect(found.map(({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer}: ${message}`)).toEqual(
+    // The linter knows no schemas that are text, as those of Protobuf have to be.
+    ['scan', 'route'].map(
+      (name) =>
+        `struct #/components/messages/${name}/payload/schema: Expected type \`Schema\` (object) but got \`string\``,
+    ),
+  );
+});
+
+test('it has the three topics, and every type of event and no other', () => {
+  const channels = Object.values(document.channels);
+  expect(channels.map(({ address }) => address)).toEqual([EVENTS.name, SCANS.name, ROUTES.name]);
+  expect(Object.keys(channels[0]?.messages ?? {})).toEqual([...EVENT_TYPES]);
+});
+
+test.each(EVENT_TYPES)('%s: what is really sent fits, and so does the example', (type) => {
+  const { headers, payload, bindings, examples } = message(type);
+  const sent = records.get(EVENTS.name)?.filter((record) => record.headers.ce_type === type) ?? [];
+  expect(sent.length).toBeGreaterThan(0);
+  for (const record of sent) {
+    expect(problems(headers, record.headers)).toBeUndefined();
+    expect(problems(payload, JSON.parse(String(record.value)))).toBeUndefined();
+    expect(problems(bindings.kafka.key, record.key)).toBeUndefined();
+    expect(record.key).toBe(record.headers.ce_subject);
+  }
+  for (const example of examples) {
+    expect(problems(headers, example.headers)).toBeUndefined();
+    expect(problems(payload, example.payload)).toBeUndefined();
+  }
+});
+
+test('scans and routes are the messages that the document has, under their keys', () => {
+  for (const { key, value } of records.get(SCANS.name) ?? []) {
+    expect(problems(message('scan').bindings.kafka.key, key)).toBeUndefined();
+    const { codeId, $unknown } = fromBinary(ScanSchema, value ?? new Uint8Array());
+    expect([codeId, $unknown]).toEqual([key, undefined]);
+  }
+  for (const { key, value } of records.get(ROUTES.name) ?? []) {
+    expect(problems(message('route').bindings.kafka.key, key)).toBeUndefined();
+    const { entry, $unknown } = fromBinary(RouteSchema, value ?? new Uint8Array());
+    expect([entry.case, $unknown]).toEqual([key.split(':')[0], undefined]);
+  }
+});
