@@ -1,71 +1,147 @@
-import type { Command } from 'commander';
-import { InvalidArgumentError, Option } from 'commander';
-import { type Account, Plan, type Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Account, type AuditEntry, Plan, type Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { timeJson } from '../src/contract/code-json.ts';
-import { connectCore } from './core.ts';
-import { fields, print, type Shown, table } from './output.ts';
+import { connectCore, Sentence } from './core.ts';
+import { agreed, example, ofAccount, wholeNumber } from './options.ts';
+import { fields, jsonWanted, print, type Shown, table } from './output.ts';
 
 const PLANS = { free: Plan.FREE, business: Plan.BUSINESS, scale: Plan.SCALE, enterprise: Plan.ENTERPRISE } as const;
 type PlanName = keyof typeof PLANS;
 
-interface CreateOptions {
-  readonly name: string;
-  readonly plan: PlanName;
-  readonly monthlyQuota?: number;
-  readonly qrLimit?: number;
-  readonly batchLimit?: number;
+interface Limits {
+  readonly monthlyQuota?: number | 'plan';
+  readonly qrLimit?: number | 'plan';
+  readonly batchLimit?: number | 'plan';
 }
 
-/** `account …`: accounts, their plans, their usage. */
-export function accountCommands(program: Command): void {
-  const json = () => program.opts<{ json?: boolean }>().json === true;
-  const account = program.command('account').description('accounts, their plans, their usage');
+interface Page {
+  readonly limit?: number;
+  readonly offset?: number;
+}
 
-  account
+/** `account …`: accounts, their plans, their usage, their audit. */
+export function accountCommands(program: Command): void {
+  const json = jsonWanted(program);
+  const account = program.command('account').description('accounts, their plans, their usage, their audit');
+
+  const create = account
     .command('create')
     .description('create an account; its API key is shown here and never again')
     .requiredOption('--name <name>', 'what the account is called')
-    .addOption(new Option('--plan <plan>', 'what it pays for').choices(Object.keys(PLANS)).makeOptionMandatory())
-    .option('--monthly-quota <requests>', 'requests a month, instead of the plan’s', wholeNumber)
-    .option('--qr-limit <codes>', 'live dynamic codes, instead of the plan’s', wholeNumber)
-    .option('--batch-limit <rows>', 'rows a batch, instead of the plan’s', wholeNumber)
-    .addHelpText('after', '\nExample:\n  $ npm run signpost -- account create --name Trattoria --plan business')
-    .action(async ({ name, plan, monthlyQuota, qrLimit, batchLimit }: CreateOptions) => {
+    .addOption(plan().makeOptionMandatory());
+  example(limits(create, wholeNumber), 'account create --name Trattoria --plan business').action(
+    async ({ name, plan, ...asked }: { name: string; plan: PlanName } & Limits) => {
       const { accounts } = await connectCore(process.env);
-      const overrides = {
-        ...(monthlyQuota === undefined ? {} : { monthlyQuota: BigInt(monthlyQuota) }),
-        ...(qrLimit === undefined ? {} : { codeLimit: BigInt(qrLimit) }),
-        ...(batchLimit === undefined ? {} : { batchLimit }),
-      };
-      const created = await accounts.createAccount({ name, plan: PLANS[plan], overrides });
+      const created = await accounts.createAccount({ name, plan: PLANS[plan], overrides: overridden({}, asked) });
       const shown = { account_id: created.account?.id ?? '', api_key: created.apiKey };
       print(json(), shown, () => fields(shown));
-    });
+    },
+  );
 
-  account
-    .command('show')
+  ofAccount(account.command('show'))
     .description('one account: its plan and what it has used')
-    .requiredOption('--account <id>', 'acct_…')
     .action(async (options: { account: string }) => {
       const { accounts } = await connectCore(process.env, options.account);
       const { account: found, usage } = await accounts.getAccount({});
-      const shown = { ...(found ? accountShown(found) : {}), ...(usage ? usageShown(usage) : {}) };
+      const shown = { ...accountShown(found), ...(usage ? usageShown(usage) : {}) };
       print(json(), shown, () => fields(shown));
     });
 
-  account
-    .command('list')
+  page(account.command('list'), 'accounts')
     .description('all accounts, newest first')
-    .option('--limit <accounts>', 'at most so many', wholeNumber)
-    .option('--offset <accounts>', 'leave out so many', wholeNumber)
-    .action(async (page: { limit?: number; offset?: number }) => {
+    .action(async (asked: Page) => {
       const { accounts } = await connectCore(process.env);
-      const listed = (await accounts.listAccounts(page)).accounts.map(accountShown);
+      const listed = (await accounts.listAccounts(asked)).accounts.map(accountShown);
       print(json(), listed, () => table(listed));
+    });
+
+  const update = ofAccount(account.command('update'))
+    .description('change an account’s name, plan or what is set by contract; `plan` takes the plan’s figure again')
+    .option('--name <name>', 'what the account is called')
+    .addOption(plan());
+  example(limits(update, numberOrPlan), 'account update --account acct_… --plan scale --qr-limit plan').action(
+    async (options: { account: string; name?: string; plan?: PlanName } & Limits) => {
+      const { account: id, name, plan, monthlyQuota, qrLimit, batchLimit } = options;
+      const { accounts } = await connectCore(process.env, id);
+      const { overrides } = (await accounts.getAccount({})).account ?? {};
+      const changed = await accounts.updateAccount({
+        ...(name === undefined ? {} : { name }),
+        ...(plan === undefined ? {} : { plan: PLANS[plan] }),
+        ...((monthlyQuota ?? qrLimit ?? batchLimit) === undefined
+          ? {}
+          : { overrides: overridden({ ...overrides }, options) }),
+      });
+      const shown = accountShown(changed.account);
+      print(json(), shown, () => fields(shown));
+    },
+  );
+
+  example(ofAccount(account.command('close')), 'account close --account acct_… --delete-data')
+    .description('close an account for good: its key dies, its codes stop resolving, its domains are free again')
+    .option('--delete-data', 'delete everything that it stored as well, scans included', false)
+    .option('--yes', 'don’t ask', false)
+    .action(async ({ account: id, deleteData, yes }: { account: string; deleteData: boolean; yes: boolean }) => {
+      const { accounts } = await connectCore(process.env, id);
+      const { account: found } = await accounts.getAccount({});
+      const question = `Close ${found?.name} (${id})${deleteData ? ' and delete its data' : ''}? This can’t be undone.`;
+      if (!yes && !(await agreed(question))) throw new Sentence('Nothing was changed.');
+      const shown = accountShown((await accounts.closeAccount({ deleteData })).account);
+      print(json(), shown, () => fields(shown));
+    });
+
+  page(ofAccount(account.command('audit')), 'entries')
+    .description('who did what to the account and when, newest first')
+    .action(async ({ account: id, ...asked }: { account: string } & Page) => {
+      const { accounts } = await connectCore(process.env, id);
+      const entries = (await accounts.listAuditEntries(asked)).entries.map(entryShown);
+      print(json(), entries, () => table(entries));
     });
 }
 
-function accountShown({ id, name, plan, createdAt, closedAt }: Account): Shown {
+function plan(): Option {
+  return new Option('--plan <plan>', 'what it pays for').choices(Object.keys(PLANS));
+}
+
+function limits(command: Command, read: (text: string) => number | 'plan'): Command {
+  return command
+    .option('--monthly-quota <requests>', 'requests a month, instead of the plan’s', read)
+    .option('--qr-limit <codes>', 'live dynamic codes, instead of the plan’s', read)
+    .option('--batch-limit <rows>', 'rows a batch, instead of the plan’s', read);
+}
+
+function page(command: Command, what: string): Command {
+  return command
+    .option(`--limit <${what}>`, 'at most so many', wholeNumber)
+    .option(`--offset <${what}>`, 'leave out so many of the newest', wholeNumber);
+}
+
+function numberOrPlan(text: string): number | 'plan' {
+  if (text === 'plan') return 'plan';
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number, or `plan`.');
+  return Number(text);
+}
+
+interface Overrides {
+  monthlyQuota?: bigint | undefined;
+  codeLimit?: bigint | undefined;
+  batchLimit?: number | undefined;
+}
+
+/** The overrides with what was asked for put into them, and what is the plan's again taken out. */
+function overridden<Known extends Overrides>(known: Known, { monthlyQuota, qrLimit, batchLimit }: Limits): Known {
+  const wanted = { ...known };
+  if (typeof monthlyQuota === 'number') wanted.monthlyQuota = BigInt(monthlyQuota);
+  if (typeof qrLimit === 'number') wanted.codeLimit = BigInt(qrLimit);
+  if (typeof batchLimit === 'number') wanted.batchLimit = batchLimit;
+  if (monthlyQuota === 'plan') delete wanted.monthlyQuota;
+  if (qrLimit === 'plan') delete wanted.codeLimit;
+  if (batchLimit === 'plan') delete wanted.batchLimit;
+  return wanted;
+}
+
+function accountShown(account: Account | undefined): Shown {
+  if (!account) throw new Error('the core answered without the account');
+  const { id, name, plan, createdAt, closedAt } = account;
   const planName = Object.entries(PLANS).find(([, value]) => value === plan)?.[0] ?? '';
   return { id, name, plan: planName, created_at: timeJson(createdAt), closed_at: closedAt ? timeJson(closedAt) : null };
 }
@@ -80,7 +156,6 @@ function usageShown({ monthlyQuota, requestsUsed, codeLimit, codesUsed, batchLim
   };
 }
 
-function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(text);
+function entryShown({ id, at, actor, action, subject }: AuditEntry): Shown {
+  return { at: timeJson(at), actor, action, subject, id };
 }

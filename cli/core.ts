@@ -1,50 +1,84 @@
 import { readFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 
 /** The core's services as the command line calls them. */
 export interface Core {
   readonly accounts: Client<typeof AccountsService>;
   readonly batches: Client<typeof BatchesService>;
+  readonly codes: Client<typeof CodesService>;
   readonly domains: Client<typeof DomainsService>;
   readonly scans: Client<typeof ScansService>;
+  readonly taxonomy: Client<typeof TaxonomyService>;
 }
 
 /** A problem of the person at the keyboard, as a sentence. */
 export class Sentence extends Error {}
 
 /**
- * Connects to the core on this machine (`CORE_PORT`) with `SERVICE_TOKEN`, or with the one that a local run keeps in
- * `DATA_DIR`. `account`: the account to act for, `acct_…`.
+ * Connects to the core on this machine (`CORE_HOST`, `CORE_PORT`) with `SERVICE_TOKEN`, or with the one that a local run
+ * keeps in `DATA_DIR`, or over TLS (`CORE_CA`) with a certificate (`CORE_CERT`, `CORE_KEY`). `account`: the account to
+ * act for, `acct_…`.
  */
 export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Promise<Core> {
-  const token = env.SERVICE_TOKEN?.split(',')[0] || (await keptToken(env.DATA_DIR || '.signpost'));
+  const certified = Boolean(env.CORE_CERT && env.CORE_KEY);
+  const token = env.SERVICE_TOKEN?.split(',')[0] || (certified ? undefined : await keptToken(env.DATA_DIR));
   const identify: Interceptor = (next) => (request) => {
-    request.header.set('authorization', `Bearer ${token}`);
-    request.header.set('signpost-actor', 'command line');
+    if (token !== undefined) request.header.set('authorization', `Bearer ${token}`);
+    request.header.set('signpost-actor', `${user()} at the command line`);
     if (account !== undefined) request.header.set('signpost-account', account);
     return next(request);
   };
+  const tls = env.CORE_CA ? await clientTls(env) : undefined;
   const transport = createConnectTransport({
-    baseUrl: `http://127.0.0.1:${env.CORE_PORT || 8081}`,
+    baseUrl: `${tls ? 'https' : 'http'}://${env.CORE_HOST || '127.0.0.1'}:${env.CORE_PORT || 8081}`,
     httpVersion: '1.1',
     interceptors: [identify],
+    ...(tls ? { nodeOptions: tls } : {}),
   });
   return {
     accounts: createClient(AccountsService, transport),
     batches: createClient(BatchesService, transport),
+    codes: createClient(CodesService, transport),
     domains: createClient(DomainsService, transport),
     scans: createClient(ScansService, transport),
+    taxonomy: createClient(TaxonomyService, transport),
   };
 }
 
-async function keptToken(dataDir: string): Promise<string> {
-  const path = join(dataDir, 'service-token');
+async function clientTls(env: NodeJS.ProcessEnv): Promise<Record<string, Buffer>> {
+  const files = Object.entries({ ca: 'CORE_CA', cert: 'CORE_CERT', key: 'CORE_KEY' });
+  const read = files.map(async ([option, name]): Promise<[string, Buffer][]> => {
+    const path = env[name];
+    if (!path) return [];
+    const content = await readFile(path).catch(({ code }: NodeJS.ErrnoException) => {
+      throw new Sentence(`${name} ${path} can't be read (${code}).`);
+    });
+    return [[option, content]];
+  });
+  return Object.fromEntries((await Promise.all(read)).flat());
+}
+
+/** For the audit; metadata carries visible ASCII. */
+function user(): string {
+  try {
+    return userInfo().username.replace(/[^\x21-\x7e]/g, '?');
+  } catch {
+    // A container may run as a user that has no name.
+    return 'somebody';
+  }
+}
+
+async function keptToken(dataDir: string | undefined): Promise<string> {
+  const path = join(dataDir || '.signpost', 'service-token');
   try {
     return (await readFile(path, 'utf8')).trim();
   } catch {

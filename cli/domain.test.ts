@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process';
 import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type Dns, startDns } from '../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
+import { commandLine } from './cli.fixture.ts';
 
 let dns: Dns;
 let signpost: Signpost;
@@ -16,22 +16,8 @@ beforeEach(async () => {
   ({ accountId: account } = await signpost.createAccount());
 });
 
-interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function run(...args: string[]): Promise<Outcome> {
-  const { corePort, serviceToken } = signpost;
-  const env = { ...process.env, CORE_PORT: String(corePort), SERVICE_TOKEN: serviceToken };
-  const command = ['cli/main.ts', 'domain', ...args, '--account', account];
-  return new Promise((resolve) => {
-    execFile(process.execPath, command, { env }, (error, stdout, stderr) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
-    });
-  });
-}
+const cli = commandLine(() => signpost);
+const run = (...args: string[]) => cli.run(['domain', ...args, '--account', account]);
 
 interface Shown {
   readonly id: string;
@@ -41,11 +27,7 @@ interface Shown {
   readonly txt_value: string;
 }
 
-async function json<Value = Shown>(...args: string[]): Promise<Value> {
-  const { code, stdout, stderr } = await run(...args, '--json');
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  return JSON.parse(stdout) as Value;
-}
+const json = <Value = Shown>(...args: string[]) => cli.json<Value>('domain', ...args, '--account', account);
 
 test('a domain is added, verified by id or hostname, listed and removed', async () => {
   const added = await json('add', '--hostname', 'Bäcker.example');

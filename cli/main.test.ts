@@ -1,34 +1,14 @@
-import { execFile } from 'node:child_process';
 import { beforeAll, expect, test } from 'vitest';
+import { newAuthority } from '../test/harness/certificates.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
+import { commandLine } from './cli.fixture.ts';
 
 let signpost: Signpost;
 beforeAll(async () => {
   signpost = await startSignpost();
 });
 
-interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function run(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
-  const { corePort, serviceToken } = signpost;
-  const variables = { ...process.env, CORE_PORT: String(corePort), SERVICE_TOKEN: serviceToken, ...env };
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['cli/main.ts', ...args], { env: variables }, (error, stdout, stderr) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
-    });
-  });
-}
-
-async function json<Value>(...args: string[]): Promise<Value> {
-  const { code, stdout, stderr } = await run([...args, '--json']);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout.trimEnd().split('\n')).toHaveLength(1);
-  return JSON.parse(stdout) as Value;
-}
+const { run, json } = commandLine(() => signpost);
 
 const status = async (key: string) =>
   (await fetch(`${signpost.url}/api/v1/qr-codes`, { headers: { authorization: `Bearer ${key}` } })).status;
@@ -104,9 +84,76 @@ test('a core that is away and a token that is missing are a sentence each', asyn
   expect(stderr).toMatch(/^No service token: /);
 });
 
-test('help shows the commands and an example', async () => {
+test('help shows the commands, the variables, the exit codes and an example, and every command’s own help its options', async () => {
   const { code, stdout } = await run(['--help']);
   expect(code).toBe(0);
-  expect(stdout).toContain('account');
-  expect(stdout).toContain('Example:');
+  for (const part of ['account', 'completion', 'SERVICE_TOKEN', 'Exit codes:', 'Example:'])
+    expect(stdout).toContain(part);
+  const own = await run(['code', 'create-static', '--help']);
+  expect(own.stdout).toContain('--wifi-ssid <name>');
+  expect(own.stdout).toContain('Example:');
+});
+
+test('a plan and what is set by contract are changed, figure by figure', async () => {
+  const { account_id } = await json<{ account_id: string }>(
+    ...['account', 'create', '--name', 'Trattoria', '--plan', 'business', '--qr-limit', '3', '--batch-limit', '7'],
+  );
+  const update = (...args: string[]) => json('account', 'update', '--account', account_id, ...args);
+  const show = () => json<Record<string, unknown>>('account', 'show', '--account', account_id);
+  expect(await update('--plan', 'scale', '--monthly-quota', '9')).toMatchObject({ id: account_id, plan: 'scale' });
+  expect(await show()).toMatchObject({ monthly_quota: 9, qr_limit: 3, batch_limit: 7, name: 'Trattoria' });
+  await update('--qr-limit', 'plan', '--name', 'Osteria');
+  expect(await show()).toMatchObject({ monthly_quota: 9, qr_limit: 10_000, batch_limit: 7, name: 'Osteria' });
+  const { code, stderr } = await run(['account', 'update', '--account', account_id, '--json']);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: 'Set at least one of name, plan, overrides.\n' });
+  expect((await run(['account', 'update', '--account', account_id, '--qr-limit', 'many'])).code).toBe(2);
+});
+
+test('the audit tells who did what, and an account is closed for good', async () => {
+  const { account_id, api_key } = await json<{ account_id: string; api_key: string }>(
+    ...['account', 'create', '--name', 'Trattoria', '--plan', 'business'],
+  );
+  await json('key', 'revoke', '--account', account_id);
+  expect(await status(api_key)).toBe(401);
+  const closed = await json<Record<string, unknown>>('account', 'close', '--account', account_id, '--delete-data');
+  expect(closed).toMatchObject({ id: account_id, name: '(deleted)', closed_at: expect.any(String) });
+  const entries = await json<Record<string, string>[]>('account', 'audit', '--account', account_id);
+  expect(entries.map(({ action }) => action)).toEqual([
+    'AccountsService/CloseAccount',
+    'AccountsService/RevokeKey',
+    'AccountsService/CreateAccount',
+  ]);
+  for (const { actor, subject } of entries) {
+    expect(actor).toMatch(/^\S+ at the command line$/);
+    expect(subject).toBe(account_id);
+  }
+  expect((await run(['key', 'rotate', '--account', account_id])).code).toBe(1);
+});
+
+test('members are added, listed and removed', async () => {
+  const { accountId } = await signpost.createAccount();
+  const added = await json<{ id: string }>(
+    ...['member', 'add', '--account', accountId, '--email', 'anna@example.com', '--role', 'editor'],
+  );
+  expect(added).toEqual({ id: expect.stringMatching(/^mbr_/), email: 'anna@example.com', role: 'editor' });
+  expect(await json('member', 'list', '--account', accountId)).toEqual([added]);
+  expect(await json('member', 'remove', '--account', accountId, '--id', added.id)).toEqual(added);
+  expect((await run(['member', 'add', '--account', accountId, '--email', 'x', '--role', 'king'])).code).toBe(2);
+});
+
+test('a core behind TLS is called by its certificate, with one of our own instead of a token', async () => {
+  const authority = await newAuthority();
+  const [core, own] = [await authority.issue('core'), await authority.issue('billing')];
+  const secured = await startSignpost({
+    env: { TLS_CERT: core.certFile, TLS_KEY: core.keyFile, TLS_CLIENT_CA: authority.certFile, ROLES: 'rpc' },
+  });
+  const tls = { CORE_CA: authority.certFile, CORE_CERT: own.certFile, CORE_KEY: own.keyFile, SERVICE_TOKEN: '' };
+  const env = { ...tls, CORE_PORT: String(secured.corePort), DATA_DIR: '/nowhere' };
+  expect(await run(['account', 'list', '--json'], env)).toEqual({ code: 0, stdout: '[]\n', stderr: '' });
+  const withToken = { ...env, CORE_CERT: '', SERVICE_TOKEN: secured.serviceToken };
+  expect((await run(['account', 'list'], withToken)).code).toBe(0);
+  expect((await run(['account', 'list'], { ...withToken, SERVICE_TOKEN: 'x' })).code).toBe(1);
+  expect((await run(['account', 'list'], { ...env, CORE_CA: '/nowhere.pem' })).stderr).toBe(
+    "CORE_CA /nowhere.pem can't be read (ENOENT).\n",
+  );
 });

@@ -2,9 +2,13 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { Command } from 'commander';
 import { accountCommands } from './account.ts';
 import { batchCommands } from './batch.ts';
+import { codeCommands } from './code.ts';
+import { completionCommand } from './completion.ts';
 import { Sentence } from './core.ts';
 import { domainCommands } from './domain.ts';
 import { keyCommands } from './key.ts';
+import { labelCommands } from './label.ts';
+import { memberCommands } from './member.ts';
 import { scansCommands } from './scans.ts';
 
 /** Exit codes: 1 for what the core refused or could not do, 2 for what was typed wrong. */
@@ -17,14 +21,32 @@ const program = new Command('signpost')
   .showHelpAfterError('(add --help for what it takes)')
   .addHelpText(
     'after',
-    '\nVariables: SERVICE_TOKEN, or DATA_DIR of a local run (.signpost); CORE_PORT.\n\nExample:\n  $ npm run signpost -- --json account list',
+    `
+Variables:
+  CORE_PORT, CORE_HOST      where the core is (8081, 127.0.0.1)
+  SERVICE_TOKEN             what opens it; else the token in DATA_DIR (.signpost), where a local run keeps it
+  CORE_CA                   PEM file of the authority that signed the core’s certificate: calls it over TLS
+  CORE_CERT, CORE_KEY       PEM files of a certificate to show instead of a token
+
+Exit codes:
+  0  done
+  1  the core refused it, or does not answer; the sentence is on standard error
+  2  something was typed wrong
+
+Example:
+  $ npm run signpost -- account create --name Trattoria --plan business
+  $ npm run --silent signpost -- --json account list`,
   )
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : MISUSED));
 accountCommands(program);
 keyCommands(program);
+memberCommands(program);
+codeCommands(program);
+labelCommands(program);
 batchCommands(program);
 domainCommands(program);
 scansCommands(program);
+completionCommand(program);
 // `--json` may stand anywhere, also behind the subcommand.
 for (const group of program.commands) for (const command of group.commands) command.option('--json', 'print JSON');
 program.hook('preAction', (_, action) => {

@@ -1,5 +1,13 @@
+import Table from 'cli-table3';
+import type { Command } from 'commander';
+
 /** A record to show: a value for each column. */
 export type Shown = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Tells, once a command runs, whether JSON is wanted. */
+export function jsonWanted(program: Command): () => boolean {
+  return () => program.opts<{ json?: boolean }>().json === true;
+}
 
 /** Prints one JSON value and nothing else, or lines for people. */
 export function print(json: boolean, value: unknown, lines: () => string): void {
@@ -8,7 +16,7 @@ export function print(json: boolean, value: unknown, lines: () => string): void 
 
 /** `name  value`, a line each. */
 export function fields(record: Shown): string {
-  return table(Object.entries(record).map(([name, value]) => ({ name, value }))).replace(/^.*\n/, '');
+  return columns(Object.entries(record));
 }
 
 /** Columns as wide as they have to be, with their names above. */
@@ -16,14 +24,23 @@ export function table(records: readonly Shown[]): string {
   const [first] = records;
   if (!first) return 'none';
   const names = Object.keys(first);
-  const rows = [names, ...records.map((record) => names.map((name) => String(record[name] ?? '–')))];
-  const widths = names.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
+  return columns([names, ...records.map((record) => names.map((name) => record[name] ?? null))]);
+}
+
+/** Nothing but spaces between columns, so that lines can be cut and searched; wide characters count as two. */
+const CHARS = Object.fromEntries(
+  ['top', 'bottom', 'left', 'right', 'mid', 'middle']
+    .flatMap((side) => [side, `${side}-mid`, `${side}-left`, `${side}-right`, `${side}-mid-mid`])
+    .concat('left-mid', 'mid-mid', 'right-mid', 'top-mid', 'bottom-mid')
+    .map((name) => [name, '']),
+);
+
+function columns(rows: readonly (readonly Shown[string][])[]): string {
+  const made = new Table({ chars: CHARS, style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [] } });
+  made.push(...rows.map((row) => row.map((cell) => String(cell ?? '–'))));
+  return made
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
     .join('\n');
 }

@@ -1,0 +1,120 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Code, WifiSecurity } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { codeJson } from '../src/contract/code-json.ts';
+import { connectCore } from './core.ts';
+import { example, ofAccount } from './options.ts';
+import { fields, jsonWanted, print } from './output.ts';
+
+const SECURITY = { wpa: WifiSecurity.WPA, wep: WifiSecurity.WEP, none: WifiSecurity.NONE } as const;
+
+interface Looks {
+  readonly account: string;
+  readonly name?: string;
+  readonly foreground?: string;
+  readonly background?: string;
+}
+
+interface StaticOptions extends Looks {
+  readonly payload?: string;
+  readonly wifiSsid?: string;
+  readonly wifiPassword?: string;
+  readonly wifiSecurity?: keyof typeof SECURITY;
+  readonly wifiHidden: boolean;
+}
+
+interface LandingOptions extends Looks {
+  readonly title: string;
+  readonly text?: string;
+  readonly link: readonly { label: string; url: string }[];
+  readonly domain?: string;
+  readonly pageForeground?: string;
+  readonly pageBackground?: string;
+}
+
+/** `code …`: codes that the API does not create, and deleted ones. */
+export function codeCommands(program: Command): void {
+  const json = jsonWanted(program);
+  const code = program.command('code').description('static and landing-page codes; restoring deleted codes');
+  const show = (made: Code | undefined) => {
+    if (!made) throw new Error('the core answered without the code');
+    const { id, type, scan_url, name } = codeJson(made);
+    const people = { id, type, name, ...(type === 'static' ? { payload: made.payload ?? null } : { scan_url }) };
+    print(json(), codeJson(made), () => fields(people));
+  };
+
+  const createStatic = looks(code.command('create-static'))
+    .description('create a code that carries a payload of its own: access to a Wi-Fi network, or any text')
+    .option('--payload <text>', 'what it carries, at most 2,331 bytes')
+    .option('--wifi-ssid <name>', 'the network’s name, instead of a payload')
+    .option('--wifi-password <password>', 'its password; none on an open network')
+    .addOption(new Option('--wifi-security <kind>', 'how it is secured').choices(Object.keys(SECURITY)))
+    .option('--wifi-hidden', 'the network does not announce its name', false);
+  example(
+    createStatic,
+    'code create-static --account acct_… --wifi-ssid Guests --wifi-password "pasta e basta"',
+  ).action(async (options: StaticOptions) => {
+    if ((options.payload === undefined) === (options.wifiSsid === undefined)) {
+      createStatic.error('error: say what the code carries, by either --payload or --wifi-ssid');
+    }
+    const { codes } = await connectCore(process.env, options.account);
+    const { code: made } = await codes.createStaticCode({ ...looksOf(options), content: contentOf(options) });
+    show(made);
+  });
+
+  const createLanding = looks(code.command('create-landing'))
+    .description('create a code whose scan shows a page of the account’s own')
+    .requiredOption('--title <title>', 'its heading')
+    .option('--text <text>', 'plain text below it; line breaks are kept')
+    .option('--link <label=url>', 'a link below the text; may be repeated', link, [])
+    .option('--domain <id>', 'domain_…: a verified custom domain to print it on')
+    .option('--page-foreground <colour>', 'the page’s ink, #rgb or #rrggbb')
+    .option('--page-background <colour>', 'the page’s ground');
+  example(
+    createLanding,
+    'code create-landing --account acct_… --title Menu --text "Today: ribollita" --link "Order=https://example.com"',
+  ).action(async (options: LandingOptions) => {
+    const { title, text = '', link: links, pageForeground = '', pageBackground = '', domain } = options;
+    const { codes } = await connectCore(process.env, options.account);
+    const { code: made } = await codes.createLandingPageCode({
+      ...looksOf(options),
+      ...(domain === undefined ? {} : { domainId: domain }),
+      landingPage: { title, text, links: [...links], foregroundColor: pageForeground, backgroundColor: pageBackground },
+    });
+    show(made);
+  });
+
+  example(ofAccount(code.command('restore')), 'code restore --account acct_… --id qr_…')
+    .description('bring a deleted code back as it was; the plan’s limit is checked again')
+    .requiredOption('--id <id>', 'qr_…')
+    .action(async ({ account, id }: { account: string; id: string }) => {
+      const { codes } = await connectCore(process.env, account);
+      show((await codes.restoreCode({ id })).code);
+    });
+}
+
+function looks(command: Command): Command {
+  return ofAccount(command)
+    .option('--name <name>', 'a label of your own')
+    .option('--foreground <colour>', 'the image’s modules, #rgb or #rrggbb')
+    .option('--background <colour>', 'the image’s ground');
+}
+
+function looksOf({ name, foreground, background }: Looks) {
+  return {
+    ...(name === undefined ? {} : { name }),
+    design: { foregroundColor: foreground ?? '', backgroundColor: background ?? '' },
+  };
+}
+
+function contentOf({ payload, wifiSsid, wifiPassword = '', wifiSecurity, wifiHidden }: StaticOptions) {
+  if (payload !== undefined) return { case: 'payload' as const, value: payload };
+  const security = wifiSecurity === undefined ? WifiSecurity.UNSPECIFIED : SECURITY[wifiSecurity];
+  const wifi = { ssid: wifiSsid ?? '', password: wifiPassword, security, hidden: wifiHidden };
+  return { case: 'wifi' as const, value: wifi };
+}
+
+function link(text: string, before: readonly { label: string; url: string }[]) {
+  const [, label, url] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
+  if (label === undefined || url === undefined) throw new InvalidArgumentError('It must be LABEL=URL.');
+  return [...before, { label, url }];
+}

@@ -1,0 +1,38 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const run = promisify(execFile);
+
+async function script(shell: string): Promise<string> {
+  return (await run(process.execPath, ['cli/main.ts', 'completion', shell])).stdout;
+}
+
+/** What bash offers for a line whose last word is being typed. */
+async function offered(line: string): Promise<string[]> {
+  const words = line.split(' ');
+  const program = `${await script('bash')}
+    COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}
+    _signpost; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  return (await run('bash', ['-c', program])).stdout.split('\n').filter(Boolean);
+}
+
+test.each([
+  ['signpost a', ['account']],
+  ['signpost code ', ['create-static', 'create-landing', 'restore', '--help']],
+  ['signpost account c', ['create', 'close']],
+  ['signpost account create --p', ['--plan']],
+  ['signpost account create --plan ', ['free', 'business', 'scale', 'enterprise']],
+  ['signpost account create --plan s', ['scale']],
+  ['signpost account create --plan scale --n', ['--name']],
+  ['signpost completion ', ['bash', 'zsh', 'fish']],
+])('bash completes “%s”', async (line, expected) => {
+  expect(await offered(line)).toEqual(expected);
+});
+
+test('zsh takes bash’s, fish has its own, with what the commands do', async () => {
+  expect(await script('zsh')).toMatch(/^autoload -U \+X bashcompinit && bashcompinit\n_signpost\(\) \{/);
+  const fish = await script('fish');
+  expect(fish).toContain(`-l plan -d 'what it pays for' -x -a 'free business scale enterprise'`);
+  for (const line of fish.trimEnd().split('\n')) expect(line).toMatch(/^complete -c signpost -n ('[^']*'|\S+) -/);
+});

@@ -1,0 +1,90 @@
+import type { Command } from 'commander';
+import { type Core, connectCore } from './core.ts';
+import { example, ofAccount } from './options.ts';
+import { fields, jsonWanted, print, type Shown, table } from './output.ts';
+
+interface Label {
+  readonly id: string;
+  readonly name: string;
+  readonly codeCount: bigint;
+}
+
+type Taxonomy = Core['taxonomy'];
+
+/** What the core calls the same of folders and tags. */
+interface Kind {
+  readonly word: 'folder' | 'tag';
+  /** What becomes of the codes when one is deleted. */
+  readonly after: string;
+  list(on: Taxonomy): Promise<readonly Label[]>;
+  rename(on: Taxonomy, id: string, name: string): Promise<Label | undefined>;
+  remove(on: Taxonomy, id: string): Promise<unknown>;
+  merge(on: Taxonomy, id: string, into: string): Promise<Label | undefined>;
+}
+
+const FOLDER: Kind = {
+  word: 'folder',
+  after: 'its codes are unfiled then',
+  list: async (on) => (await on.listFolders({})).folders,
+  rename: async (on, id, name) => (await on.renameFolder({ id, name })).folder,
+  remove: (on, id) => on.deleteFolder({ id }),
+  merge: async (on, id, into) => (await on.mergeFolders({ id, into })).folder,
+};
+
+const TAG: Kind = {
+  word: 'tag',
+  after: 'its codes lose it',
+  list: async (on) => (await on.listTags({})).tags,
+  rename: async (on, id, name) => (await on.renameTag({ id, name })).tag,
+  remove: (on, id) => on.deleteTag({ id }),
+  merge: async (on, id, into) => (await on.mergeTags({ id, into })).tag,
+};
+
+/** `folder …` and `tag …`: renamed, merged, deleted; they come into being by being named on a code. */
+export function labelCommands(program: Command): void {
+  for (const kind of [FOLDER, TAG]) commandsOf(program, kind);
+}
+
+function commandsOf(program: Command, { word, after, list, rename, remove, merge }: Kind): void {
+  const json = jsonWanted(program);
+  const label = program.command(word).description(`${word}s of codes: rename, merge, delete`);
+  const one = (name: string) => ofAccount(label.command(name)).requiredOption('--id <id>', `${word}_…`);
+  const show = (shown: Shown) => print(json(), shown, () => fields(shown));
+
+  ofAccount(label.command('list'))
+    .description(`the account’s ${word}s by name, with their codes counted`)
+    .action(async ({ account }: { account: string }) => {
+      const { taxonomy } = await connectCore(process.env, account);
+      const listed = (await list(taxonomy)).map(shown);
+      print(json(), listed, () => table(listed));
+    });
+
+  example(one('rename'), `${word} rename --account acct_… --id ${word}_… --name Hamburg`)
+    .description(`give a ${word} another name`)
+    .requiredOption('--name <name>', '1–100 characters that no other one has')
+    .action(async ({ account, id, name }: { account: string; id: string; name: string }) => {
+      const { taxonomy } = await connectCore(process.env, account);
+      show(shown(await rename(taxonomy, id, name)));
+    });
+
+  one('delete')
+    .description(`delete a ${word}; ${after}, and nothing else of them changes`)
+    .action(async ({ account, id }: { account: string; id: string }) => {
+      const { taxonomy } = await connectCore(process.env, account);
+      await remove(taxonomy, id);
+      show({ id, deleted: true });
+    });
+
+  example(one('merge'), `${word} merge --account acct_… --id ${word}_… --into ${word}_…`)
+    .description(`give the codes of one ${word} another one, and delete the first`)
+    .requiredOption('--into <id>', 'the one that stays')
+    .action(async ({ account, id, into }: { account: string; id: string; into: string }) => {
+      const { taxonomy } = await connectCore(process.env, account);
+      show(shown(await merge(taxonomy, id, into)));
+    });
+}
+
+function shown(label: Label | undefined): Shown {
+  if (!label) throw new Error('the core answered without the label');
+  return { id: label.id, name: label.name, code_count: Number(label.codeCount) };
+}

@@ -1,0 +1,46 @@
+import { type Command, Option } from 'commander';
+import { type Member, Role } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { connectCore } from './core.ts';
+import { example, ofAccount } from './options.ts';
+import { fields, jsonWanted, print, type Shown, table } from './output.ts';
+
+const ROLES = { owner: Role.OWNER, admin: Role.ADMIN, editor: Role.EDITOR, viewer: Role.VIEWER } as const;
+
+/** `member …`: who belongs to an account. */
+export function memberCommands(program: Command): void {
+  const json = jsonWanted(program);
+  const member = program.command('member').description('the team of an account');
+
+  example(ofAccount(member.command('add')), 'member add --account acct_… --email anna@example.com --role editor')
+    .description('add somebody to the team')
+    .requiredOption('--email <address>', 'their address')
+    .addOption(new Option('--role <role>', 'what they may do').choices(Object.keys(ROLES)).makeOptionMandatory())
+    .action(async ({ account, email, role }: { account: string; email: string; role: keyof typeof ROLES }) => {
+      const { accounts } = await connectCore(process.env, account);
+      const added = shown((await accounts.addMember({ email, role: ROLES[role] })).member);
+      print(json(), added, () => fields(added));
+    });
+
+  ofAccount(member.command('remove'))
+    .description('remove somebody from the team')
+    .requiredOption('--id <id>', 'mbr_…')
+    .action(async ({ account, id }: { account: string; id: string }) => {
+      const { accounts } = await connectCore(process.env, account);
+      const removed = shown((await accounts.removeMember({ id })).member);
+      print(json(), removed, () => `${removed.email} was removed.`);
+    });
+
+  ofAccount(member.command('list'))
+    .description('the team by email')
+    .action(async ({ account }: { account: string }) => {
+      const { accounts } = await connectCore(process.env, account);
+      const listed = (await accounts.listMembers({})).members.map(shown);
+      print(json(), listed, () => table(listed));
+    });
+}
+
+function shown(member: Member | undefined): Shown {
+  if (!member) throw new Error('the core answered without the member');
+  const role = Object.entries(ROLES).find(([, value]) => value === member.role)?.[0] ?? '';
+  return { id: member.id, email: member.email, role };
+}
