@@ -183,7 +183,7 @@ test('changes arrive by the topic, and a topic that was made anew is read from i
     const value = {
       shortCode: 'hhhhhhh',
       codeId: encodeId('qr', newUuid()),
-      accountId: '',
+      accountId: encodeId('acct', newUuid()),
       answer: Answer.REDIRECT,
       targetUrl,
     };

@@ -10,7 +10,9 @@ import { connectCore } from './core.ts';
 import { answerAlive, readiness } from './health.ts';
 import { ASK_PATH, answerAsk } from './redirect/answer-ask.ts';
 import { answerScans } from './redirect/answer-scans.ts';
+import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
 import { followRoutes } from './redirect/follow-routes.ts';
+import { httpLane } from './redirect/http-lane.ts';
 import { openRouteTable } from './redirect/route-table.ts';
 import { shipScans } from './redirect/ship-scans.ts';
 import { openSpool } from './redirect/spool.ts';
@@ -22,6 +24,9 @@ import { answerClientError } from './rest/client-error.ts';
 const GRACE_MS = 10_000;
 const SHIP_MS = 3_000;
 const CLOSE_MS = 5_000;
+
+/** How long a connection may be idle, in ms: longer than proxies keep theirs, so that it is they who end them. */
+const KEEP_ALIVE_MS = 75_000;
 
 /** A start that can't succeed, as a sentence for the person who started it. */
 class Sentence extends Error {}
@@ -66,19 +71,22 @@ async function main(config: GatewayConfig): Promise<void> {
     logger,
   });
 
+  const lane = httpLane(scans);
   const ready = readiness({ spool, shipper, follower, core, log });
   const server = createServer((request, response) => {
     // Who is asked to stop does not wait for the next request.
     if (!server.listening) response.setHeader('connection', 'close');
-    if (scans.concerns(request)) return scans.handle(request, response);
+    if (lane.concerns(request)) return lane.handle(request, response);
     if (request.url === '/healthz') return answerAlive(response);
     if (request.url === '/readyz') return ready(response);
     if (request.url?.startsWith(ASK_PATH)) return answerAsk(request.url, table, response);
     api.handle(request, response);
   });
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.on('clientError', answerClientError);
+  const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
   await listen(server, config);
-  running.defer(() => stop(server));
+  running.defer(() => stop(server, fast));
 
   const { port } = server.address() as AddressInfo;
   logger.info({ port }, 'the gateway is ready');
@@ -120,11 +128,15 @@ function listen(server: Server, { PORT, LISTEN_HOST }: GatewayConfig): Promise<v
 }
 
 /** Takes no more connections and lets the answers in hand leave. */
-async function stop(server: Server): Promise<void> {
-  const timer = setTimeout(() => server.closeAllConnections(), GRACE_MS);
+async function stop(server: Server, fast: FastLane): Promise<void> {
+  const timer = setTimeout(() => {
+    server.closeAllConnections();
+    fast.destroy();
+  }, GRACE_MS);
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
     server.closeIdleConnections();
+    fast.stop();
   });
   clearTimeout(timer);
 }

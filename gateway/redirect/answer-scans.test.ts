@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { Agent, createServer, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,9 +10,12 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type Scan, ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { newShortCode } from '../../src/codes/short-code.ts';
 import { encodeId, newUuid } from '../../src/contract/ids.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { answerScans } from './answer-scans.ts';
+import { openFastLane } from './fast-lane.ts';
+import { httpLane } from './http-lane.ts';
 import { openRouteTable, type RouteTable } from './route-table.ts';
 import { openSpool, type Spool } from './spool.ts';
 import { lookUpUnknownCodes, type UnknownCodes } from './unknown-codes.ts';
@@ -26,7 +29,10 @@ let database: pg.Pool;
 let table: RouteTable;
 let spool: Spool;
 let unknown: UnknownCodes;
-const server = createServer();
+const [fast, standard] = [createServer(), createServer()];
+const agent = new Agent({ keepAlive: true });
+/** The server that is asked. */
+let server = fast;
 /** What the handler asks for codes that it does not know: Postgres, unless a test says otherwise. */
 let lookUp: UnknownCodes;
 
@@ -46,16 +52,20 @@ beforeAll(async () => {
     countryHeader: 'CF-IPCountry',
     logger,
   });
-  server.on('request', (request, response) => {
-    if (scans.concerns(request)) scans.handle(request, response);
-    else response.writeHead(404).end('the rest of the gateway');
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const lane = httpLane(scans);
+  for (const server of [fast, standard]) {
+    server.on('request', (request, response) => {
+      if (lane.concerns(request)) lane.handle(request, response);
+      else response.writeHead(404).end('the rest of the gateway');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  }
+  openFastLane(fast, scans, 'CF-IPCountry');
 });
 
 afterAll(async () => {
-  server.close();
-  server.closeAllConnections();
+  for (const server of [fast, standard]) server.close();
+  agent.destroy();
   spool.close();
   await Promise.all([unknown.close(), table.close(), database.end()]);
   rmSync(folder, { recursive: true });
@@ -76,7 +86,7 @@ interface Received {
 function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Received> {
   const { port } = server.address() as AddressInfo;
   return new Promise((resolve, reject) => {
-    const request = httpRequest({ port, host: '127.0.0.1', path, method, headers }, async (response) => {
+    const request = httpRequest({ agent, port, host: '127.0.0.1', path, method, headers }, async (response) => {
       const body = Buffer.concat(await response.toArray()).toString();
       resolve({ status: response.statusCode, headers: response.headers, body });
     });
@@ -84,12 +94,10 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
   });
 }
 
-let made = 0;
-
 /** A code in Postgres that no gateway has heard of. */
 async function code(columns: Record<string, unknown> = {}): Promise<{ id: string; path: string }> {
   const id = newUuid();
-  const shortCode = `test${String(made++).padStart(3, '2').replaceAll('0', 'z').replaceAll('1', 'y')}`;
+  const shortCode = newShortCode();
   const row = { id, account_id: accountId, type: 'dynamic', short_code: shortCode, target_url: TARGET, ...columns };
   const names = Object.keys(row);
   await database.query(
@@ -109,169 +117,183 @@ function recorded(): Scan[] {
   return scans;
 }
 
-describe('an active dynamic code', () => {
-  test('is a 302 to its target, kept nowhere, without a body', async () => {
-    const { path } = await code();
-    const answer = await ask(path);
-    expect(answer).toMatchObject({ status: 302, body: '' });
-    expect(answer.headers).toMatchObject({ location: TARGET, 'cache-control': 'no-store', 'content-length': '0' });
-    expect(recorded()).toHaveLength(1);
-  });
-
-  test('is looked up once, and resolves without Postgres from then on', async () => {
-    const { path } = await code();
-    await ask(path);
-    lookUp = { find: () => Promise.reject(new Error('away')), close: async () => {} };
-    expect((await ask(path)).status).toBe(302);
-  });
-
-  test('leads to the ASCII form of a target that a header can not carry', async () => {
-    const { path } = await code({ target_url: 'https://bücher.example/straße?ort=Köln' });
-    expect((await ask(path)).headers.location).toBe('https://xn--bcher-kva.example/stra%C3%9Fe?ort=K%C3%B6ln');
-  });
-
-  test('HEAD resolves without counting', async () => {
-    const { path } = await code();
-    expect(await ask(path, {}, 'HEAD')).toMatchObject({ status: 302, headers: { location: TARGET } });
-    expect(recorded()).toEqual([]);
-  });
-
-  test('a query of the reader changes nothing', async () => {
-    const { path } = await code();
-    expect((await ask(`${path}?utm_source=poster`)).headers.location).toBe(TARGET);
-  });
-});
-
-describe('every other code', () => {
-  const landing = { title: 'The <menu>', text: 'Open today', links: [{ label: 'Order', url: 'https://example.com/' }] };
-
-  test.each([
-    [
-      'an active landing page',
-      { type: 'landing_page', target_url: null, landing_page: landing },
-      200,
-      'The &lt;menu&gt;',
-      1,
-    ],
-    ['a paused code', { paused: true }, 200, 'This code is paused', 1],
-    ['a paused landing page', { type: 'landing_page', landing_page: landing, paused: true }, 200, 'paused', 1],
-    ['a deleted code', { deleted_at: new Date() }, 410, 'This code is no longer active', 0],
-    ['a static code', { type: 'static', target_url: null, payload: 'text' }, 404, 'There is nothing here', 0],
-  ])('%s', async (_, columns, status, text, scans) => {
-    const { path } = await code(columns);
-    const answer = await ask(path);
-    expect(answer.status).toBe(status);
-    expect(answer.body).toContain(text);
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-robots-tag': 'noindex' });
-    expect(recorded()).toHaveLength(scans);
-
-    const head = await ask(path, {}, 'HEAD');
-    expect(head).toMatchObject({ status, body: '', headers: { 'content-length': answer.headers['content-length'] } });
-    expect(recorded()).toEqual([]);
-  });
-
-  test.each(['/r/zzzzzzz', '/r/', '/r/abc', '/r/abcdefg/more', '/r/%00', `/r/${'a'.repeat(8_000)}`])(
-    'an unknown one is a 404 with a page: %s',
-    async (path) => {
-      const answer = await ask(path, { 'accept-language': 'de' });
-      expect(answer).toMatchObject({ status: 404, headers: { 'content-language': 'de' } });
-      expect(answer.body).toContain('Hier ist nichts');
-      expect(recorded()).toEqual([]);
-    },
-  );
-});
-
-test('a code that can not be looked up is a 503 with Retry-After, and resolves as soon as it can', async () => {
-  const { path } = await code();
-  const away = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', logger);
-  lookUp = away;
-  const answer = await ask(path);
-  expect(answer).toMatchObject({ status: 503, headers: { 'cache-control': 'no-store' } });
-  expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
-  lookUp = unknown;
-  expect((await ask(path)).status).toBe(302);
-  await away.close();
-});
-
-test('other methods are a 405 that names the ones there are', async () => {
-  const { path } = await code();
-  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
-    expect(await ask(path, {}, method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
-  }
-  expect(recorded()).toEqual([]);
-});
-
-describe('hosts', () => {
+describe.each([
+  ['the fast lane', fast],
+  ['Node’s server', standard],
+])('by %s:', (_, asked) => {
   beforeAll(() => {
-    for (const hostname of ['go.example.com', 'other.example.com']) {
-      const value = { hostname, accountId: encodeId('acct', accountId), removed: false };
-      table.apply(create(RouteSchema, { version: 1n, entry: { case: 'host', value } }));
+    server = asked;
+  });
+
+  describe('an active dynamic code', () => {
+    test('is a 302 to its target, kept nowhere, without a body', async () => {
+      const { path } = await code();
+      const answer = await ask(path);
+      expect(answer).toMatchObject({ status: 302, body: '' });
+      expect(answer.headers).toMatchObject({ location: TARGET, 'cache-control': 'no-store', 'content-length': '0' });
+      expect(recorded()).toHaveLength(1);
+    });
+
+    test('is looked up once, and resolves without Postgres from then on', async () => {
+      const { path } = await code();
+      await ask(path);
+      lookUp = { find: () => Promise.reject(new Error('away')), close: async () => {} };
+      expect((await ask(path)).status).toBe(302);
+    });
+
+    test('leads to the ASCII form of a target that a header can not carry', async () => {
+      const { path } = await code({ target_url: 'https://bücher.example/straße?ort=Köln' });
+      expect((await ask(path)).headers.location).toBe('https://xn--bcher-kva.example/stra%C3%9Fe?ort=K%C3%B6ln');
+    });
+
+    test('HEAD resolves without counting', async () => {
+      const { path } = await code();
+      expect(await ask(path, {}, 'HEAD')).toMatchObject({ status: 302, headers: { location: TARGET } });
+      expect(recorded()).toEqual([]);
+    });
+
+    test('a query of the reader changes nothing', async () => {
+      const { path } = await code();
+      expect((await ask(`${path}?utm_source=poster`)).headers.location).toBe(TARGET);
+    });
+  });
+
+  describe('every other code', () => {
+    const landing = {
+      title: 'The <menu>',
+      text: 'Open today',
+      links: [{ label: 'Order', url: 'https://example.com/' }],
+    };
+
+    test.each([
+      [
+        'an active landing page',
+        { type: 'landing_page', target_url: null, landing_page: landing },
+        200,
+        'The &lt;menu&gt;',
+        1,
+      ],
+      ['a paused code', { paused: true }, 200, 'This code is paused', 1],
+      ['a paused landing page', { type: 'landing_page', landing_page: landing, paused: true }, 200, 'paused', 1],
+      ['a deleted code', { deleted_at: new Date() }, 410, 'This code is no longer active', 0],
+      ['a static code', { type: 'static', target_url: null, payload: 'text' }, 404, 'There is nothing here', 0],
+    ])('%s', async (_, columns, status, text, scans) => {
+      const { path } = await code(columns);
+      const answer = await ask(path);
+      expect(answer.status).toBe(status);
+      expect(answer.body).toContain(text);
+      expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-robots-tag': 'noindex' });
+      expect(recorded()).toHaveLength(scans);
+
+      const head = await ask(path, {}, 'HEAD');
+      expect(head).toMatchObject({ status, body: '', headers: { 'content-length': answer.headers['content-length'] } });
+      expect(recorded()).toEqual([]);
+    });
+
+    test.each(['/r/zzzzzzz', '/r/', '/r/abc', '/r/abcdefg/more', '/r/%00', `/r/${'a'.repeat(8_000)}`])(
+      'an unknown one is a 404 with a page: %s',
+      async (path) => {
+        const answer = await ask(path, { 'accept-language': 'de' });
+        expect(answer).toMatchObject({ status: 404, headers: { 'content-language': 'de' } });
+        expect(answer.body).toContain('Hier ist nichts');
+        expect(recorded()).toEqual([]);
+      },
+    );
+  });
+
+  test('a code that can not be looked up is a 503 with Retry-After, and resolves as soon as it can', async () => {
+    const { path } = await code();
+    const away = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', logger);
+    lookUp = away;
+    const answer = await ask(path);
+    expect(answer).toMatchObject({ status: 503, headers: { 'cache-control': 'no-store' } });
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    lookUp = unknown;
+    expect((await ask(path)).status).toBe(302);
+    await away.close();
+  });
+
+  test('other methods are a 405 that names the ones there are', async () => {
+    const { path } = await code();
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      expect(await ask(path, {}, method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
     }
+    expect(recorded()).toEqual([]);
   });
 
-  test('a custom domain serves the codes on it, and no others', async () => {
-    const own = await code({ hostname: 'go.example.com' });
-    const platform = await code();
-    const host = 'Go.Example.com:8080';
-    expect((await ask(own.path, { host })).status).toBe(302);
-    expect((await ask(platform.path, { host })).status).toBe(404);
-    expect((await ask(own.path, { host: 'other.example.com' })).status).toBe(404);
-    expect(recorded()).toMatchObject([{ codeId: own.id, host: 'go.example.com' }]);
+  describe('hosts', () => {
+    beforeAll(() => {
+      for (const hostname of ['go.example.com', 'other.example.com']) {
+        const value = { hostname, accountId: encodeId('acct', accountId), removed: false };
+        table.apply(create(RouteSchema, { version: 1n, entry: { case: 'host', value } }));
+      }
+    });
+
+    test('a custom domain serves the codes on it, and no others', async () => {
+      const own = await code({ hostname: 'go.example.com' });
+      const platform = await code();
+      const host = 'Go.Example.com:8080';
+      expect((await ask(own.path, { host })).status).toBe(302);
+      expect((await ask(platform.path, { host })).status).toBe(404);
+      expect((await ask(own.path, { host: 'other.example.com' })).status).toBe(404);
+      expect(recorded()).toMatchObject([{ codeId: own.id, host: 'go.example.com' }]);
+    });
+
+    test('a custom domain has nothing but scans', async () => {
+      expect(await ask('/api/v1/qr-codes', { host: 'go.example.com' })).toMatchObject({ status: 404 });
+      expect((await ask('/', { host: 'go.example.com' })).body).toContain('There is nothing here');
+      expect((await ask('/api/v1/qr-codes')).body).toBe('the rest of the gateway');
+    });
+
+    test('the platform, and every host that is no custom domain, serves all codes', async () => {
+      const { path } = await code({ hostname: 'go.example.com' });
+      for (const host of ['localhost:8080', 'unheard-of.example', 'x'.repeat(5_000)]) {
+        expect((await ask(path, { host })).status).toBe(302);
+      }
+    });
   });
 
-  test('a custom domain has nothing but scans', async () => {
-    expect(await ask('/api/v1/qr-codes', { host: 'go.example.com' })).toMatchObject({ status: 404 });
-    expect((await ask('/', { host: 'go.example.com' })).body).toContain('There is nothing here');
-    expect((await ask('/api/v1/qr-codes')).body).toBe('the rest of the gateway');
+  test('a scan carries what the recorder needs, shortened to what it may be', async () => {
+    const { id, path } = await code();
+    const before = Date.now();
+    await ask(path, {
+      'user-agent': 'a'.repeat(2_000),
+      referer: 'https://example.com/',
+      'accept-language': 'de',
+      'sec-purpose': 'prefetch',
+      'cf-ipcountry': 'de',
+      'x-forwarded-for': '198.51.100.7',
+      'x-forwarded-host': 'signpost.example',
+    });
+    const [scan, ...others] = recorded();
+    expect(others).toEqual([]);
+    expect(scan).toMatchObject({
+      codeId: id,
+      accountId: encodeId('acct', accountId),
+      host: 'signpost.example',
+      userAgent: 'a'.repeat(1_024),
+      referrer: 'https://example.com/',
+      address: '198.51.100.7',
+      language: 'de',
+      purpose: 'prefetch',
+      countryHint: 'DE',
+    });
+    expect(scan?.id).toHaveLength(16);
+    const scannedAt = scan?.scannedAt ? timestampMs(scan.scannedAt) : 0;
+    expect(scannedAt).toBeGreaterThanOrEqual(before);
+    expect(scannedAt).toBeLessThanOrEqual(Date.now());
   });
 
-  test('the platform, and every host that is no custom domain, serves all codes', async () => {
-    const { path } = await code({ hostname: 'go.example.com' });
-    for (const host of ['localhost:8080', 'unheard-of.example', 'x'.repeat(5_000)]) {
-      expect((await ask(path, { host })).status).toBe(302);
-    }
+  test('every scan has an id of its own', async () => {
+    const { path } = await code();
+    await Promise.all(Array.from({ length: 30 }, () => ask(path)));
+    expect(new Set(recorded().map(({ id }) => Buffer.from(id).toString('hex'))).size).toBe(30);
   });
-});
 
-test('a scan carries what the recorder needs, shortened to what it may be', async () => {
-  const { id, path } = await code();
-  const before = Date.now();
-  await ask(path, {
-    'user-agent': 'a'.repeat(2_000),
-    referer: 'https://example.com/',
-    'accept-language': 'de',
-    'sec-purpose': 'prefetch',
-    'cf-ipcountry': 'de',
-    'x-forwarded-for': '198.51.100.7',
-    'x-forwarded-host': 'signpost.example',
+  test('every answer carries an X-Request-Id: the reader’s own where it sent one', async () => {
+    const { path } = await code();
+    expect((await ask(path, { 'x-request-id': 'mine' })).headers['x-request-id']).toBe('mine');
+    for (const each of [path, '/r/zzzzzzz'])
+      expect((await ask(each)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
-  const [scan, ...others] = recorded();
-  expect(others).toEqual([]);
-  expect(scan).toMatchObject({
-    codeId: id,
-    accountId: encodeId('acct', accountId),
-    host: 'signpost.example',
-    userAgent: 'a'.repeat(1_024),
-    referrer: 'https://example.com/',
-    address: '198.51.100.7',
-    language: 'de',
-    purpose: 'prefetch',
-    countryHint: 'DE',
-  });
-  expect(scan?.id).toHaveLength(16);
-  const scannedAt = scan?.scannedAt ? timestampMs(scan.scannedAt) : 0;
-  expect(scannedAt).toBeGreaterThanOrEqual(before);
-  expect(scannedAt).toBeLessThanOrEqual(Date.now());
-});
-
-test('every scan has an id of its own', async () => {
-  const { path } = await code();
-  await Promise.all(Array.from({ length: 30 }, () => ask(path)));
-  expect(new Set(recorded().map(({ id }) => Buffer.from(id).toString('hex'))).size).toBe(30);
-});
-
-test('every answer carries an X-Request-Id: the reader’s own where it sent one', async () => {
-  const { path } = await code();
-  expect((await ask(path, { 'x-request-id': 'mine' })).headers['x-request-id']).toBe('mine');
-  for (const each of [path, '/r/zzzzzzz']) expect((await ask(each)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
 });

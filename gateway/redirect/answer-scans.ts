@@ -1,23 +1,51 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { Answer, type CodeRoute } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { requestId } from '../rest/request-id.ts';
+import { Answer } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { newRequestId, usableRequestId } from '../rest/request-id.ts';
 import { type Origin, originsBy } from './origin.ts';
 import type { PageKind } from './page-texts.ts';
 import { landingPage, type Page, pageFor } from './pages.ts';
+import { type FoundRoute, foundRoute } from './route-record.ts';
 import type { RouteTable } from './route-table.ts';
-import { scanMessage } from './scan-message.ts';
+import { scanIdText } from './scan-id.ts';
+import { ID_AT, scanMessage } from './scan-message.ts';
 import type { Spool } from './spool.ts';
 import type { UnknownCodes } from './unknown-codes.ts';
-
-const SCAN_PATH = /^\/r\/([^/?#]+)\/?(?:[?#]|$)/;
-const SHORT_CODE = /^[0-9A-Za-z]{1,32}$/;
 
 /** How soon a reader may try again when a code can't be looked up, in seconds. */
 const RETRY_AFTER = '5';
 
 /** Statuses of the pages. Source: decision "The scan". */
 const STATUS: Readonly<Record<PageKind, number>> = { paused: 200, gone: 410, unknown: 404, unavailable: 503 };
+
+/** Active and paused codes; nothing else is recorded. */
+const COUNTED: ReadonlySet<Answer> = new Set([Answer.REDIRECT, Answer.LANDING_PAGE, Answer.PAUSED]);
+
+/** The headers that a scan looks at; `IncomingHttpHeaders` has them. */
+export interface ScanHeaders {
+  readonly host?: string | undefined;
+  readonly 'user-agent'?: string | undefined;
+  readonly referer?: string | undefined;
+  readonly 'accept-language'?: string | undefined;
+  readonly forwarded?: string | undefined;
+  readonly [name: string]: string | string[] | undefined;
+}
+
+/** What a reader asked for, whichever way it was read. */
+export interface ScanRequest {
+  readonly method: string;
+  /** What stands for one in the path; undefined where nothing does that could be one. */
+  readonly shortCode: string | undefined;
+  readonly headers: ScanHeaders;
+  /** The address at the other end of the connection. */
+  readonly peer: string;
+}
+
+/** Where the answer to one request goes. */
+export interface Reply {
+  redirect(requestId: string, targetUrl: string): void;
+  page(requestId: string, status: number, page: Page, headers?: Readonly<Record<string, string>>): void;
+  methodNotAllowed(requestId: string, allowed: string): void;
+}
 
 export interface ScanOptions {
   readonly table: RouteTable;
@@ -30,63 +58,57 @@ export interface ScanOptions {
 
 /** Answers scans; waits for nothing but this machine's disk, save for a code that it sees for the first time. */
 export interface Scans {
-  /** Whether the request is a scan: `/r/…` on any host, and everything on a custom domain. */
-  concerns(request: IncomingMessage): boolean;
-  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Whether a request on any path is a scan because of its host: a custom domain has nothing else. */
+  ownsHost(peer: string, headers: ScanHeaders): boolean;
+  answer(request: ScanRequest, reply: Reply): void;
 }
 
 export function answerScans(options: ScanOptions): Scans {
   const { table, unknown, spool, logger } = options;
   const originOf = originsBy(options.trustedProxies);
+  const countryHeader = options.countryHeader?.toLowerCase();
 
-  function handle(request: IncomingMessage, response: ServerResponse): void {
-    response.setHeader('x-request-id', requestId(request));
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      response.writeHead(405, { allow: 'GET, HEAD', 'content-length': '0' }).end();
+  function answer(request: ScanRequest, reply: Reply): void {
+    const { method, shortCode, headers } = request;
+    if (method !== 'GET' && method !== 'HEAD') {
+      reply.methodNotAllowed(requestId(headers), 'GET, HEAD');
       return;
     }
-    const origin = originOf(request);
-    const shortCode = SCAN_PATH.exec(request.url ?? '')?.[1] ?? '';
-    if (!SHORT_CODE.test(shortCode)) {
-      page(request, response, 'unknown');
+    if (shortCode === undefined) {
+      page(request, reply, 'unknown');
       return;
     }
+    const origin = originOf(request.peer, headers);
     const route = table.code(shortCode);
     if (route) {
-      answer(request, response, origin, route);
+      lead(request, reply, origin, route);
       return;
     }
     unknown.find(shortCode).then(
       (found) => {
         if (found) table.apply(found);
         // The table may know a newer one by now; and where its disk takes nothing, what was found still leads there.
-        const looked = found?.entry.case === 'code' ? found.entry.value : undefined;
-        answer(request, response, origin, table.code(shortCode) ?? looked);
+        const looked = found?.entry.case === 'code' ? foundRoute(found.entry.value) : undefined;
+        lead(request, reply, origin, table.code(shortCode) ?? looked);
       },
       (error: unknown) => {
         logger.warn({ err: error }, 'an unknown code could not be looked up');
-        response.setHeader('retry-after', RETRY_AFTER);
-        page(request, response, 'unavailable');
+        page(request, reply, 'unavailable', { 'retry-after': RETRY_AFTER });
       },
     );
   }
 
-  function answer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    origin: Origin,
-    route: CodeRoute | undefined,
-  ): void {
+  function lead(request: ScanRequest, reply: Reply, origin: Origin, route: FoundRoute | undefined): void {
+    const { headers } = request;
     if (!route || !servedOn(origin.hostname, route)) {
-      page(request, response, 'unknown');
-      return;
-    }
-    const leave = () => send(request, response, route);
-    // A GET is one scan, kept before its answer leaves. A HEAD resolves and counts nothing.
-    if (request.method === 'GET' && COUNTED.has(route.answer)) {
-      spool.append(scanMessage(request, route, origin, options.countryHeader), leave);
+      page(request, reply, 'unknown');
+    } else if (request.method === 'GET' && COUNTED.has(route.answer)) {
+      // A GET is one scan, kept before its answer leaves. A HEAD resolves and counts nothing.
+      const message = scanMessage(headers, route, origin, countryHeader);
+      const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
+      spool.append(message, () => show(request, reply, id, route));
     } else {
-      leave();
+      show(request, reply, requestId(headers), route);
     }
   }
 
@@ -94,45 +116,42 @@ export function answerScans(options: ScanOptions): Scans {
    * The platform's host serves every code, and so does any host that is no custom domain. A custom domain serves the
    * codes that its account has printed on it; those of an account that had it before are on another's domain now.
    */
-  function servedOn(hostname: string, route: CodeRoute): boolean {
+  function servedOn(hostname: string, route: FoundRoute): boolean {
     const domain = table.customDomain(hostname);
     return !domain || (route.hostname === hostname && route.accountId === domain.accountId);
   }
 
-  return {
-    concerns: (request) =>
-      (request.url ?? '').startsWith('/r/') || table.customDomain(originOf(request).hostname) !== undefined,
-    handle,
-  };
+  return { ownsHost: (peer, headers) => table.customDomain(originOf(peer, headers).hostname) !== undefined, answer };
 }
 
-/** Active and paused codes; nothing else is recorded. */
-const COUNTED = new Set<Answer>([Answer.REDIRECT, Answer.LANDING_PAGE, Answer.PAUSED]);
-
-function send(request: IncomingMessage, response: ServerResponse, route: CodeRoute): void {
+function show(request: ScanRequest, reply: Reply, id: string, route: FoundRoute): void {
   switch (route.answer) {
     case Answer.REDIRECT:
-      response.writeHead(302, { location: route.targetUrl, 'cache-control': 'no-store', 'content-length': '0' }).end();
+      reply.redirect(id, route.targetUrl);
       break;
     case Answer.LANDING_PAGE:
-      sendPage(request, response, 200, landingPage(route.landingPage));
+      reply.page(id, 200, landingPage(route.landingPage));
       break;
     case Answer.PAUSED:
-      page(request, response, 'paused');
+      reply.page(id, STATUS.paused, pageFor('paused', request.headers['accept-language']));
       break;
     case Answer.GONE:
-      page(request, response, 'gone');
+      reply.page(id, STATUS.gone, pageFor('gone', request.headers['accept-language']));
       break;
     default:
-      page(request, response, 'unknown');
+      reply.page(id, STATUS.unknown, pageFor('unknown', request.headers['accept-language']));
   }
 }
 
-function page(request: IncomingMessage, response: ServerResponse, kind: PageKind): void {
-  sendPage(request, response, STATUS[kind], pageFor(kind, request.headers['accept-language']));
+function page(
+  { headers }: ScanRequest,
+  reply: Reply,
+  kind: PageKind,
+  moreHeaders?: Readonly<Record<string, string>>,
+): void {
+  reply.page(requestId(headers), STATUS[kind], pageFor(kind, headers['accept-language']), moreHeaders);
 }
 
-function sendPage(request: IncomingMessage, response: ServerResponse, status: number, { headers, body }: Page): void {
-  response.writeHead(status, { ...headers, 'cache-control': 'no-store', 'content-length': String(body.length) });
-  response.end(request.method === 'HEAD' ? undefined : body);
+function requestId(headers: ScanHeaders): string {
+  return usableRequestId(headers) ?? newRequestId();
 }

@@ -6,13 +6,27 @@ const HEADER_BYTES = 8;
 /** No payload is longer, so a greater length is damage. */
 export const MOST_PAYLOAD_BYTES = 16_384;
 
-/** A payload as it stands in a segment. Never empty: a hole of zeros in a file must not read as frames. */
+/**
+ * Writes a payload, as it stands in a segment, into `bytes` from `at` on; gives where the next one goes. A payload is
+ * never empty: a hole of zeros in a file must not read as frames.
+ */
+export function writeFrame(bytes: Buffer, at: number, payload: Uint8Array): number {
+  bytes.writeUInt32BE(payload.length, at);
+  bytes.writeUInt32BE(crc32(payload), at + 4);
+  bytes.set(payload, at + HEADER_BYTES);
+  return at + frameBytes(payload);
+}
+
+/** A payload as it stands in a segment. */
 export function frame(payload: Uint8Array): Buffer {
-  const framed = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
-  framed.writeUInt32BE(payload.length, 0);
-  framed.writeUInt32BE(crc32(payload), 4);
-  framed.set(payload, HEADER_BYTES);
+  const framed = Buffer.allocUnsafe(frameBytes(payload));
+  writeFrame(framed, 0, payload);
   return framed;
+}
+
+/** How long a payload is in a segment. */
+export function frameBytes(payload: Uint8Array): number {
+  return HEADER_BYTES + payload.length;
 }
 
 /** What was read of a part of a segment. */

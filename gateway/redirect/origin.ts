@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
+import type { ScanHeaders } from './answer-scans.ts';
 
 /** Who asked, and for which host: by the connection, or by a trusted proxy's word. */
 export interface Origin {
@@ -10,8 +10,8 @@ export interface Origin {
   readonly proxied: boolean;
 }
 
-/** Tells the origin of requests. `trusted`: addresses and networks of proxies. */
-export function originsBy(trusted: readonly string[]): (request: IncomingMessage) => Origin {
+/** Tells the origin of requests by the address at the other end. `trusted`: addresses and networks of proxies. */
+export function originsBy(trusted: readonly string[]): (peer: string, headers: ScanHeaders) => Origin {
   const proxies = new BlockList();
   for (const entry of trusted) {
     const [address = '', prefix] = entry.split('/');
@@ -22,19 +22,27 @@ export function originsBy(trusted: readonly string[]): (request: IncomingMessage
   const isProxy = (address: string) =>
     isIP(address) !== 0 && proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-  return (request) => {
-    const peer = unmapped(request.socket.remoteAddress ?? '');
-    const host = request.headers.host ?? '';
-    if (!isProxy(peer)) return { hostname: withoutPort(host), address: peer, proxied: false };
-    const told = forwardedOf(request);
+  /** The host that was asked for last, as it is sent and as it is meant: it is nearly always the same one. */
+  let [sent, meant] = ['', ''];
+
+  function hostnameIn(host: string): string {
+    if (host !== sent) [sent, meant] = [host, withoutPort(host)];
+    return meant;
+  }
+
+  return (socketAddress, headers) => {
+    const peer = unmapped(socketAddress);
+    const host = headers.host ?? '';
+    if (trusted.length === 0 || !isProxy(peer)) return { hostname: hostnameIn(host), address: peer, proxied: false };
+    const told = forwardedOf(headers);
     // Every trusted proxy appends whom it saw; the last one that is not one of ours is the reader.
     const address = told.addresses.findLast((each) => !isProxy(each));
-    return { hostname: withoutPort(told.host ?? host), address: address || peer, proxied: true };
+    return { hostname: hostnameIn(told.host ?? host), address: address || peer, proxied: true };
   };
 }
 
 /** `Forwarded` (RFC 7239) where it is there, else the older `X-Forwarded-For` and `X-Forwarded-Host`. */
-function forwardedOf({ headers }: IncomingMessage): { addresses: string[]; host: string | undefined } {
+function forwardedOf(headers: ScanHeaders): { addresses: string[]; host: string | undefined } {
   const { forwarded } = headers;
   if (forwarded !== undefined) {
     const values = (name: string) =>

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
@@ -8,7 +8,7 @@ import { landingPage, type Page, pageFor } from './pages.ts';
 const KINDS: readonly PageKind[] = ['paused', 'gone', 'unknown', 'unavailable'];
 
 function landing(page: MessageInitShape<typeof LandingPageSchema>): Page & { html: string } {
-  const made = landingPage(create(LandingPageSchema, page));
+  const made = landingPage(Buffer.from(toBinary(LandingPageSchema, create(LandingPageSchema, page))));
   return { ...made, html: made.body.toString() };
 }
 

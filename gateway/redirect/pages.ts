@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { create } from '@bufbuild/protobuf';
+import { fromBinary } from '@bufbuild/protobuf';
 import { type LandingPage, LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type Language, languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
 
@@ -42,6 +42,10 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 const pages = new Map<string, Page>();
 
+/** Landing pages that were made, by their content. */
+const landingPages = new Map<string, Page>();
+const MOST_LANDING_PAGES = 500;
+
 /** The page in the reader's language. */
 export function pageFor(kind: PageKind, acceptLanguage: string | undefined): Page {
   const language = languageOf(acceptLanguage);
@@ -51,8 +55,19 @@ export function pageFor(kind: PageKind, acceptLanguage: string | undefined): Pag
   return made;
 }
 
-/** The account's own page, in a language that we don't know; all of it is text, its colours only where they can be read. */
-export function landingPage(page: LandingPage = create(LandingPageSchema)): Page {
+/** The account's own page. `bytes`: a `LandingPage`. */
+export function landingPage(bytes: Buffer = Buffer.alloc(0)): Page {
+  const key = bytes.toString('latin1');
+  const known = landingPages.get(key);
+  if (known) return known;
+  const made = madePage(fromBinary(LandingPageSchema, bytes));
+  if (landingPages.size >= MOST_LANDING_PAGES) landingPages.clear();
+  landingPages.set(key, made);
+  return made;
+}
+
+/** In a language that we don't know; all of it is text, its colours only where they can be read. */
+function madePage(page: LandingPage): Page {
   const links = page.links
     .filter(({ url }) => /^https?:\/\//i.test(url))
     .map(({ label, url }) => `<li><a href="${escaped(url)}" rel="noopener nofollow">${escaped(label)}</a></li>`)

@@ -5,9 +5,11 @@ import { create } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Answer, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { encodeId, newUuid } from '../../src/contract/ids.ts';
 import { openRouteTable, type RouteTable } from './route-table.ts';
 
 const logger = pino({ level: 'silent' });
+const [codeId, accountId] = [encodeId('qr', newUuid()), encodeId('acct', newUuid())];
 let folder: string;
 let table: RouteTable;
 
@@ -26,12 +28,12 @@ async function reopen(): Promise<void> {
 }
 
 function code(version: bigint, targetUrl: string): Route {
-  const value = { shortCode: 'abcdefg', codeId: 'qr_1', accountId: 'acct_1', answer: Answer.REDIRECT, targetUrl };
+  const value = { shortCode: 'abcdefg', codeId, accountId, answer: Answer.REDIRECT, targetUrl };
   return create(RouteSchema, { version, entry: { case: 'code', value } });
 }
 
 function host(version: bigint, removed: boolean): Route {
-  const value = { hostname: 'go.example.com', accountId: 'acct_1', removed };
+  const value = { hostname: 'go.example.com', accountId, removed };
   return create(RouteSchema, { version, entry: { case: 'host', value } });
 }
 
@@ -69,7 +71,7 @@ test('of many versions in a row the newest stays on disk', async () => {
 test('a custom domain counts until it is removed', async () => {
   expect(table.customDomain('go.example.com')).toBeUndefined();
   table.advance([host(1n, false)], START);
-  expect(table.customDomain('go.example.com')?.accountId).toBe('acct_1');
+  expect(table.customDomain('go.example.com')?.accountId).toBe(accountId);
   table.advance([host(2n, true)], START);
   expect(table.customDomain('go.example.com')).toBeUndefined();
 });

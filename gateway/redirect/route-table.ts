@@ -2,26 +2,22 @@ import { mkdirSync } from 'node:fs';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { open } from 'lmdb';
 import type { Logger } from 'pino';
-import {
-  type CodeRoute,
-  type HostRoute,
-  type Route,
-  RouteSchema,
-} from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { type HostRoute, HostRouteSchema, type Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Positions } from '../../src/events/log/log.ts';
+import { codeRecord, type FoundRoute, readCode, versionIn } from './route-record.ts';
 
 /**
  * Where codes lead, on the gateway's own disk: what makes a scan independent of everything else. Versions decide, so a
- * late message never undoes a newer change.
+ * late message never undoes a newer change. Any number of processes may have it open; LMDB lets one write at a time.
  */
 export interface RouteTable {
-  /** The route of a short code; undefined when the table does not know it. */
-  code(shortCode: string): CodeRoute | undefined;
+  /** The route of a short code, as any process last wrote it; undefined when the table does not know it. */
+  code(shortCode: string): FoundRoute | undefined;
   /** The custom domain that a host is; undefined for any other. `hostname`: lower case, without a port. */
   customDomain(hostname: string): HostRoute | undefined;
   /** Takes one route over: scans see it when this returns, and after a kill. A disk that takes nothing is logged. */
   apply(route: Route): void;
-  /** Takes routes of the topic over and, in the same transaction, how far it was followed. Throws when the disk takes nothing. */
+  /** Takes routes of the topic over and, with the last of them, how far it was followed. Throws when the disk takes nothing. */
   advance(routes: readonly Route[], reached: Reached): void;
   /** How far the topic has been followed. */
   positions(): Positions;
@@ -34,56 +30,80 @@ export interface Reached {
   readonly next: bigint;
 }
 
-/** Decoded routes that are kept in memory; when there are more, they are decoded again. */
-const CACHED = 50_000;
+/** What the keys of codes, hosts and positions begin with. */
+const [CODE, HOST, POSITION] = ['c', 'h', 'p'];
+
+/**
+ * Routes in one transaction. Other processes that write wait meanwhile, and every page that it touches is written anew
+ * before the old one is free: with ten times as many the file grew half as large again.
+ */
+const AT_ONCE = 1_000;
 
 /** Longer than any hostname or short code; LMDB takes no keys over 1,978 bytes, and anybody may send such a host. */
 const MOST_NAME = 255;
 
-/** Opens the table in `folder`, which is made if it is missing. Only one process may use it at a time. */
+/** Opens the table in `folder`, which is made if it is missing. */
 export function openRouteTable(folder: string, logger: Logger): RouteTable {
   mkdirSync(folder, { recursive: true });
   const store = open<Buffer, string>({ path: folder, encoding: 'binary', noSubdir: false });
-  const cache = new Map<string, Route>();
+  /** Hosts that were asked for in this turn of the event loop: nearly always the same one. */
+  const hosts = new Map<string, HostRoute | undefined>();
+  let isFresh = false;
 
-  function read(key: string): Route | undefined {
-    const known = cache.get(key);
-    if (known || key.length > MOST_NAME) return known;
-    const bytes = store.get(key);
-    if (!bytes) return undefined;
-    const route = fromBinary(RouteSchema, bytes);
-    if (cache.size >= CACHED) cache.clear();
-    cache.set(key, route);
-    return route;
+  /**
+   * All look-ups of a turn of the event loop see the table as it was at the first of them. All that this turn answers
+   * was asked before that, so whoever asked after another process had answered to a change sees the change.
+   */
+  function refresh(): void {
+    if (isFresh) return;
+    isFresh = true;
+    store.resetReadTxn();
+    hosts.clear();
+    setImmediate(() => {
+      isFresh = false;
+    });
+  }
+
+  /**
+   * Decoded routes are not kept in memory: reading one of a million takes 2.5 µs, a kept one would have to be compared
+   * with what other processes wrote, and the pages of the table are in memory as it is.
+   */
+  function read(key: string): Buffer | undefined {
+    if (key.length > MOST_NAME) return undefined;
+    return store.getBinaryFast(key);
   }
 
   /** One commit on this disk took 0.2 ms. It is not put off: a gateway that is killed right after an answer knows it. */
   function takeOver(routes: readonly Route[], reached?: Reached): void {
-    try {
-      store.transactionSync(() => {
-        for (const route of routes) {
-          const key = keyOf(route);
-          if ((read(key)?.version ?? 0n) >= route.version) continue;
-          store.putSync(key, Buffer.from(toBinary(RouteSchema, route)));
-          cache.delete(key);
-        }
-        if (reached) store.putSync(`reached:${reached.partition}`, Buffer.from(String(reached.next)));
-      });
-    } catch (error) {
-      // It may hold what was read of the transaction that is undone.
-      cache.clear();
-      throw error;
-    }
+    store.transactionSync(() => {
+      for (const route of routes) {
+        const [key, record] = recordOf(route);
+        if (!record) logger.error({ key }, 'a route that leads nowhere was left out');
+        if (!record || isKnown(key, route.version)) continue;
+        store.putSync(key, record);
+      }
+      if (reached) store.putSync(POSITION + reached.partition, Buffer.from(String(reached.next)));
+    });
+    isFresh = false;
+  }
+
+  function isKnown(key: string, version: bigint): boolean {
+    const known = store.getBinaryFast(key);
+    return known !== undefined && versionIn(known) >= version;
   }
 
   return {
     code(shortCode) {
-      const route = read(`code:${shortCode}`);
-      return route?.entry.case === 'code' ? route.entry.value : undefined;
+      refresh();
+      const record = read(CODE + shortCode);
+      return record && readCode(record, record.length);
     },
     customDomain(hostname) {
-      const route = read(`host:${hostname}`);
-      return route?.entry.case === 'host' && !route.entry.value.removed ? route.entry.value : undefined;
+      refresh();
+      if (hosts.has(hostname)) return hosts.get(hostname);
+      const domain = readHost(read(HOST + hostname));
+      hosts.set(hostname, domain);
+      return domain;
     },
     apply(route) {
       try {
@@ -93,19 +113,34 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
         logger.error({ err: error }, 'a route could not be written to disk');
       }
     },
-    advance: takeOver,
+    advance(routes, reached) {
+      let at = 0;
+      for (; routes.length - at > AT_ONCE; at += AT_ONCE) takeOver(routes.slice(at, at + AT_ONCE));
+      takeOver(routes.slice(at), reached);
+    },
     positions() {
-      const kept = store.getRange({ start: 'reached:', end: 'reached;' });
-      return new Map(
-        [...kept].map(({ key, value }) => [Number(key.slice('reached:'.length)), BigInt(value.toString())]),
-      );
+      const kept = store.getRange({ start: POSITION, end: `${POSITION}~` });
+      return new Map([...kept].map(({ key, value }) => [Number(key.slice(1)), BigInt(value.toString())]));
     },
     close: () => store.close(),
   };
 }
 
-function keyOf({ entry }: Route): string {
-  if (entry.case === 'code') return `code:${entry.value.shortCode}`;
-  if (entry.case === 'host') return `host:${entry.value.hostname}`;
+/** A host in the route table: version (8 bytes), and what the topic says of it as protobuf. */
+function hostRecord(version: bigint, host: HostRoute): Buffer {
+  const record = Buffer.alloc(8);
+  record.writeBigUInt64BE(version);
+  return Buffer.concat([record, toBinary(HostRouteSchema, host)]);
+}
+
+function readHost(record: Buffer | undefined): HostRoute | undefined {
+  if (!record) return undefined;
+  const host = fromBinary(HostRouteSchema, Buffer.from(record.subarray(8, record.length)));
+  return host.removed ? undefined : host;
+}
+
+function recordOf({ version, entry }: Route): [key: string, record: Buffer | undefined] {
+  if (entry.case === 'code') return [CODE + entry.value.shortCode, codeRecord(version, entry.value)];
+  if (entry.case === 'host') return [HOST + entry.value.hostname, hostRecord(version, entry.value)];
   throw new TypeError('a route stands for nothing that this gateway knows');
 }

@@ -1,46 +1,107 @@
-import type { IncomingMessage } from 'node:http';
-import { create, toBinary } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { v7 } from 'uuid';
-import type { CodeRoute } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import type { ScanHeaders } from './answer-scans.ts';
 import type { Origin } from './origin.ts';
+import type { FoundRoute } from './route-record.ts';
+import { writeScanId } from './scan-id.ts';
 
-/** The scan that a request is, as it goes to the log. Its id is given here and decides for ever after. */
+/** Tags of the fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
+const [ID, CODE_ID, ACCOUNT_ID, SCANNED_AT, HOST, USER_AGENT] = [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32];
+const [REFERRER, ADDRESS, LANGUAGE, PURPOSE, COUNTRY_HINT] = [0x3a, 0x42, 0x4a, 0x52, 0x5a];
+/** Tags of the fields of `google.protobuf.Timestamp`. */
+const [SECONDS, NANOS] = [0x08, 0x10];
+
+/** The longest message: 16 + 2 · 31 + 255 · 3 + 1,024 + 2,048 + 46 + 256 + 64 + 2 bytes and their tags. */
+const bytes = Buffer.allocUnsafeSlow(8_192);
+
+/** Where the id begins in every message. */
+export const ID_AT = 2;
+
+/**
+ * The scan that a request is, as it goes to the log; its id, given here, decides for ever after. Written field by field,
+ * as protobuf would: that took four times as long. The bytes are the next message's too, so they have to be copied.
+ */
 export function scanMessage(
-  request: IncomingMessage,
-  route: CodeRoute,
+  headers: ScanHeaders,
+  route: FoundRoute,
   origin: Origin,
   countryHeader: string | undefined,
-): Uint8Array {
-  const { headers } = request;
+): Buffer {
   const now = Date.now();
-  const country = origin.proxied && countryHeader !== undefined ? headers[countryHeader.toLowerCase()] : undefined;
-  return toBinary(
-    ScanSchema,
-    create(ScanSchema, {
-      id: v7({ msecs: now }, new Uint8Array(16)),
-      codeId: route.codeId,
-      accountId: route.accountId,
-      scannedAt: timestampFromMs(now),
-      host: origin.hostname.slice(0, 255),
-      userAgent: text(headers['user-agent'], 1_024),
-      referrer: text(headers.referer, 2_048),
-      address: origin.address,
-      language: text(headers['accept-language'], 256),
-      purpose: text(headers['sec-purpose'], 64),
-      countryHint: /^[A-Za-z]{2}$/.test(text(country, 2)) ? text(country, 2).toUpperCase() : '',
-    }),
-  );
+  bytes[0] = ID;
+  bytes[1] = 16;
+  writeScanId(bytes, ID_AT, now);
+  let at = text(ID_AT + 16, CODE_ID, route.codeId);
+  at = text(at, ACCOUNT_ID, route.accountId);
+  at = timestamp(at, now);
+  at = text(at, HOST, origin.hostname.length > 255 ? origin.hostname.slice(0, 255) : origin.hostname);
+  at = text(at, USER_AGENT, shortened(headers['user-agent'], 1_024));
+  at = text(at, REFERRER, shortened(headers.referer, 2_048));
+  at = text(at, ADDRESS, origin.address);
+  at = text(at, LANGUAGE, shortened(headers['accept-language'], 256));
+  at = text(at, PURPOSE, shortened(headers['sec-purpose'], 64));
+  if (origin.proxied && countryHeader !== undefined) at = text(at, COUNTRY_HINT, country(headers[countryHeader]));
+  return bytes.subarray(0, at);
 }
 
 /** Header values are Latin-1 as Node reads them, so a character is at most two bytes of UTF-8. */
-function text(value: string | string[] | undefined, mostBytes: number): string {
-  const joined = Array.isArray(value) ? value.join(', ') : (value ?? '');
-  return joined.length * 2 <= mostBytes
-    ? joined
-    : Buffer.from(joined)
-        .subarray(0, mostBytes)
-        .toString()
-        .replace(/\ufffd$/, '');
+function shortened(value: string | string[] | undefined, mostBytes: number): string {
+  if (value === undefined) return '';
+  const joined = typeof value === 'string' ? value : value.join(', ');
+  if (joined.length * 2 <= mostBytes) return joined;
+  const cut = Buffer.from(joined).subarray(0, mostBytes).toString();
+  return cut.endsWith('\ufffd') ? cut.slice(0, -1) : cut;
+}
+
+function country(value: string | string[] | undefined): string {
+  return typeof value === 'string' && /^[A-Za-z]{2}$/.test(value) ? value.toUpperCase() : '';
+}
+
+/** A field of text; an empty one is left out. Gives where the next field begins. */
+function text(at: number, tag: number, value: string): number {
+  if (value === '') return at;
+  bytes[at] = tag;
+  // Its length stands before it and takes one byte, or two from 128 bytes on.
+  const start = at + (value.length < 128 ? 2 : 3);
+  const length = bytes.write(value, start, 'utf8');
+  if (length < 128) {
+    bytes[at + 1] = length;
+    return start + length;
+  }
+  if (start === at + 2) bytes.copyWithin(at + 3, start, start + length);
+  bytes[at + 1] = (length & 0x7f) | 0x80;
+  bytes[at + 2] = length >>> 7;
+  return at + 3 + length;
+}
+
+function timestamp(at: number, now: number): number {
+  const ms = now % 1_000;
+  bytes[at] = SCANNED_AT;
+  bytes[at + 2] = SECONDS;
+  let end = varint(at + 3, (now - ms) / 1_000);
+  if (ms > 0) {
+    bytes[end] = NANOS;
+    end = varint(end + 1, ms * 1_000_000);
+  }
+  bytes[at + 1] = end - at - 2;
+  return end;
+}
+
+function varint(at: number, value: number): number {
+  let rest = value;
+  while (rest >= 0x80) {
+    bytes[at++] = (rest & 0x7f) | 0x80;
+    rest = Math.floor(rest / 128);
+  }
+  bytes[at++] = rest;
+  return at;
+}
+
+/**
+ * The code of a scan in the form that `scanMessage` gives it: what decides the partition. Undefined where the bytes have
+ * another form, as another version may have written them.
+ */
+export function codeIdIn(message: Uint8Array): string | undefined {
+  const start = ID_AT + 18;
+  const length = message[start - 1] ?? 0;
+  if (message[0] !== ID || message[1] !== 16 || message[start - 2] !== CODE_ID || length > 127) return undefined;
+  return Buffer.from(message.buffer, message.byteOffset + start, length).toString('latin1');
 }

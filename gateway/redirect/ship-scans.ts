@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import type { Log } from '../../src/events/log/log.ts';
 import { SCANS } from '../../src/events/log/topics.ts';
+import { codeIdIn } from './scan-message.ts';
 import type { Spool } from './spool.ts';
 
 /** Carries the spool to the log. */
@@ -43,7 +44,10 @@ export function shipScans({ spool, log, logger }: { spool: Spool; log: Log; logg
   async function ship(): Promise<boolean> {
     const batch = spool.next();
     if (!batch) return false;
-    const records = batch.payloads.map((value) => ({ key: fromBinary(ScanSchema, value).codeId, value }));
+    const records = batch.payloads.map((value) => ({
+      key: codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId,
+      value,
+    }));
     await log.publish(SCANS.name, records);
     batch.forget();
     shipped += records.length;

@@ -12,12 +12,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { frame, readFrames } from './frames.ts';
+import { frameBytes, readFrames, writeFrame } from './frames.ts';
 
 /** Scans that were answered and that the log does not have yet, on disk: they outlive the process. */
 export interface Spool {
   /**
-   * Keeps a payload (1 to 16,384 bytes) and calls `kept` once it is written: one write for all payloads of a turn of
+   * Copies a payload (1 to 16,384 bytes) and calls `kept` once it is written: one write for all payloads of a turn of
    * the event loop. A disk that takes nothing holds no answer back: the payload then waits in memory.
    */
   append(payload: Uint8Array, kept: () => void): void;
@@ -60,6 +60,8 @@ const SEGMENT_BYTES = 8 * 1024 * 1024;
 /** A segment of which nothing is needed any more is removed at this age: it holds addresses of readers. */
 const SEGMENT_MS = 10_000;
 const READ_BYTES = 1024 * 1024;
+/** The scans of a turn of the event loop; more room is made when it is too little. */
+const TURN_BYTES = 256 * 1024;
 const HELD_BYTES = 64 * 1024 * 1024;
 /** How often a disk that takes nothing is tried again. */
 const RETRY_MS = 1_000;
@@ -79,7 +81,10 @@ export function openSpool(folder: string, logger: Logger): Spool {
   let number = Number.parseInt(names.at(-1) ?? '0', 10);
   /** The last segment, while it grows: a file of which `fd` is the descriptor, or memory. */
   let open: { segment: Segment; fd: number | undefined; since: number } | undefined;
-  let turn: { frames: Buffer[]; kept: (() => void)[] } = { frames: [], kept: [] };
+  /** The frames of this turn, one after the other in the first `filled` bytes, and whom to tell that they are kept. */
+  let turn = Buffer.allocUnsafeSlow(TURN_BYTES);
+  let filled = 0;
+  let waiting: (() => void)[] = [];
   let arrived = Promise.withResolvers<void>();
   let failing: string | undefined;
   let retryAt = 0;
@@ -114,15 +119,15 @@ export function openSpool(folder: string, logger: Logger): Spool {
     if (segment.size >= SEGMENT_BYTES) seal();
   }
 
-  function hold(frames: readonly Buffer[], bytes: Buffer): void {
+  function hold(bytes: Buffer, payloads: number): void {
     if (held + bytes.length > HELD_BYTES) {
-      lost += frames.length;
+      lost += payloads;
       logger.error({ lost }, 'scans were lost: neither disk nor memory takes them');
       return;
     }
     if (open && !open.segment.memory) seal();
     const { segment } = open ?? openSegment([]);
-    segment.memory?.push(bytes);
+    segment.memory?.push(Buffer.from(bytes));
     segment.size += bytes.length;
     held += bytes.length;
     if (segment.size >= SEGMENT_BYTES) seal();
@@ -151,11 +156,12 @@ export function openSpool(folder: string, logger: Logger): Spool {
   }
 
   function flush(): void {
-    const { frames, kept } = turn;
-    turn = { frames: [], kept: [] };
-    const bytes = Buffer.concat(frames);
-    if (!reachesDisk(bytes)) hold(frames, bytes);
-    for (const answer of kept) answer();
+    const answers = waiting;
+    waiting = [];
+    const bytes = turn.subarray(0, filled);
+    filled = 0;
+    if (!reachesDisk(bytes)) hold(bytes, answers.length);
+    for (const answer of answers) answer();
     arrived.resolve();
     arrived = Promise.withResolvers();
   }
@@ -196,9 +202,10 @@ export function openSpool(folder: string, logger: Logger): Spool {
 
   return {
     append(payload, kept) {
-      if (turn.frames.length === 0) setImmediate(flush);
-      turn.frames.push(frame(payload));
-      turn.kept.push(kept);
+      if (waiting.length === 0) setImmediate(flush);
+      if (filled + frameBytes(payload) > turn.length) turn = Buffer.concat([turn], turn.length * 2);
+      filled = writeFrame(turn, filled, payload);
+      waiting.push(kept);
     },
     next() {
       if (failing !== undefined) reachesDisk(Buffer.alloc(0));
@@ -216,7 +223,7 @@ export function openSpool(folder: string, logger: Logger): Spool {
     arrival: () => arrived.promise,
     status: () => ({ failing, held, lost }),
     close() {
-      if (turn.frames.length > 0) flush();
+      if (waiting.length > 0) flush();
       retryAt = 0;
       if (failing !== undefined && !reachesDisk(Buffer.alloc(0))) {
         logger.error({ bytes: held }, 'scans were lost: the process ends and the disk takes nothing');

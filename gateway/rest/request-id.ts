@@ -4,9 +4,14 @@ import { v7 } from 'uuid';
 const USABLE = /^[\x21-\x7e]{1,128}$/;
 
 /** The caller's `X-Request-Id` when it is 1–128 visible ASCII characters, else a new one. */
-export function requestId(request: IncomingMessage): string {
-  const given = request.headers['x-request-id'];
-  return typeof given === 'string' && USABLE.test(given) ? given : newRequestId();
+export function requestId({ headers }: IncomingMessage): string {
+  return usableRequestId(headers) ?? newRequestId();
+}
+
+/** The caller's own, where it is one that can be passed on. */
+export function usableRequestId(headers: { readonly [name: string]: unknown }): string | undefined {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && USABLE.test(given) ? given : undefined;
 }
 
 /** A new id, for an answer to what could not be read as a request. */

@@ -1,0 +1,210 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Reply, ScanRequest } from './answer-scans.ts';
+import { type FastLane, openFastLane } from './fast-lane.ts';
+import { pageFor } from './pages.ts';
+
+/** How many scans were asked for. */
+let asked = 0;
+/** Requests that wait for an answer, by short code. */
+const open = new Map<string, Reply>();
+let lane: FastLane;
+let server: ReturnType<typeof createServer>;
+
+beforeEach(async () => {
+  open.clear();
+  asked = 0;
+  server = createServer((request, response) => response.end(`by Node: ${request.method} ${request.url}`));
+  const scans = {
+    ownsHost: () => false,
+    answer({ shortCode = '', method, headers }: ScanRequest, reply: Reply) {
+      asked++;
+      if (shortCode.startsWith('wait')) open.set(shortCode, reply);
+      else if (shortCode.startsWith('page')) reply.page('id', 404, pageFor('unknown', headers['accept-language']));
+      else setImmediate(() => reply.redirect('id', `https://a.example/${method}/${shortCode}`));
+    },
+  };
+  lane = openFastLane(server, scans, undefined);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+afterEach(async () => {
+  lane.destroy();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+interface Client {
+  readonly socket: Socket;
+  /** All that came, once it holds `text` `times` times. */
+  received(text: string, times?: number): Promise<string>;
+  /** All that came, once the server has ended the connection. */
+  readonly ended: Promise<string>;
+}
+
+function client(): Client {
+  const { port } = server.address() as AddressInfo;
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1');
+  let all = '';
+  socket.on('data', (text: string) => {
+    all += text;
+  });
+  const ended = once(socket, 'end').then(() => {
+    socket.end();
+    return all;
+  });
+  return {
+    socket,
+    ended,
+    async received(text, times = 1) {
+      for (let [found, from] = [0, 0]; ; ) {
+        for (let at = all.indexOf(text, from); at >= 0; at = all.indexOf(text, from)) {
+          found++;
+          from = at + text.length;
+        }
+        if (found >= times) return all;
+        await once(socket, 'data');
+      }
+    },
+  };
+}
+
+function get(path: string, method = 'GET'): string {
+  return `${method} ${path} HTTP/1.1\r\nhost: a.example\r\n\r\n`;
+}
+
+function locations(text: string): string[] {
+  return [...text.matchAll(/^location: (\S*)$/gm)].map(([, location = '']) => location);
+}
+
+test('scans are answered over one connection, with all that an answer needs', async () => {
+  const { socket, received } = client();
+  socket.write(get('/r/one'));
+  const answer = await received('\r\n\r\n');
+  expect(answer).toMatch(
+    /^HTTP\/1\.1 302 Found\r\nx-request-id: id\r\nlocation: https:\/\/a\.example\/GET\/one\r\ncache-control: no-store\r\ncontent-length: 0\r\ndate: [^\r]+ GMT\r\n\r\n$/,
+  );
+  expect(Math.abs(Date.parse(/date: (.*)\r/.exec(answer)?.[1] ?? '') - Date.now())).toBeLessThan(60_000);
+  socket.write(get('/r/two', 'HEAD'));
+  expect(locations(await received('\r\n\r\n', 2))).toEqual(['https://a.example/GET/one', 'https://a.example/HEAD/two']);
+});
+
+test.each([1_000_000, 5_000, 333, 64])(
+  'requests that are sent ahead are answered in their order, %i bytes at a time',
+  async (cut) => {
+    const paths = Array.from({ length: 300 }, (_, index) => (index % 3 === 0 ? `page${index}` : `scan${index}`));
+    const text = paths.map((path) => get(`/r/${path}`, path.startsWith('page') ? 'HEAD' : 'GET')).join('');
+    const { socket, received } = client();
+    for (let at = 0; at < text.length; at += cut) {
+      socket.write(text.slice(at, at + cut));
+      await new Promise(setImmediate);
+    }
+    // From the first request that is cut on, Node answers, and it knows of no redirects here.
+    const all = await received('HTTP/1.1 ', paths.length);
+    const scans = paths.filter((path) => path.startsWith('scan'));
+    const inOrder = [...all.matchAll(/(?:a\.example|by Node:).GET.(?:.r.)?(scan\d+)/g)].map(([, scan]) => scan);
+    expect(inOrder).toEqual(scans);
+    if (cut > text.length) expect(locations(all)).toHaveLength(scans.length);
+  },
+);
+
+test('a request sent ahead waits for an answer that takes long', async () => {
+  const { socket, received } = client();
+  socket.write(get('/r/wait') + get('/r/next'));
+  await expect.poll(() => open.has('wait')).toBe(true);
+  socket.write(get('/r/later'));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(socket.bytesRead).toBe(0);
+  open.get('wait')?.redirect('id', 'https://a.example/GET/wait');
+  expect(locations(await received('/later'))).toEqual(
+    ['wait', 'next', 'later'].map((code) => `https://a.example/GET/${code}`),
+  );
+});
+
+describe('a request of another kind is Node’s, and so is the connection from then on:', () => {
+  test('in one piece', async () => {
+    const { socket, received } = client();
+    socket.write(get('/r/one'));
+    await received('/one');
+    socket.write(get('/api'));
+    await received('by Node: GET /api');
+    socket.write(get('/r/two'));
+    expect(await received('by Node: GET /r/two')).not.toContain('a.example/GET/two');
+  });
+
+  test('in many pieces', async () => {
+    const { socket, received } = client();
+    for (const character of get('/r/one')) {
+      socket.write(character);
+      await new Promise(setImmediate);
+    }
+    await received('by Node: GET /r/one');
+  });
+
+  test('sent ahead, behind a scan', async () => {
+    const { socket, received } = client();
+    const body = 'POST /api HTTP/1.1\r\nhost: a.example\r\ncontent-length: 5\r\n\r\nhello';
+    socket.write(`${get('/r/one')}${body}${get('/r/two')}`);
+    const all = await received('by Node: GET /r/two');
+    expect(all.indexOf('a.example/GET/one')).toBeLessThan(all.indexOf('by Node: POST /api'));
+  });
+});
+
+describe('the end of a connection:', () => {
+  test('a reader that sends no more still gets its answers', async () => {
+    const { socket, ended } = client();
+    socket.end(get('/r/one') + get('/r/two') + get('/r/three'));
+    expect(locations(await ended)).toHaveLength(3);
+  });
+
+  test('one that sends no more while its answer is under way gets it', async () => {
+    const { socket, ended } = client();
+    socket.end(get('/r/wait'));
+    await expect.poll(() => open.has('wait')).toBe(true);
+    open.get('wait')?.redirect('id', 'https://a.example/');
+    expect(await ended).toContain('connection: close');
+  });
+
+  test('one that leaves before its answer harms nobody', async () => {
+    const { socket } = client();
+    socket.write(get('/r/wait'));
+    await expect.poll(() => open.has('wait')).toBe(true);
+    socket.resetAndDestroy();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    open.get('wait')?.redirect('id', 'https://a.example/');
+    const next = client();
+    next.socket.write(get('/r/one'));
+    await next.received('/one');
+  });
+
+  test('when it stops, idle connections end at once and others with their answer', async () => {
+    const idle = client();
+    const waiting = client();
+    await once(idle.socket, 'connect');
+    waiting.socket.write(get('/r/wait'));
+    await expect.poll(() => open.has('wait')).toBe(true);
+    lane.stop();
+    expect(await idle.ended).toBe('');
+    open.get('wait')?.redirect('id', 'https://a.example/');
+    expect(await waiting.ended).toContain('connection: close');
+  });
+});
+
+test('one who reads nothing is not read from either, and goes on where it stood', async () => {
+  const { port } = server.address() as AddressInfo;
+  const socket = connect(port, '127.0.0.1');
+  const text = get('/r/page').repeat(1_000);
+  let sent = 0;
+  for (; sent < 20_000; sent += 1_000) socket.write(text);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  // Their answers are some 30 MB; the kernel takes a few of them.
+  expect(asked).toBeLessThan(sent);
+  let [answers, tail] = [0, ''];
+  socket.setEncoding('latin1').on('data', (more: string) => {
+    const all = tail + more;
+    answers += all.split('HTTP/1.1 ').length - 1;
+    tail = all.slice(-8);
+  });
+  await expect.poll(() => answers, { timeout: 20_000 }).toBe(sent);
+});

@@ -1,0 +1,96 @@
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Answer } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { encodeId, newUuid } from '../../src/contract/ids.ts';
+import { scanIdText, writeScanId } from './scan-id.ts';
+import { codeIdIn, ID_AT, scanMessage } from './scan-message.ts';
+
+const route = {
+  answer: Answer.REDIRECT,
+  targetUrl: 'https://example.com/',
+  hostname: '',
+  codeId: encodeId('qr', newUuid()),
+  accountId: encodeId('acct', newUuid()),
+  landingPage: undefined,
+};
+
+/** Latin-1, as Node reads headers, of any length that it lets through. */
+const header = fc.option(
+  fc
+    .tuple(
+      fc.string({ unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code)) }),
+      fc.nat(300),
+    )
+    .map(([text, times]) => text.repeat(times).slice(0, 3_000)),
+  { nil: undefined },
+);
+
+/** What `Scan` says of lengths. */
+function shortened(value: string | undefined, bytes: number): string {
+  let text = value ?? '';
+  while (Buffer.byteLength(text) > bytes) text = text.slice(0, -1);
+  return text;
+}
+
+test('a scan is written as protobuf would write it, whatever the reader sent', () => {
+  fc.assert(
+    fc.property(
+      fc.record({
+        'user-agent': header,
+        referer: header,
+        'accept-language': header,
+        'sec-purpose': header,
+        country: fc.constantFrom(undefined, 'de', 'DE', 'xyz', 'é!'),
+      }),
+      fc.string({ maxLength: 300, unit: 'grapheme' }),
+      fc.boolean(),
+      (headers, hostname, proxied) => {
+        const before = Date.now();
+        const origin = { hostname, address: '2001:db8::1', proxied };
+        const written = Buffer.from(scanMessage(headers, route, origin, 'country'));
+        const scan = fromBinary(ScanSchema, written);
+        expect(written.equals(toBinary(ScanSchema, scan))).toBe(true);
+        const country = /^[a-z]{2}$/i.test(headers.country ?? '') && proxied ? 'DE' : '';
+        expect(scan).toMatchObject({
+          codeId: route.codeId,
+          accountId: route.accountId,
+          host: Buffer.from(hostname.slice(0, 255)).toString(),
+          userAgent: shortened(headers['user-agent'], 1_024),
+          referrer: shortened(headers.referer, 2_048),
+          address: '2001:db8::1',
+          language: shortened(headers['accept-language'], 256),
+          purpose: shortened(headers['sec-purpose'], 64),
+          countryHint: country,
+        });
+        const at = scan.scannedAt ? timestampMs(scan.scannedAt) : 0;
+        expect(at).toBeGreaterThanOrEqual(before);
+        expect(at).toBeLessThanOrEqual(Date.now());
+        expect(codeIdIn(written)).toBe(route.codeId);
+        expect(scanIdText(written, ID_AT).replaceAll('-', '')).toBe(Buffer.from(scan.id).toString('hex'));
+      },
+    ),
+    { numRuns: 1_000 },
+  );
+});
+
+test('the code of a message in another form is left to protobuf', () => {
+  expect(codeIdIn(new Uint8Array())).toBeUndefined();
+  expect(codeIdIn(Buffer.from('a scan that is none, but long enough to be one'))).toBeUndefined();
+});
+
+test('ids are UUIDv7 of their time, each of them another', () => {
+  const now = Date.UTC(2026, 10, 21, 9, 30);
+  const bytes = Buffer.alloc(20);
+  const ids = Array.from({ length: 2_000 }, () => {
+    writeScanId(bytes, 2, now);
+    return scanIdText(bytes, 2);
+  });
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const id of ids) {
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(Number.parseInt(id.slice(0, 13).replace('-', ''), 16)).toBe(now);
+  }
+});
