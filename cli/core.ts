@@ -9,6 +9,7 @@ import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 
 /** The core's services as the command line calls them. */
 export interface Core {
@@ -18,6 +19,7 @@ export interface Core {
   readonly domains: Client<typeof DomainsService>;
   readonly scans: Client<typeof ScansService>;
   readonly taxonomy: Client<typeof TaxonomyService>;
+  readonly webhooks: Client<typeof WebhooksService>;
 }
 
 /** A problem of the person at the keyboard, as a sentence. */
@@ -51,6 +53,7 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
     domains: createClient(DomainsService, transport),
     scans: createClient(ScansService, transport),
     taxonomy: createClient(TaxonomyService, transport),
+    webhooks: createClient(WebhooksService, transport),
   };
 }
 

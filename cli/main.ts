@@ -10,6 +10,7 @@ import { keyCommands } from './key.ts';
 import { labelCommands } from './label.ts';
 import { memberCommands } from './member.ts';
 import { scansCommands } from './scans.ts';
+import { webhookCommands } from './webhook.ts';
 
 /** Exit codes: 1 for what the core refused or could not do, 2 for what was typed wrong. */
 const REFUSED = 1;
@@ -47,6 +48,7 @@ batchCommands(program);
 domainCommands(program);
 scansCommands(program);
 completionCommand(program);
+webhookCommands(program);
 // `--json` may stand anywhere, also behind the subcommand.
 for (const group of program.commands) for (const command of group.commands) command.option('--json', 'print JSON');
 program.hook('preAction', (_, action) => {

@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process';
+import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { type Answering, startReceiver } from '../src/webhooks/receiver.fixture.ts';
+import { type Signpost, startSignpost } from '../test/harness/processes.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 100 };
+let signpost: Signpost;
+let account: string;
+
+beforeAll(async () => {
+  signpost = await startSignpost({ env: { ROLES: 'rpc,relay,worker', WEBHOOKS_ALLOW_PRIVATE: 'true' } });
+});
+beforeEach(async () => {
+  ({ accountId: account } = await signpost.createAccount());
+});
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(...args: string[]): Promise<Outcome> {
+  const { corePort, serviceToken } = signpost;
+  const env = { ...process.env, CORE_PORT: String(corePort), SERVICE_TOKEN: serviceToken };
+  const command = ['cli/main.ts', 'webhook', ...args, '--account', account];
+  return new Promise((resolve) => {
+    execFile(process.execPath, command, { env }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
+    });
+  });
+}
+
+async function json<Value>(...args: string[]): Promise<Value> {
+  const { code, stdout, stderr } = await run(...args, '--json');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout) as Value;
+}
+
+interface Endpoint {
+  readonly id: string;
+  readonly secret: string;
+}
+
+interface Delivery {
+  readonly id: string;
+  readonly status: string;
+  readonly attempts: readonly object[];
+}
+
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+
+test('an endpoint is added, listed, changed, given another secret and removed', async () => {
+  const url = 'https://hooks.example.com/signpost';
+  const added = await json<Endpoint>('add', '--url', url, '--events', 'qr.created, bulk.completed');
+  expect(added).toEqual({
+    id: expect.stringMatching(/^hook_/),
+    url,
+    events: ['qr.created', 'bulk.completed'],
+    secret: expect.stringMatching(/^whsec_/),
+  });
+  const { id, secret } = added;
+  const shown = { id, url, events: ['qr.created', 'bulk.completed'], enabled: true, disabled_reason: null };
+  expect(await json('list')).toEqual([{ ...shown, created_at: TIME }]);
+  const changed = { id, url, events: ['team.member_added'], enabled: false, disabled_reason: 'It was switched off.' };
+  expect(await json('update', '--id', id, '--events', 'team.member_added', '--disable')).toMatchObject(changed);
+  expect(await json('update', '--id', id, '--enable')).toMatchObject({ enabled: true });
+  const rotated = await json<Endpoint>('rotate-secret', '--id', id);
+  expect(rotated).toEqual({ id, secret: expect.stringMatching(/^whsec_/) });
+  expect(rotated.secret).not.toBe(secret);
+  expect(await json('remove', '--id', id)).toEqual({ id, deleted: true });
+  expect(await json('list')).toEqual([]);
+});
+
+test('a test event is sent, its attempts are listed, and it is sent again', async () => {
+  let answer: Answering = (_, response) => void response.writeHead(410).end('gone for now');
+  const receiver = await startReceiver((received, response) => answer(received, response));
+  const { id } = await json<Endpoint>('add', '--url', receiver.url, '--events', 'qr.created');
+  const sent = await json<Delivery>('test', '--id', id);
+  expect(sent).toMatchObject({ id: expect.stringMatching(/^dlv_/), event_type: 'webhook.test', status: 'pending' });
+  const attempt = { at: TIME, status: 410, latency_ms: expect.any(Number), response: 'gone for now' };
+  await vi.waitFor(async () => {
+    const listed = await json<Delivery[]>('deliveries', '--id', id, '--status', 'failed');
+    expect(listed).toMatchObject([{ id: sent.id, status: 'failed', next_attempt_at: null, attempts: [attempt] }]);
+  }, EVENTUALLY);
+  answer = (_, response) => void response.writeHead(200).end('thanks');
+  await json('update', '--id', id, '--enable');
+  expect(await json('resend', '--delivery', sent.id)).toMatchObject([{ id: sent.id, attempts: [attempt] }]);
+  await vi.waitFor(async () => {
+    const [delivery] = await json<Delivery[]>('deliveries', '--id', id);
+    expect(delivery).toMatchObject({ status: 'succeeded', attempts: [attempt, { status: 200, response: 'thanks' }] });
+  }, EVENTUALLY);
+  expect(await json('resend', '--id', id, '--since', '2026-01-01T00:00:00Z')).toEqual({ deliveries: 0 });
+  const { stdout } = await run('deliveries', '--id', id);
+  expect(stdout).toMatch(/webhook\.test +succeeded +2 +200 in \d+ ms/);
+});
+
+test('what was typed wrong ends with 2, what is refused with 1 and a sentence', async () => {
+  for (const args of [
+    ['add'],
+    ['test'],
+    ['resend', '--since', 'yesterday'],
+    ['deliveries', '--id', 'x', '--limit', '-1'],
+  ]) {
+    expect(await run(...args)).toMatchObject({ code: 2, stdout: '' });
+  }
+  const refused = async (...args: string[]) => {
+    const { code, stdout, stderr } = await run(...args);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    return stderr;
+  };
+  expect(await refused('add', '--url', 'example.com', '--events', 'qr.created')).toMatch(/^url: must be an absolute/);
+  expect(await refused('add', '--url', 'https://example.com', '--events', 'x')).toMatch(/^events: each must be one of/);
+  expect(await refused('remove', '--id', 'hook_x')).toBe('This account has no such webhook endpoint.\n');
+  expect(await refused('resend')).toBe('Name one delivery by --delivery, or failed ones by --id and --since.\n');
+});

@@ -1,0 +1,189 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Delivery, DeliveryStatus, type Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { timeJson } from '../src/contract/code-json.ts';
+import { connectCore, Sentence } from './core.ts';
+import { fields, print, type Shown, table } from './output.ts';
+
+const STATUSES = {
+  pending: DeliveryStatus.PENDING,
+  succeeded: DeliveryStatus.SUCCEEDED,
+  failed: DeliveryStatus.FAILED,
+} as const;
+
+interface Which {
+  readonly account: string;
+  readonly id: string;
+}
+
+interface Changes extends Which {
+  readonly url?: string;
+  readonly events?: string[];
+  readonly enable?: true;
+  readonly disable?: true;
+}
+
+interface Page extends Which {
+  readonly status?: keyof typeof STATUSES;
+  readonly limit?: number;
+  readonly offset?: number;
+}
+
+interface Resending {
+  readonly account: string;
+  readonly id?: string;
+  readonly delivery?: string;
+  readonly since?: Date;
+}
+
+/** `webhook …`: endpoints that are told of events, and what they were sent. */
+export function webhookCommands(program: Command): void {
+  const json = () => program.opts<{ json?: boolean }>().json === true;
+  const webhook = program.command('webhook').description('endpoints that are told of events, and what they were sent');
+  const command = (name: string, description: string) =>
+    webhook.command(name).description(description).requiredOption('--account <id>', 'acct_…');
+  const ofOne = (name: string, description: string) =>
+    command(name, description).requiredOption('--id <id>', 'hook_…, the endpoint');
+
+  command('add', 'add an endpoint; its secret is shown here and never again')
+    .requiredOption('--url <url>', 'where it is called, https')
+    .requiredOption('--events <types>', 'separated by commas, such as qr.created,bulk.completed', list)
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ npm run signpost -- webhook add --account acct_… --url https://example.com/hook --events qr.created',
+    )
+    .action(async ({ account, url, events }: { account: string; url: string; events: string[] }) => {
+      const { webhooks } = await connectCore(process.env, account);
+      const { endpoint, secret } = await webhooks.createEndpoint({ url, events });
+      const added = there(endpoint);
+      const shown = { id: added.id, url: added.url, events: added.events, secret };
+      print(json(), shown, () => fields({ ...shown, events: added.events.join(', ') }));
+    });
+
+  command('list', 'the endpoints of an account, newest first').action(async ({ account }: { account: string }) => {
+    const { webhooks } = await connectCore(process.env, account);
+    const { endpoints } = await webhooks.listEndpoints({});
+    print(json(), endpoints.map(endpointShown), () => table(endpoints.map(endpointRow)));
+  });
+
+  ofOne('update', 'change an endpoint’s address or events, or switch it on or off')
+    .option('--url <url>', 'where it is called, https')
+    .option('--events <types>', 'separated by commas', list)
+    .addOption(new Option('--enable', 'send to it again').conflicts('disable'))
+    .option('--disable', 'send nothing to it; what waits for it is given up')
+    .action(async ({ account, id, url, events, enable, disable }: Changes) => {
+      const { webhooks } = await connectCore(process.env, account);
+      const enabled = enable ?? (disable ? false : undefined);
+      const { endpoint } = await webhooks.updateEndpoint({
+        id,
+        events: events ?? [],
+        ...(url === undefined ? {} : { url }),
+        ...(enabled === undefined ? {} : { enabled }),
+      });
+      print(json(), endpointShown(there(endpoint)), () => fields(endpointRow(there(endpoint))));
+    });
+
+  ofOne('remove', 'remove an endpoint and what waits for it').action(async ({ account, id }: Which) => {
+    const { webhooks } = await connectCore(process.env, account);
+    await webhooks.deleteEndpoint({ id });
+    print(json(), { id, deleted: true }, () => `${id} was removed.`);
+  });
+
+  ofOne(
+    'rotate-secret',
+    'give it a new secret, shown here and never again; the old one signs beside it for a day',
+  ).action(async ({ account, id }: Which) => {
+    const { webhooks } = await connectCore(process.env, account);
+    const { secret } = await webhooks.rotateSecret({ id });
+    print(json(), { id, secret }, () => fields({ id, secret }));
+  });
+
+  ofOne('test', 'send it an event made up for the purpose').action(async ({ account, id }: Which) => {
+    const { webhooks } = await connectCore(process.env, account);
+    const delivery = there((await webhooks.sendTestEvent({ id })).delivery);
+    print(json(), deliveryShown(delivery), () => `${delivery.id} is on its way; webhook deliveries shows its answer.`);
+  });
+
+  ofOne('deliveries', 'what it was sent and answered, newest first')
+    .addOption(new Option('--status <status>', 'only those').choices(Object.keys(STATUSES)))
+    .option('--limit <deliveries>', 'at most so many', wholeNumber)
+    .option('--offset <deliveries>', 'leave out so many', wholeNumber)
+    .action(async ({ account, id, status, ...page }: Page) => {
+      const { webhooks } = await connectCore(process.env, account);
+      const asked = { endpointId: id, ...page, ...(status === undefined ? {} : { status: STATUSES[status] }) };
+      const { deliveries } = await webhooks.listDeliveries(asked);
+      print(json(), deliveries.map(deliveryShown), () => table(deliveries.map(deliveryRow)));
+    });
+
+  command('resend', 'send a delivery again, or all of an endpoint that failed since a time')
+    .option('--delivery <id>', 'dlv_…')
+    .option('--id <id>', 'hook_…, the endpoint; with --since')
+    .option('--since <time>', 'such as 2026-11-20T09:00:00Z', time)
+    .action(async ({ account, id, delivery, since }: Resending) => {
+      const { webhooks } = await connectCore(process.env, account);
+      if (delivery !== undefined) {
+        const sent = there((await webhooks.resendDelivery({ id: delivery })).delivery);
+        print(json(), [deliveryShown(sent)], () => `${sent.id} is on its way.`);
+      } else if (id !== undefined && since !== undefined) {
+        const { deliveries } = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
+        print(json(), { deliveries }, () => `Deliveries on their way: ${deliveries}.`);
+      } else {
+        throw new Sentence('Name one delivery by --delivery, or failed ones by --id and --since.');
+      }
+    });
+}
+
+function endpointShown({ id, url, events, enabled, disabledReason, createdAt }: Endpoint) {
+  return { id, url, events, enabled, disabled_reason: disabledReason || null, created_at: timeJson(createdAt) };
+}
+
+function endpointRow(endpoint: Endpoint): Shown {
+  return { ...endpointShown(endpoint), events: endpoint.events.join(', ') };
+}
+
+function deliveryShown(delivery: Delivery) {
+  const { id, endpointId, eventId, eventType, nextAttemptAt, createdAt } = delivery;
+  return {
+    id,
+    endpoint_id: endpointId,
+    event_id: eventId,
+    event_type: eventType,
+    status: Object.entries(STATUSES).find(([, status]) => status === delivery.status)?.[0] ?? '',
+    next_attempt_at: nextAttemptAt ? timeJson(nextAttemptAt) : null,
+    created_at: timeJson(createdAt),
+    attempts: delivery.attempts.map(({ at, status, latencyMs, response }) => ({
+      at: timeJson(at),
+      status,
+      latency_ms: latencyMs,
+      response,
+    })),
+  };
+}
+
+/** In a table the last attempt stands for all. */
+function deliveryRow(delivery: Delivery): Shown {
+  const { id, event_type, status, attempts, next_attempt_at } = deliveryShown(delivery);
+  const last = attempts.at(-1);
+  const answer = last && (last.status === 0 ? last.response : `${last.status} in ${last.latency_ms} ms`);
+  return { id, event_type, status, attempts: attempts.length, last_answer: answer ?? null, next_attempt_at };
+}
+
+function there<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw new Error('the core answered without what it was asked for');
+  return value;
+}
+
+function list(text: string): string[] {
+  return text.split(',').map((each) => each.trim());
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}
+
+function time(text: string): Date {
+  const read = new Date(text);
+  if (Number.isNaN(read.getTime())) throw new InvalidArgumentError('It must be a time, such as 2026-11-20T09:00:00Z.');
+  return read;
+}
