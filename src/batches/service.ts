@@ -8,8 +8,10 @@ import {
   type CreateBatchResponse,
   CreateBatchResponseSchema,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
+import { encodeId } from '../contract/ids.ts';
 import type { Connection } from '../db/sql.ts';
 import { designWarning } from '../images/contrast.ts';
 import { advance } from './advance.ts';
@@ -66,6 +68,7 @@ export function batchesService(options: {
         call,
         async (tx) => {
           staged = await stage(options, tx, context, request);
+          await recordInternalChange(tx, context, encodeId('batch', staged.id));
           // Should this process die in the window, the job takes over when it closes.
           if (staged.completed_at === null) await goOnLater(tx, staged.id, windowMs);
           return answer(staged);
