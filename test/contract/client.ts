@@ -19,6 +19,8 @@ export interface Request {
   /** Sent as it is. */
   readonly raw?: string | Uint8Array<ArrayBuffer>;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Which gateway is asked, from 0 on; default: the first. */
+  readonly gateway?: number;
 }
 
 export type One = { readonly success: true; readonly data: CodeJson };
@@ -64,7 +66,8 @@ export function contract(options: SignpostOptions = {}): Contract {
 
   async function call<Body = Failure>(method: string, path: string, request: Request = {}): Promise<Answer<Body>> {
     const body = request.json === undefined ? request.raw : JSON.stringify(request.json);
-    const response = await fetch(`${running().url}${path}`, {
+    const url = running().gateways[request.gateway ?? 0]?.url;
+    const response = await fetch(`${url}${path}`, {
       method,
       redirect: 'manual',
       headers: { ...request.headers },
