@@ -44,6 +44,12 @@ describe('code', () => {
     expect(await rest('GET', `/qr-codes/${page.id}`)).toEqual(page);
     const shown = await (await fetch(page.scan_url)).text();
     for (const part of ['Menu', 'Open\ntoday', 'https://example.com/?a=b', 'Find us']) expect(shown).toContain(part);
+
+    const changed = await json<CodeJson>('code', 'update-landing', '--id', page.id, '--text', 'Closed today');
+    expect(changed).toEqual({ ...page, scan_count: changed.scan_count, updated_at: changed.updated_at });
+    const read = async () => (await fetch(page.scan_url)).text();
+    await expect.poll(read, { timeout: 10_000 }).toContain('Closed today');
+    expect(await read()).toContain('https://example.com/?a=b');
   });
 
   test('restore brings a deleted code back, as far as the limit allows', async () => {

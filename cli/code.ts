@@ -1,5 +1,7 @@
+import { create } from '@bufbuild/protobuf';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Code, WifiSecurity } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { LandingPageSchema } from '../proto/gen/signpost/routes/v1/route_pb.ts';
 import { codeJson } from '../src/contract/code-json.ts';
 import { connectCore } from './core.ts';
 import { example, ofAccount } from './options.ts';
@@ -22,13 +24,16 @@ interface StaticOptions extends Looks {
   readonly wifiHidden: boolean;
 }
 
-interface LandingOptions extends Looks {
-  readonly title: string;
+interface PageOptions {
+  readonly title?: string;
   readonly text?: string;
-  readonly link: readonly { label: string; url: string }[];
-  readonly domain?: string;
+  readonly link?: readonly { label: string; url: string }[];
   readonly pageForeground?: string;
   readonly pageBackground?: string;
+}
+
+interface LandingOptions extends Looks, PageOptions {
+  readonly domain?: string;
 }
 
 /** `code …`: codes that the API does not create, and deleted ones. */
@@ -61,27 +66,39 @@ export function codeCommands(program: Command): void {
     show(made);
   });
 
-  const createLanding = looks(code.command('create-landing'))
+  const createLanding = page(looks(code.command('create-landing')).requiredOption('--title <title>', 'its heading'))
     .description('create a code whose scan shows a page of the account’s own')
-    .requiredOption('--title <title>', 'its heading')
-    .option('--text <text>', 'plain text below it; line breaks are kept')
-    .option('--link <label=url>', 'a link below the text; may be repeated', link, [])
-    .option('--domain <id>', 'domain_…: a verified custom domain to print it on')
-    .option('--page-foreground <colour>', 'the page’s ink, #rgb or #rrggbb')
-    .option('--page-background <colour>', 'the page’s ground');
+    .option('--domain <id>', 'domain_…: a verified custom domain to print it on');
   example(
     createLanding,
     'code create-landing --account acct_… --title Menu --text "Today: ribollita" --link "Order=https://example.com"',
   ).action(async (options: LandingOptions) => {
-    const { title, text = '', link: links, pageForeground = '', pageBackground = '', domain } = options;
+    const { domain } = options;
     const { codes } = await connectCore(process.env, options.account);
     const { code: made } = await codes.createLandingPageCode({
       ...looksOf(options),
       ...(domain === undefined ? {} : { domainId: domain }),
-      landingPage: { title, text, links: [...links], foregroundColor: pageForeground, backgroundColor: pageBackground },
+      landingPage: pageOf(options),
     });
     show(made);
   });
+
+  const updateLanding = page(ofAccount(code.command('update-landing')).requiredOption('--id <id>', 'qr_…'))
+    .description('change what a landing page says; what is not named stays, and so does the print')
+    .option('--title <title>', 'its heading');
+  example(updateLanding, 'code update-landing --account acct_… --id qr_… --text "Today: pappa al pomodoro"').action(
+    async (options: { account: string; id: string } & PageOptions) => {
+      const { codes } = await connectCore(process.env, options.account);
+      const before = (await codes.getCode({ id: options.id })).code?.landingPage ?? create(LandingPageSchema);
+      const { title, text, links, foregroundColor, backgroundColor } = before;
+      const { code: changed } = await codes.updateCode({
+        id: options.id,
+        updateMask: { paths: ['landing_page'] },
+        landingPage: { title, text, links, foregroundColor, backgroundColor, ...pageOf(options) },
+      });
+      show(changed);
+    },
+  );
 
   example(ofAccount(code.command('restore')), 'code restore --account acct_… --id qr_…')
     .description('bring a deleted code back as it was; the plan’s limit is checked again')
@@ -99,6 +116,24 @@ function looks(command: Command): Command {
     .option('--background <colour>', 'the image’s ground');
 }
 
+function page(command: Command): Command {
+  return command
+    .option('--text <text>', 'plain text below the heading; line breaks are kept')
+    .option('--link <label=url>', 'a link below the text; may be repeated', link)
+    .option('--page-foreground <colour>', 'the page’s ink, #rgb or #rrggbb')
+    .option('--page-background <colour>', 'the page’s ground');
+}
+
+function pageOf({ title, text, link: links, pageForeground, pageBackground }: PageOptions) {
+  return {
+    ...(title === undefined ? {} : { title }),
+    ...(text === undefined ? {} : { text }),
+    ...(links === undefined ? {} : { links: [...links] }),
+    ...(pageForeground === undefined ? {} : { foregroundColor: pageForeground }),
+    ...(pageBackground === undefined ? {} : { backgroundColor: pageBackground }),
+  };
+}
+
 function looksOf({ name, foreground, background }: Looks) {
   return {
     ...(name === undefined ? {} : { name }),
@@ -113,7 +148,7 @@ function contentOf({ payload, wifiSsid, wifiPassword = '', wifiSecurity, wifiHid
   return { case: 'wifi' as const, value: wifi };
 }
 
-function link(text: string, before: readonly { label: string; url: string }[]) {
+function link(text: string, before: readonly { label: string; url: string }[] = []) {
   const [, label, url] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
   if (label === undefined || url === undefined) throw new InvalidArgumentError('It must be LABEL=URL.');
   return [...before, { label, url }];

@@ -49,7 +49,6 @@ export async function createLandingPageCode(
   accountId: string,
   { landingPage, domainId, name, design }: CreateLandingPageCodeRequest,
 ): Promise<Code> {
-  if (!landingPage) throw failure('INVALID_FIELD', 'landing_page: is needed.');
   const page = readLandingPage(landingPage);
   const domain = domainId === undefined ? null : await domainForPrinting(tx, accountId, domainId, FOR_ONE_CODE);
   return createOther(tx, platformUrl, accountId, { type: 'landing_page', page, domain, name, design });

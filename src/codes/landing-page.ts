@@ -7,7 +7,9 @@ import { readWebAddress } from './target-url.ts';
  * A landing page as it is kept: a `LandingPage` in protobuf's JSON form, trimmed, its colours in full. Lengths and
  * colours are constraints of the proto file; what those can't say fails here with INVALID_FIELD.
  */
-export function readLandingPage({ title, text, links, foregroundColor, backgroundColor }: LandingPage): JsonValue {
+export function readLandingPage(asked: LandingPage | undefined): JsonValue {
+  if (!asked) throw failure('INVALID_FIELD', 'landing_page: is needed.');
+  const { title, text, links, foregroundColor, backgroundColor } = asked;
   const page = create(LandingPageSchema, {
     title: oneLine('landing_page.title', title),
     text: severalLines('landing_page.text', text),

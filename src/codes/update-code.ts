@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { JsonValue } from '@bufbuild/protobuf';
 import type { PoolClient } from 'pg';
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
@@ -10,6 +12,7 @@ import { type Label, resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom } from './code-row.ts';
 import { findCode, lockCode } from './find-code.ts';
+import { readLandingPage } from './landing-page.ts';
 import { tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
@@ -17,7 +20,8 @@ import { targetOrFailure } from './target-url.ts';
 const update = statement(
   'codes_update',
   `update codes
-   set target_url = $2, name = $3, paused = $4, folder_id = $5, version = version + 1, updated_at = now()
+   set target_url = $2, name = $3, paused = $4, folder_id = $5, landing_page = $7, version = version + 1,
+       updated_at = now()
    where id = $1 and account_id = $6`,
 );
 
@@ -31,6 +35,8 @@ const relabel = statement(
    insert into code_tags (code_id, tag_id) select $1, tag_id from wanted on conflict do nothing`,
 );
 
+const FIELDS = ['target_url', 'name', 'paused', 'folder', 'tags', 'landing_page'];
+
 /** What a request changes; a field that it does not name is undefined. */
 interface Changes {
   readonly targetUrl: string | undefined;
@@ -39,6 +45,7 @@ interface Changes {
   /** UUID. */
   readonly folderId: string | null | undefined;
   readonly tags: readonly Label[] | undefined;
+  readonly landingPage: JsonValue | undefined;
 }
 
 /** Changes what the request names, and tells of it if anything did change (`changed`). */
@@ -52,6 +59,9 @@ export async function updateCode(
   const before = await lockCode(tx, accountId, request.id);
   if (changes.targetUrl !== undefined && before.type !== 'dynamic') {
     throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
+  }
+  if (changes.landingPage !== undefined && before.type !== 'landing_page') {
+    throw failure('NO_TARGET', 'Only landing-page codes have a page that can be changed.');
   }
   const { row, changed } = await apply(tx, before, changes);
   const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
@@ -71,7 +81,7 @@ async function readChanges(
   request: UpdateCodeRequest,
 ): Promise<Changes> {
   const paths = new Set(request.updateMask?.paths);
-  if (paths.size === 0) throw failure('NO_FIELDS', 'Name at least one of target_url, name, paused, folder, tags.');
+  if (paths.size === 0) throw failure('NO_FIELDS', `Name at least one of ${FIELDS.join(', ')}.`);
   const folder = paths.has('folder') ? (request.folder ?? null) : undefined;
   const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
   const targetUrl = paths.has('target_url')
@@ -79,6 +89,7 @@ async function readChanges(
     : undefined;
   return {
     targetUrl,
+    landingPage: paths.has('landing_page') ? readLandingPage(request.landingPage) : undefined,
     name: paths.has('name') ? request.name || null : undefined,
     paused: paths.has('paused') ? request.paused : undefined,
     folderId: typeof folder === 'string' ? await folderOrFailure(tx, accountId, folder) : folder,
@@ -93,6 +104,9 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
     name: changes.name === undefined ? before.name : changes.name,
     paused: changes.paused ?? before.paused,
     folder_id: changes.folderId === undefined ? before.folder_id : changes.folderId,
+    landing_page: isDeepStrictEqual(changes.landingPage, before.landing_page)
+      ? before.landing_page
+      : (changes.landingPage ?? before.landing_page),
   };
   const { tags } = changes;
   const relabelled =
@@ -101,7 +115,7 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
       before.tags,
       tags.map(({ name }) => name),
     );
-  const fields = ['target_url', 'name', 'paused', 'folder_id'] as const;
+  const fields = ['target_url', 'name', 'paused', 'folder_id', 'landing_page'] as const;
   const changed: string[] = fields
     .filter((field) => wanted[field] !== before[field])
     .map((field) => (field === 'folder_id' ? 'folder' : field));
@@ -109,8 +123,9 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
   if (changed.length === 0) return { row: before, changed };
 
   if (relabelled) await run(tx, relabel, [before.id, tags.map(({ id }) => id)]);
-  const { id, target_url, name, paused, folder_id } = wanted;
-  await run(tx, update, [id, target_url, name, paused, folder_id, before.account_id]);
+  const { id, account_id, target_url, name, paused, folder_id, landing_page } = wanted;
+  const page = landing_page ? JSON.stringify(landing_page) : null;
+  await run(tx, update, [id, target_url, name, paused, folder_id, account_id, page]);
   return { row: await findCode(tx, before.account_id, encodeId('qr', id)), changed };
 }
 

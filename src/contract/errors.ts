@@ -45,7 +45,7 @@ export const REASONS = {
   IDEMPOTENCY_KEY_REUSED: { rpc: Code.AlreadyExists, http: 409 },
   /** A request with the idempotency key is still running. */
   IDEMPOTENCY_KEY_IN_FLIGHT: { rpc: Code.Aborted, http: 409 },
-  /** The code's type has no target to change. */
+  /** The code's type has no target, or no page, to change. */
   NO_TARGET: { rpc: Code.FailedPrecondition, http: 409 },
   NOTHING_TO_ENCODE: { rpc: Code.FailedPrecondition, http: 409 },
   BODY_TOO_LARGE: { rpc: Code.OutOfRange, http: 413 },

@@ -123,6 +123,29 @@ describe('a landing-page code', () => {
     expect((await account.call<Page>('GET', '/qr-codes')).body.total).toBe(0);
   });
 
+  test('is changed by its owner, the print staying as it is; a change that breaks a rule, or of another type, changes nothing', async () => {
+    const account = await api.account();
+    const id = await landingPageCode(account);
+    const code = (await account.call<One>('GET', `/qr-codes/${id}`)).body.data;
+    const updateMask = { paths: ['landing_page'] };
+    const changed = await codes(account).updateCode({ id, updateMask, landingPage: { title: 'Closed' } });
+    expect(changed.code?.landingPage).toMatchObject({ title: 'Closed', text: '', links: [], backgroundColor: '' });
+    await expect.poll(async () => (await scan(code.short_code)).body, EVENTUALLY).toContain('Closed');
+    expect((await scan(code.short_code)).body).not.toContain('Order');
+    const again = await codes(account).updateCode({ id, updateMask, landingPage: { title: ' Closed ' } });
+    expect(again.code?.updatedAt).toEqual(changed.code?.updatedAt);
+    for (const landingPage of [undefined, { title: '' }, { ...PAGE, links: [{ label: 'x', url: 'x' }] }]) {
+      const call = codes(account).updateCode({ id, updateMask, ...(landingPage ? { landingPage } : {}) });
+      expect(await reasonOf(call)).toBe('INVALID_FIELD');
+    }
+    const other = await account.create();
+    expect(await reasonOf(codes(account).updateCode({ id: other.id, updateMask, landingPage: PAGE }))).toBe(
+      'NO_TARGET',
+    );
+    expect((await account.call('PATCH', `/qr-codes/${id}`, { json: { landing_page: PAGE } })).status).toBe(400);
+    expect((await codes(account).getCode({ id })).code?.landingPage).toEqual(changed.code?.landingPage);
+  });
+
   test('on a domain that is not the account’s is refused', async () => {
     const account = await api.account();
     const domainId = 'domain_01kagcpn9te5gvjxq1rmm30w4h';
