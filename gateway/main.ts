@@ -1,5 +1,5 @@
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -18,7 +18,7 @@ import { shipScans } from './redirect/ship-scans.ts';
 import { openSpool } from './redirect/spool.ts';
 import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
 import { createApi } from './rest/api.ts';
-import { answerClientError } from './rest/client-error.ts';
+import { answerClientError, answerUnreadable, answerWithoutHost, hasNoHost } from './rest/client-error.ts';
 
 /** How long answers in hand may take when the gateway is asked to stop, shipping after them, and the rest, in ms. */
 const GRACE_MS = 10_000;
@@ -73,15 +73,20 @@ async function main(config: GatewayConfig): Promise<void> {
 
   const lane = httpLane(scans);
   const ready = readiness({ spool, shipper, follower, core, log });
-  const server = createServer((request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     // Who is asked to stop does not wait for the next request.
     if (!server.listening) response.setHeader('connection', 'close');
+    if (hasNoHost(request)) return answerWithoutHost(request, response);
     if (lane.concerns(request)) return lane.handle(request, response);
     if (request.url === '/healthz') return answerAlive(response);
     if (request.url === '/readyz') return ready(response);
     if (request.url?.startsWith(ASK_PATH)) return answerAsk(request.url, table, response);
     api.handle(request, response);
-  });
+  };
+  // Node's own answers to these have no body that a client could read.
+  const server = createServer({ requireHostHeader: false }, answer);
+  server.on('checkExpectation', answer);
+  server.on('connect', (_request, socket) => answerUnreadable(socket));
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.on('clientError', answerClientError);
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);

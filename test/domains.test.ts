@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
+import jsqr from 'jsqr';
+import { PNG } from 'pngjs';
 import { beforeAll, expect, test } from 'vitest';
 import { type Domain, DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { internal } from './contract/internal.ts';
@@ -32,6 +34,7 @@ function call({ apiKey }: Owner, path: string, body?: unknown): Promise<Response
 
 interface Code {
   readonly id: string;
+  readonly domain_id: string | null;
   readonly short_code: string;
   readonly scan_url: string;
 }
@@ -107,6 +110,34 @@ test('one code may be created on a verified, live or failing domain, a batch on 
   expect((await call(stranger, '/qr-codes', { target_url: TARGET, domain_id: domain.id })).status).toBe(400);
   await domainsOf(owner).removeDomain({ id: domain.id });
   expect((await call(owner, '/qr-codes', { target_url: TARGET, domain_id: domain.id })).status).toBe(400);
+});
+
+test('a code on a custom domain says so, in its scan URL, its image and its batch; all others are the platform’s', async () => {
+  const owner = await signpost.createAccount();
+  const domain = await live(owner);
+  const code = await createCode(owner, domain.id);
+  expect(code).toMatchObject({
+    domain_id: domain.id,
+    scan_url: `https://${domain.hostname}/r/${code.short_code}`,
+  });
+  expect(await (await call(owner, `/qr-codes/${code.id}`)).json()).toMatchObject({ data: code });
+  const image = PNG.sync.read(Buffer.from(await (await call(owner, `/qr-codes/${code.id}/image`)).arrayBuffer()));
+  const read = jsqr.default(new Uint8ClampedArray(image.data), image.width, image.height);
+  expect(read?.data).toBe(code.scan_url);
+  const staged = await call(owner, '/batches', { rows: [{ target_url: TARGET }], domain_id: domain.id });
+  const { data: batch } = (await staged.json()) as { data: { id: string; domain_id: string } };
+  expect(batch.domain_id).toBe(domain.id);
+  const { data } = (await (await call(owner, `/batches/${batch.id}`)).json()) as { data: { rows: Code[] } };
+  expect(data.rows[0]?.scan_url).toBe(`https://${domain.hostname}/r/${data.rows[0]?.short_code}`);
+  const plain = await createCode(owner);
+  expect(plain).toMatchObject({ domain_id: null, scan_url: `https://sign.example/r/${plain.short_code}` });
+  for (const target_url of [
+    code.scan_url,
+    `${code.scan_url}/?a=1`,
+    `http://${domain.hostname}:80/r/${code.short_code}`,
+  ]) {
+    expect((await call(owner, '/qr-codes', { target_url })).status).toBe(400);
+  }
 });
 
 test('a scan under a live domain leads to the target of its own codes, and for all others to a page', async () => {

@@ -18,7 +18,9 @@ const SLICE = 1_000;
 /** A row as it is kept: what was sent, and what becomes of it. */
 export interface JudgedRow {
   readonly input: BatchRowInput;
-  /** Without repeated tags. */
+  /** What can be a folder, of what was sent. */
+  readonly folder: string | null;
+  /** What can be tags, each once. */
   readonly tags: readonly string[];
   /** UUID of the code that it becomes; null when it fails. */
   readonly codeId: string | null;
@@ -50,7 +52,8 @@ export async function judge(
         ('problem' in read ? read.problem : undefined);
       judged.push({
         input,
-        tags: 'tags' in read ? read.tags : input.tags,
+        folder: input.folder !== undefined && canBeLabel(input.folder) ? input.folder : null,
+        tags: ('tags' in read ? read.tags : input.tags).filter(canBeLabel),
         codeId: problem === undefined ? newUuid() : null,
         problem: problem ?? null,
       });
@@ -60,10 +63,15 @@ export async function judge(
   return judged;
 }
 
+/** A label that Postgres can't even look for costs the label only, like every other one that can be none. */
+function canBeLabel(reference: string): boolean {
+  return !reference.includes('\0');
+}
+
 /** What is wrong with fields that a single code has by the same rules, and with the row's own. */
 function fieldProblem(input: BatchRowInput): string | undefined {
-  const { targetUrl = '', name, campaignType, folder, tags, externalRef } = input;
-  if ([targetUrl, name, campaignType, folder, externalRef, ...tags].some((text) => text?.includes('\0'))) {
+  const { targetUrl = '', name, campaignType, externalRef } = input;
+  if ([targetUrl, name, campaignType, externalRef].some((text) => text?.includes('\0'))) {
     return 'Text must not contain the NUL character.';
   }
   if (

@@ -67,7 +67,7 @@ export function existingFolder(on: Queryable, accountId: string, reference: stri
 }
 
 function folderValues(accountId: string, reference: string): unknown[] {
-  return [accountId, decodeId('folder', reference) ?? null, reference.trim()];
+  return [accountId, decodeId('folder', reference) ?? null, soughtName(reference)];
 }
 
 /** The tags of ids or names that exist; others are left out. */
@@ -81,7 +81,12 @@ export async function existingTags(
 
 function tagValues(accountId: string, references: readonly string[]): unknown[] {
   const ids = references.map((reference) => decodeId('tag', reference) ?? null);
-  return [accountId, ids, references.map((reference) => reference.trim())];
+  return [accountId, ids, references.map(soughtName)];
+}
+
+/** Postgres takes no NUL, not even to look for it; and nothing is called by the empty name. */
+function soughtName(reference: string): string {
+  return reference.includes('\0') ? '' : reference.trim();
 }
 
 /**

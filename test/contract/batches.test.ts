@@ -130,9 +130,13 @@ describe('POST /api/v1/batches', () => {
 
   test('a folder or tag that can be none costs the label only', async () => {
     const account = await api.account();
-    const { body } = await post(account, { rows: rowsOf(1, { folder: 'none', tags: ['', 'ok'] }) });
-    expect(body.data.counts.created).toBe(1);
-    expect((await codes(account)).data[0]).toMatchObject({ folder: null, tags: ['ok'] });
+    const rows = ['none', '', 'nul\0', 'x'.repeat(101)].flatMap((wrong) =>
+      rowsOf(1, { folder: wrong, tags: [wrong === 'none' ? '' : wrong, 'ok'] }),
+    );
+    const { body } = await post(account, { rows });
+    expect(body.data.counts.created).toBe(rows.length);
+    const { data } = await codes(account);
+    for (const code of data) expect(code).toMatchObject({ folder: null, tags: ['ok'] });
   });
 
   test('folders and tags by name are created once, by id they are found, whatever the spelling', async () => {

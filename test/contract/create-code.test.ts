@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { contract, type Failure, type One, TARGET } from './client.ts';
 
@@ -149,6 +150,42 @@ describe('POST /api/v1/qr-codes', () => {
     expect(body.warnings).toEqual([expect.stringMatching(/folder/)]);
   });
 
+  test('what can be no tag costs the label but not the code', async () => {
+    const account = await api.account();
+    const { status, body } = await account.call<One & { warnings?: string[] }>('POST', '/qr-codes', {
+      json: { target_url: TARGET, tags: ['ok', ' ', 't'.repeat(101), 'a\nb', 'nul\0'] },
+    });
+    expect(status).toBe(201);
+    expect(body.data.tags).toEqual(['ok']);
+    expect(body.warnings).toEqual(Array.from({ length: 4 }, () => expect.stringMatching(/^tags: /)));
+    expect((await account.call<One>('GET', `/qr-codes/${body.data.id}`)).body).toEqual({
+      success: true,
+      data: body.data,
+    });
+  });
+
+  test('a target, a name or a campaign type with a NUL is a 400 and creates nothing', async () => {
+    const account = await api.account();
+    for (const fields of [
+      { target_url: `${TARGET}\0` },
+      { name: 'a\0' },
+      { campaign_type: '\0' },
+      { domain_id: '\0' },
+    ]) {
+      const json = { target_url: TARGET, folder: 'Berlin', ...fields };
+      expect((await account.call('POST', '/qr-codes', { json })).status).toBe(400);
+    }
+    expect((await account.call<{ data: unknown[] }>('GET', '/folders')).body.data).toEqual([]);
+  });
+
+  test('tags are found by id, by name without regard to case, or created; the first spelling is kept', async () => {
+    const account = await api.account();
+    await account.create({ tags: [' Menu '] });
+    const { body } = await account.call<{ data: { id: string }[] }>('GET', '/tags');
+    expect((await account.create({ tags: ['MENU', body.data[0]?.id, 'new'] })).tags).toEqual(['Menu', 'new']);
+    expect((await account.call<{ data: unknown[] }>('GET', '/tags')).body.data).toHaveLength(2);
+  });
+
   test('at most 20 tags; duplicates count once', async () => {
     const account = await api.account();
     const tags = Array.from({ length: 20 }, (_, index) => `tag ${String(index).padStart(2, '0')}`);
@@ -178,6 +215,33 @@ describe('POST /api/v1/qr-codes', () => {
     );
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(5);
     expect(answers.filter(({ status }) => status === 403)).toHaveLength(10);
+  });
+
+  test('503 with `Retry-After` after 5 collisions, and the retry with the same key runs', async () => {
+    const account = await api.account();
+    const { short_code } = await account.create();
+    const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
+    await client.connect();
+    try {
+      // Every short code that is drawn is a taken one.
+      await client.query(`
+        create sequence drawn;
+        create function taken() returns trigger language plpgsql as
+          $$ begin perform nextval('drawn'); new.short_code := '${short_code}'; return new; end $$;
+        create trigger taken before insert on codes for each row execute function taken()`);
+      const request = { json: { target_url: TARGET, folder: 'x' }, headers: { 'idempotency-key': 'one' } };
+      const { status, headers, body } = await account.call('POST', '/qr-codes', request);
+      expect(status).toBe(503);
+      expect(headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      expect(Object.keys(body)).toEqual(['error']);
+      expect((await client.query(`select last_value::integer as draws from drawn`)).rows).toEqual([{ draws: 5 }]);
+      expect((await account.call<{ data: unknown[] }>('GET', '/folders')).body.data).toEqual([]);
+      await client.query('drop trigger taken on codes');
+      expect((await account.call('POST', '/qr-codes', request)).status).toBe(201);
+    } finally {
+      await client.query('drop trigger if exists taken on codes');
+      await client.end();
+    }
   });
 
   test.each([

@@ -158,11 +158,45 @@ describe('what is no HTTP', () => {
     ['no request line', 'hello\r\n\r\n'],
     ['two lengths', 'POST /api/v1/qr-codes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
     ['a header with a line feed', 'GET /api/v1/tags HTTP/1.1\r\nHost: a\r\nA: b\nc\r\n\r\n'],
+    ['HTTP/1.1 without `Host`', 'GET /api/v1/tags HTTP/1.1\r\n\r\n'],
+    ['a body without `Host`', 'POST /api/v1/qr-codes HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}'],
+    ['a tunnel', 'CONNECT localhost:443 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['headers of 64 KiB', `GET /api/v1/tags HTTP/1.1\r\nHost: a\r\nIdempotency-Key: ${'k'.repeat(65_536)}\r\n\r\n`],
   ])('400 in the shape of every error: %s', async (_what, bytes) => {
     const answered = await exchange(api.signpost.url, [bytes]);
     expect(answered.status).toBe(400);
     expect(JSON.parse(answered.body)).toEqual({ error: expect.any(String) });
     expect(answered.head).toMatch(/\r\nx-request-id: \S/i);
+  });
+});
+
+describe('what is unusual HTTP', () => {
+  const request = (line: string, apiKey: string, ...more: string[]) =>
+    exchange(api.signpost.url, [[line, `Authorization: Bearer ${apiKey}`, ...more, '', ''].join('\r\n')]);
+
+  test.each([
+    ['HTTP/1.0 without `Host`', 'GET /api/v1/tags HTTP/1.0', []],
+    ['an expectation that nobody knows', 'GET /api/v1/tags HTTP/1.1', ['Host: a', 'Expect: the-unexpected']],
+    ['an offer to upgrade', 'GET /api/v1/tags HTTP/1.1', ['Host: a', 'Connection: upgrade', 'Upgrade: websocket']],
+    ['the absolute form of a target', 'GET http://a/api/v1/tags HTTP/1.1', ['Host: a']],
+    ['a GET with a body', 'GET /api/v1/tags HTTP/1.1', ['Host: a', 'Transfer-Encoding: chunked', '', '0']],
+  ])('200: %s', async (_what, line, more) => {
+    const { apiKey } = await api.account();
+    const { status, body } = await request(line, apiKey, ...more);
+    expect([status, body]).toEqual([200, '{"success":true,"data":[]}']);
+  });
+
+  test('201: a body that was announced by `Expect: 100-continue`', async () => {
+    const { apiKey } = await api.account();
+    const json = JSON.stringify({ target_url: TARGET });
+    const head = ['Host: a', 'Expect: 100-continue', 'Connection: close', `Content-Length: ${json.length}`, '', json];
+    expect((await request('POST /api/v1/qr-codes HTTP/1.1', apiKey, ...head)).status).toBe(201);
+  });
+
+  test('404: `OPTIONS *` asks for no resource', async () => {
+    const { apiKey } = await api.account();
+    const { status, body } = await request('OPTIONS * HTTP/1.1', apiKey, 'Host: a');
+    expect(status).toBe(404);
+    expect(Object.keys(JSON.parse(body))).toEqual(['error']);
   });
 });

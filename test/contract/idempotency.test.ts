@@ -1,5 +1,10 @@
-import { describe, expect, test } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { decodeId } from '../../src/contract/ids.ts';
 import { type Account, contract, type Failure, type One, TARGET } from './client.ts';
+import { internal } from './internal.ts';
 
 const api = contract();
 
@@ -147,3 +152,146 @@ describe('Idempotency-Key', () => {
     expect(answered.has('idempotent-replay')).toBe(false);
   });
 });
+
+describe('what is remembered', () => {
+  const accounts = (account: Account) => internal(api.signpost, AccountsService, account.id);
+
+  test('a different endpoint is a different body', async () => {
+    const account = await api.account();
+    const headers = { 'idempotency-key': newKey() };
+    const json = { target_url: TARGET, rows: [row()] };
+    expect((await account.call('POST', '/qr-codes', { json, headers })).status).toBe(201);
+    expect((await account.call('POST', '/batches', { json, headers })).status).toBe(409);
+  });
+
+  test('too many rows are a 413 that is replayed', async () => {
+    const account = await api.account();
+    const request = {
+      json: { rows: Array.from({ length: 25_001 }, () => 0) },
+      headers: { 'idempotency-key': newKey() },
+    };
+    const [first, again] = [
+      await account.call('POST', '/batches', request),
+      await account.call('POST', '/batches', request),
+    ];
+    expect([first.status, again.status]).toEqual([413, 413]);
+    expect(again.body).toEqual(first.body);
+    expect(again.headers.get('idempotent-replay')).toBe('true');
+  });
+
+  test('no 429: a retry with quota runs', async () => {
+    const account = await api.account({ overrides: { monthlyQuota: 1n } });
+    const json = { rows: Array.from({ length: 101 }, row) };
+    const batch = () => account.call('POST', '/batches', { json, headers: { 'idempotency-key': 'batch' } });
+    const code = () => post<Failure>(account, 'code');
+    // The first is admitted and can't be paid, the second is not even admitted.
+    expect((await batch()).status).toBe(429);
+    expect((await code()).status).toBe(429);
+    await accounts(account).updateAccount({ overrides: { monthlyQuota: 100n } });
+    for (const retry of [batch, code]) {
+      const { status, headers } = await retry();
+      expect([status, headers.get('idempotent-replay')]).toEqual([201, 'false']);
+    }
+  });
+
+  test('no 403 of the plan: a retry with the plan runs', async () => {
+    const account = await api.account({ plan: Plan.FREE });
+    const key = newKey();
+    expect((await post(account, key)).status).toBe(403);
+    await accounts(account).updateAccount({ plan: Plan.BUSINESS });
+    expect((await post(account, key)).status).toBe(201);
+  });
+
+  test('an answer with all it had, warnings too, as it was then', async () => {
+    const account = await api.account();
+    const json = { target_url: TARGET, folder: 'none', tags: [''] };
+    const key = newKey();
+    const first = await post<One & { warnings: string[] }>(account, key, json);
+    expect(first.body.warnings).toHaveLength(2);
+    await account.call('PATCH', `/qr-codes/${first.body.data.id}`, { json: { name: 'later', paused: true } });
+    expect((await post(account, key, json)).body).toEqual(first.body);
+    await account.call('DELETE', `/qr-codes/${first.body.data.id}`);
+    expect((await post(account, key, json)).body).toEqual(first.body);
+  });
+});
+
+describe('a key', () => {
+  let pool: pg.Pool;
+  beforeAll(() => {
+    pool = new pg.Pool({ connectionString: api.signpost.databaseUrl });
+  });
+  afterAll(() => pool.end());
+  const uuid = ({ id }: Account) => decodeId('acct', id);
+
+  test('is forgotten 24 hours after its first use, and not before', async () => {
+    const account = await api.account();
+    const key = newKey();
+    const first = await post(account, key);
+    const age = (interval: string) =>
+      pool.query('update idempotency set created_at = now() - $2::interval where account_id = $1', [
+        uuid(account),
+        interval,
+      ]);
+    await age('23 hours 59 minutes');
+    expect((await post(account, key)).body).toEqual(first.body);
+    await age('24 hours');
+    const anew = await post(account, key, { target_url: `${TARGET}-2` });
+    expect([anew.status, anew.headers.get('idempotent-replay')]).toEqual([201, 'false']);
+    expect((await post(account, key)).status).toBe(409);
+    expect(await total(account)).toBe(2);
+  });
+
+  /** Creates of the account wait until `free` is called. */
+  async function blocked(account: Account) {
+    const client = await pool.connect();
+    await client.query('begin');
+    await client.query('select from code_counts where account_id = $1 for update', [uuid(account)]);
+    return {
+      async untilWaiting() {
+        const waiting = `select from pg_locks where not granted`;
+        while ((await pool.query(waiting)).rowCount === 0) await sleep(10);
+      },
+      async free() {
+        await client.query('rollback');
+        client.release();
+      },
+    };
+  }
+
+  test('409 while its request is in flight, whatever the body; then it replays', async () => {
+    const account = await api.account();
+    const key = newKey();
+    const block = await blocked(account);
+    const first = post(account, key);
+    await block.untilWaiting();
+    for (const json of [row(), row(), { target_url: 'https://example.com/other' }]) {
+      const { status, headers, body } = await post<Failure>(account, key, json);
+      expect([status, headers.get('idempotent-replay')]).toEqual([409, 'false']);
+      expect(body.error).toMatch(/still running/);
+    }
+    await block.free();
+    expect((await first).status).toBe(201);
+    expect((await post(account, key)).headers.get('idempotent-replay')).toBe('true');
+    expect(await total(account)).toBe(1);
+  });
+
+  test('is free again when the core dies in the middle of its request: nothing is stranded', async () => {
+    const account = await api.account();
+    const key = newKey();
+    const block = await blocked(account);
+    const first = post<Failure>(account, key);
+    await block.untilWaiting();
+    await api.signpost.cores[0]?.restart();
+    expect((await first).status).toBe(503);
+    await block.free();
+    let retried = await post(account, key);
+    while (retried.status === 503) {
+      await sleep(50);
+      retried = await post(account, key);
+    }
+    expect([retried.status, retried.headers.get('idempotent-replay')]).toEqual([201, 'false']);
+    expect(await total(account)).toBe(1);
+  });
+});
+
+const row = () => ({ target_url: TARGET });

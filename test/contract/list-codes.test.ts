@@ -116,10 +116,29 @@ describe('GET /api/v1/qr-codes', () => {
     expect(ids(await page(account, '?tag=MENU'))).toEqual([both.id, menu.id]);
     expect(ids(await page(account, '?tag=menu,%20summer'))).toEqual([summer.id, both.id, menu.id]);
     expect(ids(await page(account, '?tag=menu&tag=winter,nope'))).toEqual([winter.id, both.id, menu.id]);
-    for (const query of ['?tag=nope', '?tag=']) {
+    for (const query of ['?tag=nope', '?tag=', '?tag=%00', '?tag=,', '?tag=tag_01kagcpn9te5gvjxq1rmm30w4h']) {
       expect(await page(account, query)).toMatchObject({ data: [], total: 0 });
     }
   });
+});
+
+test('filters hold together and along a walk, whose `total` counts what is left of it', async () => {
+  const account = await api.account();
+  const wanted: string[] = [];
+  for (let round = 0; round < 3; round++) {
+    wanted.unshift((await account.create({ folder: 'Berlin', tags: ['menu', 'x'] })).id);
+    wanted.unshift((await account.create({ folder: 'Berlin', tags: ['summer'] })).id);
+    await account.create({ folder: 'Berlin' });
+    await account.create({ folder: 'Wien', tags: ['menu'] });
+    await account.create({ tags: ['menu'] });
+  }
+  const filter = 'limit=4&folder=berlin&tag=menu,summer&tag=x';
+  const first = await page(account, `?${filter}`);
+  expect([ids(first), first.total]).toEqual([wanted.slice(0, 4), 6]);
+  const second = await page(account, `?${filter}&cursor=${first.pagination.next_cursor}`);
+  expect([ids(second), second.total, second.pagination.next_cursor]).toEqual([wanted.slice(4), 2, null]);
+  const unfiled = await page(account, '?folder=none&tag=menu');
+  expect([unfiled.data.length, unfiled.total]).toEqual([3, 3]);
 });
 
 test('`total` counts every code as it comes, goes and is restored, whatever its type', async () => {

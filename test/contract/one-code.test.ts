@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { contract, type One, TARGET } from './client.ts';
 
@@ -57,12 +58,30 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
     expect(await change({ folder: 'Hamburg' })).toMatchObject({ folder: { name: 'Hamburg' } });
   });
 
-  test('a change that changes nothing is a 200, and the code stays as it was', async () => {
+  test('a change that changes nothing is a 200, the code stays as it was, and nothing is emitted', async () => {
     const account = await api.account();
-    const code = await account.create({ name: 'a' });
-    const { status, body } = await account.call<One>('PATCH', `/qr-codes/${code.id}`, { json: { name: 'a' } });
-    expect(status).toBe(200);
-    expect(body.data).toEqual(code);
+    const code = await account.create({ name: 'a', folder: 'Berlin', tags: ['x', 'y'] });
+    const same = { target_url: ` ${TARGET} `, name: 'a', paused: false, folder: 'BERLIN', tags: ['Y', 'x', 'X'] };
+    for (const json of [{ name: 'a' }, same, { tags: ['y', 'x'], unknown: 1 }]) {
+      const { status, body } = await account.call<One>('PATCH', `/qr-codes/${code.id}`, { json });
+      expect(status).toBe(200);
+      expect(body.data).toEqual(code);
+    }
+    // An event that there is comes in the order of changes, so this one is the first and only one.
+    await account.call('PATCH', `/qr-codes/${code.id}`, { json: { name: 'b' } });
+    const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
+    await client.connect();
+    const told = () =>
+      client
+        .query<{ type: string; topic: string }>(
+          `select topic, headers ->> 'ce_type' as type from log_records where key in ($1, $2) order by topic, "offset"`,
+          [code.id, `code:${code.short_code}`],
+        )
+        .then(({ rows }) => rows.map(({ topic, type }) => type ?? topic));
+    await expect
+      .poll(told, { timeout: 10_000 })
+      .toEqual(['qr.created', 'qr.updated', 'signpost.routes.v1', 'signpost.routes.v1']);
+    await client.end();
   });
 
   test.each([

@@ -1,8 +1,10 @@
 import jsqr from 'jsqr';
+import pg from 'pg';
 import { PNG } from 'pngjs';
 import { describe, expect, test } from 'vitest';
 import { CodesService, WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { readFailure } from '../../src/contract/errors.ts';
+import { decodeId } from '../../src/contract/ids.ts';
 import { type Account, contract, type One, type Page, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
@@ -86,6 +88,22 @@ describe('a static code', () => {
     }
     expect(await reasonOf(codes(account).createStaticCode({}))).toBe('INVALID_FIELD');
   });
+});
+
+test('409: the image of a code that has nothing to encode, in any format', async () => {
+  const account = await api.account();
+  const id = await staticCode(account);
+  const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
+  await client.connect();
+  await client.query('update codes set payload = null where id = $1', [decodeId('qr', id)]);
+  await client.end();
+  for (const query of ['', '?format=svg', '?format=png&size=200']) {
+    const { status, body } = await account.call('GET', `/qr-codes/${id}/image${query}`);
+    expect(status).toBe(409);
+    expect(body).toEqual({ error: 'This code has nothing to encode.' });
+  }
+  expect((await account.call('GET', `/qr-codes/${id}/image?format=gif`)).status).toBe(400);
+  expect((await account.call<One>('GET', `/qr-codes/${id}`)).body.data).toMatchObject({ type: 'static' });
 });
 
 describe('a landing-page code', () => {

@@ -26,6 +26,8 @@ export function exchange(url: string, parts: Iterable<string>, { readLast = fals
     socket.setEncoding('latin1');
     socket.on('data', (text) => {
       received += text;
+      // What only says that the body may come is no answer.
+      received = received.replace(/^HTTP\/1\.1 100 [^\r]*\r\n\r\n/, '');
       const [head = '', body] = received.split('\r\n\r\n', 2);
       const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1]);
       if (body === undefined || !(body.length >= length)) return;

@@ -1,7 +1,7 @@
 import jsqr from 'jsqr';
 import { PNG } from 'pngjs';
 import { describe, expect, test } from 'vitest';
-import { contract } from './client.ts';
+import { contract, type Page, TARGET } from './client.ts';
 
 const api = contract();
 
@@ -100,6 +100,33 @@ describe('GET /api/v1/qr-codes/{id}/image', () => {
     const disposition = response.headers.get('content-disposition') ?? '';
     expect(disposition).toMatch(/^inline; filename="[\x20-\x21\x23-\x7e]+\.svg"; filename\*=UTF-8''[\w%.~-]+\.svg$/);
     expect(response.headers.get('cache-control')).toMatch(/^private/);
+  });
+
+  test('in the colours of the code, with a quiet zone of two modules; a paused code is drawn too', async () => {
+    const account = await api.account();
+    const design = { foregroundColor: '#102080', backgroundColor: '#fed' };
+    const json = { rows: [{ target_url: TARGET }], design };
+    await account.call('POST', '/batches', { json });
+    const { id } = (await account.call<Page>('GET', '/qr-codes')).body.data[0] ?? {};
+    await account.call('PATCH', `/qr-codes/${id}`, { json: { paused: true } });
+    const authorization = `Bearer ${account.apiKey}`;
+    const get = (query: string) =>
+      fetch(`${api.signpost.url}/api/v1/qr-codes/${id}/image${query}`, { headers: { authorization } });
+    const { width, data } = PNG.sync.read(Buffer.from(await (await get('?size=700')).arrayBuffer()));
+    const colours = new Set<string>();
+    for (let at = 0; at < data.length; at += 4) colours.add(data.subarray(at, at + 4).toString('hex'));
+    expect(colours).toEqual(new Set(['102080ff', 'ffeeddff']));
+    // The first dark pixel is the corner of a finder, seven modules wide.
+    const dark = (x: number, y: number) => data[(y * width + x) * 4] === 0x10;
+    const start = Array.from({ length: width }, (_, at) => at).find((at) => dark(at, at)) ?? 0;
+    let end = start;
+    while (dark(end, start)) end++;
+    const module = (end - start) / 7;
+    expect(start / module).toBeCloseTo(2, 0);
+    const svg = await (await get('?format=svg&size=9999')).text();
+    expect(svg).toContain('#102080');
+    expect(svg).toContain('#fed');
+    expect(svg).toBe(await (await get('?format=svg')).text());
   });
 
   test.each(['gif', 'PNG', '', 'png,svg'])('400: format %j', async (format) => {
