@@ -93,8 +93,12 @@ export function accountCommands(program: Command): void {
     .description('who did what to the account and when, newest first')
     .action(async ({ account: id, ...asked }: { account: string } & Page) => {
       const { accounts } = await connectCore(process.env, id);
-      const entries = (await accounts.listAuditEntries(asked)).entries.map(entryShown);
-      print(json(), entries, () => table(entries));
+      const { entries } = await accounts.listAuditEntries(asked);
+      print(
+        json(),
+        entries.map((entry) => ({ id: entry.id, ...entryShown(entry) })),
+        () => table(entries.map(entryShown)),
+      );
     });
 }
 
@@ -156,6 +160,6 @@ function usageShown({ monthlyQuota, requestsUsed, codeLimit, codesUsed, batchLim
   };
 }
 
-function entryShown({ id, at, actor, action, subject }: AuditEntry): Shown {
-  return { at: timeJson(at), actor, action, subject, id };
+function entryShown({ at, actor, action, subject }: AuditEntry): Shown {
+  return { at: timeJson(at), actor, action, subject };
 }

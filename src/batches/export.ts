@@ -46,7 +46,7 @@ export async function* exportBatch(
   request: ExportBatchRequest,
 ): AsyncGenerator<{ chunk: Uint8Array; images: number }> {
   const batch = await findBatch(pool, accountId, request.id);
-  if (batch.domain_id !== null && !(await domainResolves(pool, accountId, batch.domain_id))) {
+  if (batch.hostname !== null && !(await domainResolves(pool, accountId, batch.hostname))) {
     throw failure('DOMAIN_NOT_RESOLVED', "The batch's custom domain does not resolve at the moment; try again.");
   }
   const format: Format = request.format === 'svg' ? 'svg' : 'png';
