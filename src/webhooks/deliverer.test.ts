@@ -2,12 +2,15 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { decodeId } from '../contract/ids.ts';
+import { transaction } from '../db/sql.ts';
 import { type DelivererOptions, startDeliverer } from './deliverer.ts';
+import { lockEndpoint } from './endpoints.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { unguardedConnect } from './guarded-connect.ts';
 import { ACCEPT, type Answering, HANG, type Receiver, slowly, startReceiver } from './receiver.fixture.ts';
@@ -316,4 +319,53 @@ test('an endpoint whose secret does not open gets nothing, and keeps nobody from
   await succeeded(to.id, 1);
   expect(locked.received).toEqual([]);
   expect((await theOnly(locked.id)).status).toBe(DeliveryStatus.PENDING);
+});
+
+test('endpoints are removed, switched off and on, tested and resent while everything is on its way to them', async () => {
+  const receivers = await Promise.all(Array.from({ length: 4 }, () => endpoint(slowly(2))));
+  for (let process = 0; process < 2; process++) deliver({ lease: 300 });
+  let over = false;
+  const sending = (async () => {
+    while (!over) {
+      await events(15);
+      await sleep(20);
+    }
+  })();
+  const since = timestampFromDate(new Date(0));
+  for (let turn = 0; turn < 4; turn++) {
+    for (const { id } of receivers) {
+      await account.webhooks.updateEndpoint({ id, enabled: false });
+      await account.webhooks.updateEndpoint({ id, enabled: true });
+      await account.webhooks.sendTestEvent({ id });
+      await account.webhooks.resendFailed({ endpointId: id, since });
+    }
+    const doomed = await endpoint(ACCEPT);
+    await events(100);
+    await vi.waitFor(() => expect(doomed.received.length).toBeGreaterThan(20), EVENTUALLY);
+    await account.webhooks.deleteEndpoint({ id: doomed.id });
+  }
+  over = true;
+  await sending;
+  for (const { id } of receivers) await account.webhooks.resendFailed({ endpointId: id, since });
+  await vi.waitFor(
+    async () => {
+      const { rows } = await pool.query(`select status, count(*) from webhook_deliveries group by 1`);
+      expect(rows.map(({ status }) => status)).toEqual(['succeeded']);
+    },
+    { timeout: 40_000, interval: 100 },
+  );
+}, 90_000);
+
+test('answers wait to be noted while somebody changes their endpoint, so that neither waits for the other', async () => {
+  const to = await endpoint(slowly(300));
+  await events(1);
+  deliver();
+  await vi.waitFor(() => expect(to.received).toHaveLength(1), EVENTUALLY);
+  await transaction(pool, async (tx) => {
+    await lockEndpoint(tx, account.id, decodeId('hook', to.id) ?? '');
+    await sleep(700);
+    const { rows } = await tx.query('select status from webhook_deliveries for update nowait');
+    expect(rows).toEqual([{ status: 'pending' }]);
+  });
+  await succeeded(to.id, 1);
 });

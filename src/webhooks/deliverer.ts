@@ -97,26 +97,24 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
   async function record(): Promise<void> {
     const told = answered.slice();
     if (told.length === 0) return;
-    await queue.record(told.map(({ what, outcome }) => resultOf(what, outcome)));
+    const byEndpoint = Map.groupBy(told, ({ to }) => to);
+    const succeeded = new Map(
+      [...byEndpoint].map(([{ row }, answers]) => [row.id, answers.some(({ outcome }) => isSuccess(outcome))]),
+    );
+    const turned = await queue.record(
+      told.map(({ what, outcome }) => resultOf(what, outcome)),
+      succeeded,
+    );
     answered.splice(0, told.length);
     for (const { to, what } of told) {
       to.inHand.delete(what.id);
       to.busyAt = Date.now();
     }
-    await judge(Map.groupBy(told, ({ to }) => to));
-  }
-
-  async function judge(told: ReadonlyMap<Held, readonly { outcome: Outcome }[]>): Promise<void> {
-    const turned = new Map<string, boolean>();
-    for (const [{ row }, answers] of told) {
-      const succeeded = answers.some(({ outcome }) => isSuccess(outcome));
-      if (succeeded !== (row.failing_since === null)) turned.set(row.id, succeeded);
-    }
-    for (const { id, failing_since } of turned.size > 0 ? await queue.judge(turned) : []) {
+    for (const { id, failing_since } of turned) {
       const to = held.get(id);
       if (to) to.row = { ...to.row, failing_since };
     }
-    for (const [{ row }, answers] of told) {
+    for (const [{ row }, answers] of byEndpoint) {
       const reason = hopeless(row.failing_since, answers);
       if (reason === undefined) continue;
       await giveUp(pool, row, reason);

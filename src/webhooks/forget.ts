@@ -1,8 +1,15 @@
 import type { Pool } from 'pg';
 import { run, statement } from '../db/sql.ts';
 
-/** Indexes: webhook_endpoints_of_account; the deliveries and attempts go by their foreign keys. */
-const forget = statement('webhooks_forget', 'delete from webhook_endpoints where account_id = $1');
+/**
+ * Indexes: webhook_endpoints_of_account; the deliveries and attempts go by their foreign keys. Locked in the order in
+ * which those who deliver lock them.
+ */
+const forget = statement(
+  'webhooks_forget',
+  `delete from webhook_endpoints e
+   using (select id from webhook_endpoints where account_id = $1 order by id for update) theirs where e.id = theirs.id`,
+);
 
 /** Forgets all endpoints of an account with their deliveries. `accountId`: UUID. */
 export async function forgetEndpoints(pool: Pool, accountId: string): Promise<void> {

@@ -4,6 +4,9 @@ import { type Queryable, run, statement, transaction } from '../db/sql.ts';
 // A process leases endpoints and not deliveries: it alone delivers to the endpoints that it holds, so what an endpoint
 // gets at a time is bounded over all processes, and one that hangs keeps nobody from the others. Every statement here
 // is of a process that holds what it names; accounts were judged when the rows were made.
+//
+// Whoever changes deliveries or several endpoints locks the endpoints first, in the order of their ids: deleting and
+// disabling touch deliveries in an order of their own, and would deadlock with recording otherwise.
 
 /** An endpoint that this process holds. */
 export interface HeldRow {
@@ -58,7 +61,10 @@ const claim = statement<HeldRow>(
 const renew = statement<HeldRow>(
   'webhooks_renew',
   `update webhook_endpoints e set leased_until = now() + $2 * interval '1 ms'
-   where id = any($3::uuid[]) and leased_by = $1 returning ${HELD}`,
+   from (
+     select id from webhook_endpoints where id = any($3::uuid[]) and leased_by = $1 order by id for no key update
+   ) kept
+   where e.id = kept.id returning ${HELD}`,
 );
 
 /** Index: webhook_deliveries_due, once for each endpoint. $2: the most for each; $3: deliveries in hand. */
@@ -72,9 +78,15 @@ const due = statement<DueRow>(
    ) d`,
 );
 
+/** Index: webhook_endpoints_pkey. */
+const lock = statement(
+  'webhooks_lock_endpoints',
+  'select from webhook_endpoints where id = any($1::uuid[]) order by id for no key update',
+);
+
 /**
  * Index: webhook_deliveries_pkey. Every attempt is kept; the delivery itself moves only from where the attempt found
- * it. One that was deleted meanwhile is locked by nobody and left alone.
+ * it. Those that were deleted meanwhile are left alone.
  */
 const record = statement(
   'webhooks_record',
@@ -82,7 +94,7 @@ const record = statement(
      select * from unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
        $7::text[], $8::float8[]) as r (id, attempts, at, answered, latency_ms, response, became, retry_in)
    ), locked as materialized (
-     select id from webhook_deliveries where id = any($1::uuid[]) order by id for no key update
+     select id from webhook_deliveries where id = any($1::uuid[]) for no key update
    ), kept as (
      insert into webhook_attempts (delivery_id, at, status, latency_ms, response)
      select id, at, answered, latency_ms, response from result join locked using (id)
@@ -104,11 +116,6 @@ const judge = statement<{ id: string; failing_since: Date | null }>(
    returning e.id, e.failing_since`,
 );
 
-const lockHeld = statement(
-  'webhooks_lock_held',
-  'select from webhook_endpoints where id = any($2::uuid[]) and leased_by = $1 order by id for no key update',
-);
-
 /** Index: webhook_deliveries_due. */
 const release = statement(
   'webhooks_release',
@@ -126,9 +133,11 @@ export interface Queue {
   renew(endpoints: readonly string[]): Promise<HeldRow[]>;
   /** What is due of endpoints that are held, at most `room` each. */
   due(room: ReadonlyMap<string, number>, inHand: readonly string[]): Promise<DueRow[]>;
-  record(results: readonly Result[]): Promise<void>;
-  /** Notes which endpoints answered well; gives those back for which that is new. */
-  judge(succeeded: ReadonlyMap<string, boolean>): Promise<{ id: string; failing_since: Date | null }[]>;
+  /** Notes what came of attempts, and which endpoints answered well; gives those back for which that is new. */
+  record(
+    results: readonly Result[],
+    succeeded: ReadonlyMap<string, boolean>,
+  ): Promise<{ id: string; failing_since: Date | null }[]>;
   /** Gives endpoints back; they are due when their next delivery is. */
   release(endpoints: readonly string[]): Promise<void>;
 }
@@ -140,24 +149,28 @@ export function queueOf(pool: Pool, self: string, lease: number): Queue {
     claim: (most) => run(on, claim, [self, lease, most]),
     renew: (endpoints) => run(on, renew, [self, lease, endpoints]),
     due: (room, inHand) => run(on, due, [[...room.keys()], [...room.values()], inHand]),
-    async record(results) {
+    record(results, succeeded) {
       const column = <Key extends keyof Result>(key: Key) => results.map((result) => result[key]);
-      await run(on, record, [
-        column('delivery'),
-        column('attempts'),
-        column('at'),
-        column('status'),
-        column('latencyMs'),
-        column('response'),
-        column('became'),
-        column('retryIn'),
-      ]);
+      const endpoints = [...succeeded.keys()];
+      return transaction(pool, async (tx) => {
+        await run(tx, lock, [endpoints]);
+        await run(tx, record, [
+          column('delivery'),
+          column('attempts'),
+          column('at'),
+          column('status'),
+          column('latencyMs'),
+          column('response'),
+          column('became'),
+          column('retryIn'),
+        ]);
+        return run(tx, judge, [endpoints, [...succeeded.values()]]);
+      });
     },
-    judge: (succeeded) => run(on, judge, [[...succeeded.keys()], [...succeeded.values()]]),
     async release(endpoints) {
       // In one statement, a delivery that is committed while it waits for the lock would not be seen, and forgotten.
       await transaction(pool, async (tx) => {
-        await run(tx, lockHeld, [self, endpoints]);
+        await run(tx, lock, [endpoints]);
         await run(tx, release, [self, endpoints]);
       });
     },

@@ -13,6 +13,7 @@ const forget = statement<{ id: string }>(
   'webhooks_forget_old',
   `delete from webhook_deliveries where id in (
      select id from webhook_deliveries where id < $1 and status <> 'pending' order by id limit ${AT_ONCE}
+     for update skip locked
    ) returning id`,
 );
 

@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Interceptor } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { startChild } from '../../local/child.ts';
+import { createAccount, type NewAccount } from '../../local/create-account.ts';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { startPostgres } from '../../local/postgres.ts';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+
+/** A Signpost for a benchmark: Postgres with the settings of a local run, a core that plays every role, a gateway. */
+export interface Platform extends AsyncDisposable {
+  /** REST and scans. */
+  readonly url: string;
+  readonly databaseUrl: string;
+  newAccount(): Promise<NewAccount>;
+  /** The core's Connect port, as an internal service that acts for an account. */
+  transportFor(accountId: string): ReturnType<typeof createConnectTransport>;
+}
+
+/** `env`: for core and gateway, over what is set here. */
+export async function startPlatform(env: Readonly<Record<string, string>> = {}): Promise<Platform> {
+  const running = new AsyncDisposableStack();
+  try {
+    const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
+    running.defer(() => rm(folder, { recursive: true, force: true }));
+    const postgres = await startPostgres({ folder: join(folder, 'postgres') });
+    running.defer(() => postgres.stop());
+    const [port, corePort, grpcPort] = [await freePort(), await freePort(), await freePort()];
+    const serviceToken = randomBytes(32).toString('hex');
+    const url = `http://${LOOPBACK}:${port}`;
+    const shared = { PATH: process.env.PATH, LOG_LEVEL: 'warn', PUBLIC_URL: url, ...env };
+    const core = await startChild({
+      name: 'core',
+      program: 'src/main.ts',
+      log: join(folder, 'core.log'),
+      env: {
+        ...shared,
+        DATABASE_URL: postgres.url,
+        CORE_PORT: String(corePort),
+        GRPC_PORT: String(grpcPort),
+        SERVICE_TOKEN: serviceToken,
+        SECRET_KEY: randomBytes(32).toString('base64'),
+      },
+    });
+    running.defer(() => core.stop());
+    const gateway = await startChild({
+      name: 'gateway',
+      program: 'gateway/main.ts',
+      log: join(folder, 'gateway.log'),
+      env: {
+        ...shared,
+        DATABASE_URL: postgres.gatewayUrl,
+        PORT: String(port),
+        DATA_DIR: join(folder, 'gateway'),
+        CORE_ADDRESS: `${LOOPBACK}:${grpcPort}`,
+      },
+    });
+    running.defer(() => gateway.stop());
+    return {
+      url,
+      databaseUrl: postgres.url,
+      newAccount: () => createAccount({ corePort, serviceToken }, { name: 'Bench', plan: Plan.ENTERPRISE }),
+      transportFor(accountId) {
+        const identify: Interceptor = (next) => (request) => {
+          request.header.set('authorization', `Bearer ${serviceToken}`);
+          request.header.set('signpost-account', accountId);
+          return next(request);
+        };
+        const baseUrl = `http://${LOOPBACK}:${corePort}`;
+        return createConnectTransport({ baseUrl, httpVersion: '1.1', interceptors: [identify] });
+      },
+      [Symbol.asyncDispose]: () => running.disposeAsync(),
+    };
+  } catch (error) {
+    await running.disposeAsync();
+    throw error;
+  }
+}
