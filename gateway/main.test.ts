@@ -5,10 +5,13 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../local/free-port.ts';
+import { AccountsService, Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { Answer, RouteSchema } from '../proto/gen/signpost/routes/v1/route_pb.ts';
 import { ScanSchema } from '../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../src/codes/short-code.ts';
@@ -16,6 +19,9 @@ import { encodeId, newUuid } from '../src/contract/ids.ts';
 import type { Log } from '../src/events/log/log.ts';
 import { openLog } from '../src/events/log/open.ts';
 import { ROUTES, SCANS, TOPICS } from '../src/events/log/topics.ts';
+import { startServing } from '../src/rpc/serve.fixture.ts';
+import { openTls } from '../src/rpc/tls.ts';
+import { newAuthority } from '../test/harness/certificates.ts';
 import { freshDatabase } from '../test/harness/database.ts';
 import { openSpool } from './redirect/spool.ts';
 
@@ -238,5 +244,45 @@ describe('a start that can not succeed ends with one sentence and code 1:', () =
     const file = join(folder, 'file');
     writeFileSync(file, '');
     await expectSentence({ DATA_DIR: file }, `DATA_DIR ${file} can't be written to (EEXIST).`);
+  });
+});
+
+describe('CORE_CA', () => {
+  test('the core is called over TLS, and only the core that this authority signed', async () => {
+    const authority = await newAuthority();
+    const { certFile: cert, keyFile: key } = await authority.issue('core');
+    const core = await startServing(openTls({ cert, key, clientCa: undefined }, logger));
+    const accounts = createClient(
+      AccountsService,
+      createConnectTransport({
+        baseUrl: `https://localhost:${core.connectPort}`,
+        httpVersion: '1.1',
+        nodeOptions: { ca: authority.cert },
+      }),
+    );
+    const headers = { authorization: `Bearer ${core.tokens[0]}` };
+    const { apiKey } = await accounts.createAccount({ name: 'A', plan: Plan.BUSINESS }, { headers });
+    const list = () =>
+      fetch(`http://127.0.0.1:${port}/api/v1/qr-codes`, { headers: { authorization: `Bearer ${apiKey}` } });
+    const CORE_ADDRESS = `localhost:${core.grpcPort}`;
+
+    const { process: gateway, ended } = await startReady({ CORE_ADDRESS, CORE_CA: authority.certFile });
+    expect((await list()).status).toBe(200);
+    // A gateway opens nothing by itself.
+    expect((await fetch(`http://127.0.0.1:${port}/api/v1/qr-codes`)).status).toBe(401);
+    gateway.kill('SIGKILL');
+    await ended;
+    await startReady({ CORE_ADDRESS, CORE_CA: (await newAuthority()).certFile });
+    expect((await list()).status).toBe(503);
+  });
+
+  test.each([
+    [{ CORE_CA: '/nowhere.pem', CORE_ADDRESS: 'localhost:1' }, "CORE_CA /nowhere.pem can't be read (ENOENT).\n"],
+    [
+      { CORE_CA: '/nowhere.pem', CORE_ADDRESS: '127.0.0.1:1' },
+      'With CORE_CA, CORE_ADDRESS must name the cores as their certificates do: no IP addresses.\n',
+    ],
+  ])('what can’t be is a sentence: %j', async (env, sentence) => {
+    expect(await start(env).ended).toEqual({ code: 1, stderr: sentence });
   });
 });
