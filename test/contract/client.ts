@@ -53,11 +53,11 @@ export interface Contract {
   call<Body = Failure>(method: string, path: string, request?: Request): Promise<Answer<Body>>;
 }
 
-/** A Signpost of the calling file's own. */
-export function contract(options: SignpostOptions = {}): Contract {
+/** A Signpost of the calling file's own; `options` may be made before it starts. */
+export function contract(options: SignpostOptions | (() => Promise<SignpostOptions>) = {}): Contract {
   let started: Signpost | undefined;
   beforeAll(async () => {
-    started = await startSignpost(options);
+    started = await startSignpost(typeof options === 'function' ? await options() : options);
   });
   const running = () => {
     if (!started) throw new Error('Signpost runs only while tests do.');

@@ -1,0 +1,78 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { freshDatabase } from '../harness/database.ts';
+import { startTcpProxy, type TcpProxy } from '../harness/tcp-proxy.ts';
+import { type Account, contract, type Failure, type Page, TARGET } from './client.ts';
+
+let postgres: TcpProxy;
+const api = contract(async () => {
+  postgres = await startTcpProxy((await freshDatabase()).url);
+  return { databaseUrl: postgres.url, env: { CORE_TIMEOUT_MS: '2000' } };
+});
+afterEach(() => postgres.mend());
+
+const EVENTUALLY = { timeout: 20_000, interval: 100 };
+
+async function everyEndpoint(account: Account, id: string) {
+  const create = JSON.stringify({ target_url: TARGET });
+  const requests: [string, string, string?, Record<string, string>?][] = [
+    ['GET', '/qr-codes'],
+    ['POST', '/qr-codes', create],
+    ['POST', '/qr-codes', create, { 'idempotency-key': 'one' }],
+    ['POST', '/qr-codes', '{'],
+    ['GET', `/qr-codes/${id}`],
+    ['PATCH', `/qr-codes/${id}`, '{"paused":true}'],
+    ['DELETE', `/qr-codes/${id}`],
+    ['GET', `/qr-codes/${id}/analytics`],
+    ['GET', `/qr-codes/${id}/image`],
+    ['GET', '/batches'],
+    ['POST', '/batches', JSON.stringify({ rows: [{ target_url: TARGET }] }), { 'idempotency-key': 'two' }],
+    ['GET', '/batches/batch_01kagcpn9te5gvjxq1rmm30w4h'],
+    ['GET', '/folders'],
+    ['GET', '/tags'],
+    ['GET', '/openapi'],
+  ];
+  return Promise.all(
+    requests.map(async ([method, path, raw, headers = {}]) => {
+      const answer = await account.call<Failure>(method, path, { ...(raw === undefined ? {} : { raw }), headers });
+      return { request: `${method} ${path}`, ...answer };
+    }),
+  );
+}
+
+describe.each([
+  ['away', () => postgres.cut()],
+  ['hanging', () => postgres.hang()],
+])('while Postgres is %s', (_how, takeAway) => {
+  test('503 with `Retry-After` from every endpoint within the deadline, never an empty list; all is well once it is back', async () => {
+    const account = await api.account();
+    const { id } = await account.create({ folder: 'Berlin', tags: ['menu'] });
+    takeAway();
+    // More at once than the core has connections.
+    const answers = (await Promise.all([1, 2, 3].map(() => everyEndpoint(account, id)))).flat();
+    for (const { request, status, headers, body } of answers) {
+      expect([request, status]).toEqual([request, 503]);
+      expect(headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      expect(headers.get('x-request-id')).toMatch(/\S/);
+      expect(Object.keys(body)).toEqual(['error']);
+      expect(body.error).toMatch(/try again\.$/);
+      expect(body.error).not.toMatch(/postgres|sql|connect|timeout|127\.0|ECONN|pool/i);
+    }
+    postgres.mend();
+    await expect.poll(async () => (await account.call('GET', '/openapi')).status, EVENTUALLY).toBe(200);
+    const read = (await account.call<{ data: unknown[] }>('GET', '/folders')).body.data;
+    expect(read).toHaveLength(1);
+  });
+
+  test('a key makes what it was sent with once, whatever the first try came to', async () => {
+    const account = await api.account();
+    const post = () =>
+      account.call('POST', '/qr-codes', { json: { target_url: TARGET }, headers: { 'idempotency-key': 'one' } });
+    await account.create();
+    takeAway();
+    expect((await post()).status).toBe(503);
+    expect((await post()).status).toBe(503);
+    postgres.mend();
+    await expect.poll(async () => (await post()).status, EVENTUALLY).toBe(201);
+    expect((await account.call<Page>('GET', '/qr-codes')).body.total).toBe(2);
+  });
+});

@@ -1,0 +1,61 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { LOOPBACK } from '../../local/free-port.ts';
+import { afterFile } from './after-file.ts';
+
+/** Stands between a client and a server, and does to their connections what networks and dying machines do. */
+export interface TcpProxy {
+  /** The server's address with the proxy's host and port in it. */
+  readonly url: string;
+  /** Ends all connections and lets no new one come about. */
+  cut(): void;
+  /** Keeps all connections, takes new ones, and carries nothing any more. */
+  hang(): void;
+  /** Carries everything again, what it kept back first. */
+  mend(): void;
+}
+
+/** A proxy for the server that a URL names; it stops after the calling file's tests. */
+export async function startTcpProxy(target: string): Promise<TcpProxy> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let state: 'open' | 'cut' | 'hanging' = 'open';
+  const server = createServer((incoming) => {
+    if (state === 'cut') {
+      incoming.destroy();
+      return;
+    }
+    const outgoing = connect(Number(port), hostname);
+    const both = [incoming, outgoing] as const;
+    for (const [from, to] of [both, [outgoing, incoming] as const]) {
+      sockets.add(from);
+      from.on('data', (chunk) => to.write(chunk));
+      from.on('error', () => from.destroy());
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+      if (state === 'hanging') from.pause();
+    }
+  });
+  server.listen(0, LOOPBACK);
+  await once(server, 'listening');
+  const forAll = (next: typeof state, each: (socket: Socket) => void) => () => {
+    state = next;
+    for (const socket of sockets) each(socket);
+  };
+  const cut = forAll('cut', (socket) => socket.destroy());
+  afterFile(async () => {
+    cut();
+    server.close();
+  });
+  const url = new URL(target);
+  url.hostname = LOOPBACK;
+  url.port = String((server.address() as AddressInfo).port);
+  return {
+    url: url.href,
+    cut,
+    hang: forAll('hanging', (socket) => socket.pause()),
+    mend: forAll('open', (socket) => socket.resume()),
+  };
+}
