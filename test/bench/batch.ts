@@ -8,66 +8,24 @@
  * requests and scans wait meanwhile; the longest pause of either event loop; peak memory. Rounds are interleaved, and
  * the load shares the machine with all of it.
  */
-import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
-import { startChild } from '../../local/child.ts';
-import { createAccount } from '../../local/create-account.ts';
-import { freePort, LOOPBACK } from '../../local/free-port.ts';
-import { startPostgres } from '../../local/postgres.ts';
-import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { decodeId, newUuid } from '../../src/contract/ids.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { startPlatform } from './platform.ts';
 
 const ROWS = 25_000;
 const ROUNDS = 5;
 const SIZES = [1_000, 5_000, 10_000, ROWS];
 const PROBE_MS = 20;
 
-const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
-await using running = new AsyncDisposableStack();
-running.defer(() => rm(folder, { recursive: true, force: true }));
-const postgres = await startPostgres({ folder: join(folder, 'postgres') });
-running.defer(() => postgres.stop());
-const [port, corePort, grpcPort] = [await freePort(), await freePort(), await freePort()];
-const serviceToken = randomBytes(32).toString('hex');
-const url = `http://${LOOPBACK}:${port}`;
-const shared = { PATH: process.env.PATH, LOG_LEVEL: 'warn', PUBLIC_URL: url };
-const core = await startChild({
-  name: 'core',
-  program: 'src/main.ts',
-  log: join(folder, 'core.log'),
-  env: {
-    ...shared,
-    DATABASE_URL: postgres.url,
-    CORE_PORT: String(corePort),
-    GRPC_PORT: String(grpcPort),
-    SERVICE_TOKEN: serviceToken,
-    SECRET_KEY: randomBytes(32).toString('base64'),
-  },
-});
-running.defer(() => core.stop());
-const gateway = await startChild({
-  name: 'gateway',
-  program: 'gateway/main.ts',
-  log: join(folder, 'gateway.log'),
-  env: {
-    ...shared,
-    DATABASE_URL: postgres.gatewayUrl,
-    PORT: String(port),
-    DATA_DIR: join(folder, 'gateway'),
-    CORE_ADDRESS: `${LOOPBACK}:${grpcPort}`,
-  },
-});
-running.defer(() => gateway.stop());
-const database = await openDatabase(postgres.url, 4);
-running.defer(() => database.close());
+await using platform = await startPlatform();
+const { url } = platform;
+const database = await openDatabase(platform.databaseUrl, 4);
 const { pool } = database;
 const bulk = await newAccount();
 const single = await newAccount();
@@ -79,10 +37,7 @@ interface Account {
 }
 
 async function newAccount(): Promise<Account> {
-  const { accountId, apiKey } = await createAccount(
-    { corePort, serviceToken },
-    { name: 'Bench', plan: Plan.ENTERPRISE },
-  );
+  const { accountId, apiKey } = await platform.newAccount();
   return { key: apiKey, id: decodeId('acct', accountId) ?? '' };
 }
 
@@ -223,5 +178,6 @@ for (const name of ['create', 'scan'] as const) {
   console.log(`| ${name} | ${cells.map((ms) => `${ms.toFixed(1)} ms`).join(' | ')} |`);
 }
 console.log(
-  `\nPeak memory: core ${(await peakMiB(core.pid)).toFixed(0)} MiB, gateway ${(await peakMiB(gateway.pid)).toFixed(0)} MiB`,
+  `\nPeak memory: core ${(await peakMiB(platform.pids.core)).toFixed(0)} MiB, gateway ${(await peakMiB(platform.pids.gateway)).toFixed(0)} MiB`,
 );
+await database.close();

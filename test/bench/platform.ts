@@ -15,6 +15,7 @@ export interface Platform extends AsyncDisposable {
   /** REST and scans. */
   readonly url: string;
   readonly databaseUrl: string;
+  readonly pids: { readonly core: number; readonly gateway: number };
   newAccount(): Promise<NewAccount>;
   /** The core's Connect port, as an internal service that acts for an account. */
   transportFor(accountId: string): ReturnType<typeof createConnectTransport>;
@@ -62,6 +63,7 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     return {
       url,
       databaseUrl: postgres.url,
+      pids: { core: core.pid, gateway: gateway.pid },
       newAccount: () => createAccount({ corePort, serviceToken }, { name: 'Bench', plan: Plan.ENTERPRISE }),
       transportFor(accountId) {
         const identify: Interceptor = (next) => (request) => {
