@@ -51,15 +51,15 @@ export function image(core: CoreClients): Endpoint[] {
           { id, format, ...integer(query, 'size'), ifNoneMatch: known },
           options,
         );
-        const always = { etag: rendered.etag, 'cache-control': 'private, no-cache' };
+        const always = {
+          etag: rendered.etag,
+          'cache-control': 'private, no-cache',
+          'content-disposition': inline(rendered.fileName),
+        };
         if (rendered.unchanged || known.includes('*')) return { status: 304, headers: always, body: undefined };
         return {
           status: 200,
-          headers: {
-            ...always,
-            'content-type': rendered.contentType,
-            'content-disposition': inline(rendered.fileName),
-          },
+          headers: { ...always, 'content-type': rendered.contentType },
           body: rendered.content,
         };
       },

@@ -1,7 +1,9 @@
 import { beforeAll } from 'vitest';
+import type { OpenApiDocument } from '../../gateway/rest/openapi-types.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { CodeJson } from '../../src/contract/code-json.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
+import { describedBy, type Exchange } from './described.ts';
 
 export const TARGET = 'https://example.com/menu?table=4#today';
 
@@ -48,6 +50,10 @@ export interface Account {
 
 export interface Contract {
   readonly signpost: Signpost;
+  /** The OpenAPI document that it serves. */
+  readonly document: OpenApiDocument;
+  /** Throws when an answer is not as the document describes it. Every `call` is held to it. */
+  expectDescribed(exchange: Exchange): void;
   account(changes?: Parameters<Signpost['createAccount']>[0]): Promise<Account>;
   /** A call without a key, unless the headers have one. */
   call<Body = Failure>(method: string, path: string, request?: Request): Promise<Answer<Body>>;
@@ -56,8 +62,14 @@ export interface Contract {
 /** A Signpost of the calling file's own; `options` may be made before it starts. */
 export function contract(options: SignpostOptions | (() => Promise<SignpostOptions>) = {}): Contract {
   let started: Signpost | undefined;
+  let document: OpenApiDocument | undefined;
+  let expectDescribed: (exchange: Exchange) => void = () => undefined;
   beforeAll(async () => {
     started = await startSignpost(typeof options === 'function' ? await options() : options);
+    const { apiKey } = await started.createAccount();
+    const headers = { authorization: `Bearer ${apiKey}` };
+    document = (await call<OpenApiDocument>('GET', '/api/v1/openapi', { headers })).body;
+    expectDescribed = describedBy(document);
   });
   const running = () => {
     if (!started) throw new Error('Signpost runs only while tests do.');
@@ -75,13 +87,22 @@ export function contract(options: SignpostOptions | (() => Promise<SignpostOptio
     });
     const text = await response.text();
     const json = response.headers.get('content-type')?.startsWith('application/json') === true && text !== '';
-    return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text };
+    const { status, headers } = response;
+    const answer = { status, headers, body: json ? JSON.parse(text) : text };
+    const withKey = request.headers?.['idempotency-key'] !== undefined;
+    if (path.startsWith('/api/v1/')) expectDescribed({ method, path, withKey, ...answer });
+    return answer;
   }
 
   return {
     get signpost() {
       return running();
     },
+    get document() {
+      if (!document) throw new Error('Signpost serves its document only while tests run.');
+      return document;
+    },
+    expectDescribed: (exchange) => expectDescribed(exchange),
     call,
     async account(changes = {}) {
       const { accountId: id, apiKey } = await running().createAccount({ plan: Plan.BUSINESS, ...changes });
