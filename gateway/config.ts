@@ -19,6 +19,8 @@ function isNetwork(network: string): boolean {
   return isIP(address) !== 0 && Number(prefix) <= (isIP(address) === 6 ? 128 : 32);
 }
 
+const WORKERS = integer(1, 256, 0);
+
 /** Every variable of the gateway. */
 export const GATEWAY_VARIABLES = {
   PORT: { type: port(8080), about: 'REST API, scans, health.' },
@@ -28,6 +30,10 @@ export const GATEWAY_VARIABLES = {
     about: 'The platform’s own address: what scan URLs start with, and what the reference tells clients to call.',
   },
   DATA_DIR: { type: textOr('a folder', '.signpost/gateway'), about: 'Keeps the route table and the spool of scans.' },
+  GATEWAY_WORKERS: {
+    type: { ...WORKERS, schema: WORKERS.schema.transform((workers) => workers || undefined), standard: 'the cores' },
+    about: 'How many processes answer requests; one more carries scans and routes, and one watches over all.',
+  },
   DATABASE_URL: {
     type: text('a Postgres address'),
     about: 'Asked for codes that the route table does not know yet, and the log where there is no Kafka.',

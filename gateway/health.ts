@@ -1,20 +1,15 @@
 import type { ServerResponse } from 'node:http';
-import type { Log } from '../src/events/log/log.ts';
 import type { CoreClients } from './core.ts';
-import type { RouteFollower } from './redirect/follow-routes.ts';
-import type { Shipper } from './redirect/ship-scans.ts';
+import { inTime, PATIENCE_MS } from './in-time.ts';
+import type { GatewayState } from './processes.ts';
 import type { Spool } from './redirect/spool.ts';
-
-/** How long a part may take to answer before it counts as away, in ms. */
-const PATIENCE_MS = 1_000;
 
 /** What `/readyz` speaks of. */
 export interface Parts {
   readonly spool: Spool;
-  readonly shipper: Shipper;
-  readonly follower: RouteFollower;
   readonly core: CoreClients;
-  readonly log: Log;
+  /** How all processes of the gateway are. */
+  state(): GatewayState;
 }
 
 /** `GET /healthz`: the process is alive. */
@@ -24,35 +19,46 @@ export function answerAlive(response: ServerResponse): void {
 
 /**
  * `GET /readyz`: 200 while scans can be answered and kept, 503 when the disk takes none; and what else is degraded,
- * which is no reason to send scans elsewhere. Others are asked at most once a second, however often we are.
+ * which is no reason to send scans elsewhere. Any worker answers for all of them; the core is asked at most once a
+ * second, however often we are.
  */
-export function readiness({ spool, shipper, follower, core, log }: Parts): (response: ServerResponse) => void {
-  let asked = { at: 0, answers: Promise.resolve([false, false]) };
+export function readiness({ spool, core, state }: Parts): (response: ServerResponse) => void {
+  let asked = { at: 0, answer: Promise.resolve(false) };
 
   return async (response) => {
-    if (Date.now() - asked.at >= PATIENCE_MS) {
-      asked = { at: Date.now(), answers: Promise.all([inTime(core.check()), inTime(log.check())]) };
-    }
-    const [coreIsThere, logIsThere] = await asked.answers;
-    const { failing, held, lost } = spool.status();
-    const { taken, last } = follower.status();
-    const shipping = shipper.status();
+    if (Date.now() - asked.at >= PATIENCE_MS) asked = { at: Date.now(), answer: inTime(core.check()) };
+    const coreIsThere = await asked.answer;
+    const { carrier, workers } = state();
+    const failing = spool.status().failing ?? workers.find((worker) => worker.spool.failing)?.spool.failing;
+    const { complete, last, taken, changeLatencyMs } = carrier?.routes ?? {};
     send(response, failing === undefined ? 200 : 503, {
       status: failing === undefined ? 'ready' : `scans can't be written to disk: ${failing}`,
-      degraded: [coreIsThere ? [] : 'api', logIsThere ? [] : 'log', shipping.failing ? 'shipping' : []].flat(),
-      scans: { shipped: shipping.shipped, held_bytes: held, lost },
-      routes: { taken, last_taken_at: last === undefined ? null : new Date(last).toISOString() },
+      degraded: [
+        coreIsThere ? [] : 'api',
+        carrier?.log ? [] : 'log',
+        carrier?.shipping.failing === false ? [] : 'shipping',
+      ].flat(),
+      scans: {
+        answered: sum(workers.map(({ answered }) => answered)),
+        shipped: carrier?.shipping.shipped ?? 0,
+        waiting_bytes: carrier?.shipping.depth ?? null,
+        held_bytes: sum(workers.map((worker) => worker.spool.held)),
+        lost: sum(workers.map((worker) => worker.spool.lost)),
+      },
+      routes: {
+        taken: taken ?? 0,
+        last_taken_at: last === undefined ? null : new Date(last).toISOString(),
+        // Since the table last had all that its topic had, and how long changes took from the topic into it.
+        age_ms: complete === undefined ? null : Date.now() - complete,
+        change_latency_p99_ms: changeLatencyMs ?? null,
+      },
+      workers: workers.length,
     });
   };
 }
 
-function inTime(answer: Promise<unknown>): Promise<boolean> {
-  const late = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), PATIENCE_MS).unref());
-  const answered = answer.then(
-    () => true,
-    () => false,
-  );
-  return Promise.race([answered, late]);
+function sum(figures: readonly number[]): number {
+  return figures.reduce((total, figure) => total + figure, 0);
 }
 
 function send(response: ServerResponse, status: number, body: unknown): void {

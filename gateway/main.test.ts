@@ -23,7 +23,7 @@ import { startServing } from '../src/rpc/serve.fixture.ts';
 import { openTls } from '../src/rpc/tls.ts';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { freshDatabase } from '../test/harness/database.ts';
-import { openSpool } from './redirect/spool.ts';
+import { readSpool } from './redirect/read-spool.ts';
 
 const logger = pino({ level: 'silent' });
 const EVENTUALLY = { timeout: 15_000, interval: 50 };
@@ -61,7 +61,15 @@ interface Gateway {
 function start(env: Record<string, string> = {}): Gateway {
   const { PATH, HOME } = process.env;
   const child = spawn(process.execPath, ['gateway/main.ts'], {
-    env: { PATH, HOME, PORT: String(port), DATA_DIR: join(folder, 'data'), DATABASE_URL: databaseUrl, ...env },
+    env: {
+      PATH,
+      HOME,
+      PORT: String(port),
+      DATA_DIR: join(folder, 'data'),
+      DATABASE_URL: databaseUrl,
+      GATEWAY_WORKERS: '2',
+      ...env,
+    },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -91,6 +99,10 @@ async function query(text: string, ...values: unknown[]): Promise<void> {
 
 function get(path: string): Promise<Response> {
   return fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual' });
+}
+
+async function degraded(): Promise<unknown> {
+  return ((await (await get('/readyz')).json()) as { degraded: unknown }).degraded;
 }
 
 function log(): Log {
@@ -135,10 +147,9 @@ test('kill -9 loses no answered scan: they wait on disk, and reach the log from 
   await Promise.allSettled(readers);
   await gateway.ended;
 
-  const spool = openSpool(join(folder, 'data/spool'), logger);
-  // Not forgotten, so that they stay; so few are one batch.
-  const ids = new Set(spool.next()?.payloads.map((payload) => scanOf(payload).id));
-  spool.close();
+  // Not forgotten, so that they stay; so few are one batch each.
+  const batches = ['0', '1'].map((worker) => readSpool(join(folder, 'data/spool', worker), logger).next());
+  const ids = new Set(batches.flatMap((batch) => batch?.payloads ?? []).map((payload) => scanOf(payload).id));
   expect(ids.size).toBeGreaterThanOrEqual(answered);
 
   const opened = log();
@@ -163,7 +174,7 @@ test('printed codes resolve after a start with Postgres, log and core away, and 
   expect((await get('/api/v1/qr-codes')).status).toBe(503);
   const ready = await get('/readyz');
   expect(ready.status).toBe(200);
-  expect(((await ready.json()) as { degraded: string[] }).degraded).toEqual(['api', 'log', 'shipping']);
+  await expect.poll(degraded, EVENTUALLY).toEqual(['api', 'log', 'shipping']);
   alone.process.kill('SIGTERM');
   expect((await alone.ended).code).toBe(0);
 
@@ -217,7 +228,8 @@ test('health: alive, and ready while scans can be answered and kept', async () =
   expect(await (await get('/healthz')).json()).toEqual({ status: 'alive' });
   const ready = await get('/readyz');
   expect(ready.status).toBe(200);
-  expect(await ready.json()).toMatchObject({ status: 'ready', degraded: ['api'] });
+  expect(await ready.json()).toMatchObject({ status: 'ready' });
+  await expect.poll(degraded, EVENTUALLY).toEqual(['api']);
 });
 
 describe('a start that can not succeed ends with one sentence and code 1:', () => {

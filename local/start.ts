@@ -56,6 +56,8 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     env: {
       ...env,
       DATA_DIR: join(dataDir, 'gateway'),
+      // Every one takes memory, and two show what many do.
+      GATEWAY_WORKERS: process.env.GATEWAY_WORKERS || '2',
       DATABASE_URL: database.gatewayUrl,
       CORE_ADDRESS: `${LOOPBACK}:${settings.grpcPort}`,
       // What opens the core is none of the gateway's business.

@@ -16,6 +16,7 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import { answerScans } from './answer-scans.ts';
 import { openFastLane } from './fast-lane.ts';
 import { httpLane } from './http-lane.ts';
+import { readSpool, type SpoolReader } from './read-spool.ts';
 import { openRouteTable, type RouteTable } from './route-table.ts';
 import { openSpool, type Spool } from './spool.ts';
 import { lookUpUnknownCodes, type UnknownCodes } from './unknown-codes.ts';
@@ -28,6 +29,7 @@ const TARGET = 'https://example.com/menu?table=4&lang=de#today';
 let database: pg.Pool;
 let table: RouteTable;
 let spool: Spool;
+let spooled: SpoolReader;
 let unknown: UnknownCodes;
 const [fast, standard] = [createServer(), createServer()];
 const agent = new Agent({ keepAlive: true });
@@ -41,7 +43,8 @@ beforeAll(async () => {
   database = new pg.Pool({ connectionString: url, max: 1 });
   await database.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [accountId]);
   table = openRouteTable(join(folder, 'routes'), logger);
-  spool = openSpool(join(folder, 'spool'), logger);
+  spool = openSpool({ folder: join(folder, 'spool'), logger, offer: () => {} });
+  spooled = readSpool(join(folder, 'spool'), logger);
   unknown = lookUpUnknownCodes(url, logger);
   lookUp = unknown;
   const scans = answerScans({
@@ -66,7 +69,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const server of [fast, standard]) server.close();
   agent.destroy();
-  spool.close();
+  await spool.close(0);
   await Promise.all([unknown.close(), table.close(), database.end()]);
   rmSync(folder, { recursive: true });
 });
@@ -110,7 +113,7 @@ async function code(columns: Record<string, unknown> = {}): Promise<{ id: string
 /** The scans that were recorded since the last call. */
 function recorded(): Scan[] {
   const scans: Scan[] = [];
-  for (let batch = spool.next(); batch; batch = spool.next()) {
+  for (let batch = spooled.next(); batch; batch = spooled.next()) {
     scans.push(...batch.payloads.map((payload) => fromBinary(ScanSchema, payload)));
     batch.forget();
   }

@@ -61,11 +61,14 @@ export interface Scans {
   /** Whether a request on any path is a scan because of its host: a custom domain has nothing else. */
   ownsHost(peer: string, headers: ScanHeaders): boolean;
   answer(request: ScanRequest, reply: Reply): void;
+  /** How many scans were kept and answered. */
+  answered(): number;
 }
 
 export function answerScans(options: ScanOptions): Scans {
   const { table, unknown, spool, logger } = options;
   const originOf = originsBy(options.trustedProxies);
+  let answered = 0;
   const countryHeader = options.countryHeader?.toLowerCase();
 
   function answer(request: ScanRequest, reply: Reply): void {
@@ -106,6 +109,7 @@ export function answerScans(options: ScanOptions): Scans {
       // A GET is one scan, kept before its answer leaves. A HEAD resolves and counts nothing.
       const message = scanMessage(headers, route, origin, countryHeader);
       const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
+      answered++;
       spool.append(message, () => show(request, reply, id, route));
     } else {
       show(request, reply, requestId(headers), route);
@@ -121,7 +125,11 @@ export function answerScans(options: ScanOptions): Scans {
     return !domain || (route.hostname === hostname && route.accountId === domain.accountId);
   }
 
-  return { ownsHost: (peer, headers) => table.customDomain(originOf(peer, headers).hostname) !== undefined, answer };
+  return {
+    ownsHost: (peer, headers) => table.customDomain(originOf(peer, headers).hostname) !== undefined,
+    answer,
+    answered: () => answered,
+  };
 }
 
 function show(request: ScanRequest, reply: Reply, id: string, route: FoundRoute): void {

@@ -19,6 +19,7 @@ beforeEach(async () => {
   server = createServer((request, response) => response.end(`by Node: ${request.method} ${request.url}`));
   const scans = {
     ownsHost: () => false,
+    answered: () => 0,
     answer({ shortCode = '', method, headers }: ScanRequest, reply: Reply) {
       asked++;
       if (shortCode.startsWith('wait')) open.set(shortCode, reply);
@@ -178,13 +179,21 @@ describe('the end of a connection:', () => {
     await next.received('/one');
   });
 
+  test('while it drains, each answer is the last of its connection', async () => {
+    const { socket, ended } = client();
+    await once(socket, 'connect');
+    lane.drain();
+    socket.write(get('/r/one'));
+    expect(await ended).toContain('connection: close');
+  });
+
   test('when it stops, idle connections end at once and others with their answer', async () => {
     const idle = client();
     const waiting = client();
     await once(idle.socket, 'connect');
     waiting.socket.write(get('/r/wait'));
     await expect.poll(() => open.has('wait')).toBe(true);
-    lane.stop();
+    lane.end();
     expect(await idle.ended).toBe('');
     open.get('wait')?.redirect('id', 'https://a.example/');
     expect(await waiting.ended).toContain('connection: close');

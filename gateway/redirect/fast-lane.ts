@@ -6,8 +6,10 @@ import { headReader } from './read-head.ts';
 
 /** Connections that carry nothing but scans. */
 export interface FastLane {
+  /** From now on, each answer ends its connection. */
+  drain(): void;
   /** Ends each connection with the answer that is in hand, or at once where there is none. */
-  stop(): void;
+  end(): void;
   /** Ends them all, whatever is in hand. */
   destroy(): void;
 }
@@ -190,7 +192,10 @@ export function openFastLane(server: Server, scans: Scans, countryHeader: string
   server.removeAllListeners('connection');
   server.on('connection', (socket) => void connections.add(new Connection(socket)));
   return {
-    stop() {
+    drain() {
+      stopping = true;
+    },
+    end() {
       stopping = true;
       clearInterval(sweeper);
       for (const connection of connections) connection.end();

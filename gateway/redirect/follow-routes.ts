@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Log, LogRecord, Positions, Subscription } from '../../src/events/log/log.ts';
 import { ROUTES } from '../../src/events/log/topics.ts';
+import { recentTimes } from './recent-times.ts';
 import type { RouteTable } from './route-table.ts';
 
 /** Follows the routes' topic into the table. */
@@ -16,6 +17,10 @@ export interface FollowerStatus {
   readonly taken: number;
   /** When the last one was, in ms since 1970. */
   readonly last: number | undefined;
+  /** When the table was last known to have all that the topic had, in ms since 1970. */
+  readonly complete: number | undefined;
+  /** How long changes took from the topic into the table, lately, at the 99th percentile, in ms. */
+  readonly changeLatencyMs: number | undefined;
 }
 
 const RETRY_MS = 1_000;
@@ -23,11 +28,27 @@ const RETRY_MS = 1_000;
 /** Tells how far the rebuilding of an empty table is, this often. */
 const PROGRESS_EVERY = 100_000;
 
+/** How often the end of the topic is compared with the table. */
+const COMPARE_MS = 1_000;
+
+export interface FollowingOptions {
+  readonly log: Log;
+  readonly table: RouteTable;
+  readonly logger: Logger;
+  /** Told how long each change took from the topic into the table, in ms. */
+  onChange?(latencyMs: number): void;
+}
+
 /** Goes on where the table stands, so an empty table is rebuilt from the compacted topic. Returns at once. */
-export function followRoutes({ log, table, logger }: { log: Log; table: RouteTable; logger: Logger }): RouteFollower {
+export function followRoutes({ log, table, logger, onChange = () => {} }: FollowingOptions): RouteFollower {
   const stopping = new AbortController();
+  const { signal } = stopping;
+  const started = Date.now();
+  const latencies = recentTimes();
   let taken = 0;
+  let behind = 0n;
   let last: number | undefined;
+  let complete: number | undefined;
 
   function handle(records: readonly LogRecord[]): void {
     const end = records.at(-1);
@@ -37,23 +58,46 @@ export function followRoutes({ log, table, logger }: { log: Log; table: RouteTab
     const before = taken;
     taken += records.length;
     last = Date.now();
+    for (const { timestamp } of records) {
+      // What was there before we were has waited for us, and says nothing of how fast changes are.
+      if (timestamp < started) continue;
+      latencies.add(last - timestamp);
+      onChange(Math.max(0, last - timestamp));
+    }
     if (Math.floor(before / PROGRESS_EVERY) < Math.floor(taken / PROGRESS_EVERY)) {
-      logger.info({ taken }, 'routes taken over');
+      logger.info({ taken, of: Number(behind) }, 'routes taken over');
     }
   }
 
-  const following = startingPositions(log, table, logger, stopping.signal).then(
-    (from) =>
-      from &&
-      log.follow({
-        topic: ROUTES.name,
-        from,
-        handle,
-        onError: (error) => logger.warn({ err: error }, 'routes can’t be followed; scans go on by the table as it is'),
-      }),
-  );
+  async function follow(): Promise<Subscription | undefined> {
+    const ends = await endsOf(log, logger, signal);
+    if (!ends) return undefined;
+    const from = reachedIn(table.positions(), ends);
+    for (const [partition, end] of ends) behind += end - (from.get(partition) ?? 0n);
+    if (behind > 0n) logger.info({ behind: Number(behind) }, 'the route table follows its topic');
+    return log.follow({
+      topic: ROUTES.name,
+      from,
+      handle,
+      onError: (error) => logger.warn({ err: error }, 'routes can’t be followed; scans go on by the table as it is'),
+    });
+  }
+
+  async function compare(): Promise<void> {
+    while (!signal.aborted) {
+      const asked = Date.now();
+      const ends = await log.ends(ROUTES.name).catch(() => undefined);
+      if (signal.aborted) return;
+      const positions = table.positions();
+      if (ends && [...ends].every(([partition, end]) => end <= (positions.get(partition) ?? 0n))) complete = asked;
+      await sleep(COMPARE_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  const following = follow();
+  following.then(compare);
   return {
-    status: () => ({ taken, last }),
+    status: () => ({ taken, last, complete, changeLatencyMs: latencies.percentile(0.99) }),
     async stop() {
       stopping.abort();
       await (await following)?.stop();
@@ -61,26 +105,25 @@ export function followRoutes({ log, table, logger }: { log: Log; table: RouteTab
   };
 }
 
-/**
- * Where the table stands, without positions that the topic has not reached: it was made anew or put back from a backup,
- * and has to be read from its beginning. Versions see to the rest. Undefined when it was stopped before the log answered.
- */
-async function startingPositions(
-  log: Log,
-  table: RouteTable,
-  logger: Logger,
-  signal: AbortSignal,
-): Promise<Positions | undefined> {
+/** Where the topic ends; undefined when it was stopped before the log answered. */
+async function endsOf(log: Log, logger: Logger, signal: AbortSignal): Promise<Positions | undefined> {
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      const ends = await log.ends(ROUTES.name);
-      return new Map([...table.positions()].filter(([partition, next]) => next <= (ends.get(partition) ?? 0n)));
+      return await log.ends(ROUTES.name);
     } catch (error) {
       if (failures === 0) logger.warn({ err: error }, 'the log is away; scans go on by the table as it is');
       await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
   return undefined;
+}
+
+/**
+ * Without positions that the topic has not reached: it was made anew or put back from a backup, and has to be read from
+ * its beginning. Versions see to the rest.
+ */
+function reachedIn(positions: Positions, ends: Positions): Positions {
+  return new Map([...positions].filter(([partition, next]) => next <= (ends.get(partition) ?? 0n)));
 }
 
 /** A record that can't be read is reported and left: the table keeps what it knew. */

@@ -12,8 +12,8 @@ test('whatever is framed is read back, however the bytes are cut into parts', ()
   fc.assert(
     fc.property(fc.array(payload, { maxLength: 20 }), fc.nat(2_000), (payloads, cut) => {
       const bytes = Buffer.concat(payloads.map(frame));
-      const first = readFrames(bytes.subarray(0, cut), cut >= bytes.length);
-      const second = readFrames(bytes.subarray(first.read), true);
+      const first = readFrames(bytes.subarray(0, cut), cut >= bytes.length ? 'nothing' : 'more');
+      const second = readFrames(bytes.subarray(first.read), 'nothing');
       expect([...first.payloads, ...second.payloads].map((each) => [...each])).toEqual(
         payloads.map((each) => [...each]),
       );
@@ -26,7 +26,7 @@ test('a torn last frame is left out, whatever is missing of it', () => {
   const whole = frame(Buffer.from('whole'));
   const torn = frame(Buffer.from('torn'));
   for (let length = 1; length < torn.length; length++) {
-    const read = readFrames(Buffer.concat([whole, torn.subarray(0, length)]), true);
+    const read = readFrames(Buffer.concat([whole, torn.subarray(0, length)]), 'nothing');
     expect(texts(read.payloads)).toEqual(['whole']);
     expect(read).toMatchObject({ damaged: length, read: whole.length + length });
   }
@@ -38,17 +38,26 @@ test('a damaged byte anywhere costs one frame and no other', () => {
   for (let at = 0; at < damaged.length; at++) {
     const bytes = Buffer.concat(frames);
     bytes[before.length + at] = (bytes[before.length + at] ?? 0) ^ 0xff;
-    const read = readFrames(bytes, true);
+    const read = readFrames(bytes, 'nothing');
     expect(texts(read.payloads)).toEqual(['one', 'three']);
     expect(read.damaged).toBe(damaged.length);
   }
 });
 
+test('what is still being written is read as far as it is whole', () => {
+  const [whole, torn] = [frame(Buffer.from('whole')), frame(Buffer.from('torn'))];
+  for (const unwritten of [torn.subarray(0, 5), Buffer.alloc(50), torn.fill(0, 10)]) {
+    const read = readFrames(Buffer.concat([whole, unwritten]), 'unwritten');
+    expect(texts(read.payloads)).toEqual(['whole']);
+    expect(read).toMatchObject({ damaged: 0, read: whole.length });
+  }
+});
+
 test('a hole of zeros holds no frames', () => {
-  expect(readFrames(Buffer.alloc(100), true)).toEqual({ payloads: [], read: 100, damaged: 100 });
+  expect(readFrames(Buffer.alloc(100), 'nothing')).toEqual({ payloads: [], read: 100, damaged: 100 });
 });
 
 test('the longest payload is read back', () => {
-  const [longest] = readFrames(frame(Buffer.alloc(MOST_PAYLOAD_BYTES, 7)), true).payloads;
+  const [longest] = readFrames(frame(Buffer.alloc(MOST_PAYLOAD_BYTES, 7)), 'nothing').payloads;
   expect(longest).toHaveLength(MOST_PAYLOAD_BYTES);
 });

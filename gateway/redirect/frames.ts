@@ -39,20 +39,23 @@ export interface Frames {
 }
 
 /**
- * Reads the frames of a part of a segment; `atEnd` says that nothing follows it. Behind damage of any kind it looks,
- * byte by byte, for the next frame whose checksum is right, so that one bad sector costs the scans on it and no others.
+ * Reads the frames of a part of a segment. `next` says what is behind it: `more` of the segment; `nothing`, ever; or
+ * what is yet to be written, and then only frames that are whole already are read.
+ *
+ * Behind damage of any kind it looks, byte by byte, for the next frame whose checksum is right, so that one bad sector
+ * costs the scans on it and no others.
  */
-export function readFrames(bytes: Buffer, atEnd: boolean): Frames {
+export function readFrames(bytes: Buffer, next: 'more' | 'nothing' | 'unwritten'): Frames {
   const payloads: Uint8Array[] = [];
   let read = 0;
   let damaged = 0;
   while (read < bytes.length) {
     const found = payloadAt(bytes, read);
-    if (found === 'not whole' && !atEnd) break;
     if (found instanceof Uint8Array) {
       payloads.push(found);
       read += HEADER_BYTES + found.length;
     } else {
+      if (next === 'unwritten' || (found === 'not whole' && next === 'more')) break;
       damaged++;
       read++;
     }

@@ -1,15 +1,20 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import type { Log } from '../../src/events/log/log.ts';
 import { SCANS } from '../../src/events/log/topics.ts';
+import { readFrames } from './frames.ts';
+import { readSpool, type SpoolReader } from './read-spool.ts';
 import { codeIdIn } from './scan-message.ts';
-import type { Spool } from './spool.ts';
 
-/** Carries the spool to the log. */
+/** Carries the spools to the log. */
 export interface Shipper {
   status(): ShipperStatus;
+  /** Publishes frames that are in no spool; rejects while the log is away. */
+  publish(frames: Buffer): Promise<void>;
   /** Ships what it can within `graceMs` and stops; the rest stays on disk. */
   stop(graceMs: number): Promise<void>;
 }
@@ -17,53 +22,59 @@ export interface Shipper {
 export interface ShipperStatus {
   /** Scans that the log took since the start. */
   readonly shipped: number;
+  /** Bytes that wait on disk. */
+  readonly depth: number;
   /** Whether the last attempt failed. */
   readonly failing: boolean;
 }
 
-/** How long scans are collected once there is one: what a lone scan waits for, and what spares the log a call each. */
-const COLLECT_MS = 20;
-/** How often the spool is asked although nothing arrived, so that it can tidy up. */
-const IDLE_MS = 1_000;
+/** How often a spool is asked that had little or nothing: what a lone scan waits for, and what spares the log calls. */
+const POLL_MS = 25;
+const LITTLE = 1_000;
+/** How often spools of new workers are looked for. */
+const LOOK_MS = 500;
 /** Pauses between attempts while the log is away: each twice the one before it. */
 const FIRST_RETRY_MS = 250;
 const MOST_RETRY_MS = 5_000;
+
+export interface ShippingOptions {
+  /** Holds a spool for each worker, also for those that there are no more. */
+  readonly folder: string;
+  readonly log: Log;
+  readonly logger: Logger;
+}
 
 /**
  * Publishes the oldest scans first and forgets them once the log has them; a crash in between repeats them, and their
  * ids decide. While the log is away it tries for ever.
  */
-export function shipScans({ spool, log, logger }: { spool: Spool; log: Log; logger: Logger }): Shipper {
+export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
   const stopping = new AbortController();
   const { signal } = stopping;
+  const spools = new Map<string, { reader: SpoolReader; running: Promise<void> }>();
   let deadline = Number.POSITIVE_INFINITY;
   let shipped = 0;
   let failures = 0;
 
-  /** Gives false when there was nothing to ship. */
-  async function ship(): Promise<boolean> {
-    const batch = spool.next();
-    if (!batch) return false;
-    const records = batch.payloads.map((value) => ({
-      key: codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId,
-      value,
-    }));
+  async function publish(payloads: readonly Uint8Array[]): Promise<void> {
+    const records = payloads.map((value) => ({ key: codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId, value }));
     await log.publish(SCANS.name, records);
-    batch.forget();
     shipped += records.length;
     if (failures > 0) logger.info({ failures }, 'scans reach the log again');
     failures = 0;
-    return true;
   }
 
-  const running = (async () => {
+  async function ship(reader: SpoolReader): Promise<void> {
     while (Date.now() < deadline) {
-      const arrival = spool.arrival();
       try {
-        if (await ship()) continue;
-        if (signal.aborted) return;
-        await Promise.race([arrival, pause(IDLE_MS, signal)]);
-        await pause(COLLECT_MS, signal);
+        const batch = reader.next();
+        if (batch) {
+          await publish(batch.payloads);
+          batch.forget();
+        } else if (signal.aborted) {
+          return;
+        }
+        if (!batch || batch.payloads.length < LITTLE) await pause(POLL_MS, signal);
       } catch (error) {
         if (failures === 0) logger.warn({ err: error }, 'scans do not reach the log; they wait on disk');
         failures++;
@@ -72,16 +83,44 @@ export function shipScans({ spool, log, logger }: { spool: Spool; log: Log; logg
         if (signal.aborted) await sleep(FIRST_RETRY_MS);
       }
     }
-  })();
+  }
+
+  function look(): void {
+    for (const spool of ['.', ...foldersIn(folder)]) {
+      if (spools.has(spool)) continue;
+      const reader = readSpool(join(folder, spool), logger);
+      spools.set(spool, { reader, running: ship(reader) });
+    }
+  }
+
+  look();
+  const looking = setInterval(look, LOOK_MS).unref();
 
   return {
-    status: () => ({ shipped, failing: failures > 0 }),
+    status() {
+      const depth = [...spools.values()].reduce((sum, { reader }) => sum + reader.depth(), 0);
+      return { shipped, depth, failing: failures > 0 };
+    },
+    publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
     async stop(graceMs) {
+      clearInterval(looking);
+      look();
       deadline = Date.now() + graceMs;
       stopping.abort();
-      await Promise.race([running, sleep(graceMs, undefined, { ref: false })]);
+      const all = Promise.all([...spools.values()].map(({ running }) => running));
+      await Promise.race([all, sleep(graceMs, undefined, { ref: false })]);
     },
   };
+}
+
+function foldersIn(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  } catch {
+    // It comes with the first worker.
+    return [];
+  }
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

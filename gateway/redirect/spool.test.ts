@@ -1,5 +1,6 @@
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -11,11 +12,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { frame } from './frames.ts';
-import { openSpool, type Spool } from './spool.ts';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { frame, readFrames } from './frames.ts';
+import { readSpool, type SpoolReader } from './read-spool.ts';
+import { openSpool, type Spool, type SpoolOptions } from './spool.ts';
 
 const logger = pino({ level: 'silent' });
+const EVENTUALLY = { timeout: 10_000, interval: 20 };
 let folder: string;
 
 beforeEach(() => {
@@ -23,19 +26,30 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(join(folder, '..'), { recursive: true, force: true }));
 
+/** A spool as a worker opens it, which is gone after the test as if it had been killed. */
+function open(offer: SpoolOptions['offer'] = () => {}): Spool {
+  const spool = openSpool({ folder, logger, offer });
+  onTestFinished(() => spool.close(0));
+  return spool;
+}
+
 /** Appends in one turn of the event loop; resolves when all were kept. */
 async function append(spool: Spool, ...texts: string[]): Promise<void> {
   await Promise.all(texts.map((text) => new Promise<void>((kept) => spool.append(Buffer.from(text), kept))));
 }
 
-/** Everything that the spool gives out. */
-function takeAll(spool: Spool): string[] {
+/** Everything that is given out to be carried on. */
+function takeAll(reader: SpoolReader = readSpool(folder, logger)): string[] {
   const taken: string[] = [];
-  for (let batch = spool.next(); batch; batch = spool.next()) {
-    taken.push(...batch.payloads.map((each) => Buffer.from(each).toString()));
+  for (let batch = reader.next(); batch; batch = reader.next()) {
+    taken.push(...textsOf(batch.payloads));
     batch.forget();
   }
   return taken;
+}
+
+function textsOf(payloads: readonly Uint8Array[]): string[] {
+  return payloads.map((each) => Buffer.from(each).toString());
 }
 
 function segments(): string[] {
@@ -44,8 +58,19 @@ function segments(): string[] {
     .map((name) => join(folder, name));
 }
 
+/** A file instead of the folder: no segment can be opened, not even by root. */
+function breakDisk(): void {
+  rmSync(folder, { recursive: true });
+  writeFileSync(folder, '');
+}
+
+function mendDisk(): void {
+  rmSync(folder);
+  mkdirSync(folder);
+}
+
 test('a payload is on disk before it is told that it is kept', async () => {
-  const spool = openSpool(folder, logger);
+  const spool = open();
   let onDisk = Buffer.alloc(0);
   await new Promise<void>((resolve) => {
     spool.append(Buffer.from('a scan'), () => {
@@ -56,42 +81,78 @@ test('a payload is on disk before it is told that it is kept', async () => {
   expect(onDisk).toEqual(frame(Buffer.from('a scan')));
 });
 
-test('payloads are given out in their order, again and again until they are forgotten', async () => {
-  const spool = openSpool(folder, logger);
-  expect(spool.next()).toBeUndefined();
-  await append(spool, 'one', 'two');
-  await append(spool, 'three');
-  expect(spool.next()?.payloads).toHaveLength(3);
-  expect(takeAll(spool)).toEqual(['one', 'two', 'three']);
-  await append(spool, 'four');
-  expect(takeAll(spool)).toEqual(['four']);
+test('a payload may be changed once it is appended', async () => {
+  const spool = open();
+  const bytes = Buffer.from('one');
+  const kept = new Promise<void>((resolve) => spool.append(bytes, resolve));
+  bytes.write('two');
+  await kept;
+  expect(takeAll()).toEqual(['one']);
 });
 
-test('what an earlier run left comes first, and is gone from the disk once it is forgotten', async () => {
-  const earlier = openSpool(folder, logger);
-  await append(earlier, 'earlier');
-  earlier.close();
+test('as many payloads in a turn as there are', async () => {
+  const texts = Array.from({ length: 5_000 }, (_, index) => `${index} `.padEnd(300, '.'));
+  await append(open(), ...texts);
+  expect(takeAll()).toEqual(texts);
+});
+
+test('payloads are given out in their order, again and again until they are forgotten', async () => {
+  const spool = open();
+  const reader = readSpool(folder, logger);
+  expect(reader.next()).toBeUndefined();
+  await append(spool, 'one', 'two');
+  await append(spool, 'three');
+  expect(reader.next()?.payloads).toHaveLength(3);
+  expect(reader.depth()).toBeGreaterThan(0);
+  expect(takeAll(reader)).toEqual(['one', 'two', 'three']);
+  expect(reader.depth()).toBe(0);
+  await append(spool, 'four');
+  expect(takeAll(reader)).toEqual(['four']);
+});
+
+test('what an earlier process left comes first, and is gone from the disk once it is forgotten', async () => {
+  await append(open(), 'earlier');
   const [left = ''] = segments();
 
-  const spool = openSpool(folder, logger);
+  const spool = open();
   await append(spool, 'later');
-  expect(takeAll(spool)).toEqual(['earlier', 'later']);
+  expect(takeAll()).toEqual(['earlier', 'later']);
+  expect(segments()).toHaveLength(1);
   expect(segments()).not.toContain(left);
 });
 
 test('segments are rotated by size, and given out completely', async () => {
-  const spool = openSpool(folder, logger);
+  const spool = open();
   const megabytes = Array.from({ length: 20 * 64 }, (_, index) => `${index} `.padEnd(16_000, '.'));
   for (let at = 0; at < megabytes.length; at += 64) await append(spool, ...megabytes.slice(at, at + 64));
   expect(segments().length).toBeGreaterThan(2);
-  expect(takeAll(spool)).toEqual(megabytes);
+  expect(takeAll()).toEqual(megabytes);
   expect(segments().length).toBeLessThanOrEqual(1);
 });
 
+test('a reader beside the writer misses nothing and takes nothing twice, wherever segments end', async () => {
+  const spool = open();
+  const reader = readSpool(folder, logger);
+  const taken: string[] = [];
+  const texts = Array.from({ length: 3_000 }, (_, index) => `${index} `.padEnd(10_000, '.'));
+  for (let at = 0; at < texts.length; at += 7) {
+    await append(spool, ...texts.slice(at, at + 7));
+    const batch = at % 2 === 0 ? reader.next() : undefined;
+    taken.push(...textsOf(batch?.payloads ?? []));
+    batch?.forget();
+  }
+  expect([...taken, ...takeAll(reader)]).toEqual(texts);
+});
+
+test('an open segment is closed when it is old, so that no addresses stay', async () => {
+  await append(open(), 'an address');
+  expect(takeAll()).toEqual(['an address']);
+  expect(segments()).toHaveLength(1);
+  await expect.poll(() => takeAll().concat(segments()), { timeout: 15_000, interval: 500 }).toEqual([]);
+});
+
 test('a torn last frame and a corrupt one cost nothing but themselves', async () => {
-  const earlier = openSpool(folder, logger);
-  await append(earlier, 'one', 'two', 'three');
-  earlier.close();
+  await append(open(), 'one', 'two', 'three');
   const [path = ''] = segments();
   const bytes = readFileSync(path);
   const two = bytes.indexOf('two');
@@ -99,55 +160,76 @@ test('a torn last frame and a corrupt one cost nothing but themselves', async ()
   writeFileSync(path, bytes);
   appendFileSync(path, frame(Buffer.from('torn')).subarray(0, 10));
 
-  expect(takeAll(openSpool(folder, logger))).toEqual(['one', 'three']);
+  open();
+  expect(takeAll()).toEqual(['one', 'three']);
 });
 
-test('a disk that takes nothing holds no answer back, and takes what waits once it can', async () => {
-  const spool = openSpool(folder, logger);
-  // Instead of the folder, a file: no segment can be opened, not even by root.
-  rmSync(folder, { recursive: true });
-  writeFileSync(folder, '');
-  await append(spool, 'one');
-  await append(spool, 'two');
-  expect(spool.status()).toMatchObject({ failing: 'ENOTDIR', lost: 0 });
-  expect(spool.status().held).toBeGreaterThan(0);
+describe('a disk that takes nothing', () => {
+  test('holds no answer back, and takes what waits once it can', async () => {
+    const spool = open();
+    breakDisk();
+    await append(spool, 'one');
+    await append(spool, 'two');
+    expect(spool.status()).toMatchObject({ failing: expect.any(String), lost: 0 });
+    expect(spool.status().held).toBeGreaterThan(0);
+    mendDisk();
+    await expect.poll(() => spool.status(), EVENTUALLY).toMatchObject({ failing: undefined, held: 0, lost: 0 });
+    expect(takeAll()).toEqual(['one', 'two']);
+  });
 
-  rmSync(folder);
-  mkdirSync(folder);
-  spool.close();
-  expect(spool.status()).toEqual({ failing: undefined, held: 0, lost: 0 });
-  expect(takeAll(openSpool(folder, logger))).toEqual(['one', 'two']);
-});
+  test('is no reason not to start', async () => {
+    writeFileSync(folder, '');
+    const spool = open();
+    await append(spool, 'one');
+    expect(spool.status().failing).toBeDefined();
+    rmSync(folder);
+    await expect.poll(() => existsSync(folder) && takeAll(), EVENTUALLY).toEqual(['one']);
+  });
 
-test('what waited in memory is carried on even if the disk never recovers', async () => {
-  const spool = openSpool(folder, logger);
-  rmSync(folder, { recursive: true });
-  writeFileSync(folder, '');
-  await append(spool, 'one');
-  expect(takeAll(spool)).toEqual(['one']);
-  await append(spool, 'two');
-  expect(takeAll(spool)).toEqual(['two']);
-});
+  test('has what waits offered to others, in its order, until they have it', async () => {
+    const offered: string[][] = [];
+    const spool = open((frames, taken) => {
+      offered.push(textsOf(readFrames(frames, 'nothing').payloads));
+      setTimeout(taken, 10);
+    });
+    breakDisk();
+    const texts = Array.from({ length: 2_000 }, (_, index) => `${index} `.padEnd(1_000, '.'));
+    for (let at = 0; at < texts.length; at += 100) await append(spool, ...texts.slice(at, at + 100));
+    await expect.poll(() => offered.flat(), EVENTUALLY).toEqual(texts);
+    expect(offered.length).toBeGreaterThan(2);
+    await expect.poll(() => spool.status(), EVENTUALLY).toMatchObject({ held: 0, lost: 0 });
+  });
 
-test('memory takes 64 MiB while the disk takes nothing; what is lost then is told', async () => {
-  const spool = openSpool(folder, logger);
-  rmSync(folder, { recursive: true });
-  writeFileSync(folder, '');
-  const payload = Buffer.alloc(16_000);
-  const kept = Array.from(
-    { length: 4_300 },
-    (_, index) =>
-      new Promise<void>((resolve) => {
-        setTimeout(() => spool.append(payload, resolve), index % 50);
-      }),
-  );
-  await Promise.all(kept);
-  expect(spool.status().lost).toBeGreaterThan(0);
-  expect(spool.status().held).toBeLessThanOrEqual(64 * 1024 * 1024);
+  test('has what waits when it is closed given to others', async () => {
+    let offered: string[] = [];
+    const spool = open((frames, taken) => {
+      offered = textsOf(readFrames(frames, 'nothing').payloads);
+      taken();
+    });
+    breakDisk();
+    await append(spool, 'one');
+    await spool.close(5_000);
+    expect(offered).toEqual(['one']);
+  });
+
+  test('fills 64 MiB of memory; what is lost then is told', async () => {
+    const spool = open();
+    breakDisk();
+    const payload = Buffer.alloc(16_000);
+    const kept = Array.from(
+      { length: 4_300 },
+      (_, index) =>
+        new Promise<void>((resolve) => {
+          setTimeout(() => spool.append(payload, resolve), index % 50);
+        }),
+    );
+    await Promise.all(kept);
+    expect(spool.status().lost).toBeGreaterThan(0);
+    expect(spool.status().held).toBeLessThanOrEqual(64 * 1024 * 1024);
+  });
 });
 
 test('nobody else on the machine can read the addresses in a segment', async () => {
-  const spool = openSpool(folder, logger);
-  await append(spool, 'an address');
+  await append(open(), 'an address');
   expect(statSync(segments()[0] ?? '').mode & 0o077).toBe(0);
 });

@@ -161,7 +161,8 @@ async function startGateway(): Promise<Child> {
 
 /** The process that answers scans. */
 async function worker({ pid }: Child): Promise<number> {
-  return pid;
+  const { stdout } = await run('pgrep', ['-P', String(pid), '-f', 'gateway/worker.ts']);
+  return Number(stdout);
 }
 
 async function startConstant(): Promise<number> {

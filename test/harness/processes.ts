@@ -13,6 +13,8 @@ import { freshDatabase } from './database.ts';
 export interface SignpostOptions {
   /** Default: a fresh one. */
   readonly databaseUrl?: string;
+  /** The same as its gateways see it. Default: by the role that gateways have, where the server has one. */
+  readonly gatewayDatabaseUrl?: string;
   /** Default: none, so that the log is in Postgres. */
   readonly kafkaBrokers?: string;
   /** How many; default 1. Gateway n calls core n, or the last one. */
@@ -100,8 +102,9 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
     const env = {
       ...shared,
       PORT: String(each),
+      GATEWAY_WORKERS: '1',
       DATA_DIR: folder,
-      DATABASE_URL: asGateway(databaseUrl),
+      DATABASE_URL: options.gatewayDatabaseUrl ?? asGateway(databaseUrl),
       CORE_ADDRESS: `${LOOPBACK}:${grpcPorts[index] ?? grpcPorts.at(-1)}`,
       ...options.env,
     };

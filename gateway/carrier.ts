@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { readVariables } from '../src/contract/variables.ts';
+import { openLog } from '../src/events/log/open.ts';
+import { GATEWAY_VARIABLES } from './config.ts';
+import { inTime } from './in-time.ts';
+import { measureCarrier } from './metrics.ts';
+import { onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
+import { type FollowerStatus, followRoutes } from './redirect/follow-routes.ts';
+import { openRouteTable } from './redirect/route-table.ts';
+import { type ShipperStatus, shipScans } from './redirect/ship-scans.ts';
+
+/** How the carrier is. */
+export interface CarrierStatus {
+  readonly shipping: ShipperStatus;
+  readonly routes: FollowerStatus;
+  /** Whether the log answers. */
+  readonly log: boolean;
+}
+
+/** How long shipping may take when it is asked to stop, and the rest, in ms. */
+const SHIP_MS = 3_000;
+const CLOSE_MS = 2_000;
+const CHECK_MS = 1_000;
+
+/** Between the log and this machine's disk: routes into the table, scans out of the spools. Answers nobody. */
+async function carry(): Promise<void> {
+  const config = readVariables(GATEWAY_VARIABLES, process.env);
+  const logger = pino({ level: config.LOG_LEVEL, base: { process: 'gateway', part: 'carrier' } });
+  const stopped = toldToStop();
+  await using running = new AsyncDisposableStack();
+  const log = openLog({
+    kafkaBrokers: config.KAFKA_BROKERS,
+    databaseUrl: config.DATABASE_URL,
+    clientId: 'signpost-gateway',
+    logger,
+  });
+  running.defer(() => log.close());
+  const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
+  running.defer(() => table.close());
+  const shipper = shipScans({ folder: join(config.DATA_DIR, 'spool'), log, logger });
+  running.defer(() => shipper.stop(SHIP_MS));
+  const measured = measureCarrier(() => ({ shipping: shipper.status(), routes: follower.status() }));
+  const follower = followRoutes({ log, table, logger, onChange: measured.change });
+  running.defer(() => follower.stop());
+
+  onOrder((order) => {
+    if (order.type !== 'held') return;
+    const { worker, frames } = order;
+    shipper.publish(Buffer.from(frames)).then(
+      () => tell({ type: 'taken', worker }),
+      () => undefined,
+    );
+  });
+  let logAnswers = false;
+  const tellStatus = () => {
+    const status = { shipping: shipper.status(), routes: follower.status(), log: logAnswers };
+    tell({ type: 'status', carrier: status });
+  };
+  const check = async () => {
+    const answers = await inTime(log.check());
+    const changed = answers !== logAnswers;
+    logAnswers = answers;
+    if (changed) tellStatus();
+  };
+  check();
+  const checking = setInterval(check, CHECK_MS);
+  const telling = setInterval(tellStatus, STATUS_MS);
+  running.defer(() => {
+    clearInterval(checking);
+    clearInterval(telling);
+  });
+  tell({ type: 'ready' });
+  await stopped;
+  // A log that is away must not keep the process.
+  setTimeout(() => process.exit(), SHIP_MS + CLOSE_MS);
+}
+
+await carry();
+// Connections that a library keeps must not keep the process.
+process.exit();

@@ -1,0 +1,65 @@
+import { type Attributes, metrics, type ObservableResult } from '@opentelemetry/api';
+import type { FollowerStatus } from './redirect/follow-routes.ts';
+import type { ShipperStatus } from './redirect/ship-scans.ts';
+import type { SpoolStatus } from './redirect/spool.ts';
+
+/** Each process measures what it has; an SDK that is loaded with it takes the figures, and without one they cost nothing. */
+const meter = metrics.getMeter('signpost.gateway');
+
+/** Measures a worker. */
+export function measureWorker(
+  worker: number,
+  status: () => { readonly answered: number; readonly spool: SpoolStatus },
+): void {
+  const attributes = { worker };
+  count('scans.answered', '{scan}', 'Scans that were answered and kept', attributes, () => status().answered);
+  count('scans.lost', '{scan}', 'Scans that neither disk nor memory took', attributes, () => status().spool.lost);
+  count(
+    'spool.failures',
+    '{write}',
+    'Writes of scans that the disk refused',
+    attributes,
+    () => status().spool.failures,
+  );
+  gauge(
+    'spool.held',
+    'By',
+    'Scans that wait in memory because the disk takes none',
+    attributes,
+    () => status().spool.held,
+  );
+}
+
+/** Measures the carrier; `change` is told how long each change took from the topic into the table, in ms. */
+export function measureCarrier(status: () => { readonly shipping: ShipperStatus; readonly routes: FollowerStatus }): {
+  change(ms: number): void;
+} {
+  count('scans.shipped', '{scan}', 'Scans that the log took', {}, () => status().shipping.shipped);
+  gauge('spool.depth', 'By', 'Scans that wait on disk for the log', {}, () => status().shipping.depth);
+  gauge('routes.age', 's', 'Since the route table last had all that its topic had', {}, () => {
+    const { complete } = status().routes;
+    return complete === undefined ? undefined : (Date.now() - complete) / 1_000;
+  });
+  const latency = meter.createHistogram('signpost.gateway.routes.change_latency', {
+    unit: 's',
+    description: 'From the topic into the route table',
+  });
+  return { change: (ms) => latency.record(ms / 1_000) };
+}
+
+type Figure = () => number | undefined;
+
+function count(name: string, unit: string, description: string, attributes: Attributes, figure: Figure): void {
+  const counter = meter.createObservableCounter(`signpost.gateway.${name}`, { unit, description });
+  counter.addCallback((result) => observe(result, attributes, figure));
+}
+
+function gauge(name: string, unit: string, description: string, attributes: Attributes, figure: Figure): void {
+  const measured = meter.createObservableGauge(`signpost.gateway.${name}`, { unit, description });
+  measured.addCallback((result) => observe(result, attributes, figure));
+}
+
+function observe(result: ObservableResult, attributes: Attributes, figure: Figure): void {
+  const value = figure();
+  if (value !== undefined) result.observe(value, attributes);
+}

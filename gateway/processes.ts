@@ -1,0 +1,69 @@
+import type { CarrierStatus } from './carrier.ts';
+import type { WorkerStatus } from './worker.ts';
+
+/**
+ * The gateway is three kinds of processes. The first one starts the others, starts those again that die, and passes on
+ * what they have to tell each other: `main.ts`. Workers answer requests: `worker.ts`. The carrier brings routes from the
+ * log into the table and scans from the spools to the log: `carrier.ts`.
+ */
+
+/** What a worker or the carrier tells the first process. */
+export type Told =
+  /** It does its work; workers say on which port. */
+  | { readonly type: 'ready'; readonly port?: number }
+  /** It can't, for a reason that only a person can mend. */
+  | { readonly type: 'failed'; readonly sentence: string }
+  | { readonly type: 'status'; readonly worker: WorkerStatus }
+  | { readonly type: 'status'; readonly carrier: CarrierStatus }
+  /** A worker has frames of scans that the disk does not take. */
+  | { readonly type: 'held'; readonly frames: Uint8Array }
+  /** The log has them. */
+  | { readonly type: 'taken'; readonly worker: number };
+
+/** What the first process tells them. */
+export type Order =
+  /** To finish what is in hand, and end. */
+  | { readonly type: 'stop' }
+  /** How all of them are. */
+  | { readonly type: 'state'; readonly state: GatewayState }
+  /** To the carrier: frames of a worker. */
+  | { readonly type: 'held'; readonly worker: number; readonly frames: Uint8Array }
+  /** To the worker: the log has what it held. */
+  | { readonly type: 'taken' };
+
+/** How the processes are, as they said it last. */
+export interface GatewayState {
+  /** Undefined while there is none. */
+  readonly carrier: CarrierStatus | undefined;
+  readonly workers: readonly WorkerStatus[];
+}
+
+/** How often they say how they are, in ms. */
+export const STATUS_MS = 500;
+
+/** Tells the first process something, if it is still there; resolves when that has left. */
+export function tell(message: Told): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.send && process.connected) process.send(message, undefined, undefined, () => resolve());
+    else resolve();
+  });
+}
+
+/** Calls `handle` with each order. */
+export function onOrder(handle: (order: Order) => void): void {
+  process.on('message', handle);
+}
+
+/**
+ * Resolves when the first process says so. Signals are its business: a terminal sends them to all of us. When it is gone
+ * we end at once, as all that matters is on disk, and its successor may start at any moment.
+ */
+export function toldToStop(): Promise<void> {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  process.once('disconnect', () => process.exit());
+  return new Promise((resolve) => {
+    onOrder(({ type }) => {
+      if (type === 'stop') resolve();
+    });
+  });
+}

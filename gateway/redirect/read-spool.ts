@@ -1,0 +1,94 @@
+import { closeSync, fstatSync, openSync, readSync, rmSync, statSync } from 'node:fs';
+import type { Logger } from 'pino';
+import { type Frames, readFrames } from './frames.ts';
+import { type Segment, segmentsIn } from './segments.ts';
+
+/** What a spool holds, read beside the process that writes it. */
+export interface SpoolReader {
+  /** The oldest payloads that were not forgotten; undefined when there are none. Removes what is done with. */
+  next(): Batch | undefined;
+  /** Bytes that were not forgotten. */
+  depth(): number;
+}
+
+/** Payloads to carry on, in their order. */
+export interface Batch {
+  readonly payloads: readonly Uint8Array[];
+  /** They are safe elsewhere. Until this is called they are the next ones again. */
+  forget(): void;
+}
+
+const READ_BYTES = 1024 * 1024;
+
+export function readSpool(folder: string, logger: Logger): SpoolReader {
+  /** The oldest segment, and how many of its bytes are done with. */
+  let name = '';
+  let done = 0;
+  /** Segments that are done with and can't be removed. */
+  const stuck = new Set<string>();
+
+  function read(segment: Segment): Frames {
+    const { bytes, atEnd } = readFrom(segment.path, done);
+    const frames = readFrames(bytes, !segment.sealed ? 'unwritten' : atEnd ? 'nothing' : 'more');
+    const { damaged } = frames;
+    if (damaged > 0) logger.error({ segment: segment.path, damaged }, 'bytes that are no whole scan were skipped');
+    return frames;
+  }
+
+  function remove(segment: Segment): void {
+    try {
+      rmSync(segment.path, { force: true });
+    } catch (error) {
+      stuck.add(segment.name);
+      logger.error({ err: error, segment: segment.path }, 'a segment that is done with can’t be removed');
+    }
+  }
+
+  return {
+    next() {
+      for (;;) {
+        // Told apart before it is read: an open one may grow behind what is read, and be sealed then.
+        const segment = segmentsIn(folder).find((each) => !stuck.has(each.name));
+        if (!segment) return undefined;
+        if (segment.name !== name) [name, done] = [segment.name, 0];
+        let frames: Frames;
+        try {
+          frames = read(segment);
+        } catch (error) {
+          // It was sealed under our hands.
+          if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+          throw error;
+        }
+        if (frames.payloads.length > 0) {
+          const reached = done + frames.read;
+          return {
+            payloads: frames.payloads,
+            forget() {
+              done = reached;
+            },
+          };
+        }
+        if (frames.read > 0) done += frames.read;
+        else if (segment.sealed) remove(segment);
+        else return undefined;
+      }
+    },
+    depth() {
+      const sizes = segmentsIn(folder).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);
+      return Math.max(0, sizes.reduce((sum, size) => sum + size, 0) - done);
+    },
+  };
+}
+
+/** At most a mebibyte of a file. */
+function readFrom(path: string, from: number): { bytes: Buffer; atEnd: boolean } {
+  const fd = openSync(path, 'r');
+  try {
+    const { size } = fstatSync(fd);
+    const room = Buffer.allocUnsafe(Math.max(0, Math.min(READ_BYTES, size - from)));
+    const bytes = room.subarray(0, readSync(fd, room, 0, room.length, from));
+    return { bytes, atEnd: from + bytes.length >= size };
+  } finally {
+    closeSync(fd);
+  }
+}

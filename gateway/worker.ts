@@ -1,0 +1,167 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, isIP } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { pino } from 'pino';
+import { readVariables } from '../src/contract/variables.ts';
+import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
+import { connectCore } from './core.ts';
+import { answerAlive, readiness } from './health.ts';
+import { Sentence } from './keep-process.ts';
+import { measureWorker } from './metrics.ts';
+import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
+import { ASK_PATH, answerAsk } from './redirect/answer-ask.ts';
+import { answerScans } from './redirect/answer-scans.ts';
+import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
+import { httpLane } from './redirect/http-lane.ts';
+import { openRouteTable } from './redirect/route-table.ts';
+import { openSpool, type SpoolStatus } from './redirect/spool.ts';
+import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
+import { createApi } from './rest/api.ts';
+import { answerClientError, answerUnreadable, answerWithoutHost, hasNoHost } from './rest/client-error.ts';
+
+/** How a worker is. */
+export interface WorkerStatus {
+  /** Scans that it has answered since its start. */
+  readonly answered: number;
+  readonly spool: SpoolStatus;
+}
+
+/** How long connections are given for a last answer when it is asked to stop, in ms. */
+const DRAIN_MS = 500;
+/** How long answers in hand may take when it is asked to stop, scans that no disk takes after them, and the rest, in ms. */
+const GRACE_MS = 10_000;
+const SPOOL_MS = 2_000;
+const CLOSE_MS = 2_000;
+
+/** How long a connection may be idle, in ms: longer than proxies keep theirs, so that it is they who end them. */
+const KEEP_ALIVE_MS = 75_000;
+
+/** Answers requests: puts the parts together, and takes them apart in the opposite order. */
+async function work(number: number): Promise<void> {
+  const config = readVariables(GATEWAY_VARIABLES, process.env);
+  const logger = pino({ level: config.LOG_LEVEL, base: { process: 'gateway', part: `worker ${number}` } });
+  const stopped = toldToStop();
+  await using running = new AsyncDisposableStack();
+  const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
+  running.defer(() => table.close());
+  const unknown = lookUpUnknownCodes(config.DATABASE_URL, logger);
+  running.defer(() => unknown.close());
+  let taken = () => {};
+  const spool = openSpool({
+    folder: join(config.DATA_DIR, 'spool', String(number)),
+    logger,
+    offer(frames, whenTaken) {
+      taken = whenTaken;
+      tell({ type: 'held', frames });
+    },
+  });
+  running.defer(() => spool.close(SPOOL_MS));
+  const core = connectCore({
+    address: config.CORE_ADDRESS.join(','),
+    timeoutMs: config.CORE_TIMEOUT_MS,
+    ca: config.CORE_CA === undefined ? undefined : readAuthority(config.CORE_CA, config.CORE_ADDRESS),
+  });
+  running.defer(() => core.close());
+  const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
+  const api = await createApi({ core, logger, publicUrl, onRoute: table.apply });
+  running.defer(() => api.close());
+  const scans = answerScans({
+    table,
+    unknown,
+    spool,
+    trustedProxies: config.TRUST_PROXY,
+    countryHeader: config.COUNTRY_HEADER,
+    logger,
+  });
+
+  let state: GatewayState = { carrier: undefined, workers: [] };
+  onOrder((order) => {
+    if (order.type === 'state') ({ state } = order);
+    else if (order.type === 'taken') taken();
+  });
+  const status = () => ({ answered: scans.answered(), spool: spool.status() });
+  measureWorker(number, status);
+  const telling = setInterval(() => tell({ type: 'status', worker: status() }), STATUS_MS);
+  running.defer(() => clearInterval(telling));
+
+  const lane = httpLane(scans);
+  let isStopping = false;
+  const ready = readiness({ spool, core, state: () => state });
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    if (isStopping) response.setHeader('connection', 'close');
+    if (hasNoHost(request)) return answerWithoutHost(request, response);
+    if (lane.concerns(request)) return lane.handle(request, response);
+    if (request.url === '/healthz') return answerAlive(response);
+    if (request.url === '/readyz') return ready(response);
+    if (request.url?.startsWith(ASK_PATH)) return answerAsk(request.url, table, response);
+    api.handle(request, response);
+  };
+  // Node's own answers to these have no body that a client could read.
+  const server = createServer({ requireHostHeader: false }, answer);
+  server.on('checkExpectation', answer);
+  server.on('connect', (_request, socket) => answerUnreadable(socket));
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+  server.on('clientError', answerClientError);
+  const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
+  await listen(server, config);
+  running.defer(() => stop(server, fast));
+  running.defer(() => {
+    isStopping = true;
+  });
+  tell({ type: 'ready', port: (server.address() as AddressInfo).port });
+  await stopped;
+  setTimeout(() => process.exit(), GRACE_MS + SPOOL_MS + CLOSE_MS);
+}
+
+function readAuthority(path: string, addresses: readonly string[]): Buffer {
+  // TLS knows servers by their names, and grpc-js can't ask for an address.
+  if (addresses.some((address) => isIP(address.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')) !== 0)) {
+    throw new Sentence('With CORE_CA, CORE_ADDRESS must name the cores as their certificates do: no IP addresses.');
+  }
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Sentence(`CORE_CA ${path} can't be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}
+
+function listen(server: Server, { PORT, LISTEN_HOST }: GatewayConfig): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', ({ code }: NodeJS.ErrnoException) => {
+      reject(new Sentence(`PORT ${PORT} can't be listened on: ${code === 'EADDRINUSE' ? 'it is taken' : code}.`));
+    });
+    server.listen(PORT, LISTEN_HOST, resolve);
+  });
+}
+
+/**
+ * Every answer ends its connection from now on, so that whoever goes on asking does so elsewhere; a connection that is
+ * closed while its next request is under way would lose that one. Then takes no more connections, and lets the answers
+ * in hand leave.
+ */
+async function stop(server: Server, fast: FastLane): Promise<void> {
+  fast.drain();
+  const connections = promisify(server.getConnections.bind(server));
+  for (const deadline = Date.now() + DRAIN_MS; Date.now() < deadline && (await connections()) > 0; ) await sleep(20);
+  const timer = setTimeout(() => {
+    server.closeAllConnections();
+    fast.destroy();
+  }, GRACE_MS);
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+    fast.end();
+  });
+  clearTimeout(timer);
+}
+
+try {
+  await work(Number(process.argv[2]));
+} catch (error) {
+  if (!(error instanceof Sentence)) throw error;
+  await tell({ type: 'failed', sentence: error.message });
+}
+// Connections that a library keeps must not keep the process.
+process.exit();

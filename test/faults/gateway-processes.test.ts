@@ -1,0 +1,128 @@
+import { once } from 'node:events';
+import { openSync, readFileSync, statSync, truncateSync, writeSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { contract, type One } from '../contract/client.ts';
+import type { Process } from '../harness/processes.ts';
+import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, statusOf } from './readers.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 100 };
+const WORKERS = 3;
+
+const running = contract({ env: { GATEWAY_WORKERS: String(WORKERS) } });
+let account: Awaited<ReturnType<typeof running.account>>;
+let gateway: Process;
+beforeAll(async () => {
+  account = await running.account();
+  [gateway] = running.signpost.gateways as [Process];
+});
+
+/** Where a scan leads, asked over a connection of its own: workers take them in turn. */
+async function locationOf(code: CodeJson): Promise<string | undefined> {
+  const asked = get(scanUrl(running.signpost, code), { agent: new Agent({ keepAlive: false }) });
+  const [response] = await once(asked, 'response');
+  response.resume();
+  return response.headers.location;
+}
+
+test('a change is seen by every worker once the one that carried it has answered', async () => {
+  const code = await account.create();
+  for (let change = 0; change < 20; change++) {
+    const target = `https://example.com/${change}`;
+    const changed = await account.call<One>('PATCH', `/qr-codes/${code.id}`, { json: { target_url: target } });
+    expect(changed.status).toBe(200);
+    const seen = await Promise.all(Array.from({ length: 4 * WORKERS }, () => locationOf(code)));
+    expect(new Set(seen)).toEqual(new Set([target]));
+  }
+});
+
+test('workers that are killed under load are replaced, and what they have answered is counted', async () => {
+  const code = await account.create();
+  const readers = startReaders(scanUrl(running.signpost, code));
+  for (let round = 0; round < 2; round++) {
+    const before = readers.answered;
+    await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + 500);
+    const [victim = 0] = await childrenOf(gateway, 'gateway/worker.ts');
+    process.kill(victim, 'SIGKILL');
+    const others = async () => (await childrenOf(gateway, 'gateway/worker.ts')).filter((pid) => pid !== victim);
+    await expect.poll(async () => (await others()).length, EVENTUALLY).toBe(WORKERS);
+  }
+  await readers.stop();
+  expect(await gateway.log()).toContain('is gone; another one takes its place');
+  await expectCounted(running.signpost.databaseUrl, code, [readers]);
+}, 60_000);
+
+test('a carrier that is killed is replaced, and nobody who scans notices', async () => {
+  const code = await account.create();
+  const readers = startReaders(scanUrl(running.signpost, code), 4);
+  const [victim = 0] = await childrenOf(gateway, 'gateway/carrier.ts');
+  process.kill(victim, 'SIGKILL');
+  await expect.poll(() => childrenOf(gateway, 'gateway/carrier.ts'), EVENTUALLY).toEqual([expect.any(Number)]);
+  await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(1_000);
+  await readers.stop();
+  expect([...readers.failed, ...readers.others]).toEqual([]);
+  await expectCounted(running.signpost.databaseUrl, code, [readers]);
+  expect(await childrenOf(gateway, 'gateway/carrier.ts')).not.toContain(victim);
+}, 60_000);
+
+describe('a route table that is damaged is built anew from its topic', () => {
+  const table = () => join(running.signpost.dataDir, 'gateway-0', 'routes', 'data.mdb');
+  const PAGE = 4_096;
+
+  const damages: Record<string, (path: string) => void> = {
+    'pages of nonsense': (path) => {
+      const file = openSync(path, 'r+');
+      for (let at = 2 * PAGE; at < statSync(path).size; at += PAGE) {
+        writeSync(file, Buffer.alloc(PAGE, 'nonsense'), 0, PAGE, at);
+      }
+    },
+    'nothing but nonsense': (path) => {
+      const file = openSync(path, 'r+');
+      const { size } = statSync(path);
+      writeSync(file, Buffer.alloc(size, 'nonsense'), 0, size, 0);
+    },
+    'all but its beginning missing': (path) => truncateSync(path, 2 * PAGE),
+  };
+
+  async function codes(): Promise<CodeJson[]> {
+    const made = await Promise.all(Array.from({ length: 20 }, () => account.create()));
+    for (const code of made) await locationOf(code);
+    return made;
+  }
+
+  async function expectFollowed(made: readonly CodeJson[]): Promise<void> {
+    const complete = async () => {
+      const ready = (await (await fetch(`${gateway.url}/readyz`)).json()) as { routes: { age_ms: number | null } };
+      return ready.routes.age_ms;
+    };
+    await expect.poll(complete, EVENTUALLY).not.toBeNull();
+    for (const code of made) expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
+    // By the topic, not by asking Postgres.
+    const bytes = readFileSync(table());
+    for (const { short_code } of made) expect(bytes.includes(`c${short_code}`)).toBe(true);
+    expect(await gateway.log()).toContain('the route table is damaged; it is built anew from its topic');
+  }
+
+  test.each(Object.keys(damages))(
+    'at the start: %s',
+    async (damage) => {
+      const made = await codes();
+      await killWithChildren(gateway);
+      damages[damage]?.(table());
+      await gateway.restart();
+      await expectFollowed(made);
+    },
+    60_000,
+  );
+
+  test('while it runs', async () => {
+    const made = await codes();
+    damages['all but its beginning missing']?.(table());
+    const answers = async () =>
+      Promise.all(made.map((code) => statusOf(scanUrl(running.signpost, code)).catch(() => 'none')));
+    await expect.poll(answers, EVENTUALLY).toEqual(made.map(() => 302));
+    await expectFollowed(made);
+  }, 60_000);
+});

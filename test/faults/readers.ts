@@ -1,0 +1,121 @@
+import { execFile } from 'node:child_process';
+import { Agent, get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { expect, onTestFinished } from 'vitest';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { decodeId } from '../../src/contract/ids.ts';
+import type { Process, Signpost } from '../harness/processes.ts';
+
+/** People who scan the same code again and again, each over a connection of their own. */
+export interface Readers {
+  /** Requests that were sent: each of them may have been counted. */
+  readonly sent: number;
+  /** Redirects that arrived: each of them has to be counted. */
+  readonly answered: number;
+  /** Answers that were something else, by status. */
+  readonly others: Map<number | undefined, number>;
+  /** Requests that got no answer, by code of the error. */
+  readonly failed: Map<string, number>;
+  stop(): Promise<void>;
+}
+
+const PAUSE_MS = 20;
+const TIMEOUT_MS = 5_000;
+
+/** `url`: the scan URL as it is asked for. */
+export function startReaders(url: string, count = 16): Readers {
+  let going = true;
+  const readers = { sent: 0, answered: 0, others: new Map(), failed: new Map<string, number>() };
+  const all = Array.from({ length: count }, async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    while (going) {
+      readers.sent++;
+      try {
+        const status = await statusOf(url, agent);
+        if (status === 302) readers.answered++;
+        else readers.others.set(status, (readers.others.get(status) ?? 0) + 1);
+      } catch (error) {
+        const { code = 'none' } = error as NodeJS.ErrnoException;
+        readers.failed.set(code, (readers.failed.get(code) ?? 0) + 1);
+        await sleep(PAUSE_MS);
+      }
+    }
+    agent.destroy();
+  });
+  const stop = async () => {
+    going = false;
+    await Promise.all(all);
+  };
+  onTestFinished(stop);
+  return Object.assign(readers, { stop });
+}
+
+/** The status that a scan is answered with; by default over a connection of its own. */
+export function statusOf(url: string, agent?: Agent): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const asked = get(url, { timeout: TIMEOUT_MS, ...(agent ? { agent } : { agent: false }) }, (response) => {
+      response.resume();
+      response.once('end', () => resolve(response.statusCode));
+      response.once('error', reject);
+    });
+    asked.once('timeout', () => asked.destroy(Object.assign(new Error('no answer'), { code: 'TIMEOUT' })));
+    asked.once('error', reject);
+  });
+}
+
+/** What Postgres has of a code: its scans, and what its counter says. */
+export async function counted(databaseUrl: string, code: CodeJson): Promise<{ scans: number; counter: number }> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ scans: string; counter: string }>(
+      `select (select count(distinct id) from scans where code_id = $1) as scans,
+              coalesce((select scans from scan_totals where code_id = $1), 0) as counter`,
+      [decodeId('qr', code.id)],
+    );
+    return { scans: Number(rows[0]?.scans), counter: Number(rows[0]?.counter) };
+  } finally {
+    await client.end();
+  }
+}
+
+/** Every scan that was answered is counted, and no more than were asked for; counters agree with the scans. */
+export async function expectCounted(databaseUrl: string, code: CodeJson, readers: readonly Readers[]): Promise<void> {
+  const total = (figure: 'answered' | 'sent') => readers.reduce((sum, each) => sum + each[figure], 0);
+  const enough = { timeout: 60_000, interval: 250 };
+  const scans = async () => (await counted(databaseUrl, code)).scans;
+  await expect.poll(scans, enough).toBeGreaterThanOrEqual(total('answered'));
+  // Longer than anything takes to arrive that is still under way.
+  await sleep(1_500);
+  const settled = await counted(databaseUrl, code);
+  expect(settled.scans).toBeLessThanOrEqual(total('sent'));
+  expect(settled.counter).toBe(settled.scans);
+}
+
+/** The processes that a gateway has started, of one of its programs. */
+export async function childrenOf(gateway: Process, program: string): Promise<number[]> {
+  const found = await promisify(execFile)('pgrep', ['-P', String(gateway.pid), '-f', program]).catch(() => undefined);
+  return (found?.stdout ?? '').split('\n').filter(Boolean).map(Number);
+}
+
+/** SIGKILL; resolves when the processes that it has started are gone as well: they see that it is, and end. */
+export async function killWithChildren(gateway: Process): Promise<void> {
+  const children = await childrenOf(gateway, 'gateway/');
+  await gateway.kill();
+  while (children.some(isThere)) await sleep(10);
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** The scan URL of a code on the first gateway. */
+export function scanUrl(signpost: Signpost, code: CodeJson): string {
+  return `${signpost.url}/r/${code.short_code}`;
+}
