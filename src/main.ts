@@ -87,7 +87,14 @@ async function main(config: CoreConfig): Promise<void> {
     running.defer(() => recorder.stop());
   }
   const changed = () => wakeRelay();
-  const batches = { pool, platformUrl: config.PUBLIC_URL, windowMs: config.BATCH_WINDOW_MS, logger, changed };
+  const batches = {
+    pool,
+    platformUrl: config.PUBLIC_URL,
+    windowMs: config.BATCH_WINDOW_MS,
+    windows: Math.ceil(config.DATABASE_CONNECTIONS / 4),
+    logger,
+    changed,
+  };
   const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   if (roles.has('worker')) {
     const worker = startBatchWorker({ ...batches, databaseUrl: config.DATABASE_URL });

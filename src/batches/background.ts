@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { connected, type Queryable, run, statement } from '../db/sql.ts';
+import { type Queryable, run, statement } from '../db/sql.ts';
 import { advance } from './advance.ts';
 
 const RETRY_MS = 1_000;
@@ -55,14 +55,12 @@ export function startBatchWorker(options: {
 
   /** A job that can't end its batch fails, so that its library tries it again. */
   async function finish(batchId: string): Promise<void> {
-    await connected(pool, async (connection) => {
-      for (;;) {
-        const batch = await advance(connection, platformUrl, batchId);
-        changed();
-        if (!batch || batch.completed_at !== null) return;
-        stopping.signal.throwIfAborted();
-      }
-    });
+    for (;;) {
+      const batch = await advance(pool, platformUrl, batchId);
+      changed();
+      if (!batch || batch.completed_at !== null) return;
+      stopping.signal.throwIfAborted();
+    }
   }
 
   async function work(): Promise<void> {

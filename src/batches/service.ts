@@ -35,25 +35,32 @@ export function batchesService(options: {
   platformUrl: string;
   /** How long a request may go on creating codes before it leaves the rest to the background, in ms. */
   windowMs: number;
+  /** How many requests may do so at once, each with a connection of its own; the others leave all to the background. */
+  windows: number;
   logger: Logger;
   /** Aborts when the process is asked to stop: batches in hand are then left to the background. */
   stopping: AbortSignal;
   /** Called after codes were created: the outbox has something to carry. */
   changed(): void;
 }): ServiceImpl<typeof BatchesService> {
-  const { pool, platformUrl, windowMs, logger, stopping, changed } = options;
+  const { pool, platformUrl, windowMs, windows, logger, stopping, changed } = options;
+  let open = 0;
 
   /** Creates codes until the batch is done or the window closes. What stands in the way is left to the background. */
   async function useWindow(connection: Connection, staged: BatchRecord, closes: number): Promise<BatchRecord> {
     let batch = staged;
+    const until = open < windows ? closes : 0;
+    open += 1;
     try {
-      while (batch.completed_at === null && Date.now() < closes && !stopping.aborted) {
+      while (batch.completed_at === null && Date.now() < until && !stopping.aborted) {
         batch = (await advance(connection, platformUrl, batch.id)) ?? batch;
         changed();
       }
       if (batch.completed_at === null) await goOnLater(connection.client, batch.id, 0);
     } catch (error) {
       logger.warn({ err: error }, 'a batch goes on in the background');
+    } finally {
+      open -= 1;
     }
     return batch;
   }

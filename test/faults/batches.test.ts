@@ -108,3 +108,24 @@ test('a core that is killed again and again in the middle of a batch: it complet
   }
   await expectWhole(signpost, await completed(call, data.id));
 }, 150_000);
+
+test('many batches at once leave connections to other requests: what finds no window goes on in the background', async () => {
+  const signpost = await startSignpost({ env: { DATABASE_CONNECTIONS: '6' } });
+  const calls = await Promise.all(Array.from({ length: 7 }, () => account(signpost)));
+  const batches = Promise.all(calls.map((call) => call('POST', '/batches', { rows })));
+  let over = false;
+  batches.finally(() => {
+    over = true;
+  });
+  const other = await account(signpost);
+  const statuses = new Set<number>();
+  for (let n = 0; n < 110 && !over; n++) statuses.add((await other('GET', '/tags')).status);
+  expect([...statuses]).toEqual([200]);
+  for (const answer of await batches) {
+    expect([201, 202]).toContain(answer.status);
+    const { data } = (await answer.json()) as { data: Batch };
+    expect((await completed(calls[(await batches).indexOf(answer)] ?? other, data.id)).counts.created).toBe(
+      ROWS - ROWS / 100,
+    );
+  }
+}, 120_000);
