@@ -30,6 +30,13 @@ const create = (fields: object) =>
   rest<CodeJson>('POST', '/qr-codes', { target_url: 'https://example.com', ...fields });
 
 describe('code', () => {
+  test('colours that scanners may not read are noted on standard error', async () => {
+    const pale = ['--payload', 'x', '--foreground', '#999', '--background', '#aaa'];
+    const { code, stdout, stderr } = await run('code', 'create-static', ...pale, '--json');
+    expect([code, JSON.parse(stdout).type]).toEqual([0, 'static']);
+    expect(stderr).toMatch(/^Note: design: /);
+  });
+
   test('create-static and create-landing print the code as REST has it', async () => {
     const wifi = ['--wifi-ssid', 'Gäste', '--wifi-password', 'pasta; e basta', '--wifi-security', 'wpa'];
     const made = await json<CodeJson>('code', 'create-static', ...wifi, '--name', 'Guests', '--foreground', '#036');

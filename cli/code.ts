@@ -40,8 +40,9 @@ interface LandingOptions extends Looks, PageOptions {
 export function codeCommands(program: Command): void {
   const json = jsonWanted(program);
   const code = program.command('code').description('static and landing-page codes; restoring deleted codes');
-  const show = (made: Code | undefined) => {
+  const show = (made: Code | undefined, warnings: readonly string[] = []) => {
     if (!made) throw new Error('the core answered without the code');
+    for (const warning of warnings) console.error(`Note: ${warning}`);
     const { id, type, scan_url, name } = codeJson(made);
     const people = { id, type, name, ...(type === 'static' ? { payload: made.payload ?? null } : { scan_url }) };
     print(json(), codeJson(made), () => fields(people));
@@ -62,8 +63,11 @@ export function codeCommands(program: Command): void {
       createStatic.error('error: say what the code carries, by either --payload or --wifi-ssid');
     }
     const { codes } = await connectCore(process.env, options.account);
-    const { code: made } = await codes.createStaticCode({ ...looksOf(options), content: contentOf(options) });
-    show(made);
+    const { code: made, warnings } = await codes.createStaticCode({
+      ...looksOf(options),
+      content: contentOf(options),
+    });
+    show(made, warnings);
   });
 
   const createLanding = page(looks(code.command('create-landing')).requiredOption('--title <title>', 'its heading'))
@@ -75,12 +79,12 @@ export function codeCommands(program: Command): void {
   ).action(async (options: LandingOptions) => {
     const { domain } = options;
     const { codes } = await connectCore(process.env, options.account);
-    const { code: made } = await codes.createLandingPageCode({
+    const { code: made, warnings } = await codes.createLandingPageCode({
       ...looksOf(options),
       ...(domain === undefined ? {} : { domainId: domain }),
       landingPage: pageOf(options),
     });
-    show(made);
+    show(made, warnings);
   });
 
   const updateLanding = page(ofAccount(code.command('update-landing')).requiredOption('--id <id>', 'qr_…'))

@@ -19,7 +19,7 @@ async function offered(line: string): Promise<string[]> {
 
 test.each([
   ['signpost a', ['account']],
-  ['signpost code ', ['create-static', 'create-landing', 'restore', '--help']],
+  ['signpost code ', ['create-static', 'create-landing', 'update-landing', 'restore', '--help']],
   ['signpost account c', ['create', 'close']],
   ['signpost account create --p', ['--plan']],
   ['signpost account create --plan ', ['free', 'business', 'scale', 'enterprise']],

@@ -1,55 +1,20 @@
-import { join } from 'node:path';
 import { type Logger, pino } from 'pino';
-import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
-import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
-import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
-import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { admissionService } from './access/admission.ts';
-import { forgetIdempotency, sweepIdempotency } from './access/idempotency.ts';
+import { sweepIdempotency } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
-import { type Clearance, clearance } from './accounts/clear.ts';
-import { accountsService } from './accounts/service.ts';
-import { forgetMembers } from './accounts/team.ts';
-import { analyticsService } from './analytics/service.ts';
 import { startBatchWorker } from './batches/background.ts';
-import { codesOfBatch, forgetBatches } from './batches/members.ts';
-import { batchesService } from './batches/service.ts';
-import { codesForAnalytics } from './codes/analytics-view.ts';
-import { archiveCodes, eraseCodes } from './codes/close.ts';
-import { cursors } from './codes/cursor.ts';
-import { codesForImages } from './codes/image-view.ts';
-import { codesService } from './codes/service.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { readVariables, WrongVariables } from './contract/variables.ts';
 import { isAway } from './db/away.ts';
-import { type Database, openDatabase } from './db/database.ts';
+import { openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
-import type { Platform } from './domains/look-up.ts';
-import { releaseDomains } from './domains/release.ts';
-import { domainsService } from './domains/service.ts';
-import type { Log } from './events/log/log.ts';
 import { openLog } from './events/log/open.ts';
 import { TOPICS } from './events/log/topics.ts';
 import { startRelay } from './events/relay.ts';
-import { imagesService } from './images/service.ts';
+import { archiveOf, closing, platformOf, services } from './rooms.ts';
 import { serve } from './rpc/serve.ts';
-import type { Services } from './rpc/services.ts';
 import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
-import type { ArchiveOptions } from './scans/archive.ts';
-import { deleteAccountScans } from './scans/delete-account-scans.ts';
 import { startRecorder } from './scans/recorder.ts';
-import { scansService } from './scans/service.ts';
-import { forgetLabels } from './taxonomy/forget.ts';
-import { taxonomyService } from './taxonomy/service.ts';
-import { forgetEndpoints } from './webhooks/forget.ts';
-import { type Seal, sealWith } from './webhooks/seal.ts';
-import { webhooksService } from './webhooks/service.ts';
+import { sealWith } from './webhooks/seal.ts';
 import { startWebhooks } from './webhooks/start.ts';
 
 /** How long calls in hand may take when the core is asked to stop, in ms. */
@@ -124,7 +89,14 @@ async function main(config: CoreConfig): Promise<void> {
       host: config.LISTEN_HOST,
       connectPort: config.CORE_PORT,
       grpcPort: config.GRPC_PORT,
-      register: services(config, database, log, closed, seal, { ...batches, stopping: stopping.signal }),
+      register: services({
+        config,
+        database,
+        log,
+        clearance: closed,
+        seal,
+        batches: { ...batches, stopping: stopping.signal },
+      }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
       tls,
@@ -144,66 +116,6 @@ function tlsOf({ TLS_CERT: cert, TLS_KEY: key, TLS_CLIENT_CA: clientCa }: CoreCo
   if (cert !== undefined && key !== undefined) return openTls({ cert, key, clientCa }, logger);
   if (cert === undefined && key === undefined && clientCa === undefined) return undefined;
   throw new WrongVariables('TLS_CERT and TLS_KEY are needed both, and for TLS_CLIENT_CA too.');
-}
-
-/** What the rooms do about accounts that were closed. Labels go after the codes that are filed under them. */
-function closing(config: CoreConfig, database: Database): Clearance {
-  const { pool } = database;
-  return clearance(pool, {
-    stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
-    erase: [
-      (id) => eraseCodes(pool, id),
-      (id) => forgetBatches(pool, id),
-      (id) => deleteAccountScans(pool, archiveFolder(config), id),
-      (id) => forgetLabels(pool, id),
-      (id) => forgetEndpoints(pool, id),
-      (id) => forgetIdempotency(pool, id),
-      (id) => forgetMembers(pool, id),
-    ],
-  });
-}
-
-/** The rooms' services; a method that is not there answers `unimplemented`. */
-function services(
-  config: CoreConfig,
-  database: Database,
-  log: Log,
-  clearance: Clearance,
-  seal: Seal,
-  batches: Parameters<typeof batchesService>[0],
-): (target: Services) => void {
-  const { pool } = database;
-  const { platformUrl, changed } = batches;
-  return (target) => {
-    target.service(AdmissionService, admissionService(pool));
-    target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));
-    target.service(BatchesService, batchesService(batches));
-    target.service(TaxonomyService, taxonomyService(pool));
-    target.service(
-      AnalyticsService,
-      analyticsService({
-        database,
-        codes: codesForAnalytics(pool, (account, batch) => codesOfBatch(pool, account, batch)),
-      }),
-    );
-    target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
-    target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
-    target.service(AccountsService, accountsService({ database, clearance, changed }));
-    target.service(WebhooksService, webhooksService({ pool, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }));
-    target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
-  };
-}
-
-function archiveFolder({ DATA_DIR }: CoreConfig): string {
-  return join(DATA_DIR, 'archive');
-}
-
-function archiveOf(config: CoreConfig): ArchiveOptions {
-  return { hotMonths: config.SCANS_HOT_MONTHS, to: config.SCANS_ARCHIVE, folder: archiveFolder(config) };
-}
-
-function platformOf({ PUBLIC_URL, PLATFORM_ADDRESSES, DNS_RESOLVERS }: CoreConfig): Platform {
-  return { host: new URL(PUBLIC_URL).hostname, addresses: PLATFORM_ADDRESSES, resolvers: DNS_RESOLVERS };
 }
 
 /** Resolves when a signal asks for it, or when the process that started us is gone. */

@@ -13,7 +13,7 @@ import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
 import { encodeId } from '../contract/ids.ts';
 import type { Connection } from '../db/sql.ts';
-import { designWarning } from '../images/contrast.ts';
+import { designWarnings } from '../images/contrast.ts';
 import { advance } from './advance.ts';
 import { goOnLater } from './background.ts';
 import { type BatchRecord, batchFrom } from './batch-row.ts';
@@ -25,8 +25,8 @@ import { stage } from './stage.ts';
 const WATCH_MS = 200;
 
 function answer(batch: BatchRecord): CreateBatchResponse {
-  const warning = designWarning(batch.foreground_color, batch.background_color);
-  return create(CreateBatchResponseSchema, { batch: batchFrom(batch), warnings: warning ? [warning] : [] });
+  const staged = batchFrom(batch);
+  return create(CreateBatchResponseSchema, { batch: staged, warnings: designWarnings(staged.design) });
 }
 
 /** Batches of an account. `platformUrl`: what scan URLs on the platform's host start with. */

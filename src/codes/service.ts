@@ -6,6 +6,7 @@ import { recordChange, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
 import { transaction } from '../db/sql.ts';
+import { designWarnings } from '../images/contrast.ts';
 import { scanCounts } from '../scans/totals.ts';
 import { codeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
@@ -50,13 +51,13 @@ export function codesService(options: {
       change(async (tx) => {
         const code = await createStaticCode(tx, platformUrl, accountOf(context).id, request);
         await recordChange(tx, context, code.id);
-        return { code };
+        return { code, warnings: designWarnings(code.design) };
       }),
     createLandingPageCode: (request, context) =>
       change(async (tx) => {
         const code = await createLandingPageCode(tx, platformUrl, accountOf(context).id, request);
         await recordChange(tx, context, code.id);
-        return { code };
+        return { code, warnings: designWarnings(code.design) };
       }),
     async getCode({ id }, context) {
       const { id: accountId } = accountOf(context);

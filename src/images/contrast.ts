@@ -1,3 +1,5 @@
+import type { Design } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { designJson } from '../contract/code-json.ts';
 import { type Colour, parseColour } from './colour.ts';
 
 /** Below this many readers give up; WCAG 2.2 asks the same of graphics. */
@@ -11,6 +13,12 @@ export function designWarning(foreground: string, background: string): string | 
   const contrast = (light + 0.05) / (dark + 0.05);
   if (contrast >= LEAST_CONTRAST) return undefined;
   return `design: the colours differ by ${contrast.toFixed(1)}:1 only; below ${LEAST_CONTRAST}:1 many scanners fail.`;
+}
+
+/** The same for the colours of a code or batch, as the answers that create one carry it; black on white by default. */
+export function designWarnings(design: Design | undefined): string[] {
+  const { foregroundColor, backgroundColor } = designJson(design);
+  return [designWarning(foregroundColor, backgroundColor)].filter((warning) => warning !== undefined);
 }
 
 /** Relative luminance, 0–1 (WCAG 2.2). */

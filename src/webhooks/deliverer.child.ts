@@ -11,5 +11,5 @@ startDeliverer({
   seal: sealWith(Buffer.from(secretKey, 'base64')),
   connect: unguardedConnect(),
   logger: pino({ level: 'warn' }),
-  limits: { lease: Number(lease) },
+  limits: { lease: Number(lease), perEndpoint: 5 },
 });

@@ -24,23 +24,35 @@ export interface DelivererOptions {
   readonly connect: buildConnector.connector;
   readonly logger: Logger;
   /** Default: `LIMITS`. */
-  readonly limits?: Partial<typeof LIMITS>;
+  readonly limits?: Partial<Limits>;
 }
 
-export const LIMITS: Readonly<Record<'perEndpoint' | 'fetched' | 'endpoints' | 'lease' | 'timeout' | 'grace', number>> =
-  {
-    /** Requests to one endpoint at a time. */
-    perEndpoint: 10,
-    /** Deliveries of one endpoint that wait in this process. */
-    fetched: 50,
-    /** Endpoints that one process holds: more than hang at a time. */
-    endpoints: 2_000,
-    /** ms after which another process takes the endpoints of one that died. */
-    lease: 30_000,
-    timeout: TIMEOUT_MS,
-    /** How long attempts in hand may take when the process stops, in ms. */
-    grace: 5_000,
-  };
+export const LIMITS: Readonly<Limits> = {
+  perEndpoint: 50,
+  perFailing: 5,
+  fetched: 150,
+  endpoints: 2_000,
+  lease: 30_000,
+  timeout: TIMEOUT_MS,
+  grace: 5_000,
+};
+
+interface Limits {
+  /** Requests to one endpoint at a time: enough for 100 a second to one that takes half a second. */
+  perEndpoint: number;
+  /** The same while its last answers were failures: what hangs must not hold many connections. */
+  perFailing: number;
+  /** Deliveries of one endpoint that wait in this process. */
+  fetched: number;
+  /** Endpoints that one process holds: more than hang at a time. */
+  endpoints: number;
+  /** ms after which another process takes the endpoints of one that died. */
+  lease: number;
+  /** How long an endpoint may take to answer, in ms. */
+  timeout: number;
+  /** How long attempts in hand may take when the process stops, in ms. */
+  grace: number;
+}
 
 const IDLE_MS = 100;
 /** Between two looks: what is answered meanwhile is recorded together. */
@@ -76,7 +88,8 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
   }
 
   function launch(to: Held): void {
-    while (to.out < limits.perEndpoint && !stopping.signal.aborted) {
+    const most = to.row.failing_since === null ? limits.perEndpoint : limits.perFailing;
+    while (to.out < most && !stopping.signal.aborted) {
       const what = to.waiting.shift();
       if (!what) return;
       void send(to, what);

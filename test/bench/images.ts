@@ -1,20 +1,28 @@
 /**
  * How many images are drawn in a second on one core and how large they are, beside the PNG writer of `qrcode` and
- * pngjs, which is given the same pixels in gray.
+ * pngjs, which is given the same pixels in gray; then how many come over REST, and what other requests wait while 64
+ * images of 4,096 px are asked for at once.
  *
- *   node test/bench/images.ts [rounds]      7 unless told
+ *   npm run bench:images [-- rounds]      7 unless told
  *
  * A scan URL is drawn from text to file. Rounds of all ways take turns, so that none has the machine to itself; the
  * figure is the median of its rounds.
  */
+import { readFile } from 'node:fs/promises';
+import pg from 'pg';
 import { PNG } from 'pngjs';
 import qrcode from 'qrcode';
+import { decodeId } from '../../src/contract/ids.ts';
 import { matrixOf, QUIET_ZONE } from '../../src/images/matrix.ts';
 import { renderPng } from '../../src/images/png.ts';
 import { renderSvg } from '../../src/images/svg.ts';
+import { startPlatform } from './platform.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 7);
 const ROUND_MS = 150;
+const LANES = 16;
+const REQUESTS = 480;
+let asked = 0;
 const TEXT = 'https://go.example.com/AbC1234';
 const SIZES = [256, 512, 1_024, 4_096];
 const [DARK, LIGHT] = ['#123456', '#ffeedd'];
@@ -49,6 +57,77 @@ const table = await Promise.all(
   }),
 );
 console.table(table);
+
+await using platform = await startPlatform();
+const { apiKey, accountId } = await platform.newAccount();
+const database = new pg.Client({ connectionString: platform.databaseUrl });
+await database.connect();
+const headers = { authorization: `Bearer ${apiKey}` };
+const made = await fetch(`${platform.url}/api/v1/qr-codes`, {
+  method: 'POST',
+  headers,
+  body: `{"target_url":"${TEXT}"}`,
+});
+const { id } = ((await made.json()) as { data: { id: string } }).data;
+
+const sizes = [];
+for (const size of SIZES) {
+  await image(size);
+  const start = performance.now();
+  const lanes = Array.from({ length: LANES }, async () => {
+    for (let n = 0; n < REQUESTS / LANES; n++) await image(size);
+  });
+  await Promise.all(lanes);
+  const seconds = (performance.now() - start) / 1_000;
+  sizes.push({ 'over REST': `${size} px`, 'images/s': Number((REQUESTS / seconds).toPrecision(3)) });
+}
+console.table(sizes);
+
+const idle = await beside(async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))));
+const busy = await beside(async () => {
+  for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 64 }, () => image(4_096)));
+});
+console.table([
+  { 'another request': 'idle', ...idle },
+  { 'another request': 'beside 64 × 4,096 px', ...busy },
+]);
+const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${platform.pids.core}/status`, 'utf8'))?.[1];
+console.log(`peak memory of the core: ${Math.round(Number(peak) / 1_024)} MiB`);
+await database.end();
+
+/** Asks for an image. The window of the burst limit is emptied before it fills. */
+async function image(size: number): Promise<void> {
+  if (asked++ % 50 === 0) await emptyWindow();
+  const response = await fetch(`${platform.url}/api/v1/qr-codes/${id}/image?size=${size}`, { headers });
+  if (response.status !== 200) throw new Error(`the image answered ${response.status}`);
+  await response.arrayBuffer();
+}
+
+async function emptyWindow(): Promise<void> {
+  await database.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
+    decodeId('acct', accountId),
+  ]);
+}
+
+/** What a read of the same code takes while `work` runs. */
+async function beside(work: () => Promise<void>): Promise<{ p50: string; p99: string }> {
+  const times: number[] = [];
+  let over = false;
+  const probe = (async () => {
+    while (!over) {
+      const start = performance.now();
+      await (await fetch(`${platform.url}/api/v1/qr-codes/${id}`, { headers })).arrayBuffer();
+      times.push(performance.now() - start);
+      if (asked++ % 50 === 0) await emptyWindow();
+    }
+  })();
+  await work();
+  over = true;
+  await probe;
+  times.sort((one, other) => one - other);
+  const at = (share: number) => `${(times[Math.floor(times.length * share)] ?? 0).toFixed(1)} ms`;
+  return { p50: at(0.5), p99: at(0.99) };
+}
 
 /** Images a second, over at least `ROUND_MS`. */
 async function rateOf({ draw }: Way): Promise<number> {

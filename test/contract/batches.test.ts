@@ -327,6 +327,17 @@ describe('GET /api/v1/batches', () => {
   });
 });
 
+test('`warnings` tell of colours that scanners may not read, and only of those', async () => {
+  const account = await api.account();
+  const warned = async (design: object) =>
+    (await post<{ warnings?: readonly string[] }>(account, { rows: rowsOf(1), design })).body.warnings;
+  expect(await warned({ foregroundColor: '#000' })).toBeUndefined();
+  expect(await warned({ foregroundColor: '#999', backgroundColor: '#aaa' })).toEqual([
+    expect.stringMatching(/^design: /),
+  ]);
+  expect(await warned({ foregroundColor: '#fff', backgroundColor: '#000' })).toEqual([expect.stringMatching(/light/)]);
+});
+
 test('single creates and batches at once never exceed the limit', async () => {
   const account = await api.account({ overrides: { codeLimit: 50n } });
   await Promise.all([

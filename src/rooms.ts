@@ -1,0 +1,107 @@
+/** How the rooms are put together: what each gets of the others. */
+import { join } from 'node:path';
+import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
+import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
+import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { admissionService } from './access/admission.ts';
+import { forgetIdempotency } from './access/idempotency.ts';
+import { type Clearance, clearance } from './accounts/clear.ts';
+import { accountsService } from './accounts/service.ts';
+import { forgetMembers } from './accounts/team.ts';
+import { analyticsService } from './analytics/service.ts';
+import { codesOfBatch, forgetBatches } from './batches/members.ts';
+import { batchesService } from './batches/service.ts';
+import { codesForAnalytics } from './codes/analytics-view.ts';
+import { archiveCodes, eraseCodes } from './codes/close.ts';
+import { cursors } from './codes/cursor.ts';
+import { codesForImages } from './codes/image-view.ts';
+import { codesService } from './codes/service.ts';
+import type { CoreConfig } from './config.ts';
+import type { Database } from './db/database.ts';
+import type { Platform } from './domains/look-up.ts';
+import { releaseDomains } from './domains/release.ts';
+import { domainsService } from './domains/service.ts';
+import type { Log } from './events/log/log.ts';
+import { imagesService } from './images/service.ts';
+import type { Services } from './rpc/services.ts';
+import type { ArchiveOptions } from './scans/archive.ts';
+import { deleteAccountScans } from './scans/delete-account-scans.ts';
+import { scansService } from './scans/service.ts';
+import { forgetLabels } from './taxonomy/forget.ts';
+import { taxonomyService } from './taxonomy/service.ts';
+import { forgetEndpoints } from './webhooks/forget.ts';
+import type { Seal } from './webhooks/seal.ts';
+import { webhooksService } from './webhooks/service.ts';
+
+/** What the rooms do about accounts that were closed. Labels go after the codes that are filed under them. */
+export function closing(config: CoreConfig, database: Database): Clearance {
+  const { pool } = database;
+  return clearance(pool, {
+    stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
+    erase: [
+      (id) => eraseCodes(pool, id),
+      (id) => forgetBatches(pool, id),
+      (id) => deleteAccountScans(pool, archiveFolder(config), id),
+      (id) => forgetLabels(pool, id),
+      (id) => forgetEndpoints(pool, id),
+      (id) => forgetIdempotency(pool, id),
+      (id) => forgetMembers(pool, id),
+    ],
+  });
+}
+
+/** What the services are made of. */
+interface Parts {
+  readonly config: CoreConfig;
+  readonly database: Database;
+  readonly log: Log;
+  readonly clearance: Clearance;
+  readonly seal: Seal;
+  readonly batches: Parameters<typeof batchesService>[0];
+}
+
+/** The rooms' services; a method that is not there answers `unimplemented`. */
+export function services({ config, database, log, clearance, seal, batches }: Parts): (target: Services) => void {
+  const { pool } = database;
+  const { platformUrl, changed } = batches;
+  return (target) => {
+    target.service(AdmissionService, admissionService(pool));
+    target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));
+    target.service(BatchesService, batchesService(batches));
+    target.service(TaxonomyService, taxonomyService(pool));
+    target.service(
+      AnalyticsService,
+      analyticsService({
+        database,
+        codes: codesForAnalytics(pool, (account, batch) => codesOfBatch(pool, account, batch)),
+      }),
+    );
+    target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
+    target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
+    target.service(AccountsService, accountsService({ database, clearance, changed }));
+    target.service(WebhooksService, webhooksService({ pool, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }));
+    target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
+  };
+}
+
+/** Where months of scans that have left the hot table are kept. */
+function archiveFolder({ DATA_DIR }: CoreConfig): string {
+  return join(DATA_DIR, 'archive');
+}
+
+/** Which months leave the hot table, and to where. */
+export function archiveOf(config: CoreConfig): ArchiveOptions {
+  return { hotMonths: config.SCANS_HOT_MONTHS, to: config.SCANS_ARCHIVE, folder: archiveFolder(config) };
+}
+
+/** What custom domains have to lead to. */
+export function platformOf({ PUBLIC_URL, PLATFORM_ADDRESSES, DNS_RESOLVERS }: CoreConfig): Platform {
+  return { host: new URL(PUBLIC_URL).hostname, addresses: PLATFORM_ADDRESSES, resolvers: DNS_RESOLVERS };
+}
