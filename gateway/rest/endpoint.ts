@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import type { CallOptions } from '@connectrpc/connect';
 import type { z } from 'zod';
+import type { Content } from './openapi-types.ts';
 import type { Query } from './query.ts';
 
 /** A request as an endpoint sees it. */
@@ -61,7 +62,7 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   /** What every status of success means, and the headers that only this endpoint sends. */
   readonly success: Readonly<Record<number, string>>;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly answer: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: readonly string[] };
+  readonly answer: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: Content };
   readonly errors: Readonly<Partial<Record<ErrorStatus, string>>>;
   handle(call: Call<Body>): Promise<Answer<Data>>;
 }

@@ -6,6 +6,11 @@ import { integer, oneOf } from './query.ts';
 /** An entity tag, weak or strong, or `*`. Source: RFC 9110 §13.1.2. */
 const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
 
+/** The first of some hundred modules. */
+const SVG =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 29 29" shape-rendering="crispEdges">' +
+  '<path fill="#ffffff" d="M0 0h29v29H0z"/><path stroke="#000000" d="M2 2.5h7"/></svg>';
+
 /** The image of a code. Source: GET /api/v1/qr-codes/{id}/image. */
 export function image(core: CoreClients): Endpoint[] {
   return [
@@ -36,7 +41,7 @@ export function image(core: CoreClients): Endpoint[] {
         ETag: 'Changes when the image does.',
         'Content-Disposition': 'A name to save the image under.',
       },
-      answer: { media: ['image/png', 'image/svg+xml'] },
+      answer: { media: { 'image/png': {}, 'image/svg+xml': { schema: { type: 'string' }, example: SVG } } },
       errors: {
         400: '`format` is neither `png` nor `svg`.',
         403: 'API access or images are not on the plan.',

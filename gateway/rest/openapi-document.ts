@@ -104,7 +104,7 @@ function successes(
   const own = Object.entries(headers).map(([name, description]) => [name, { description, schema: TEXT }]);
   const content =
     'media' in answer
-      ? Object.fromEntries(answer.media.map((type) => [type, {}]))
+      ? answer.media
       : { 'application/json': { schema: jsonSchema(answer.schema, schemas), example: answer.example } };
   return Object.fromEntries(
     Object.entries(success).map(([status, description]) => [

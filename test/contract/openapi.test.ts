@@ -52,7 +52,8 @@ describe('GET /api/v1/openapi', () => {
       const examples = contents.flatMap((content) => Object.entries(content ?? {}));
       expect(examples.length).toBeGreaterThan(0);
       for (const [type, { schema, example }] of examples) {
-        if (type.startsWith('image/')) continue;
+        // OpenAPI describes bytes by their type alone.
+        if (type === 'image/png') continue;
         const validate = strictly(api.document, schema ?? {});
         expect([name, validate(example), validate.errors]).toEqual([name, true, null]);
       }
