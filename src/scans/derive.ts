@@ -13,14 +13,16 @@ export interface DerivedScan {
   readonly scannedAt: number;
   /** The UTC day, `YYYY-MM-DD`. */
   readonly day: string;
+  /** The code and the day in one word: what counters belong to. */
+  readonly codeDay: string;
   readonly kind: Kind;
   readonly country: string;
   readonly device: Agent['device'];
   readonly operating_system: string;
   readonly browser: string;
   readonly referrer: string;
-  /** 64 bits as a signed decimal. */
-  readonly visitor: string;
+  /** 64 bits. */
+  readonly visitor: bigint;
   /** Whether the visitor can be recognised: the day's salt still exists. */
   readonly recognisable: boolean;
 }
@@ -38,6 +40,7 @@ export function derive(told: ToldScan, countryOf: CountryOf, salts: Salts): Deri
     accountId,
     scannedAt,
     day,
+    codeDay: `${codeId} ${day}`,
     kind: kindOf(agent, told.purpose),
     country: hinted === 'unknown' ? countryOf(address) : hinted,
     device: agent.device,

@@ -1,7 +1,8 @@
 import type { PoolClient } from 'pg';
 import { run, statement } from '../db/sql.ts';
+import { BinaryRows } from './binary-rows.ts';
 import { columns } from './columns.ts';
-import { type Moves, REFERRERS_A_DAY, type ValueMove } from './tally.ts';
+import { type HourMove, type Moves, REFERRERS_A_DAY, type ValueMove } from './tally.ts';
 
 // Primary keys, all four; what changes is in no index.
 const MOVE_DAYS = statement(
@@ -65,19 +66,21 @@ export async function move(tx: PoolClient, moves: Moves): Promise<void> {
       ({ unique }) => unique,
     ),
   );
+  await insertHours(tx, moves.fresh.hours);
   await run(
     tx,
     MOVE_HOURS,
     columns(
-      moves.hours,
+      moves.known.hours,
       ({ codeId }) => codeId,
       ({ accountId }) => accountId,
-      ({ hour }) => hour,
+      ({ hour }) => new Date(hour).toISOString(),
       ({ scans }) => scans,
       ({ unique }) => unique,
     ),
   );
-  await moveValues(tx, moves.values);
+  await insertValues(tx, moves.fresh.values);
+  await moveValues(tx, moves.known.values);
   await run(
     tx,
     MOVE_TOTALS,
@@ -90,11 +93,39 @@ export async function move(tx: PoolClient, moves: Moves): Promise<void> {
   );
 }
 
+async function insertHours(tx: PoolClient, moves: readonly HourMove[]): Promise<void> {
+  const rows = new BinaryRows();
+  for (const { codeId, hour, accountId, scans, unique } of moves) {
+    rows.row(5);
+    rows.uuid(codeId);
+    rows.time(hour);
+    rows.uuid(accountId);
+    rows.bigint(scans);
+    rows.bigint(unique);
+  }
+  await rows.copyInto(tx, 'scan_hours (code_id, hour, account_id, scans, unique_scans)');
+}
+
+async function insertValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<void> {
+  const rows = new BinaryRows();
+  for (const { codeId, day, dimension, value, accountId, scans } of moves) {
+    rows.row(6);
+    rows.uuid(codeId);
+    rows.day(day);
+    rows.text(dimension);
+    rows.text(value);
+    rows.uuid(accountId);
+    rows.bigint(scans);
+  }
+  await rows.copyInto(tx, 'scan_values (code_id, day, dimension, value, account_id, scans)');
+}
+
 /**
  * Moves the breakdowns. A code's day takes only so many referrers. The day's row, moved before, keeps other recorders
  * of the same code and day out until this transaction ends.
  */
 async function moveValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<void> {
+  if (moves.length === 0) return;
   const referrers = moves.filter(({ dimension, value }) => dimension === 'referrer' && !ALWAYS_TOLD.has(value));
   const excess =
     referrers.length === 0

@@ -1,7 +1,5 @@
-import { fromBinary } from '@bufbuild/protobuf';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { decodeId, type IdPrefix } from '../contract/ids.ts';
+import { readFields } from './scan-fields.ts';
 
 /** A scan as the gateway told it, its ids as Postgres has them. */
 export interface ToldScan {
@@ -34,30 +32,20 @@ const AHEAD_MS = 86_400_000;
 /** Reads the value of a record of `signpost.scans.v1`. `now` is in ms since 1970. */
 export function readScan(value: Uint8Array | null, now: number): ToldScan | Unreadable {
   if (value === null) return { unreadable: 'The record has no value.' };
-  const scan = decode(value);
+  const scan = readFields(value);
   if (!scan) return { unreadable: 'The value is no signpost.scans.v1.Scan.' };
   if (scan.id.length !== 16) return { unreadable: 'The id is not 16 bytes long.' };
   const codeId = decoded('qr', scan.codeId);
   if (codeId === undefined) return { unreadable: 'The code_id is no id of a code.' };
   const accountId = decoded('acct', scan.accountId);
   if (accountId === undefined) return { unreadable: 'The account_id is no id of an account.' };
-  if (!scan.scannedAt) return { unreadable: 'The scan has no scanned_at.' };
-  const scannedAt = timestampMs(scan.scannedAt);
+  const { scannedAt, userAgent, referrer, address, purpose, countryHint } = scan;
+  if (Number.isNaN(scannedAt)) return { unreadable: 'The scan has no scanned_at.' };
   if (!(scannedAt >= EARLIEST && scannedAt <= now + AHEAD_MS)) {
     return { unreadable: 'The scanned_at is before 2020 or more than a day ahead.' };
   }
-  const { userAgent, referrer, address, purpose, countryHint } = scan;
   const id = uuidOf(scan.id);
   return { id, codeId, accountId, scannedAt, userAgent, referrer, address, purpose, countryHint };
-}
-
-function decode(value: Uint8Array) {
-  try {
-    return fromBinary(ScanSchema, value);
-  } catch {
-    // Whatever protobuf says of the bytes, it may quote them, and they can hold an address.
-    return undefined;
-  }
 }
 
 function uuidOf(bytes: Uint8Array): string {

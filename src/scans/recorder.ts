@@ -78,7 +78,9 @@ export async function recordingOf({
     const source = {
       partition: records.at(-1)?.partition ?? 0,
       position: (records.at(-1)?.offset ?? -1n) + 1n,
-      gateways: records.flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
+      gateways: records
+        .filter(({ headers }) => GATEWAY_FIGURES in headers)
+        .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
     };
     if (told.length > 0) {
       const missing = new Set(told.map(({ scannedAt }) => monthOf(scannedAt))).difference(months);

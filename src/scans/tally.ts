@@ -27,8 +27,8 @@ export interface DayMove extends TotalMove {
 
 /** How much a code's hour moves. */
 export interface HourMove extends DayMove {
-  /** Start of the hour, ISO 8601. */
-  readonly hour: string;
+  /** Start of the hour, in ms since 1970. */
+  readonly hour: number;
 }
 
 /** How much one value of a code's day moves. */
@@ -38,12 +38,20 @@ export interface ValueMove extends TotalMove {
   readonly value: string;
 }
 
+/** The parts of codes' days that a poll moves, each once. */
+export interface Parts {
+  readonly hours: HourMove[];
+  readonly values: ValueMove[];
+}
+
 /** Every counter that a poll moves, each once. */
 export interface Moves {
   readonly totals: readonly TotalMove[];
   readonly days: readonly DayMove[];
-  readonly hours: readonly HourMove[];
-  readonly values: readonly ValueMove[];
+  /** Parts of days that are known, which may be there. */
+  readonly known: Parts;
+  /** Parts of the other days, none of which is there. */
+  readonly fresh: Parts;
 }
 
 /** What is counted of a code's day on the way. */
@@ -57,29 +65,35 @@ interface CodeDay {
  * What newly recorded scans move, in one order that all recorders share: two of them then never wait for each other in
  * a circle. `isFirst` tells whether the scan is its visitor's first on its code and day.
  */
-export function tally(scans: readonly DerivedScan[], isFirst: (scan: DerivedScan) => boolean): Moves {
+export function tally(
+  scans: readonly DerivedScan[],
+  isFirst: (scan: DerivedScan) => boolean,
+  isKnown: (codeDay: string) => boolean,
+): Moves {
   const codeDays = new Map<string, CodeDay>();
   for (const scan of scans) {
-    const key = `${scan.codeId} ${scan.day}`;
-    let codeDay = codeDays.get(key);
+    let codeDay = codeDays.get(scan.codeDay);
     if (!codeDay) {
       codeDay = newCodeDay(scan);
-      codeDays.set(key, codeDay);
+      codeDays.set(scan.codeDay, codeDay);
     }
     count(codeDay, scan, isFirst(scan) ? 1 : 0);
   }
 
   const totals = new Map<string, TotalMove>();
-  const moves = { days: [] as DayMove[], hours: [] as HourMove[], values: [] as ValueMove[] };
+  const days: DayMove[] = [];
+  const known: Parts = { hours: [], values: [] };
+  const fresh: Parts = { hours: [], values: [] };
   for (const key of [...codeDays.keys()].sort()) {
     const { move, hours, values } = codeDays.get(key) as CodeDay;
     const { codeId, accountId, day } = move;
-    moves.days.push(move);
-    for (const hour of [...hours.keys()].sort()) moves.hours.push(hours.get(hour) as HourMove);
+    const parts = isKnown(key) ? known : fresh;
+    days.push(move);
+    for (const hour of [...hours.keys()].sort()) parts.hours.push(hours.get(hour) as HourMove);
     for (const dimension of DIMENSIONS) {
       for (const value of [...values[dimension].keys()].sort()) {
         const scans = values[dimension].get(value) as number;
-        moves.values.push({ codeId, accountId, day, dimension, value, scans });
+        parts.values.push({ codeId, accountId, day, dimension, value, scans });
       }
     }
     const total = totals.get(codeId);
@@ -87,7 +101,7 @@ export function tally(scans: readonly DerivedScan[], isFirst: (scan: DerivedScan
     else totals.set(codeId, { codeId, accountId, scans: move.scans });
   }
   // Codes were put in as their days came: in order.
-  return { totals: [...totals.values()], ...moves };
+  return { totals: [...totals.values()], days, known, fresh };
 }
 
 function newCodeDay({ codeId, accountId, day }: DerivedScan): CodeDay {
@@ -109,7 +123,7 @@ function count({ move, hours, values }: CodeDay, scan: DerivedScan, unique: numb
   let hour = hours.get(start);
   if (!hour) {
     const { codeId, accountId, day } = scan;
-    hour = { codeId, accountId, day, hour: new Date(start * HOUR_MS).toISOString(), scans: 0, unique: 0 };
+    hour = { codeId, accountId, day, hour: start * HOUR_MS, scans: 0, unique: 0 };
     hours.set(start, hour);
   }
   for (const moved of [move, hour]) {

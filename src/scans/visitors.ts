@@ -59,15 +59,15 @@ export async function destroySalts(pool: Pool, now: number): Promise<void> {
   while (forgotten === FORGET_AT_ONCE);
 }
 
-/** A visitor of a day: 64 bits of HMAC-SHA256 over address and user agent, as a signed decimal. */
-export function visitorOf(salt: Buffer, address: string, userAgent: string): string {
-  return createHmac('sha256', salt).update(`${address}\n${userAgent}`).digest().readBigInt64BE().toString();
+/** A visitor of a day: 64 bits of HMAC-SHA256 over address and user agent. */
+export function visitorOf(salt: Buffer, address: string, userAgent: string): bigint {
+  return createHmac('sha256', salt).update(`${address}\n${userAgent}`).digest().readBigInt64BE();
 }
 
 /**
  * The visitor of a scan that came after its day's salt was destroyed: nobody can tell whose it is, so it counts as one
- * visitor of its own. The random end of the scan's id (a UUID), as a signed decimal.
+ * visitor of its own: the random end of the scan's id, a UUID.
  */
-export function strangerOf(scanId: string): string {
-  return BigInt.asIntN(64, BigInt(`0x${scanId.slice(-17).replace('-', '')}`)).toString();
+export function strangerOf(scanId: string): bigint {
+  return BigInt.asIntN(64, BigInt(`0x${scanId.slice(-17, -13)}${scanId.slice(-12)}`));
 }

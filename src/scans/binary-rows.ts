@@ -1,0 +1,101 @@
+import { pipeline } from 'node:stream/promises';
+import type { PoolClient } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+
+/** Postgres counts time from here. */
+const EPOCH_MS = Date.UTC(2000, 0, 1);
+const DAY_MS = 86_400_000;
+
+/** "PGCOPY" and bytes that a careless transport would change; then no flags and no extension. */
+const HEADER = Buffer.from(`5047434f50590aff0d0a00${'00'.repeat(8)}`, 'hex');
+
+/** Where the hexadecimal digits of a UUID's 16 bytes stand. */
+const DIGITS = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+const VALUE = new Uint8Array(128);
+for (const [value, digit] of [...'0123456789abcdef'].entries()) VALUE[digit.charCodeAt(0)] = value;
+
+/**
+ * Rows in the binary format of `copy`, which spares Postgres to parse texts: reading a time as text takes it longer than
+ * putting the row into an index. Each field is written in its column's type, in the order of the columns.
+ */
+export class BinaryRows {
+  #bytes: Buffer;
+  #end: number;
+
+  /** `bytes`: about how many they will be; more take a little longer. */
+  constructor(bytes = 64 * 1024) {
+    this.#bytes = Buffer.allocUnsafe(HEADER.length + bytes);
+    this.#end = HEADER.copy(this.#bytes);
+  }
+
+  /** Begins a row of so many fields. */
+  row(fields: number): void {
+    this.#room(2);
+    this.#end = this.#bytes.writeInt16BE(fields, this.#end);
+  }
+
+  uuid(value: string): void {
+    let at = this.#field(16);
+    for (const digit of DIGITS) {
+      const high = VALUE[value.charCodeAt(digit)] as number;
+      this.#bytes[at++] = (high << 4) | (VALUE[value.charCodeAt(digit + 1)] as number);
+    }
+  }
+
+  /** A timestamptz, in ms since 1970. */
+  time(value: number): void {
+    const at = this.#field(8);
+    const microseconds = (value - EPOCH_MS) * 1_000;
+    this.#bytes.writeInt32BE(Math.floor(microseconds / 2 ** 32), at);
+    this.#bytes.writeUInt32BE(microseconds >>> 0, at + 4);
+  }
+
+  /** A date, `YYYY-MM-DD`. */
+  day(value: string): void {
+    const at = this.#field(4);
+    this.#bytes.writeInt32BE((Date.parse(value) - EPOCH_MS) / DAY_MS, at);
+  }
+
+  /** A text, or a label of an enum. */
+  text(value: string): void {
+    this.#room(4 + value.length * 3);
+    const length = this.#bytes.write(value, this.#end + 4);
+    this.#bytes.writeInt32BE(length, this.#end);
+    this.#end += 4 + length;
+  }
+
+  smallint(value: number): void {
+    const at = this.#field(2);
+    this.#bytes.writeInt16BE(value, at);
+  }
+
+  bigint(value: bigint | number): void {
+    const at = this.#field(8);
+    if (typeof value === 'bigint') {
+      this.#bytes.writeBigInt64BE(value, at);
+    } else {
+      this.#bytes.writeInt32BE(Math.floor(value / 2 ** 32), at);
+      this.#bytes.writeUInt32BE(value >>> 0, at + 4);
+    }
+  }
+
+  /** Copies the rows into a table, named with its columns. No other statement may be under way. */
+  async copyInto(tx: PoolClient, table: string): Promise<void> {
+    if (this.#end === HEADER.length) return;
+    this.row(-1);
+    const stream = tx.query(copyFrom(`copy ${table} from stdin (format binary)`));
+    await pipeline([this.#bytes.subarray(0, this.#end)], stream);
+  }
+
+  /** Begins a field of so many bytes; gives where they go. May change `#bytes`. */
+  #field(bytes: number): number {
+    this.#room(4 + bytes);
+    const at = this.#bytes.writeInt32BE(bytes, this.#end);
+    this.#end = at + bytes;
+    return at;
+  }
+
+  #room(bytes: number): void {
+    if (this.#end + bytes > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes], this.#bytes.length * 2);
+  }
+}
