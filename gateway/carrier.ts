@@ -6,17 +6,9 @@ import { GATEWAY_VARIABLES } from './config.ts';
 import { inTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
 import { onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
-import { type FollowerStatus, followRoutes } from './redirect/follow-routes.ts';
+import { followRoutes } from './redirect/follow-routes.ts';
 import { openRouteTable } from './redirect/route-table.ts';
-import { type ShipperStatus, shipScans } from './redirect/ship-scans.ts';
-
-/** How the carrier is. */
-export interface CarrierStatus {
-  readonly shipping: ShipperStatus;
-  readonly routes: FollowerStatus;
-  /** Whether the log answers. */
-  readonly log: boolean;
-}
+import { shipScans } from './redirect/ship-scans.ts';
 
 /** How long shipping may take when it is asked to stop, and the rest, in ms. */
 const SHIP_MS = 3_000;

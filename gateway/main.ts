@@ -5,12 +5,10 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { readVariables, WrongVariables } from '../src/contract/variables.ts';
-import type { CarrierStatus } from './carrier.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { type KeptProcess, keepProcess, Sentence } from './keep-process.ts';
-import { type Order, STATUS_MS, type Told } from './processes.ts';
+import { type CarrierStatus, type Order, STATUS_MS, type Told, type WorkerStatus } from './processes.ts';
 import { tableIsDamaged } from './redirect/damage.ts';
-import type { WorkerStatus } from './worker.ts';
 
 /**
  * Starts the carrier and the workers, starts again which of them dies, and passes on what they tell each other; does

@@ -1,5 +1,6 @@
-import type { CarrierStatus } from './carrier.ts';
-import type { WorkerStatus } from './worker.ts';
+import type { FollowerStatus } from './redirect/follow-routes.ts';
+import type { ShipperStatus } from './redirect/ship-scans.ts';
+import type { SpoolStatus } from './redirect/spool.ts';
 
 /**
  * The gateway is three kinds of processes. The first one starts the others, starts those again that die, and passes on
@@ -30,6 +31,21 @@ export type Order =
   | { readonly type: 'held'; readonly worker: number; readonly frames: Uint8Array }
   /** To the worker: the log has what it held. */
   | { readonly type: 'taken' };
+
+/** How a worker is. */
+export interface WorkerStatus {
+  /** Scans that it has answered since its start. */
+  readonly answered: number;
+  readonly spool: SpoolStatus;
+}
+
+/** How the carrier is. */
+export interface CarrierStatus {
+  readonly shipping: ShipperStatus;
+  readonly routes: FollowerStatus;
+  /** Whether the log answers. */
+  readonly log: boolean;
+}
 
 /** How the processes are, as they said it last. */
 export interface GatewayState {

@@ -17,17 +17,10 @@ import { answerScans } from './redirect/answer-scans.ts';
 import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
 import { httpLane } from './redirect/http-lane.ts';
 import { openRouteTable } from './redirect/route-table.ts';
-import { openSpool, type SpoolStatus } from './redirect/spool.ts';
+import { openSpool } from './redirect/spool.ts';
 import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
 import { createApi } from './rest/api.ts';
 import { answerClientError, answerUnreadable, answerWithoutHost, hasNoHost } from './rest/client-error.ts';
-
-/** How a worker is. */
-export interface WorkerStatus {
-  /** Scans that it has answered since its start. */
-  readonly answered: number;
-  readonly spool: SpoolStatus;
-}
 
 /** How long connections are given for a last answer when it is asked to stop, in ms. */
 const DRAIN_MS = 500;

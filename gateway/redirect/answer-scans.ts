@@ -3,11 +3,12 @@ import { Answer } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { newRequestId, usableRequestId } from '../rest/request-id.ts';
 import { type Origin, originsBy } from './origin.ts';
 import type { PageKind } from './page-texts.ts';
-import { landingPage, type Page, pageFor } from './pages.ts';
+import { landingPage, pageFor } from './pages.ts';
 import { type FoundRoute, foundRoute } from './route-record.ts';
 import type { RouteTable } from './route-table.ts';
 import { scanIdText } from './scan-id.ts';
 import { ID_AT, scanMessage } from './scan-message.ts';
+import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
 import type { Spool } from './spool.ts';
 import type { UnknownCodes } from './unknown-codes.ts';
 
@@ -19,33 +20,6 @@ const STATUS: Readonly<Record<PageKind, number>> = { paused: 200, gone: 410, unk
 
 /** Active and paused codes; nothing else is recorded. */
 const COUNTED: ReadonlySet<Answer> = new Set([Answer.REDIRECT, Answer.LANDING_PAGE, Answer.PAUSED]);
-
-/** The headers that a scan looks at; `IncomingHttpHeaders` has them. */
-export interface ScanHeaders {
-  readonly host?: string | undefined;
-  readonly 'user-agent'?: string | undefined;
-  readonly referer?: string | undefined;
-  readonly 'accept-language'?: string | undefined;
-  readonly forwarded?: string | undefined;
-  readonly [name: string]: string | string[] | undefined;
-}
-
-/** What a reader asked for, whichever way it was read. */
-export interface ScanRequest {
-  readonly method: string;
-  /** What stands for one in the path; undefined where nothing does that could be one. */
-  readonly shortCode: string | undefined;
-  readonly headers: ScanHeaders;
-  /** The address at the other end of the connection. */
-  readonly peer: string;
-}
-
-/** Where the answer to one request goes. */
-export interface Reply {
-  redirect(requestId: string, targetUrl: string): void;
-  page(requestId: string, status: number, page: Page, headers?: Readonly<Record<string, string>>): void;
-  methodNotAllowed(requestId: string, allowed: string): void;
-}
 
 export interface ScanOptions {
   readonly table: RouteTable;

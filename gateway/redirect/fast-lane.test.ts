@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Reply, ScanRequest } from './answer-scans.ts';
 import { type FastLane, openFastLane } from './fast-lane.ts';
 import { pageFor } from './pages.ts';
+import type { Reply, ScanRequest } from './scan-request.ts';
 
 /** How many scans were asked for. */
 let asked = 0;

@@ -1,8 +1,9 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Reply, ScanHeaders, ScanRequest, Scans } from './answer-scans.ts';
+import type { Scans } from './answer-scans.ts';
 import type { Page } from './pages.ts';
 import { headReader } from './read-head.ts';
+import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
 
 /** Connections that carry nothing but scans. */
 export interface FastLane {

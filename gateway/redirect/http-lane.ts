@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Reply, ScanRequest, Scans } from './answer-scans.ts';
+import type { Scans } from './answer-scans.ts';
+import type { Reply, ScanRequest } from './scan-request.ts';
 
 const SCAN_PATH = /^\/r\/([0-9A-Za-z]{1,32})\/?(?:[?#]|$)/;
 

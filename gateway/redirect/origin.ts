@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import type { ScanHeaders } from './answer-scans.ts';
+import type { ScanHeaders } from './scan-request.ts';
 
 /** Who asked, and for which host: by the connection, or by a trusted proxy's word. */
 export interface Origin {

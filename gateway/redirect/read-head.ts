@@ -1,4 +1,4 @@
-import type { ScanHeaders } from './answer-scans.ts';
+import type { ScanHeaders } from './scan-request.ts';
 
 /** The head of a request for a scan. */
 export interface Head {

@@ -1,7 +1,7 @@
-import type { ScanHeaders } from './answer-scans.ts';
 import type { Origin } from './origin.ts';
 import type { FoundRoute } from './route-record.ts';
 import { writeScanId } from './scan-id.ts';
+import type { ScanHeaders } from './scan-request.ts';
 
 /** Tags of the fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
 const [ID, CODE_ID, ACCOUNT_ID, SCANNED_AT, HOST, USER_AGENT] = [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32];

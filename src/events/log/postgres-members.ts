@@ -1,5 +1,8 @@
-import { statement } from '../../db/sql.ts';
-import type { Ask } from './postgres-reader.ts';
+import type { QueryResultRow } from 'pg';
+import { type Statement, statement } from '../../db/sql.ts';
+
+/** Runs a statement over a reader's connection, one after the other. */
+export type Ask = <Row extends QueryResultRow>(what: Statement<Row>, values: readonly unknown[]) => Promise<Row[]>;
 
 /** How often a member looks who else is there: a member that is gone is replaced within about this time. */
 const SHARE_MS = 1_000;

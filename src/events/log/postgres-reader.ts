@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client, QueryResultRow } from 'pg';
-import { run, type Statement, statement } from '../../db/sql.ts';
+import type { Client } from 'pg';
+import { run, statement } from '../../db/sql.ts';
 import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
-import { joinGroup } from './postgres-members.ts';
+import { type Ask, joinGroup } from './postgres-members.ts';
 
 /** The channel on which publishers tell which topic has something new. */
 export const CHANNEL = 'signpost_log';
@@ -14,9 +14,6 @@ const RETRY_MS = 1_000;
 /** Partitions that one subscription handles at a time. */
 const CONCURRENT = 3;
 const MOST_RECORDS = 5_000;
-
-/** Runs a statement over a reader's connection, one after the other. */
-export type Ask = <Row extends QueryResultRow>(what: Statement<Row>, values: readonly unknown[]) => Promise<Row[]>;
 
 /** What a reader does over one connection. */
 interface Progress {
