@@ -7,10 +7,14 @@ import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
 /** Rows of one transaction: few enough that no other request waits for long, and that progress is seen. */
 const STEP = 1_000;
 
-/** Index: batches_pkey. Whoever else works on this batch waits, and then goes on behind this step. */
+/**
+ * Whoever else works on this batch waits, and then goes on behind this step. Accounts that were closed get no more codes.
+ * Indexes: batches_pkey, accounts_pkey.
+ */
 const lock = statement<BatchRecord & { now: Date }>(
   'batches_lock',
-  `select ${BATCH_COLUMNS}, now() as now from batches where id = $1 for update`,
+  `select ${BATCH_COLUMNS}, now() as now from batches
+   where id = $1 and exists (select from accounts a where a.id = account_id and a.closed_at is null) for update`,
 );
 
 interface PendingRow {
@@ -42,7 +46,7 @@ const move = statement<BatchRecord>(
 
 /**
  * Creates the codes of the next rows of a batch in one transaction, and tells when they were the last. Gives the batch
- * as it then is; undefined when there is no such batch any more. `batchId`: UUID.
+ * as it then is; undefined when there is no such batch, or no such account, any more. `batchId`: UUID.
  */
 export function advance(on: Pool | Connection, platformUrl: string, batchId: string): Promise<BatchRecord | undefined> {
   return transaction(on, async (tx) => {

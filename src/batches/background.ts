@@ -17,11 +17,12 @@ const schedule = statement(
                                   run_at := now() + $2 * interval '1 ms')`,
 );
 
-/** Index: batches_unfinished. */
+/** Indexes: batches_unfinished, accounts_pkey. */
 const scheduleStalled = statement(
   'batches_schedule_stalled',
-  `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', id), job_key := id::text)
-   from batches where completed_at is null and created_at < now() - $1 * interval '1 ms'`,
+  `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', b.id), job_key := b.id::text)
+   from batches b join accounts a on a.id = b.account_id and a.closed_at is null
+   where b.completed_at is null and b.created_at < now() - $1 * interval '1 ms'`,
 );
 
 /** Has the batch gone on with in the background, `delayMs` from now. `batchId`: UUID. */

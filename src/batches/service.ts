@@ -53,7 +53,9 @@ export function batchesService(options: {
     open += 1;
     try {
       while (batch.completed_at === null && Date.now() < until && !stopping.aborted) {
-        batch = (await advance(connection, platformUrl, batch.id)) ?? batch;
+        const advanced = await advance(connection, platformUrl, batch.id);
+        if (!advanced) return batch;
+        batch = advanced;
         changed();
       }
       if (batch.completed_at === null) await goOnLater(connection.client, batch.id, 0);

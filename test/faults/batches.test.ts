@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { decodeId } from '../../src/contract/ids.ts';
+import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 
@@ -129,3 +130,26 @@ test('many batches at once leave connections to other requests: what finds no wi
     );
   }
 }, 120_000);
+
+test('a batch of an account that is closed creates nothing more', async () => {
+  const signpost = await startSignpost();
+  const { accountId, apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+  const many = Array.from({ length: 25_000 }, () => ({ target_url: 'https://example.com' }));
+  const posted = fetch(`${signpost.url}/api/v1/batches`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiKey}` },
+    body: JSON.stringify({ rows: many }),
+  });
+  const client = new pg.Client({ connectionString: signpost.databaseUrl });
+  await client.connect();
+  afterFile(() => client.end());
+  const count = async (where: string) =>
+    Number((await client.query<{ n: string }>(`select count(*) as n from codes where ${where}`)).rows[0]?.n);
+  await expect.poll(() => count('true'), { interval: 5, timeout: 20_000 }).toBeGreaterThan(0);
+  await internal(signpost, AccountsService, accountId).closeAccount({});
+  const answer = await posted;
+  const { data } = (await answer.json()) as { data: Batch };
+  expect([answer.status, data.status]).toEqual([202, 'processing']);
+  expect(await count('true')).toBe(data.counts.created);
+  expect(await count('true')).toBeLessThan(25_000);
+}, 60_000);
