@@ -7,6 +7,8 @@ import { EVENTS } from '../events/log/topics.ts';
 
 /** Small, so that the first deliveries of many do not wait for the last ones. */
 const POLL = 500;
+/** In one statement, which keeps others from the endpoints meanwhile. */
+const AT_ONCE = 1_000;
 
 /**
  * One statement, so one transaction. Endpoints are locked first, in order: whoever disables or releases one comes
@@ -53,15 +55,50 @@ interface Event {
  */
 export function startFanOut(options: { pool: Pool; log: Log; logger: Logger; made(): void }): Subscription {
   const { pool, log, logger, made } = options;
+  const handle = together(async (records) => {
+    if ((await fanOutRecords(pool, records, logger)) > 0) made();
+  });
   return log.consume({
     topic: EVENTS.name,
     group: 'signpost.webhooks',
     maxRecords: POLL,
-    async handle(records) {
-      if ((await fanOutRecords(pool, records, logger)) > 0) made();
-    },
+    partitionsAtOnce: EVENTS.partitions,
+    handle,
     onError: (error) => logger.warn({ err: error }, 'events wait to become deliveries'),
   });
+}
+
+/**
+ * Handles what comes while a statement runs together in the next one. Partitions would only wait for one another: the
+ * events of an account are in all of them, and its endpoints are locked once.
+ */
+function together(
+  handle: (records: readonly LogRecord[]) => Promise<void>,
+): (records: readonly LogRecord[]) => Promise<void> {
+  const waiting: { records: readonly LogRecord[]; settle: (done: Promise<void>) => void }[] = [];
+  let running = false;
+
+  async function run(): Promise<void> {
+    running = true;
+    while (waiting.length > 0) {
+      let count = 0;
+      const end = waiting.findIndex(({ records }, index) => {
+        count += records.length;
+        return index > 0 && count > AT_ONCE;
+      });
+      const taken = waiting.splice(0, end === -1 ? waiting.length : end);
+      const done = handle(taken.flatMap(({ records }) => records));
+      for (const { settle } of taken) settle(done);
+      await done.catch(() => undefined);
+    }
+    running = false;
+  }
+
+  return (records) => {
+    const settled = new Promise<void>((resolve) => waiting.push({ records, settle: resolve }));
+    if (!running) void run();
+    return settled;
+  };
 }
 
 /** Makes the deliveries of some records; tells how many. */

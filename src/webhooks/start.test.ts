@@ -32,3 +32,26 @@ test.each([
   }, EVENTUALLY);
   expect(receiver.connections()).toBe(requests);
 });
+
+test('events of all partitions arrive, though every connection to Postgres is cut off meanwhile', async () => {
+  const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
+  onTestFinished(() => log.close());
+  await log.ensureTopics([EVENTS]);
+  const webhooks = startWebhooks({ pool, log, seal, allowPrivate: true, resolvers: [], logger });
+  onTestFinished(() => webhooks.stop());
+  const receiver = await startReceiver();
+  const account = await newAccount();
+  await account.endpoint(receiver.url);
+  const sent: string[] = [];
+  for (let turn = 0; turn < 20; turn++) {
+    const events = Array.from({ length: 30 }, () => eventRecord(account.id));
+    await vi.waitFor(() => log.publish(EVENTS.name, events), EVENTUALLY);
+    sent.push(...events.map(({ headers }) => headers.ce_id ?? ''));
+    if (turn % 7 === 3) {
+      const cut = `select pg_terminate_backend(pid) from pg_stat_activity
+                   where datname = current_database() and pid <> pg_backend_pid()`;
+      await vi.waitFor(() => pool.query(cut), EVENTUALLY);
+    }
+  }
+  await vi.waitFor(() => expect(new Set(receiver.received.map(({ id }) => id))).toEqual(new Set(sent)), EVENTUALLY);
+});

@@ -12,13 +12,14 @@ const SESSION_MS = 10_000;
 const HEARTBEAT_MS = 3_000;
 /** How long brokers hold a fetch that finds nothing: what stopping waits for. */
 const FETCH_WAIT_MS = 1_000;
-/** Partitions that one subscription handles at a time. */
-const CONCURRENT = 3;
+/** Partitions that one subscription handles at a time, unless it says how many. */
+const PARTITIONS_AT_ONCE = 3;
 const MOST_RECORDS = 5_000;
 
 interface Reading {
   readonly topic: string;
   readonly maxRecords?: number;
+  readonly partitionsAtOnce?: number;
   handle(records: readonly LogRecord[]): Promise<void> | void;
   onError?(error: unknown): void;
   group(): string;
@@ -113,7 +114,7 @@ async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Pr
     await consumer.run({
       autoCommit: false,
       eachBatchAutoResolve: false,
-      partitionsConsumedConcurrently: CONCURRENT,
+      partitionsConsumedConcurrently: reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE,
       eachBatch: (payload) => readBatch(reading, payload),
     });
     await ended;

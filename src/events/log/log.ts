@@ -63,6 +63,8 @@ export interface ConsumeOptions {
   handle(records: readonly LogRecord[]): Promise<void>;
   /** The most records in one call. Default 5,000. */
   readonly maxRecords?: number;
+  /** Partitions that are handled at a time. Default 3. */
+  readonly partitionsAtOnce?: number;
   /** Told of failures that the subscription survives. */
   onError?(error: unknown): void;
 }

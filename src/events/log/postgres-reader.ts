@@ -11,8 +11,8 @@ export const CHANNEL = 'signpost_log';
 const POLL_MS = 250;
 /** After a failure, in ms. */
 const RETRY_MS = 1_000;
-/** Partitions that one subscription handles at a time. */
-const CONCURRENT = 3;
+/** Partitions that one subscription handles at a time, unless it says how many. */
+const PARTITIONS_AT_ONCE = 3;
 const MOST_RECORDS = 5_000;
 
 /** What a reader does over one connection. */
@@ -28,6 +28,7 @@ interface Progress {
 interface Reading {
   readonly topic: string;
   readonly maxRecords?: number;
+  readonly partitionsAtOnce?: number;
   handle(records: readonly LogRecord[]): Promise<void> | void;
   onError?(error: unknown): void;
   /** Called for each connection. */
@@ -156,7 +157,7 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
       const ends = new Map((await ask(endsOf, [topic])).map(({ partition, next }) => [partition, BigInt(next)]));
       await progress.place(ends, new Set(inHand.keys()));
       for (const [partition, position] of positions) {
-        if (inHand.size >= CONCURRENT) break;
+        if (inHand.size >= (reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE)) break;
         const end = ends.get(partition) ?? 0n;
         if (position >= end || inHand.has(partition) || Date.now() < (rests.get(partition) ?? 0)) continue;
         inHand.set(partition, readPartition(partition, position, end));
