@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, isIP } from 'node:net';
+import { type AddressInfo, isIP, Server as NetServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { readVariables } from '../src/contract/variables.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
@@ -28,6 +27,10 @@ const DRAIN_MS = 500;
 const GRACE_MS = 10_000;
 const SPOOL_MS = 2_000;
 const CLOSE_MS = 2_000;
+
+/** How long the headers of a request may take, in ms, and how often that is looked after. */
+const HEADERS_MS = 15_000;
+const LOOK_MS = 5_000;
 
 /** How long a connection may be idle, in ms: longer than proxies keep theirs, so that it is they who end them. */
 const KEEP_ALIVE_MS = 75_000;
@@ -93,10 +96,10 @@ async function work(number: number): Promise<void> {
     api.handle(request, response);
   };
   // Node's own answers to these have no body that a client could read.
-  const server = createServer({ requireHostHeader: false }, answer);
+  const limits = { headersTimeout: HEADERS_MS, connectionsCheckingInterval: LOOK_MS, keepAliveTimeout: KEEP_ALIVE_MS };
+  const server = createServer({ ...limits, requireHostHeader: false }, answer);
   server.on('checkExpectation', answer);
   server.on('connect', (_request, socket) => answerUnreadable(socket));
-  server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.on('clientError', answerClientError);
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
   await listen(server, config);
@@ -131,22 +134,22 @@ function listen(server: Server, { PORT, LISTEN_HOST }: GatewayConfig): Promise<v
 }
 
 /**
- * Every answer ends its connection from now on, so that whoever goes on asking does so elsewhere; a connection that is
- * closed while its next request is under way would lose that one. Then takes no more connections, and lets the answers
- * in hand leave.
+ * Takes no more connections and lets each that there is have a last answer, as one that is closed while its next request
+ * is under way loses that one; `server.close()` would close them at once. Then ends those that ask for nothing.
  */
 async function stop(server: Server, fast: FastLane): Promise<void> {
   fast.drain();
-  const connections = promisify(server.getConnections.bind(server));
-  for (const deadline = Date.now() + DRAIN_MS; Date.now() < deadline && (await connections()) > 0; ) await sleep(20);
+  const closed = new Promise<void>((resolve) => {
+    Reflect.apply(NetServer.prototype.close, server, [() => resolve()]);
+  });
+  await Promise.race([closed, sleep(DRAIN_MS)]);
+  server.closeIdleConnections();
+  fast.end();
   const timer = setTimeout(() => {
     server.closeAllConnections();
     fast.destroy();
   }, GRACE_MS);
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    fast.end();
-  });
+  await closed;
   clearTimeout(timer);
 }
 

@@ -1,0 +1,98 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { contract } from '../contract/client.ts';
+import type { Process } from '../harness/processes.ts';
+import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, statusOf } from './readers.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 100 };
+
+/** Whether we may make a disk that is small. */
+const mayMount = (() => {
+  const folder = mkdtempSync(join(tmpdir(), 'signpost-mount-'));
+  try {
+    mount(folder);
+    execFileSync('umount', [folder]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+})();
+
+function mount(folder: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'signpost-test', folder], { stdio: 'ignore' });
+}
+
+/** Takes all the room that there is on a disk. */
+function fill(folder: string): string {
+  const path = join(folder, 'filler');
+  const file = openSync(path, 'w');
+  for (const size of [65_536, 1]) {
+    try {
+      for (;;) writeSync(file, Buffer.alloc(size));
+    } catch (error) {
+      expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC');
+    }
+  }
+  closeSync(file);
+  return path;
+}
+
+const running = contract();
+let account: Awaited<ReturnType<typeof running.account>>;
+let gateway: Process;
+let disk: string;
+beforeAll(async () => {
+  account = await running.account();
+  [gateway] = running.signpost.gateways as [Process];
+  disk = join(running.signpost.dataDir, 'gateway-0');
+});
+
+async function readyz(): Promise<{ status: number; body: { status: string; scans: { lost: number } } }> {
+  const response = await fetch(`${gateway.url}/readyz`);
+  return { status: response.status, body: (await response.json()) as { status: string; scans: { lost: number } } };
+}
+
+test.skipIf(!mayMount)(
+  'a full disk stops no redirect, is loud, and costs no scan, even across a start',
+  async () => {
+    await killWithChildren(gateway);
+    mount(disk);
+    onTestFinished(async () => {
+      await killWithChildren(gateway);
+      execFileSync('umount', ['--lazy', disk]);
+    });
+    await gateway.restart();
+    const code = await account.create();
+    const url = scanUrl(running.signpost, code);
+    expect(await statusOf(url)).toBe(302);
+    const filler = fill(disk);
+
+    const readers = startReaders(url);
+    await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(3_000);
+    expect(await readyz()).toMatchObject({ status: 503, body: { status: "scans can't be written to disk: ENOSPC" } });
+    expect(await gateway.log()).toContain('scans can’t be written to disk; they wait in memory');
+    // A change is applied too, as soon as the topic can bring it; until then it is looked up.
+    const another = await account.create();
+    expect(await statusOf(scanUrl(running.signpost, another))).toBe(302);
+    // They are carried on from memory.
+    await readers.stop();
+    await gateway.kill('SIGTERM');
+
+    await gateway.restart();
+    const later = startReaders(url);
+    await expect.poll(() => later.answered, EVENTUALLY).toBeGreaterThan(1_000);
+    rmSync(filler);
+    await expect.poll(async () => (await readyz()).status, EVENTUALLY).toBe(200);
+    await later.stop();
+    for (const { others, failed } of [readers, later]) expect([...others, ...failed]).toEqual([]);
+    expect((await readyz()).body.scans.lost).toBe(0);
+    await expectCounted(running.signpost.databaseUrl, code, [readers, later, { ...later, sent: 1, answered: 1 }]);
+    expect(await childrenOf(gateway, 'gateway/')).toHaveLength(2);
+  },
+  90_000,
+);

@@ -1,0 +1,103 @@
+import { connect, type Socket } from 'node:net';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { contract } from '../contract/client.ts';
+import { scanUrl, startReaders, statusOf } from './readers.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 50 };
+
+const running = contract();
+let code: CodeJson;
+let port: number;
+beforeAll(async () => {
+  code = await (await running.account()).create();
+  port = Number(new URL(running.signpost.url).port);
+});
+
+/** A connection to the gateway; undefined where the system has no more of them. */
+function open(): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(socket));
+    socket.once('error', () => resolve(undefined));
+    onTestFinished(() => void socket.destroy());
+  });
+}
+
+/** All that a connection gives, once it is closed. */
+function received(socket: Socket): Promise<string> {
+  let all = '';
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    all += text;
+  });
+  return new Promise((resolve) => socket.once('close', () => resolve(all)));
+}
+
+/** Somebody else who scans meanwhile is answered as ever. */
+async function expectAnswers(): Promise<void> {
+  const readers = startReaders(scanUrl(running.signpost, code), 8);
+  await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(1_000);
+  await readers.stop();
+  expect([...readers.failed, ...readers.others]).toEqual([]);
+}
+
+test('10,000 idle connections', async () => {
+  const idle: (Socket | undefined)[] = [];
+  // As many as the limits on open files allow, of ours and of the gateway.
+  while (idle.length < 10_000 && !idle.includes(undefined)) {
+    idle.push(...(await Promise.all(Array.from({ length: 100 }, open))));
+  }
+  const opened = idle.filter((socket) => socket !== undefined);
+  expect(opened.length).toBeGreaterThan(500);
+  for (const socket of idle.slice(-200)) socket?.destroy();
+  await expectAnswers();
+  expect(opened.filter((socket) => socket.destroyed).length).toBeLessThanOrEqual(200);
+}, 60_000);
+
+describe('a slow loris', () => {
+  const whole = () => `GET /r/${code.short_code} HTTP/1.1\r\nhost: signpost.example\r\n`;
+
+  test('of many that send a byte now and then holds nobody up', async () => {
+    const many = await Promise.all(Array.from({ length: 500 }, open));
+    let sent = 0;
+    const sending = setInterval(() => {
+      const text = `${whole()}x: ${'y'.repeat(1_000)}`;
+      for (const socket of many) socket?.write(text[sent % text.length] ?? '');
+      sent++;
+    }, 20);
+    onTestFinished(() => clearInterval(sending));
+    await expectAnswers();
+    await expectAnswers();
+  });
+
+  test('that never comes to an end is cut off', async () => {
+    const socket = await open();
+    if (!socket) throw new Error('no connection');
+    const closed = received(socket);
+    socket.write(whole());
+    const sending = setInterval(() => void (socket.writable && socket.write('x: y\r\n')), 1_000);
+    onTestFinished(() => clearInterval(sending));
+    expect(await closed).toMatch(/^HTTP\/1\.1 (400|408) |^$/);
+  }, 100_000);
+});
+
+test.each([
+  ['headers of 20 KB', `x: ${'y'.repeat(20_000)}\r\n`],
+  ['5,000 headers', Array.from({ length: 5_000 }, (_, index) => `x-${index}: y\r\n`).join('')],
+  ['headers of 10 MB', `x: ${'y'.repeat(10_000_000)}\r\n`],
+  ['no colon', 'x\r\n'],
+  ['a NUL', 'x: \0\r\n'],
+])('%s are turned down, and the connection is closed', async (_, headers) => {
+  const socket = await open();
+  if (!socket) throw new Error('no connection');
+  const closed = received(socket);
+  socket.on('error', () => undefined);
+  socket.write(`GET /r/${code.short_code} HTTP/1.1\r\nhost: signpost.example\r\n${headers}\r\n`, 'latin1');
+  const all = await closed;
+  // Whoever still sends when the answer comes may not get to read it.
+  expect(all).toMatch(headers.length < 1_000_000 ? /^HTTP\/1\.1 400 / : /^(HTTP\/1\.1 400 |$)/);
+  expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
+});
+
+test('a path of any length is answered', async () => {
+  expect(await statusOf(`${running.signpost.url}/r/${'a'.repeat(14_000)}`)).toBe(404);
+});
