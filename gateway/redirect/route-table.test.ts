@@ -1,9 +1,11 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { Answer, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { encodeId, newUuid } from '../../src/contract/ids.ts';
 import { openRouteTable, type RouteTable } from './route-table.ts';
@@ -91,4 +93,21 @@ test('positions outlive the process, as the routes do that they were reached wit
 
 test('a host of any length is looked up without harm', () => {
   expect(table.customDomain('x'.repeat(16_000))).toBeUndefined();
+});
+
+test('a process that is killed while it writes holds up no other that writes', async () => {
+  const start = () => {
+    const child = fork(join(import.meta.dirname, 'route-table.child.ts'), [folder], { execArgv: [] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    return child;
+  };
+  const survivor = start();
+  await once(survivor, 'message');
+  for (let round = 0; round < 10; round++) {
+    const victim = start();
+    await once(victim, 'message');
+    victim.kill('SIGKILL');
+    await once(victim, 'exit');
+    for (let more = 0; more < 3; more++) await once(survivor, 'message');
+  }
 });

@@ -82,7 +82,11 @@ export async function counted(databaseUrl: string, code: CodeJson): Promise<{ sc
 }
 
 /** Every scan that was answered is counted, and no more than were asked for; counters agree with the scans. */
-export async function expectCounted(databaseUrl: string, code: CodeJson, readers: readonly Readers[]): Promise<void> {
+export async function expectCounted(
+  databaseUrl: string,
+  code: CodeJson,
+  readers: readonly Pick<Readers, 'sent' | 'answered'>[],
+): Promise<void> {
   const total = (figure: 'answered' | 'sent') => readers.reduce((sum, each) => sum + each[figure], 0);
   const enough = { timeout: 60_000, interval: 250 };
   const scans = async () => (await counted(databaseUrl, code)).scans;

@@ -1,0 +1,181 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { afterFile } from '../harness/after-file.ts';
+import { type Broker, startKafka } from '../harness/kafka.ts';
+import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
+import { expectCounted, killWithChildren, type Readers, scanUrl, startReaders, statusOf } from './readers.ts';
+
+const EVENTUALLY = { timeout: 30_000, interval: 100 };
+
+/** A Postgres, a Kafka, a core and a gateway of this file's own, each of which may be taken away. */
+let postgres: { start(): Promise<LocalPostgres>; stop(): Promise<void> };
+let kafka: Broker;
+let signpost: Signpost;
+let core: Process;
+let gateway: Process;
+let authorization: string;
+const noKafka = inject('kafkaBrokers') === null;
+
+beforeAll(async () => {
+  if (noKafka) return;
+  const folder = await mkdtemp(join(tmpdir(), 'signpost-away-'));
+  afterFile(() => rm(folder, { recursive: true, force: true }));
+  let there: LocalPostgres | undefined;
+  postgres = {
+    async start() {
+      there ??= await startPostgres({ folder });
+      return there;
+    },
+    async stop() {
+      await there?.stop();
+      there = undefined;
+    },
+  };
+  afterFile(() => postgres.stop());
+  const { url, gatewayUrl } = await postgres.start();
+  kafka = await startKafka();
+  afterFile(() => kafka.stop());
+  signpost = await startSignpost({
+    databaseUrl: url,
+    gatewayDatabaseUrl: gatewayUrl,
+    kafkaBrokers: kafka.brokers,
+    env: { GATEWAY_WORKERS: '2' },
+  });
+  [core] = signpost.cores as [Process];
+  [gateway] = signpost.gateways as [Process];
+  authorization = `Bearer ${(await signpost.createAccount({ plan: Plan.ENTERPRISE })).apiKey}`;
+}, 120_000);
+
+/** Whatever a test has taken away is there again. */
+afterEach(async () => {
+  if (noKafka) return;
+  await takeAwayKafka('no');
+  await postgres.start();
+});
+
+let kafkaIsAway: 'no' | 'dead' | 'hanging' = 'no';
+
+async function takeAwayKafka(how: typeof kafkaIsAway): Promise<void> {
+  if (kafkaIsAway === 'dead') await kafka.start();
+  if (kafkaIsAway === 'hanging') kafka.resume();
+  if (how === 'dead') await kafka.kill();
+  if (how === 'hanging') kafka.pause();
+  kafkaIsAway = how;
+}
+
+async function create(): Promise<CodeJson> {
+  const response = await fetch(`${signpost.url}/api/v1/qr-codes`, {
+    method: 'POST',
+    headers: { authorization },
+    body: JSON.stringify({ target_url: 'https://example.com/menu' }),
+  });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { data: CodeJson }).data;
+}
+
+async function degraded(): Promise<string[]> {
+  const response = await fetch(`${signpost.url}/readyz`);
+  expect(response.status).toBe(200);
+  return ((await response.json()) as { degraded: string[] }).degraded;
+}
+
+/** Readers who have scanned so many times since they started, and nobody of them got anything but redirects. */
+async function expectServed(readers: Readers, scans = 500): Promise<void> {
+  const before = readers.answered;
+  await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + scans);
+  expect([...readers.others, ...readers.failed]).toEqual([]);
+}
+
+describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', () => {
+  test.each(['SIGSTOP', 'SIGKILL'] as const)(
+    'while the core is away by %s',
+    async (signal) => {
+      const code = await create();
+      const readers = startReaders(scanUrl(signpost, code), 8);
+      await expectServed(readers);
+      process.kill(core.pid, signal);
+      await expectServed(readers, 2_000);
+      await expect.poll(degraded, EVENTUALLY).toContain('api');
+      if (signal === 'SIGSTOP') process.kill(core.pid, 'SIGCONT');
+      else await core.restart();
+      await expect.poll(degraded, EVENTUALLY).toEqual([]);
+      await readers.stop();
+      await expectCounted(signpost.databaseUrl, code, [readers]);
+    },
+    120_000,
+  );
+
+  test('while Postgres is away and after it is back', async () => {
+    const code = await create();
+    const readers = startReaders(scanUrl(signpost, code), 8);
+    await expectServed(readers);
+    await postgres.stop();
+    await expectServed(readers, 2_000);
+    // Nobody can tell whether this one is a code.
+    expect(await statusOf(`${signpost.url}/r/zzzzzzz`)).toBe(503);
+    await postgres.start();
+    await expect.poll(() => statusOf(`${signpost.url}/r/zzzzzzz`), EVENTUALLY).toBe(404);
+    await expectServed(readers);
+    await readers.stop();
+    // A core that ends without its database wants to be started again.
+    await core.restart();
+    await expectCounted(signpost.databaseUrl, code, [readers]);
+  }, 120_000);
+
+  test.each(['dead', 'hanging'] as const)(
+    'while Kafka is %s, also over a start of the gateway',
+    async (how) => {
+      const code = await create();
+      const readers = startReaders(scanUrl(signpost, code), 8);
+      await expectServed(readers);
+      if (how === 'dead') await kafka.kill();
+      else kafka.pause();
+      await expectServed(readers, 2_000);
+      await expect.poll(degraded, EVENTUALLY).toEqual(['log', 'shipping']);
+      await readers.stop();
+
+      await killWithChildren(gateway);
+      await gateway.restart();
+      const later = startReaders(scanUrl(signpost, code), 8);
+      await expectServed(later);
+      if (how === 'dead') await kafka.start();
+      else kafka.resume();
+      await expectServed(later);
+      await later.stop();
+      await expect.poll(degraded, EVENTUALLY).toEqual([]);
+      await expectCounted(signpost.databaseUrl, code, [readers, later]);
+    },
+    120_000,
+  );
+
+  test('while all three are away and the gateway is started cold, from its disk alone', async () => {
+    const code = await create();
+    expect(await statusOf(scanUrl(signpost, code))).toBe(302);
+    await killWithChildren(gateway);
+    await core.kill();
+    await takeAwayKafka('dead');
+    await postgres.stop();
+
+    await gateway.restart();
+    const readers = startReaders(scanUrl(signpost, code), 8);
+    await expectServed(readers, 2_000);
+    await expect.poll(degraded, EVENTUALLY).toEqual(['api', 'log', 'shipping']);
+    await gateway.restart();
+    await readers.stop();
+    const later = startReaders(scanUrl(signpost, code), 8);
+    await expectServed(later);
+    await later.stop();
+
+    await postgres.start();
+    await takeAwayKafka('no');
+    await core.restart();
+    await expect.poll(degraded, EVENTUALLY).toEqual([]);
+    const first: Pick<Readers, 'sent' | 'answered'> = { sent: 1, answered: 1 };
+    await expectCounted(signpost.databaseUrl, code, [first, readers, later]);
+  }, 120_000);
+});
