@@ -1,17 +1,34 @@
 import { randomBytes } from 'node:crypto';
-import { Client } from 'pg';
+import { setTimeout } from 'node:timers/promises';
+import { Client, DatabaseError } from 'pg';
 import { inject } from 'vitest';
 import { afterFile } from './after-file.ts';
+
+/** SQLSTATE. */
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** A migrated, empty database of the calling file's own; it is dropped after the file's tests, connections and all. */
 export async function freshDatabase(): Promise<{ url: string }> {
   const template = new URL(inject('templateUrl'));
   const name = `test_${randomBytes(8).toString('hex')}`;
   await asOwner(template, `create database ${name} template ${template.pathname.slice(1)}`);
-  afterFile(() => asOwner(template, `drop database if exists ${name} with (force)`));
+  afterFile(() => drop(template, name));
   const url = new URL(template);
   url.pathname = `/${name}`;
   return { url: url.href };
+}
+
+/** Autovacuum may be at work in it, which is the superuser's and not ours to end: it takes a moment. */
+async function drop(template: URL, name: string): Promise<void> {
+  for (let left = 20; ; left--) {
+    try {
+      await asOwner(template, `drop database if exists ${name} with (force)`);
+      return;
+    } catch (error) {
+      if (left === 0 || !(error instanceof DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
+      await setTimeout(500);
+    }
+  }
 }
 
 async function asOwner(template: URL, statement: string): Promise<void> {
