@@ -7,9 +7,10 @@ import { readVariables, WrongVariables } from './contract/variables.ts';
 import { isAway } from './db/away.ts';
 import { openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
+import { WrongTopic } from './events/log/log.ts';
 import { openLog } from './events/log/open.ts';
 import { TOPICS } from './events/log/topics.ts';
-import { startRelay } from './events/relay.ts';
+import { type Relay, startRelayOver } from './events/relay.ts';
 import { archiveOf, closing, platformOf, services } from './rooms.ts';
 import { serve } from './rpc/serve.ts';
 import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
@@ -40,18 +41,16 @@ async function main(config: CoreConfig): Promise<void> {
   const { pool } = database;
   const closed = closing(config, database);
 
-  let wakeRelay = () => {};
+  let relay: Relay | undefined;
   if (roles.has('relay')) {
-    await log.ensureTopics(TOPICS);
-    const relay = startRelay({ pool, log, logger });
-    running.defer(() => relay.stop());
-    wakeRelay = relay.wake;
+    relay = await startRelayOver(TOPICS, { pool, log, logger });
+    running.defer(relay.stop);
   }
   if (roles.has('recorder')) {
     const recorder = await startRecorder({ log, database, logger, archive: archiveOf(config) });
     running.defer(() => recorder.stop());
   }
-  const changed = () => wakeRelay();
+  const changed = () => relay?.wake();
   const batches = {
     pool,
     platformUrl: config.PUBLIC_URL,
@@ -99,6 +98,7 @@ async function main(config: CoreConfig): Promise<void> {
       }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
+      parts: relay ? { relay: relay.working } : {},
       tls,
       logger,
     });
@@ -126,12 +126,13 @@ function askedToStop(): Promise<string> {
   });
 }
 
+/** Their messages are sentences for who started the core. */
+const KNOWN = [WrongVariables, WrongCertificate, WrongTopic];
+
 try {
   await main(readVariables(CORE_VARIABLES, process.env));
 } catch (error) {
-  console.error(
-    error instanceof WrongVariables || error instanceof WrongCertificate ? error.message : sentenceOf(error),
-  );
+  console.error(KNOWN.some((known) => error instanceof known) ? (error as Error).message : sentenceOf(error));
   process.exitCode = 1;
 }
 // Connections that a library keeps must not keep the process.
@@ -139,9 +140,9 @@ process.exit();
 
 /** What stops a start, for the person who started it. */
 function sentenceOf(error: unknown): string {
-  const { code, message, name, port } = error as NodeJS.ErrnoException & { port?: number };
+  const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE') return `Port ${port} is taken.`;
   if (code === 'EACCES') return `Port ${port} is not allowed.`;
-  if (isAway(error)) return `${/^KafkaJS/.test(name) ? 'Kafka' : 'Postgres'} does not answer: ${message}`;
+  if (isAway(error)) return `Postgres does not answer: ${message}`;
   return error instanceof Error ? (error.stack ?? message) : String(error);
 }

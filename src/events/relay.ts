@@ -4,12 +4,14 @@ import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { LOCKS } from '../db/locks.ts';
 import { run, statement } from '../db/sql.ts';
-import type { Log, NewRecord } from './log/log.ts';
+import { type Log, type NewRecord, type Topic, WrongTopic } from './log/log.ts';
 
 /** Carries the outbox to the log. */
 export interface Relay {
   /** There may be something new: look at once. Only a hint; the relay looks every 50 ms anyhow. */
   wake(): void;
+  /** Whether the last try came to something: false while the outbox can't be carried. */
+  working(): boolean;
   /** Finishes the records in hand and stops. */
   stop(): Promise<void>;
 }
@@ -38,14 +40,47 @@ const forget = statement('events_outbox_forget', `delete from outbox where id = 
 const tracer = trace.getTracer('signpost.outbox');
 
 /**
- * Starts relaying. A row is forgotten only once the log has it, so a crash at any moment repeats records and loses
+ * Creates the topics that are missing, and rejects with a WrongTopic when one does not fit. While the log is away the
+ * relay starts all the same and does it before it carries anything: the outbox waits, and nothing else has to.
+ */
+export async function startRelayOver(
+  topics: readonly Topic[],
+  { pool, log, logger }: { pool: Pool; log: Log; logger: Logger },
+): Promise<Relay> {
+  const prepare = () => log.ensureTopics(topics);
+  try {
+    await prepare();
+    return startRelay({ pool, log, logger });
+  } catch (error) {
+    if (error instanceof WrongTopic) throw error;
+    logger.error({ err: error }, 'the log is away: events and routes wait in the outbox');
+    return startRelay({ pool, log, logger, prepare });
+  }
+}
+
+/**
+ * Starts relaying, once `prepare` has succeeded. A row is forgotten only once the log has it, so a crash at any moment repeats records and loses
  * none. While Postgres or the log is away it tries again every second.
  */
-export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger: Logger }): Relay {
+export function startRelay({
+  pool,
+  log,
+  logger,
+  prepare,
+}: {
+  pool: Pool;
+  log: Log;
+  logger: Logger;
+  prepare?: () => Promise<void>;
+}): Relay {
+  let prepared = prepare === undefined;
+  let working = prepared;
   const stopping = new AbortController();
   let wake = () => {};
 
   async function work(): Promise<void> {
+    if (!prepared) await prepare?.();
+    prepared = true;
     const leader = await pool.connect();
     // Unheard, the end of an idle connection would end the process; the next statement rejects all the same.
     const heard = (error: Error) => logger.warn({ err: error }, 'the relay lost its connection');
@@ -53,6 +88,7 @@ export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger
     let broken = true;
     try {
       if (!(await lead(leader))) {
+        working = true;
         broken = false;
         return;
       }
@@ -61,6 +97,7 @@ export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger
           wake = resolve;
         });
         const carried = await carry(leader);
+        working = true;
         if (carried < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
       }
       await leader.query('select pg_advisory_unlock($1)', [LOCKS.relay]);
@@ -95,6 +132,7 @@ export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger
       try {
         await work();
       } catch (error) {
+        working = false;
         logger.warn({ err: error }, 'the relay tries again in a second');
       }
       await pause(RETRY_MS);
@@ -103,6 +141,7 @@ export function startRelay({ pool, log, logger }: { pool: Pool; log: Log; logger
 
   return {
     wake: () => wake(),
+    working: () => working,
     async stop() {
       stopping.abort();
       await running;

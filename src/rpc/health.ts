@@ -7,32 +7,38 @@ import { failure } from '../contract/errors.ts';
 const WATCH_MS = 1_000;
 
 /**
- * The standard health service (grpc.health.v1). The server ('') and every service named in `services` serve while
- * `healthy` says so.
+ * The standard health service (grpc.health.v1): each name in `known`, the server's own being '', serves while its
+ * function says so.
  */
-export function healthService(
-  services: readonly string[],
-  healthy: () => Promise<boolean>,
-): ServiceImpl<typeof Health> {
-  const known = new Set(['', ...services]);
-  const current = async () => ((await healthy()) ? Status.SERVING : Status.NOT_SERVING);
+export function healthService(known: ReadonlyMap<string, () => Promise<boolean>>): ServiceImpl<typeof Health> {
+  const statusOf = async (name: string) => {
+    const healthy = known.get(name);
+    return healthy ? shown(await healthy()) : Status.SERVICE_UNKNOWN;
+  };
   return {
     async check({ service }) {
       if (!known.has(service)) throw failure('NOT_FOUND', 'There is no such service here.');
-      return { status: await current() };
+      return { status: await statusOf(service) };
     },
     async *watch({ service }, { signal }) {
       let last: Status | undefined;
       while (!signal.aborted) {
-        const status = known.has(service) ? await current() : Status.SERVICE_UNKNOWN;
+        const status = await statusOf(service);
         if (status !== last) yield { status };
         last = status;
         await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
       }
     },
     async list() {
-      const status = await current();
-      return { statuses: Object.fromEntries([...known].map((service) => [service, { status }])) };
+      // Names share functions: each is asked once.
+      const asked = [...new Set(known.values())].map(async (healthy) => [healthy, shown(await healthy())] as const);
+      const told = new Map(await Promise.all(asked));
+      const statuses = [...known].map(([name, healthy]) => [name, { status: told.get(healthy) ?? Status.UNKNOWN }]);
+      return { statuses: Object.fromEntries(statuses) };
     },
   };
+}
+
+function shown(serving: boolean) {
+  return serving ? Status.SERVING : Status.NOT_SERVING;
 }

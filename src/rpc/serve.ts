@@ -38,6 +38,8 @@ export async function serve(options: {
   tokens: ServiceTokens;
   /** Undefined: both servers speak cleartext, and no certificate lets anybody in. */
   tls?: Tls | undefined;
+  /** Other parts of this process that health tells of by their names: whether each works. */
+  parts?: Readonly<Record<string, () => boolean>>;
   logger: Logger;
 }): Promise<Servers> {
   const services = servicesIn(options.register);
@@ -49,11 +51,10 @@ export async function serve(options: {
   let serving = true;
   const register = (target: Services) => {
     options.register(target);
-    const names = services.map(({ typeName }) => typeName);
-    target.service(
-      Health,
-      healthService(names, async () => serving && (await answers(options.pool))),
-    );
+    const answering = async () => serving && (await answers(options.pool));
+    const named = services.map(({ typeName }) => [typeName, answering] as const);
+    const parts = Object.entries(options.parts ?? {}).map(([name, works]) => [name, async () => works()] as const);
+    target.service(Health, healthService(new Map([['', answering], ...named, ...parts])));
     const described = reflection([...services, Health, ServerReflection, ServerReflectionAlpha]);
     target.service(ServerReflection, { serverReflectionInfo: described });
     target.service(ServerReflectionAlpha, { serverReflectionInfo: alphaReflection(described) });

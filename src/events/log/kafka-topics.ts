@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs, { type Admin } from 'kafkajs';
-import type { Topic } from './log.ts';
+import { type Topic, WrongTopic } from './log.ts';
 
 /** Copies of a record, where there are as many brokers; and how many must have it before a publisher hears so. */
 const REPLICAS = 3;
@@ -88,7 +88,7 @@ async function checkTopics(admin: Admin, topics: readonly Topic[]): Promise<void
       (partitions < topic.partitions
         ? `has ${partitions} partitions, but at least ${topic.partitions} are needed`
         : undefined);
-    if (problem !== undefined) throw new Error(`topic ${topic.name} exists and ${problem}`);
+    if (problem !== undefined) throw new WrongTopic(`topic ${topic.name} exists and ${problem}`);
   }
 }
 

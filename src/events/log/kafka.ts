@@ -2,6 +2,7 @@ import kafkajs, { type Message } from 'kafkajs';
 import type { Logger } from 'pino';
 import { consumeTopic, followTopic } from './kafka-reader.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
+import { mendConnect } from './kafkajs-connect.ts';
 import { mendTimers } from './kafkajs-timers.ts';
 import type { Log, NewRecord, Positions, Subscription } from './log.ts';
 
@@ -29,6 +30,7 @@ export function openKafkaLog({
   logger: Logger;
 }): Log {
   mendTimers();
+  mendConnect();
   const kafka = new kafkajs.Kafka({
     brokers: [...brokers],
     clientId,

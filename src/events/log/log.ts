@@ -22,7 +22,7 @@ export interface Log {
   follow(options: FollowOptions): Subscription;
   /** Where the topic ends now: the offset that the next record of each partition will have. */
   ends(topic: string): Promise<Positions>;
-  /** Creates the topics that are missing and checks the ones that exist. Rejects with a sentence when one does not fit. */
+  /** Creates the topics that are missing and checks the ones that exist. Rejects with a WrongTopic when one does not fit. */
   ensureTopics(topics: readonly Topic[]): Promise<void>;
   /** Rejects when the log does not answer. */
   check(): Promise<void>;
@@ -83,6 +83,9 @@ export interface Subscription {
   /** Finishes the batch in hand, commits it, and leaves. */
   stop(): Promise<void>;
 }
+
+/** A topic exists and does not keep what is needed: a sentence for who runs the log. Waiting does not mend it. */
+export class WrongTopic extends Error {}
 
 /** A topic as Signpost needs it. */
 export interface Topic {

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { first, run, statement } from '../../db/sql.ts';
-import type { Log, Positions, Subscription, Topic } from './log.ts';
+import { type Log, type Positions, type Subscription, type Topic, WrongTopic } from './log.ts';
 import { CHANNEL, consumeTopic, followTopic } from './postgres-reader.ts';
 import { startUpkeep } from './postgres-upkeep.ts';
 
@@ -125,7 +125,9 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
         const compacted = retention === 'compact';
         await run(pool, createTopic, [name, partitions, compacted, compacted ? null : retention]);
         if ((await known(name)).compacted !== compacted) {
-          throw new Error(`topic ${name} exists and is ${compacted ? 'not ' : ''}compacted, unlike what is needed`);
+          throw new WrongTopic(
+            `topic ${name} exists and is ${compacted ? 'not ' : ''}compacted, unlike what is needed`,
+          );
         }
       }
     },
