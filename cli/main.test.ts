@@ -46,12 +46,32 @@ test('a scan is in the ledger once it is recorded, every counter agrees, and it 
   for (let scan = 0; scan < 3; scan++) await fetch(data.scan_url, { redirect: 'manual' });
   await expect
     .poll(() => json('scans', 'audit'), { timeout: 20_000, interval: 200 })
-    .toMatchObject({ recorded: 3, duplicates: 0, dead_lettered: 0, waiting: 0, rows: 3, counted: 3, differences: [] });
+    .toMatchObject({
+      answered: 3,
+      spooled: 3,
+      published: 3,
+      recorded: 3,
+      duplicates: 0,
+      dead_lettered: 0,
+      waiting: 0,
+      rows: 3,
+      counted: 3,
+      differences: [],
+    });
   expect((await run(['scans', 'audit'])).stdout).toMatch(/recorded +3\n.*Every counter tells what the scans tell\./s);
   expect(await run(['scans', 'audit', '--from', 'yesterday'])).toMatchObject({ code: 2 });
 
   expect(await json('scans', 'delete', '--account', account_id)).toEqual({ account_id, deleted: true });
-  expect(await json('scans', 'audit')).toMatchObject({ recorded: 3, deleted: 3, rows: 0, counted: 0, differences: [] });
+  expect(await json('scans', 'audit')).toMatchObject({
+    answered: 3,
+    spooled: 3,
+    published: 3,
+    recorded: 3,
+    deleted: 3,
+    rows: 0,
+    counted: 0,
+    differences: [],
+  });
 });
 
 test('people get a table', async () => {

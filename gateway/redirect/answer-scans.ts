@@ -9,6 +9,7 @@ import type { RouteTable } from './route-table.ts';
 import { scanIdText } from './scan-id.ts';
 import { ID_AT, scanMessage } from './scan-message.ts';
 import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
+import { stampScans } from './scan-stamp.ts';
 import type { Spool } from './spool.ts';
 import type { UnknownCodes } from './unknown-codes.ts';
 
@@ -44,6 +45,7 @@ export function answerScans(options: ScanOptions): Scans {
   const originOf = originsBy(options.trustedProxies);
   let answered = 0;
   const countryHeader = options.countryHeader?.toLowerCase();
+  const stamp = stampScans(() => spool.status().lost);
 
   function answer(request: ScanRequest, reply: Reply): void {
     const { method, shortCode, headers } = request;
@@ -81,7 +83,7 @@ export function answerScans(options: ScanOptions): Scans {
       page(request, reply, 'unknown');
     } else if (request.method === 'GET' && COUNTED.has(route.answer)) {
       // A GET is one scan, kept before its answer leaves. A HEAD resolves and counts nothing.
-      const message = scanMessage(headers, route, origin, countryHeader);
+      const message = scanMessage(headers, route, origin, countryHeader, stamp);
       const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
       answered++;
       spool.append(message, () => show(request, reply, id, route));

@@ -6,7 +6,8 @@ import { Answer } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { encodeId, newUuid } from '../../src/contract/ids.ts';
 import { scanIdText, writeScanId } from './scan-id.ts';
-import { codeIdIn, ID_AT, scanMessage } from './scan-message.ts';
+import { codeIdIn, ID_AT, scanMessage, timeIn } from './scan-message.ts';
+import { stampOf, stampScans } from './scan-stamp.ts';
 
 const route = {
   answer: Answer.REDIRECT,
@@ -16,6 +17,8 @@ const route = {
   accountId: encodeId('acct', newUuid()),
   landingPage: undefined,
 };
+
+const stamp = stampScans(() => 0);
 
 /** Latin-1, as Node reads headers, of any length that it lets through. */
 const header = fc.option(
@@ -50,7 +53,7 @@ test('a scan is written as protobuf would write it, whatever the reader sent', (
       (headers, hostname, proxied) => {
         const before = Date.now();
         const origin = { hostname, address: '2001:db8::1', proxied };
-        const written = Buffer.from(scanMessage(headers, route, origin, 'country'));
+        const written = Buffer.from(scanMessage(headers, route, origin, 'country', stamp));
         const scan = fromBinary(ScanSchema, written);
         expect(written.equals(toBinary(ScanSchema, scan))).toBe(true);
         const country = /^[a-z]{2}$/i.test(headers.country ?? '') && proxied ? 'DE' : '';
@@ -69,6 +72,8 @@ test('a scan is written as protobuf would write it, whatever the reader sent', (
         expect(at).toBeGreaterThanOrEqual(before);
         expect(at).toBeLessThanOrEqual(Date.now());
         expect(codeIdIn(written)).toBe(route.codeId);
+        expect(timeIn(written)).toBe(at);
+        expect(stampOf(written)?.run).toBe(Buffer.from(scan.stamp).toString('hex', 0, 8));
         expect(scanIdText(written, ID_AT).replaceAll('-', '')).toBe(Buffer.from(scan.id).toString('hex'));
       },
     ),

@@ -2,6 +2,7 @@ import type { Origin } from './origin.ts';
 import type { FoundRoute } from './route-record.ts';
 import { writeScanId } from './scan-id.ts';
 import type { ScanHeaders } from './scan-request.ts';
+import { STAMP_BYTES, type Stamp } from './scan-stamp.ts';
 
 /** Tags of the fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
 const [ID, CODE_ID, ACCOUNT_ID, SCANNED_AT, HOST, USER_AGENT] = [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32];
@@ -9,7 +10,7 @@ const [REFERRER, ADDRESS, LANGUAGE, PURPOSE, COUNTRY_HINT] = [0x3a, 0x42, 0x4a, 
 /** Tags of the fields of `google.protobuf.Timestamp`. */
 const [SECONDS, NANOS] = [0x08, 0x10];
 
-/** The longest message: 16 + 2 · 31 + 255 · 3 + 1,024 + 2,048 + 46 + 256 + 64 + 2 bytes and their tags. */
+/** The longest message: 16 + 2 · 31 + 255 · 3 + 1,024 + 2,048 + 46 + 256 + 64 + 2 + 16 bytes and their tags. */
 const bytes = Buffer.allocUnsafeSlow(8_192);
 
 /** Where the id begins in every message. */
@@ -24,6 +25,7 @@ export function scanMessage(
   route: FoundRoute,
   origin: Origin,
   countryHeader: string | undefined,
+  stamp: Stamp,
 ): Buffer {
   const now = Date.now();
   bytes[0] = ID;
@@ -39,7 +41,8 @@ export function scanMessage(
   at = text(at, LANGUAGE, shortened(headers['accept-language'], 256));
   at = text(at, PURPOSE, shortened(headers['sec-purpose'], 64));
   if (origin.proxied && countryHeader !== undefined) at = text(at, COUNTRY_HINT, country(headers[countryHeader]));
-  return bytes.subarray(0, at);
+  stamp(bytes, at, now);
+  return bytes.subarray(0, at + STAMP_BYTES);
 }
 
 /** Header values are Latin-1 as Node reads them, so a character is at most two bytes of UTF-8. */
@@ -104,4 +107,10 @@ export function codeIdIn(message: Uint8Array): string | undefined {
   const length = message[start - 1] ?? 0;
   if (message[0] !== ID || message[1] !== 16 || message[start - 2] !== CODE_ID || length > 127) return undefined;
   return Buffer.from(message.buffer, message.byteOffset + start, length).toString('latin1');
+}
+
+/** When a scan in that form was answered, in ms since 1970, as its id tells; of any other, now. */
+export function timeIn(message: Uint8Array): number {
+  if (message[0] !== ID || message[1] !== 16 || message.length < ID_AT + 16) return Date.now();
+  return Buffer.from(message.buffer, message.byteOffset + ID_AT, 6).readUIntBE(0, 6);
 }

@@ -4,11 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { GATEWAY_FIGURES } from '../../src/contract/gateway-figures.ts';
 import type { Log } from '../../src/events/log/log.ts';
 import { SCANS } from '../../src/events/log/topics.ts';
 import { readFrames } from './frames.ts';
 import { readSpool, type SpoolReader } from './read-spool.ts';
 import { codeIdIn } from './scan-message.ts';
+import { countShipped } from './shipped-figures.ts';
 
 /** Carries the spools to the log. */
 export interface Shipper {
@@ -51,14 +53,26 @@ export interface ShippingOptions {
 export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
   const stopping = new AbortController();
   const { signal } = stopping;
+  const count = countShipped();
   const spools = new Map<string, { reader: SpoolReader; running: Promise<void> }>();
   let deadline = Number.POSITIVE_INFINITY;
   let shipped = 0;
   let failures = 0;
 
   async function publish(payloads: readonly Uint8Array[]): Promise<void> {
-    const records = payloads.map((value) => ({ key: codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId, value }));
-    await log.publish(SCANS.name, records);
+    const shipment = count(payloads);
+    const headers = { [GATEWAY_FIGURES]: shipment.figures };
+    const records = payloads.map((value, index) => ({
+      key: codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId,
+      value,
+      ...(index === 0 && { headers }),
+    }));
+    try {
+      await log.publish(SCANS.name, records);
+    } catch (error) {
+      shipment.failed();
+      throw error;
+    }
     shipped += records.length;
     if (failures > 0) logger.info({ failures }, 'scans reach the log again');
     failures = 0;

@@ -55,7 +55,11 @@ const ENTER_DAYS = statement(
 const ENTER_GATEWAYS = statement(
   'enter_scan_gateways',
   `insert into scan_gateways as g (gateway, day, answered, lost, published)
-   select * from unnest($1::text[], $2::date[], $3::bigint[], $4::bigint[], $5::bigint[])
+   select gateway, day, max(answered), max(lost), max(published)
+   from unnest($1::text[], $2::date[], $3::bigint[], $4::bigint[], $5::bigint[])
+        as told (gateway, day, answered, lost, published)
+   group by gateway, day
+   order by day, gateway
    on conflict (day, gateway) do update
    set answered = greatest(g.answered, excluded.answered), lost = greatest(g.lost, excluded.lost),
        published = greatest(g.published, excluded.published)

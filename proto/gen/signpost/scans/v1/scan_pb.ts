@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signpost/scans/v1/scan.proto.
  */
 export const file_signpost_scans_v1_scan: GenFile = /*@__PURE__*/
-  fileDesc("ChxzaWducG9zdC9zY2Fucy92MS9zY2FuLnByb3RvEhFzaWducG9zdC5zY2Fucy52MSLlAQoEU2NhbhIKCgJpZBgBIAEoDBIPCgdjb2RlX2lkGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSLgoKc2Nhbm5lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgFIAEoCRISCgp1c2VyX2FnZW50GAYgASgJEhAKCHJlZmVycmVyGAcgASgJEg8KB2FkZHJlc3MYCCABKAkSEAoIbGFuZ3VhZ2UYCSABKAkSDwoHcHVycG9zZRgKIAEoCRIUCgxjb3VudHJ5X2hpbnQYCyABKAliBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChxzaWducG9zdC9zY2Fucy92MS9zY2FuLnByb3RvEhFzaWducG9zdC5zY2Fucy52MSL0AQoEU2NhbhIKCgJpZBgBIAEoDBIPCgdjb2RlX2lkGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSLgoKc2Nhbm5lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgFIAEoCRISCgp1c2VyX2FnZW50GAYgASgJEhAKCHJlZmVycmVyGAcgASgJEg8KB2FkZHJlc3MYCCABKAkSEAoIbGFuZ3VhZ2UYCSABKAkSDwoHcHVycG9zZRgKIAEoCRIUCgxjb3VudHJ5X2hpbnQYCyABKAkSDQoFc3RhbXAYDCABKAxiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * One scan of a printed code: the value of a record on `signpost.scans.v1`, whose key is the code's id. Written once
@@ -97,6 +97,14 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
    * @generated from field: string country_hint = 11;
    */
   countryHint: string;
+
+  /**
+   * For the ledger, 16 bytes: which run of a gateway's process answered (8; a day begins a new one), how many scans it
+   * had answered with this one (4, big-endian) and how many of them it could not keep (4). Empty from elsewhere.
+   *
+   * @generated from field: bytes stamp = 12;
+   */
+  stamp: Uint8Array;
 };
 
 /**
