@@ -89,7 +89,7 @@ function standardPage(kind: PageKind, language: Language): Page {
 function document(page: { title: string; body: string; style: string; language?: Language }): Page {
   const { title, body, style, language } = page;
   const html =
-    `<!doctype html><html lang="${language ?? ''}"><head><meta charset="utf-8">` +
+    `<!doctype html><html lang="${language ?? 'und'}"><head><meta charset="utf-8">` +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
     `<title>${language ? title : escaped(title)}</title><style>${style}</style></head><body><main>${body}</main></body></html>`;
   const hash = createHash('sha256').update(style).digest('base64');
