@@ -16,7 +16,7 @@ const STYLE = `
 *{box-sizing:border-box;margin:0}
 body{min-height:100vh;min-height:100svh;display:grid;place-items:center;padding:2rem 1.5rem;background:var(--ground);color:var(--ink);font:1.125rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Noto Sans CJK SC",sans-serif}
 main{width:100%;max-width:26rem}
-svg{display:block;width:4rem;height:4rem;margin-bottom:2rem;fill:none;stroke:var(--mark);stroke-width:3;stroke-linecap:round;stroke-linejoin:round}
+svg{display:block;width:4rem;height:4rem;margin:0 0 2rem -.75rem;fill:none;stroke:var(--mark);stroke-width:3;stroke-linecap:round;stroke-linejoin:round}
 h1{font-size:clamp(1.75rem,8vw,2.5rem);line-height:1.15;letter-spacing:-.02em;text-wrap:balance;overflow-wrap:anywhere}
 p{margin-top:1rem;color:var(--soft);text-wrap:pretty;white-space:pre-line;overflow-wrap:anywhere}
 ul{list-style:none;padding:0;margin-top:2rem;display:grid;gap:.75rem}
@@ -26,10 +26,10 @@ a:focus-visible{outline:3px solid currentColor;outline-offset:3px}`;
 
 /** A signpost whose arms say what is the matter. */
 const MARKS: Readonly<Record<PageKind, string>> = {
-  paused: '<path d="M32 60V12M14 14h36v16H14zM28 19v6M36 19v6"/>',
+  paused: '<path d="M32 60V30M32 14v-2M14 14h36v16H14zM28 19v6M36 19v6"/>',
   gone: '<path d="M32 60V34M32 20v-8M12 22l34-6 4 8-3 9-34 5z"/>',
   unknown: '<path d="M32 60V12M32 14h18l6 7-6 7H32zM32 32H14l-6 7 6 7h18"/>',
-  unavailable: '<path d="M32 60V12M14 14h36v16H14zM24 22h.1M32 22h.1M40 22h.1"/>',
+  unavailable: '<path d="M32 60V30M32 14v-2M14 14h36v16H14zM24 22h.1M32 22h.1M40 22h.1"/>',
 };
 
 const ESCAPES: Readonly<Record<string, string>> = {
