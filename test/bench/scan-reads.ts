@@ -63,7 +63,7 @@ function seed(accountId: string, codes: readonly string[], scans: number): Promi
             (array['mobile','mobile','mobile','desktop','tablet'])[1 + n * 3 % 5],
             (array['iOS','Android','Windows','macOS'])[1 + n % 4],
             (array['Safari','Chrome','Firefox','Samsung Internet for Android'])[1 + n * 5 % 4],
-            case when n % 3 > 0 then 'direct' else 'r' || n % 60 || '.example' end, n * 7919
+            case when n % 3 > 0 then 'direct' else 'r' || n % 60 || '.example' end, n::bigint * 7919
      from generate_series(0, $3::integer - 1) n`,
     [accountId, codes, scans, codes.length],
   );
