@@ -62,7 +62,7 @@ async function work(number: number): Promise<void> {
   });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const api = await createApi({ core, logger, publicUrl, onRoute: table.apply });
+  const api = await createApi({ core, logger, publicUrl, onRoute: table.applySoon });
   running.defer(() => api.close());
   const scans = answerScans({
     table,

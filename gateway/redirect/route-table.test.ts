@@ -60,6 +60,19 @@ test('the higher version stays, in whatever order they arrive', async () => {
   expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
 });
 
+test('what is taken over in one commit with others is seen when that resolves, by its version, and still after a restart', async () => {
+  await table.applySoon(code(2n, 'https://two.example'));
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://two.example');
+  const versions = [5n, 3n, 9n, 4n, 8n];
+  const soon = versions.map((version) => table.applySoon(code(version, `https://${version}.example`)));
+  table.apply(code(7n, 'https://7.example'));
+  table.advance([code(6n, 'https://6.example')], START);
+  await Promise.all(soon);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://9.example');
+  await reopen();
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://9.example');
+});
+
 test('of many versions in a row the newest stays on disk', async () => {
   for (let version = 1n; version <= 50n; version++) table.apply(code(version, `https://example.com/${version}`));
   table.apply(code(7n, 'https://late.example'));

@@ -17,6 +17,8 @@ export interface RouteTable {
   customDomain(hostname: string): HostRoute | undefined;
   /** Takes one route over: scans see it when this returns, and after a kill. A disk that takes nothing is logged. */
   apply(route: Route): void;
+  /** The same in one commit with all others of this turn of the event loop; resolves when scans see it. */
+  applySoon(route: Route): Promise<void>;
   /** Takes routes of the topic over and, with the last of them, how far it was followed. Throws when the disk takes nothing. */
   advance(routes: readonly Route[], reached: Reached): void;
   /** How far the topic has been followed. */
@@ -49,6 +51,9 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   /** Hosts that were asked for in this turn of the event loop: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
+  /** What the next commit takes over, and when it has. */
+  const waiting: Route[] = [];
+  let soon: Promise<void> | undefined;
 
   /**
    * All look-ups of a turn of the event loop see the table as it was at the first of them. All that this turn answers
@@ -73,7 +78,11 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     return store.getBinaryFast(key);
   }
 
-  /** One commit on this disk took 0.2 ms. It is not put off: a gateway that is killed right after an answer knows it. */
+  /**
+   * One commit on this disk took 0.2 ms, and several where others wait for it. It is not put off beyond the answer: a
+   * gateway that is killed right after one knows it. LMDB's commits beside the event loop are no way out: after one that
+   * a full disk refused, every later one waits for ever.
+   */
   function takeOver(routes: readonly Route[], reached?: Reached): void {
     store.transactionSync(() => {
       for (const route of routes) {
@@ -85,6 +94,15 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       if (reached) store.putSync(POSITION + reached.partition, Buffer.from(String(reached.next)));
     });
     isFresh = false;
+  }
+
+  function apply(routes: readonly Route[]): void {
+    try {
+      takeOver(routes);
+    } catch (error) {
+      // The topic brings them again; the answer to a change must not fail over it.
+      logger.error({ err: error }, 'a route could not be written to disk');
+    }
   }
 
   function isKnown(key: string, version: bigint): boolean {
@@ -105,13 +123,17 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       hosts.set(hostname, domain);
       return domain;
     },
-    apply(route) {
-      try {
-        takeOver([route]);
-      } catch (error) {
-        // The topic brings it again; the answer to the change must not fail over it.
-        logger.error({ err: error }, 'a route could not be written to disk');
-      }
+    apply: (route) => apply([route]),
+    applySoon(route) {
+      soon ??= new Promise((resolve) => {
+        setImmediate(() => {
+          soon = undefined;
+          apply(waiting.splice(0));
+          resolve();
+        });
+      });
+      waiting.push(route);
+      return soon;
     },
     advance(routes, reached) {
       let at = 0;

@@ -29,8 +29,8 @@ export interface ApiOptions {
   readonly logger: Logger;
   /** The address that clients call, for the OpenAPI document. */
   readonly publicUrl: string;
-  /** Given the route of every code that was changed, before the answer leaves. */
-  onRoute(route: Route): void;
+  /** Given the route of every code that was changed; the answer leaves when it resolves. */
+  onRoute(route: Route): Promise<void>;
 }
 
 /** The REST API. */

@@ -51,9 +51,9 @@ const one = { schema: envelope(codeSchema), example: { success: true as const, d
  * QR codes: list, create, read, change, delete. `onRoute` is given the route of a changed code before the answer leaves,
  * so that this gateway answers its scans at once. Source: contract, Endpoints.
  */
-export function qrCodes(core: CoreClients, onRoute: (route: Route) => void): Endpoint[] {
-  const changed = (route: Route | undefined) => {
-    if (route) onRoute(route);
+export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<void>): Endpoint[] {
+  const changed = async (route: Route | undefined) => {
+    if (route) await onRoute(route);
   };
   return [
     endpoint({
@@ -161,7 +161,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => void): End
       },
       async handle({ body, options }) {
         const created = await core.codes.createCode(fromJson(CreateCodeRequestSchema, body), options);
-        changed(created.route);
+        await changed(created.route);
         const { warnings } = created;
         const answer = { success: true as const, data: codeJson(present(created.code)) };
         return { status: 201, body: warnings.length > 0 ? { ...answer, warnings } : answer };
@@ -210,7 +210,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => void): End
         request.id = id;
         request.updateMask = create(FieldMaskSchema, { paths });
         const updated = await core.codes.updateCode(request, options);
-        changed(updated.route);
+        await changed(updated.route);
         return { status: 200, body: { success: true, data: codeJson(present(updated.code)) } };
       },
     }),
@@ -230,7 +230,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => void): End
       errors: { 404: 'No such code on this account.' },
       async handle({ id, options }) {
         const deleted = await core.codes.deleteCode({ id }, options);
-        changed(deleted.route);
+        await changed(deleted.route);
         return { status: 200, body: { success: true, data: { id: deleted.id, deleted: true } } };
       },
     }),
