@@ -16,7 +16,7 @@ COPY proto/gen ./proto/gen
 COPY src ./src
 COPY gateway ./gateway
 COPY cli ./cli
-# The gateway's route table and scan spool: mount a volume here, it must outlive the container.
+# The gateway's route table and scan spool, the core's archives: mount a volume here, it must outlive the container.
 RUN install -d -o node -g node -m 0700 /data
 ENV DATA_DIR=/data
 USER node
