@@ -61,7 +61,11 @@ export function statusOf(url: string, agent?: Agent): Promise<number | undefined
       response.once('error', reject);
     });
     asked.once('timeout', () => asked.destroy(Object.assign(new Error('no answer'), { code: 'TIMEOUT' })));
-    asked.once('error', reject);
+    asked.once('error', (error: NodeJS.ErrnoException) => {
+      // A new connection that waits in the system's queue when a port closes is reset: it was refused, as nobody took it.
+      const refused = error.code === 'ECONNRESET' && !asked.reusedSocket;
+      reject(refused ? Object.assign(error, { code: 'ECONNREFUSED' }) : error);
+    });
   });
 }
 
