@@ -4,9 +4,10 @@ import { GATEWAY_FIGURES, readGatewayFigures } from '../contract/gateway-figures
 import type { Database } from '../db/database.ts';
 import type { Log, LogRecord, Subscription } from '../events/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
+import { hourly } from '../hourly.ts';
 import { type ArchiveOptions, archiveMonths } from './archive.ts';
 import { openCountries } from './countries.ts';
-import { countByDay, dayOf, HOUR_MS } from './days.ts';
+import { countByDay, dayOf } from './days.ts';
 import { finishDeletions } from './delete-account-scans.ts';
 import { derive } from './derive.ts';
 import { enter } from './ledger.ts';
@@ -141,28 +142,12 @@ export async function recordingOf({
  * Any number may do it at once.
  */
 function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): Subscription {
-  let running: Promise<void> = Promise.resolve();
-  const run = async () => {
-    try {
-      const month = monthOf(Date.now());
-      await ensureMonths(pool, [month, monthAfter(month)]);
-      await destroySalts(pool, Date.now());
-      if (!archive) return;
-      await finishDeletions(pool, archive.folder);
-      await archiveMonths(pool, archive, Date.now());
-    } catch (error) {
-      logger.warn({ err: error }, 'upkeep of the scans failed; it is tried again in an hour');
-    }
-  };
-  const start = () => {
-    running = running.then(run);
-  };
-  start();
-  const timer = setInterval(start, HOUR_MS);
-  return {
-    async stop() {
-      clearInterval(timer);
-      await running;
-    },
-  };
+  return hourly('upkeep of the scans', logger, async () => {
+    const month = monthOf(Date.now());
+    await ensureMonths(pool, [month, monthAfter(month)]);
+    await destroySalts(pool, Date.now());
+    if (!archive) return;
+    await finishDeletions(pool, archive.folder);
+    await archiveMonths(pool, archive, Date.now());
+  });
 }

@@ -1,11 +1,11 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { run, statement } from '../db/sql.ts';
+import { hourly } from '../hourly.ts';
 import type { Seal } from './seal.ts';
 
-const HOUR_MS = 3_600_000;
 /** How long deliveries that are final are kept, with their attempts: longer than the topic keeps their events. */
-const KEPT_MS = 90 * 24 * HOUR_MS;
+const KEPT_MS = 90 * 86_400_000;
 const AT_ONCE = 1_000;
 
 /** Index: webhook_deliveries_pkey; ids are in the order of their making. */
@@ -42,22 +42,7 @@ export async function tidy(pool: Pool, seal: Seal, now: number): Promise<void> {
 
 /** Does so once an hour. */
 export function startUpkeep(pool: Pool, seal: Seal, logger: Logger): { stop(): Promise<void> } {
-  let running: Promise<void> = Promise.resolve();
-  const start = () => {
-    running = running
-      .then(() => tidy(pool, seal, Date.now()))
-      .catch((error: unknown) =>
-        logger.warn({ err: error }, 'upkeep of webhooks failed; it is tried again in an hour'),
-      );
-  };
-  start();
-  const timer = setInterval(start, HOUR_MS);
-  return {
-    async stop() {
-      clearInterval(timer);
-      await running;
-    },
-  };
+  return hourly('upkeep of webhooks', logger, () => tidy(pool, seal, Date.now()));
 }
 
 /** The least UUIDv7 of a time. */
