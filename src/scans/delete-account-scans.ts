@@ -69,7 +69,7 @@ export async function askToDelete(on: Queryable, accountId: string): Promise<voi
  */
 export async function deleteAccountScans(pool: Pool, folder: string, accountId: string): Promise<void> {
   await askToDelete(pool, accountId);
-  await finish(pool, folder, accountId);
+  await finishDeletion(pool, folder, accountId);
 }
 
 const UNFINISHED = statement<{ account_id: string }>(
@@ -79,10 +79,11 @@ const UNFINISHED = statement<{ account_id: string }>(
 
 /** Does what deletions that were interrupted have left. */
 export async function finishDeletions(pool: Pool, folder: string): Promise<void> {
-  for (const { account_id } of await run(pool, UNFINISHED)) await finish(pool, folder, account_id);
+  for (const { account_id } of await run(pool, UNFINISHED)) await finishDeletion(pool, folder, account_id);
 }
 
-async function finish(pool: Pool, folder: string, accountId: string): Promise<void> {
+/** Does what `askToDelete` asked for, as `deleteAccountScans`. */
+export async function finishDeletion(pool: Pool, folder: string, accountId: string): Promise<void> {
   // Recorders that began before it was asked for end first; later ones see it.
   await transaction(pool, (tx) => tx.query('lock table scans in share mode'));
   for (const { code_id } of await run(pool, COUNTED, [accountId])) await deleteCode(pool, code_id);

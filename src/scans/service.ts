@@ -8,7 +8,7 @@ import { transaction } from '../db/sql.ts';
 import type { Log } from '../events/log/log.ts';
 import { SCANS } from '../events/log/topics.ts';
 import { auditScans, type Difference } from './audit.ts';
-import { askToDelete, deleteAccountScans } from './delete-account-scans.ts';
+import { askToDelete, finishDeletion } from './delete-account-scans.ts';
 import { waitingRecords } from './ledger.ts';
 import { windowOf } from './window.ts';
 
@@ -48,7 +48,7 @@ export function scansService({
         await recordChange(tx, context, encodeId('acct', id));
         await askToDelete(tx, id);
       });
-      await deleteAccountScans(database.pool, archiveFolder, id);
+      await finishDeletion(database.pool, archiveFolder, id);
       return {};
     },
   };
