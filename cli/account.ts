@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Account, type AuditEntry, Plan, type Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { timeJson } from '../src/contract/code-json.ts';
-import { connectCore, Sentence } from './core.ts';
-import { agreed, example, ofAccount, wholeNumber } from './options.ts';
-import { fields, jsonWanted, print, type Shown, table } from './output.ts';
+import { connectCore, Sentence, there } from './core.ts';
+import { agreed, example, ofAccount, paged, wholeNumber } from './options.ts';
+import { jsonWanted, print, printRecord, printRecords, type Shown, table } from './output.ts';
 
 const PLANS = { free: Plan.FREE, business: Plan.BUSINESS, scale: Plan.SCALE, enterprise: Plan.ENTERPRISE } as const;
 type PlanName = keyof typeof PLANS;
@@ -33,8 +33,7 @@ export function accountCommands(program: Command): void {
     async ({ name, plan, ...asked }: { name: string; plan: PlanName } & Limits) => {
       const { accounts } = await connectCore(process.env);
       const created = await accounts.createAccount({ name, plan: PLANS[plan], overrides: overridden({}, asked) });
-      const shown = { account_id: created.account?.id ?? '', api_key: created.apiKey };
-      print(json(), shown, () => fields(shown));
+      printRecord(json(), { account_id: there(created.account).id, api_key: created.apiKey });
     },
   );
 
@@ -43,16 +42,14 @@ export function accountCommands(program: Command): void {
     .action(async (options: { account: string }) => {
       const { accounts } = await connectCore(process.env, options.account);
       const { account: found, usage } = await accounts.getAccount({});
-      const shown = { ...accountShown(found), ...(usage ? usageShown(usage) : {}) };
-      print(json(), shown, () => fields(shown));
+      printRecord(json(), { ...accountShown(found), ...(usage ? usageShown(usage) : {}) });
     });
 
-  page(account.command('list'), 'accounts')
+  paged(account.command('list'), 'accounts')
     .description('all accounts, newest first')
     .action(async (asked: Page) => {
       const { accounts } = await connectCore(process.env);
-      const listed = (await accounts.listAccounts(asked)).accounts.map(accountShown);
-      print(json(), listed, () => table(listed));
+      printRecords(json(), (await accounts.listAccounts(asked)).accounts.map(accountShown));
     });
 
   const update = ofAccount(account.command('update'))
@@ -71,8 +68,7 @@ export function accountCommands(program: Command): void {
           ? {}
           : { overrides: overridden({ ...overrides }, options) }),
       });
-      const shown = accountShown(changed.account);
-      print(json(), shown, () => fields(shown));
+      printRecord(json(), accountShown(changed.account));
     },
   );
 
@@ -85,11 +81,10 @@ export function accountCommands(program: Command): void {
       const { account: found } = await accounts.getAccount({});
       const question = `Close ${found?.name} (${id})${deleteData ? ' and delete its data' : ''}? This can’t be undone.`;
       if (!yes && !(await agreed(question))) throw new Sentence('Nothing was changed.');
-      const shown = accountShown((await accounts.closeAccount({ deleteData })).account);
-      print(json(), shown, () => fields(shown));
+      printRecord(json(), accountShown((await accounts.closeAccount({ deleteData })).account));
     });
 
-  page(ofAccount(account.command('audit')), 'entries')
+  paged(ofAccount(account.command('audit')), 'entries')
     .description('who did what to the account and when, newest first')
     .action(async ({ account: id, ...asked }: { account: string } & Page) => {
       const { accounts } = await connectCore(process.env, id);
@@ -111,12 +106,6 @@ function limits(command: Command, read: (text: string) => number | 'plan'): Comm
     .option('--monthly-quota <requests>', 'requests a month, instead of the plan’s', read)
     .option('--qr-limit <codes>', 'live dynamic codes, instead of the plan’s', read)
     .option('--batch-limit <rows>', 'rows a batch, instead of the plan’s', read);
-}
-
-function page(command: Command, what: string): Command {
-  return command
-    .option(`--limit <${what}>`, 'at most so many', wholeNumber)
-    .option(`--offset <${what}>`, 'leave out so many of the newest', wholeNumber);
 }
 
 function numberOrPlan(text: string): number | 'plan' {
@@ -144,8 +133,7 @@ function overridden<Known extends Overrides>(known: Known, { monthlyQuota, qrLim
 }
 
 function accountShown(account: Account | undefined): Shown {
-  if (!account) throw new Error('the core answered without the account');
-  const { id, name, plan, createdAt, closedAt } = account;
+  const { id, name, plan, createdAt, closedAt } = there(account);
   const planName = Object.entries(PLANS).find(([, value]) => value === plan)?.[0] ?? '';
   return { id, name, plan: planName, created_at: timeJson(createdAt), closed_at: closedAt ? timeJson(closedAt) : null };
 }

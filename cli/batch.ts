@@ -3,10 +3,10 @@ import { rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SingleBar } from 'cli-progress';
-import type { Command } from 'commander';
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { connectCore } from './core.ts';
-import { fields, print } from './output.ts';
+import { example, ofAccount } from './options.ts';
+import { jsonWanted, printRecord } from './output.ts';
 
 interface ExportOptions {
   readonly account: string;
@@ -17,20 +17,15 @@ interface ExportOptions {
 
 /** `batch …`: the images of a batch, for the printer. */
 export function batchCommands(program: Command): void {
-  const json = () => program.opts<{ json?: boolean }>().json === true;
+  const json = jsonWanted(program);
   const batch = program.command('batch').description('the images of a batch, for the printer');
 
-  batch
-    .command('export')
+  const line = 'batch export --account acct_… --id batch_… --format svg --out codes.zip';
+  example(ofAccount(batch.command('export')), line)
     .description('save the images of a batch as a ZIP file, in print order, with a manifest')
-    .requiredOption('--account <id>', 'acct_…')
     .requiredOption('--id <id>', 'batch_…')
     .addOption(new Option('--format <format>', 'what the images are').choices(['png', 'svg']).default('png'))
     .requiredOption('--out <file>', 'where to write it; a file that is there is replaced')
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ npm run signpost -- batch export --account acct_… --id batch_… --format svg --out codes.zip',
-    )
     .action(async ({ account, id, format, out }: ExportOptions) => {
       const { batches } = await connectCore(process.env, account);
       const { batch: found } = await batches.getBatch({ id, limit: 1 });
@@ -57,7 +52,6 @@ export function batchCommands(program: Command): void {
       } finally {
         bar.stop();
       }
-      const saved = { path, images };
-      print(json(), saved, () => fields(saved));
+      printRecord(json(), { path, images });
     });
 }

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Code, WifiSecurity } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../proto/gen/signpost/routes/v1/route_pb.ts';
 import { codeJson } from '../src/contract/code-json.ts';
-import { connectCore } from './core.ts';
+import { connectCore, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { fields, jsonWanted, print } from './output.ts';
 
@@ -41,11 +41,10 @@ export function codeCommands(program: Command): void {
   const json = jsonWanted(program);
   const code = program.command('code').description('static and landing-page codes; restoring deleted codes');
   const show = (made: Code | undefined, warnings: readonly string[] = []) => {
-    if (!made) throw new Error('the core answered without the code');
     for (const warning of warnings) console.error(`Note: ${warning}`);
-    const { id, type, scan_url, name } = codeJson(made);
-    const people = { id, type, name, ...(type === 'static' ? { payload: made.payload ?? null } : { scan_url }) };
-    print(json(), codeJson(made), () => fields(people));
+    const shown = codeJson(there(made));
+    const { id, type, scan_url, name, payload = null } = shown;
+    print(json(), shown, () => fields({ id, type, name, ...(type === 'static' ? { payload } : { scan_url }) }));
   };
 
   const createStatic = looks(code.command('create-static'))

@@ -25,6 +25,12 @@ export interface Core {
 /** A problem of the person at the keyboard, as a sentence. */
 export class Sentence extends Error {}
 
+/** The part of an answer that the core always sends. */
+export function there<Part>(part: Part | undefined): Part {
+  if (part === undefined) throw new Error('the core answered without what it was asked for');
+  return part;
+}
+
 /**
  * Connects to the core on this machine (`CORE_HOST`, `CORE_PORT`) with `SERVICE_TOKEN`, or with the one that a local run
  * keeps in `DATA_DIR`, or over TLS (`CORE_CA`) with a certificate (`CORE_CERT`, `CORE_KEY`). `account`: the account to

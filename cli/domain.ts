@@ -1,8 +1,9 @@
 import { domainToASCII } from 'node:url';
 import type { Command } from 'commander';
 import { type Domain, DomainState } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { type Core, connectCore, Sentence } from './core.ts';
-import { fields, print, type Shown, table } from './output.ts';
+import { type Core, connectCore, Sentence, there } from './core.ts';
+import { example, ofAccount } from './options.ts';
+import { fields, jsonWanted, print, type Shown, table } from './output.ts';
 
 const STATES: Readonly<Record<number, string>> = {
   [DomainState.PENDING]: 'pending',
@@ -19,15 +20,12 @@ interface Which {
 
 /** `domain …`: custom domains that codes are printed on. */
 export function domainCommands(program: Command): void {
-  const json = () => program.opts<{ json?: boolean }>().json === true;
+  const json = jsonWanted(program);
   const domain = program.command('domain').description('custom domains that codes are printed on');
 
-  domain
-    .command('add')
+  example(ofAccount(domain.command('add')), 'domain add --account acct_… --hostname menu.example.com')
     .description('add a domain; it is pending until its TXT record is seen')
-    .requiredOption('--account <id>', 'acct_…')
     .requiredOption('--hostname <name>', 'such as menu.example.com')
-    .addHelpText('after', '\nExample:\n  $ npm run signpost -- domain add --account acct_… --hostname menu.example.com')
     .action(async ({ account, hostname }: { account: string; hostname: string }) => {
       const { domains } = await connectCore(process.env, account);
       const added = there((await domains.addDomain({ hostname })).domain);
@@ -46,10 +44,8 @@ export function domainCommands(program: Command): void {
       );
     });
 
-  domain
-    .command('list')
+  ofAccount(domain.command('list'))
     .description('the domains of an account and what they lack')
-    .requiredOption('--account <id>', 'acct_…')
     .action(async ({ account }: { account: string }) => {
       const { domains } = await connectCore(process.env, account);
       const listed = (await domains.listDomains({})).domains;
@@ -66,10 +62,7 @@ export function domainCommands(program: Command): void {
 }
 
 function oneOf(command: Command): Command {
-  return command
-    .requiredOption('--account <id>', 'acct_…')
-    .option('--id <id>', 'domain_…')
-    .option('--hostname <name>', 'instead of the id');
+  return ofAccount(command).option('--id <id>', 'domain_…').option('--hostname <name>', 'instead of the id');
 }
 
 async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<string> {
@@ -85,9 +78,4 @@ async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<
 /** Source: decision "Command line". */
 function shown({ id, hostname, state, txtName, txtValue }: Domain): Shown {
   return { id, hostname, state: STATES[state] ?? '', txt_name: txtName, txt_value: txtValue };
-}
-
-function there(domain: Domain | undefined): Domain {
-  if (!domain) throw new Error('the core answered without the domain');
-  return domain;
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { connectCore } from './core.ts';
 import { ofAccount } from './options.ts';
-import { fields, jsonWanted, print } from './output.ts';
+import { jsonWanted, print, printRecord } from './output.ts';
 
 /** `key …`: the one API key that an account has. */
 export function keyCommands(program: Command): void {
@@ -13,7 +13,7 @@ export function keyCommands(program: Command): void {
     .action(async ({ account }: { account: string }) => {
       const { accounts } = await connectCore(process.env, account);
       const { apiKey } = await accounts.rotateKey({});
-      print(json(), { api_key: apiKey }, () => fields({ api_key: apiKey }));
+      printRecord(json(), { api_key: apiKey });
     });
 
   ofAccount(key.command('revoke'))

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { type Core, connectCore } from './core.ts';
+import { type Core, connectCore, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
-import { fields, jsonWanted, print, type Shown, table } from './output.ts';
+import { jsonWanted, printRecord, printRecords, type Shown } from './output.ts';
 
 interface Label {
   readonly id: string;
@@ -49,14 +49,12 @@ function commandsOf(program: Command, { word, after, list, rename, remove, merge
   const json = jsonWanted(program);
   const label = program.command(word).description(`${word}s of codes: rename, merge, delete`);
   const one = (name: string) => ofAccount(label.command(name)).requiredOption('--id <id>', `${word}_…`);
-  const show = (shown: Shown) => print(json(), shown, () => fields(shown));
 
   ofAccount(label.command('list'))
     .description(`the account’s ${word}s by name, with their codes counted`)
     .action(async ({ account }: { account: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
-      const listed = (await list(taxonomy)).map(shown);
-      print(json(), listed, () => table(listed));
+      printRecords(json(), (await list(taxonomy)).map(shown));
     });
 
   example(one('rename'), `${word} rename --account acct_… --id ${word}_… --name Hamburg`)
@@ -64,7 +62,7 @@ function commandsOf(program: Command, { word, after, list, rename, remove, merge
     .requiredOption('--name <name>', '1–100 characters that no other one has')
     .action(async ({ account, id, name }: { account: string; id: string; name: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
-      show(shown(await rename(taxonomy, id, name)));
+      printRecord(json(), shown(await rename(taxonomy, id, name)));
     });
 
   one('delete')
@@ -72,7 +70,7 @@ function commandsOf(program: Command, { word, after, list, rename, remove, merge
     .action(async ({ account, id }: { account: string; id: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
       await remove(taxonomy, id);
-      show({ id, deleted: true });
+      printRecord(json(), { id, deleted: true });
     });
 
   example(one('merge'), `${word} merge --account acct_… --id ${word}_… --into ${word}_…`)
@@ -80,11 +78,11 @@ function commandsOf(program: Command, { word, after, list, rename, remove, merge
     .requiredOption('--into <id>', 'the one that stays')
     .action(async ({ account, id, into }: { account: string; id: string; into: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
-      show(shown(await merge(taxonomy, id, into)));
+      printRecord(json(), shown(await merge(taxonomy, id, into)));
     });
 }
 
 function shown(label: Label | undefined): Shown {
-  if (!label) throw new Error('the core answered without the label');
-  return { id: label.id, name: label.name, code_count: Number(label.codeCount) };
+  const { id, name, codeCount } = there(label);
+  return { id, name, code_count: Number(codeCount) };
 }

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import { type Member, Role } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { connectCore } from './core.ts';
+import { connectCore, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
-import { fields, jsonWanted, print, type Shown, table } from './output.ts';
+import { jsonWanted, print, printRecord, printRecords, type Shown } from './output.ts';
 
 const ROLES = { owner: Role.OWNER, admin: Role.ADMIN, editor: Role.EDITOR, viewer: Role.VIEWER } as const;
 
@@ -17,8 +17,7 @@ export function memberCommands(program: Command): void {
     .addOption(new Option('--role <role>', 'what they may do').choices(Object.keys(ROLES)).makeOptionMandatory())
     .action(async ({ account, email, role }: { account: string; email: string; role: keyof typeof ROLES }) => {
       const { accounts } = await connectCore(process.env, account);
-      const added = shown((await accounts.addMember({ email, role: ROLES[role] })).member);
-      print(json(), added, () => fields(added));
+      printRecord(json(), shown((await accounts.addMember({ email, role: ROLES[role] })).member));
     });
 
   ofAccount(member.command('remove'))
@@ -34,13 +33,11 @@ export function memberCommands(program: Command): void {
     .description('the team by email')
     .action(async ({ account }: { account: string }) => {
       const { accounts } = await connectCore(process.env, account);
-      const listed = (await accounts.listMembers({})).members.map(shown);
-      print(json(), listed, () => table(listed));
+      printRecords(json(), (await accounts.listMembers({})).members.map(shown));
     });
 }
 
 function shown(member: Member | undefined): Shown {
-  if (!member) throw new Error('the core answered without the member');
-  const role = Object.entries(ROLES).find(([, value]) => value === member.role)?.[0] ?? '';
-  return { id: member.id, email: member.email, role };
+  const { id, email, role } = there(member);
+  return { id, email, role: Object.entries(ROLES).find(([, value]) => value === role)?.[0] ?? '' };
 }

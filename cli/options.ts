@@ -12,6 +12,13 @@ export function ofAccount(command: Command): Command {
   return command.requiredOption('--account <id>', 'acct_…');
 }
 
+/** Options of what comes in pages, newest first. */
+export function paged(command: Command, what: string): Command {
+  return command
+    .option(`--limit <${what}>`, 'at most so many', wholeNumber)
+    .option(`--offset <${what}>`, 'leave out so many of the newest', wholeNumber);
+}
+
 /** An example below the help of a command; `line`: what follows the program's name. */
 export function example(command: Command, line: string): Command {
   return command.addHelpText('after', `\nExample:\n  $ npm run signpost -- ${line}`);

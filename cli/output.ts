@@ -14,6 +14,16 @@ export function print(json: boolean, value: unknown, lines: () => string): void 
   console.log(json ? JSON.stringify(value) : lines());
 }
 
+/** Prints a record: as JSON, or as `fields`. */
+export function printRecord(json: boolean, record: Shown): void {
+  print(json, record, () => fields(record));
+}
+
+/** Prints records: as JSON, or as a `table`. */
+export function printRecords(json: boolean, records: readonly Shown[]): void {
+  print(json, records, () => table(records));
+}
+
 /** `name  value`, a line each. */
 export function fields(record: Shown): string {
   return columns(Object.entries(record));

@@ -1,21 +1,19 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { Command } from 'commander';
-import { InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { connectCore } from './core.ts';
-import { fields, print, table } from './output.ts';
+import { example, ofAccount } from './options.ts';
+import { fields, jsonWanted, print, table } from './output.ts';
 
 /** `scans …`: what became of scans on their way into analytics. */
 export function scansCommands(program: Command): void {
-  const json = () => program.opts<{ json?: boolean }>().json === true;
+  const json = jsonWanted(program);
   const today = new Date().toISOString().slice(0, 10);
   const scans = program.command('scans').description('scans on their way into analytics');
 
-  scans
-    .command('audit')
+  example(scans.command('audit'), 'scans audit --from 2027-01-01 --to 2027-01-31')
     .description('how many scans of some days (UTC) got how far, and whether every counter tells what the scans tell')
     .option('--from <day>', 'first day, YYYY-MM-DD', day, day(today))
     .option('--to <day>', 'last day, included', day, day(today))
-    .addHelpText('after', '\nExample:\n  $ npm run signpost -- scans audit --from 2027-01-01 --to 2027-01-31')
     .action(async ({ from, to }: { from: number; to: number }) => {
       const core = await connectCore(process.env);
       const audit = await core.scans.auditScans({ from: timestampFromMs(from), to: timestampFromMs(to) });
@@ -45,10 +43,8 @@ export function scansCommands(program: Command): void {
       });
     });
 
-  scans
-    .command('delete')
+  ofAccount(scans.command('delete'))
     .description('delete every scan of an account and what was counted of it, archives included')
-    .requiredOption('--account <id>', 'acct_…')
     .action(async ({ account }: { account: string }) => {
       const core = await connectCore(process.env, account);
       await core.scans.deleteAccountScans({});

@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type Answering, startReceiver } from '../src/webhooks/receiver.fixture.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
+import { commandLine } from './cli.fixture.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 100 };
 let signpost: Signpost;
@@ -14,28 +14,9 @@ beforeEach(async () => {
   ({ accountId: account } = await signpost.createAccount());
 });
 
-interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function run(...args: string[]): Promise<Outcome> {
-  const { corePort, serviceToken } = signpost;
-  const env = { ...process.env, CORE_PORT: String(corePort), SERVICE_TOKEN: serviceToken };
-  const command = ['cli/main.ts', 'webhook', ...args, '--account', account];
-  return new Promise((resolve) => {
-    execFile(process.execPath, command, { env }, (error, stdout, stderr) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
-    });
-  });
-}
-
-async function json<Value>(...args: string[]): Promise<Value> {
-  const { code, stdout, stderr } = await run(...args, '--json');
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  return JSON.parse(stdout) as Value;
-}
+const cli = commandLine(() => signpost);
+const run = (...args: string[]) => cli.run(['webhook', ...args, '--account', account]);
+const json = <Value>(...args: string[]) => cli.json<Value>('webhook', ...args, '--account', account);
 
 interface Endpoint {
   readonly id: string;

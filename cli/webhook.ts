@@ -2,8 +2,9 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Delivery, DeliveryStatus, type Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { timeJson } from '../src/contract/code-json.ts';
-import { connectCore, Sentence } from './core.ts';
-import { fields, print, type Shown, table } from './output.ts';
+import { connectCore, Sentence, there } from './core.ts';
+import { example, ofAccount, paged } from './options.ts';
+import { fields, jsonWanted, print, printRecord, type Shown, table } from './output.ts';
 
 const STATUSES = {
   pending: DeliveryStatus.PENDING,
@@ -38,20 +39,16 @@ interface Resending {
 
 /** `webhook …`: endpoints that are told of events, and what they were sent. */
 export function webhookCommands(program: Command): void {
-  const json = () => program.opts<{ json?: boolean }>().json === true;
+  const json = jsonWanted(program);
   const webhook = program.command('webhook').description('endpoints that are told of events, and what they were sent');
-  const command = (name: string, description: string) =>
-    webhook.command(name).description(description).requiredOption('--account <id>', 'acct_…');
+  const command = (name: string, description: string) => ofAccount(webhook.command(name).description(description));
   const ofOne = (name: string, description: string) =>
     command(name, description).requiredOption('--id <id>', 'hook_…, the endpoint');
 
-  command('add', 'add an endpoint; its secret is shown here and never again')
+  const add = command('add', 'add an endpoint; its secret is shown here and never again');
+  example(add, 'webhook add --account acct_… --url https://example.com/hook --events qr.created')
     .requiredOption('--url <url>', 'where it is called, https')
     .requiredOption('--events <types>', 'separated by commas, such as qr.created,bulk.completed', list)
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ npm run signpost -- webhook add --account acct_… --url https://example.com/hook --events qr.created',
-    )
     .action(async ({ account, url, events }: { account: string; url: string; events: string[] }) => {
       const { webhooks } = await connectCore(process.env, account);
       const { endpoint, secret } = await webhooks.createEndpoint({ url, events });
@@ -95,7 +92,7 @@ export function webhookCommands(program: Command): void {
   ).action(async ({ account, id }: Which) => {
     const { webhooks } = await connectCore(process.env, account);
     const { secret } = await webhooks.rotateSecret({ id });
-    print(json(), { id, secret }, () => fields({ id, secret }));
+    printRecord(json(), { id, secret });
   });
 
   ofOne('test', 'send it an event made up for the purpose').action(async ({ account, id }: Which) => {
@@ -104,10 +101,8 @@ export function webhookCommands(program: Command): void {
     print(json(), deliveryShown(delivery), () => `${delivery.id} is on its way; webhook deliveries shows its answer.`);
   });
 
-  ofOne('deliveries', 'what it was sent and answered, newest first')
+  paged(ofOne('deliveries', 'what it was sent and answered, newest first'), 'deliveries')
     .addOption(new Option('--status <status>', 'only those').choices(Object.keys(STATUSES)))
-    .option('--limit <deliveries>', 'at most so many', wholeNumber)
-    .option('--offset <deliveries>', 'leave out so many', wholeNumber)
     .action(async ({ account, id, status, ...page }: Page) => {
       const { webhooks } = await connectCore(process.env, account);
       const asked = { endpointId: id, ...page, ...(status === undefined ? {} : { status: STATUSES[status] }) };
@@ -168,18 +163,8 @@ function deliveryRow(delivery: Delivery): Shown {
   return { id, event_type, status, attempts: attempts.length, last_answer: answer ?? null, next_attempt_at };
 }
 
-function there<Value>(value: Value | undefined): Value {
-  if (value === undefined) throw new Error('the core answered without what it was asked for');
-  return value;
-}
-
 function list(text: string): string[] {
   return text.split(',').map((each) => each.trim());
-}
-
-function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(text);
 }
 
 function time(text: string): Date {
