@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -209,6 +209,23 @@ test('a line of a file has every column, and no address', async () => {
     ].join(','),
   ]);
 });
+
+test('a disk that takes no archive keeps the month in a table and holds nothing else up, and is tried again', async () => {
+  const scanned = newScanned();
+  await handle(scansOf(scanned, at(9), 20_000));
+  // Nothing is there that could be written to; then a file that is full from the start.
+  await expect(
+    archiveMonths(database.pool, { hotMonths: 1, to: 'file', folder: '/dev/null/archive' }, Date.now()),
+  ).rejects.toThrow();
+  const draft = join(folder, 'scans-2022-10-part1.csv.gz.draft');
+  symlinkSync('/dev/full', draft);
+  await expect(archive()).rejects.toThrow(/ENOSPC/);
+  rmSync(draft);
+  expect(await tables()).toEqual(['scans_2022_10_part1']);
+  await archive();
+  expect(archivedLines()).toHaveLength(20_000);
+  expect(await tables()).toEqual([]);
+}, 20_000);
 
 describe('deleting the scans of an account', () => {
   test('takes them from the table, from archives of both kinds and from every counter, and no others', async () => {

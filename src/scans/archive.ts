@@ -121,7 +121,12 @@ function carry(pool: Pool, folder: string): Promise<boolean> {
     const rows = tx.query(
       copyTo(`copy (select ${ARCHIVED_COLUMNS} from ${table} order by scanned_at, id) to stdout (format csv, header)`),
     );
-    await writeArchive(folder, file, rows);
+    rows.on('error', () => undefined);
+    await writeArchive(folder, file, rows).catch(async (error: unknown) => {
+      // What Postgres still sends nobody reads: the rollback would wait behind it for ever, and everybody for us.
+      await tx.end();
+      throw error;
+    });
     if (rows.rowCount !== scans) throw new Error(`${table} holds ${rows.rowCount} scans and should hold ${scans}`);
     await run(tx, NAME_FILE, [`${month}-01`, part, file]);
     await tx.query(`drop table ${table}`);
