@@ -26,24 +26,23 @@ const row = fc.record({
 });
 
 test('Postgres reads what was written, of any type, in any number', async () => {
-  const told = fc.tuple(fc.array(row, { maxLength: 20 }), fc.constantFrom(0, 64, 100_000));
   await fc.assert(
-    fc.asyncProperty(told, async ([some, bytes]) => {
+    fc.asyncProperty(fc.array(row, { maxLength: 20 }), fc.constantFrom(1, 40, 400), async (some, times) => {
       await pool.query('truncate told');
-      // More than there is room for at first.
-      const all = Array.from({ length: 40 }, () => some).flat();
-      const rows = new BinaryRows(bytes);
-      for (const [n, { id, at, day, name, much, little }] of all.entries()) {
-        rows.row(7);
-        rows.smallint(n);
-        rows.uuid(id);
-        rows.time(at);
-        rows.day(day);
-        rows.text(name);
-        rows.bigint(much);
-        rows.bigint(little);
-      }
-      await transaction(pool, (tx) => rows.copyInto(tx, 'told'));
+      // More than one part has room for.
+      const all = Array.from({ length: times }, () => some).flat();
+      await transaction(pool, (tx) =>
+        BinaryRows.copyEach(tx, 'told', [...all.entries()], (rows, [n, { id, at, day, name, much, little }]) => {
+          rows.row(7);
+          rows.smallint(n);
+          rows.uuid(id);
+          rows.time(at);
+          rows.day(day);
+          rows.text(name);
+          rows.bigint(much);
+          rows.bigint(little);
+        }),
+      );
       const { rows: read } = await pool.query(
         `select id, (extract(epoch from at) * 1000)::float8 as at, day::text as day, name, much::text as much,
                 little::float8 as little from told order by n`,
@@ -54,15 +53,36 @@ test('Postgres reads what was written, of any type, in any number', async () => 
   );
 });
 
-test('rows that break a constraint leave the connection usable', async () => {
+test('a row that is larger than a part arrives whole', async () => {
+  const name = 'ü'.repeat(300_000);
+  await pool.query('truncate told');
+  await transaction(pool, (tx) =>
+    BinaryRows.copyEach(tx, 'told (n, name)', [1, 2, 3], (rows, n) => {
+      rows.row(2);
+      rows.smallint(n);
+      rows.text(name);
+    }),
+  );
+  expect((await pool.query('select n, name from told order by n')).rows).toEqual([1, 2, 3].map((n) => ({ n, name })));
+});
+
+test('rows that break a constraint, or can not be written, leave the connection usable', async () => {
   await pool.query('create temporary table once (id uuid primary key)');
-  const id = newUuid();
-  const rows = new BinaryRows();
-  for (const each of [id, id]) {
-    rows.row(1);
-    rows.uuid(each);
-  }
-  const copying = transaction(pool, (tx) => rows.copyInto(tx, 'once'));
-  await expect(copying).rejects.toMatchObject({ code: '23505' });
+  const ids = Array.from({ length: 10_000 }, newUuid);
+  const copy = (all: readonly string[], write: (id: string) => string) =>
+    transaction(pool, (tx) =>
+      BinaryRows.copyEach(tx, 'once', all, (rows, id) => {
+        rows.row(1);
+        rows.uuid(write(id));
+      }),
+    );
+  const told = (id: string) => id;
+  await expect(copy([...ids, ...ids.slice(0, 1)], told)).rejects.toMatchObject({ code: '23505' });
+  await expect(copy([...ids.slice(0, 1), ...ids, ...ids], told)).rejects.toMatchObject({ code: '23505' });
+  const failing = (id: string) => {
+    if (id === ids.at(-1)) throw new Error('no id');
+    return id;
+  };
+  await expect(copy(ids, failing)).rejects.toThrow('no id');
   expect((await pool.query('select from once')).rows).toEqual([]);
 });

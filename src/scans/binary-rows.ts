@@ -9,6 +9,11 @@ const DAY_MS = 86_400_000;
 /** "PGCOPY" and bytes that a careless transport would change; then no flags and no extension. */
 const HEADER = Buffer.from(`5047434f50590aff0d0a00${'00'.repeat(8)}`, 'hex');
 
+/** How many bytes are sent at once: some hundred scans. */
+const PART_BYTES = 64 * 1024;
+/** What a row that ends a part is expected to take at most. */
+const ROW_BYTES = 2 * 1024;
+
 /** Where the hexadecimal digits of a UUID's 16 bytes stand. */
 const DIGITS = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 const VALUE = new Uint8Array(128);
@@ -21,10 +26,34 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) VALUE[digit.char
 export class BinaryRows {
   #bytes: Buffer;
   #end: number;
+  /** Rows of one day follow each other. */
+  #lastDay = '';
+  #lastDayNumber = 0;
 
-  /** `bytes`: about how many they will be; more take a little longer. */
-  constructor(bytes = 64 * 1024) {
-    this.#bytes = Buffer.allocUnsafe(HEADER.length + bytes);
+  /**
+   * Copies a row for each item into a table, named with its columns, while the rows of the next items are being written:
+   * Postgres and this process then work at once.
+   */
+  static copyEach<Item>(
+    tx: PoolClient,
+    table: string,
+    items: readonly Item[],
+    write: (rows: BinaryRows, item: Item) => void,
+  ): Promise<void> {
+    if (items.length === 0) return Promise.resolve();
+    function* parts(): Generator<Buffer> {
+      const rows = new BinaryRows();
+      for (const item of items) {
+        write(rows, item);
+        if (rows.#end >= PART_BYTES) yield rows.#part();
+      }
+      yield rows.#lastPart();
+    }
+    return copyParts(tx, table, parts());
+  }
+
+  private constructor() {
+    this.#bytes = Buffer.allocUnsafe(PART_BYTES + ROW_BYTES);
     this.#end = HEADER.copy(this.#bytes);
   }
 
@@ -53,7 +82,11 @@ export class BinaryRows {
   /** A date, `YYYY-MM-DD`. */
   day(value: string): void {
     const at = this.#field(4);
-    this.#bytes.writeInt32BE((Date.parse(value) - EPOCH_MS) / DAY_MS, at);
+    if (value !== this.#lastDay) {
+      this.#lastDay = value;
+      this.#lastDayNumber = (Date.parse(value) - EPOCH_MS) / DAY_MS;
+    }
+    this.#bytes.writeInt32BE(this.#lastDayNumber, at);
   }
 
   /** A text, or a label of an enum. */
@@ -79,12 +112,17 @@ export class BinaryRows {
     }
   }
 
-  /** Copies the rows into a table, named with its columns. No other statement may be under way. */
-  async copyInto(tx: PoolClient, table: string): Promise<void> {
-    if (this.#end === HEADER.length) return;
+  /** What was written so far; the next goes into memory of its own, since this may not have been sent yet. */
+  #part(): Buffer {
+    const part = this.#bytes.subarray(0, this.#end);
+    this.#bytes = Buffer.allocUnsafe(this.#bytes.length);
+    this.#end = 0;
+    return part;
+  }
+
+  #lastPart(): Buffer {
     this.row(-1);
-    const stream = tx.query(copyFrom(`copy ${table} from stdin (format binary)`));
-    await pipeline([this.#bytes.subarray(0, this.#end)], stream);
+    return this.#part();
   }
 
   /** Begins a field of so many bytes; gives where they go. May change `#bytes`. */
@@ -96,6 +134,12 @@ export class BinaryRows {
   }
 
   #room(bytes: number): void {
-    if (this.#end + bytes > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes], this.#bytes.length * 2);
+    if (this.#end + bytes > this.#bytes.length) {
+      this.#bytes = Buffer.concat([this.#bytes], this.#bytes.length * 2 + bytes);
+    }
   }
+}
+
+function copyParts(tx: PoolClient, table: string, parts: Iterable<Buffer>): Promise<void> {
+  return pipeline(parts, tx.query(copyFrom(`copy ${table} from stdin (format binary)`)));
 }

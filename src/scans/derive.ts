@@ -40,7 +40,7 @@ export function derive(told: ToldScan, countryOf: CountryOf, salts: Salts): Deri
     accountId,
     scannedAt,
     day,
-    codeDay: `${codeId} ${day}`,
+    codeDay: codeDayOf(codeId, day),
     kind: kindOf(agent, told.purpose),
     country: hinted === 'unknown' ? countryOf(address) : hinted,
     device: agent.device,
@@ -50,4 +50,19 @@ export function derive(told: ToldScan, countryOf: CountryOf, salts: Salts): Deri
     visitor: salt ? visitorOf(salt, address, userAgent) : strangerOf(id),
     recognisable: salt !== undefined,
   };
+}
+
+/**
+ * Counters are looked up by this word several times a scan; one string for all scans of a code's day is hashed once.
+ */
+const REMEMBERED = 20_000;
+const remembered = new Map<string, { readonly day: string; readonly codeDay: string }>();
+
+function codeDayOf(codeId: string, day: string): string {
+  const latest = remembered.get(codeId);
+  if (latest?.day === day) return latest.codeDay;
+  if (remembered.size >= REMEMBERED) remembered.clear();
+  const codeDay = `${codeId} ${day}`;
+  remembered.set(codeId, { day, codeDay });
+  return codeDay;
 }

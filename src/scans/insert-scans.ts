@@ -3,6 +3,7 @@ import { run, statement } from '../db/sql.ts';
 import { BinaryRows } from './binary-rows.ts';
 import { columns } from './columns.ts';
 import type { DerivedScan } from './derive.ts';
+import type { ToldScan } from './read-scan.ts';
 import { RULES } from './user-agent.ts';
 
 const COLUMNS = `id, scanned_at, account_id, code_id, kind, rules, country, device, operating_system, browser, referrer,
@@ -22,14 +23,19 @@ const INSERT = statement<{ id: string }>(
    returning id`,
 );
 
-/** About what a scan takes in bytes. */
-const ROW_BYTES = 200;
-
-/** Inserts scans of which none is there; fails with a unique violation when one is. Gives each once, in order. */
-export async function copyScans(tx: PoolClient, scans: readonly DerivedScan[]): Promise<DerivedScan[]> {
-  const ordered = inOrder(scans);
-  const rows = new BinaryRows(ordered.length * ROW_BYTES);
-  for (const scan of ordered) {
+/**
+ * Inserts scans of which none is there; fails with a unique violation when one is. They are derived meanwhile: Postgres
+ * takes the first ones while the last ones are still being told apart.
+ */
+export async function copyScans(
+  tx: PoolClient,
+  told: readonly ToldScan[],
+  derived: (told: ToldScan) => DerivedScan,
+): Promise<DerivedScan[]> {
+  const scans: DerivedScan[] = [];
+  await BinaryRows.copyEach(tx, `scans (${COLUMNS})`, told, (rows, each) => {
+    const scan = derived(each);
+    scans.push(scan);
     rows.row(12);
     rows.uuid(scan.id);
     rows.time(scan.scannedAt);
@@ -43,19 +49,17 @@ export async function copyScans(tx: PoolClient, scans: readonly DerivedScan[]): 
     rows.text(scan.browser);
     rows.text(scan.referrer);
     rows.bigint(scan.visitor);
-  }
-  await rows.copyInto(tx, `scans (${COLUMNS})`);
-  return ordered;
+  });
+  return scans;
 }
 
 /** Inserts the scans that are not there, and gives them. */
 export async function insertScans(tx: PoolClient, scans: readonly DerivedScan[]): Promise<DerivedScan[]> {
-  const ordered = inOrder(scans);
   const inserted = await run(
     tx,
     INSERT,
     columns(
-      ordered,
+      scans,
       ({ id }) => id,
       ({ scannedAt }) => new Date(scannedAt).toISOString(),
       ({ accountId }) => accountId,
@@ -70,11 +74,5 @@ export async function insertScans(tx: PoolClient, scans: readonly DerivedScan[])
     ),
   );
   const ids = new Set(inserted.map(({ id }) => id));
-  return ordered.filter(({ id }) => ids.has(id));
-}
-
-/** Each once, in the order in which everybody writes: nobody then waits for somebody in a circle. */
-function inOrder(scans: readonly DerivedScan[]): DerivedScan[] {
-  const ordered = [...scans].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
-  return ordered.filter(({ id }, index) => id !== ordered[index - 1]?.id);
+  return scans.filter(({ id }) => ids.has(id));
 }

@@ -5,61 +5,70 @@ import { columns } from './columns.ts';
 import type { DerivedScan } from './derive.ts';
 
 // Primary key.
-const INSERT = statement<{ key: string }>(
+const INSERT = statement<{ code_day: string; visitor: string }>(
   'insert_visitors',
   `insert into scan_visitors (day, code_id, visitor)
    select * from unnest($1::date[], $2::uuid[], $3::bigint[])
    on conflict do nothing
-   returning visitor || ' ' || code_id || ' ' || to_char(day, 'YYYY-MM-DD') as key`,
+   returning code_id || ' ' || to_char(day, 'YYYY-MM-DD') as code_day, visitor`,
 );
 
 /**
- * Remembers who visited, and gives the scans that are their visitor's first on the code and day. Of a code's day that
- * is not known nobody is remembered: it fails with a unique violation when somebody is.
+ * Remembers who visited, and tells which scans are their visitor's first on the code and day. Of a code's day that is
+ * not known nobody is remembered: it fails with a unique violation when somebody is.
  */
 export async function insertVisitors(
   tx: PoolClient,
   scans: readonly DerivedScan[],
   isKnown: (codeDay: string) => boolean,
-): Promise<Set<DerivedScan>> {
-  const firsts = new Set<DerivedScan>();
-  const visits = new Map<string, DerivedScan>();
+): Promise<(scan: DerivedScan) => boolean> {
+  /** The earliest of each visitor's scans on a code's day. */
+  const visits = new Map<string, Map<bigint, DerivedScan>>();
   for (const scan of scans) {
-    if (!scan.recognisable) {
-      firsts.add(scan);
-      continue;
+    if (!scan.recognisable) continue;
+    let visitors = visits.get(scan.codeDay);
+    if (!visitors) {
+      visitors = new Map();
+      visits.set(scan.codeDay, visitors);
     }
-    // What differs most comes first: these keys are sorted.
-    const key = `${scan.visitor} ${scan.codeDay}`;
-    const earlier = visits.get(key);
-    if (!earlier || scan.scannedAt < earlier.scannedAt) visits.set(key, scan);
+    const earlier = visitors.get(scan.visitor);
+    if (!earlier || scan.scannedAt < earlier.scannedAt) visitors.set(scan.visitor, scan);
   }
-  const fresh = new BinaryRows();
-  const known: DerivedScan[] = [];
-  for (const key of [...visits.keys()].sort()) {
-    const scan = visits.get(key) as DerivedScan;
-    if (isKnown(scan.codeDay)) {
-      known.push(scan);
-      continue;
+  const firsts = new Set<DerivedScan>();
+  const [fresh, known]: [DerivedScan[], DerivedScan[]] = [[], []];
+  // In the order of the primary key.
+  for (const codeDay of [...visits.keys()].sort()) {
+    const visitors = visits.get(codeDay);
+    for (const visitor of BigInt64Array.from(visitors?.keys() ?? []).sort()) {
+      const scan = visitors?.get(visitor) as DerivedScan;
+      if (isKnown(codeDay)) {
+        known.push(scan);
+      } else {
+        fresh.push(scan);
+        firsts.add(scan);
+      }
     }
-    fresh.row(3);
-    fresh.day(scan.day);
-    fresh.uuid(scan.codeId);
-    fresh.bigint(scan.visitor);
-    firsts.add(scan);
   }
-  await fresh.copyInto(tx, 'scan_visitors (day, code_id, visitor)');
-  if (known.length === 0) return firsts;
-  const inserted = await run(
-    tx,
-    INSERT,
-    columns(
-      known,
-      ({ day }) => day,
-      ({ codeId }) => codeId,
-      ({ visitor }) => visitor,
-    ),
-  );
-  for (const { key } of inserted) firsts.add(visits.get(key) as DerivedScan);
-  return firsts;
+  await BinaryRows.copyEach(tx, 'scan_visitors (day, code_id, visitor)', fresh, (rows, scan) => {
+    rows.row(3);
+    rows.day(scan.day);
+    rows.uuid(scan.codeId);
+    rows.bigint(scan.visitor);
+  });
+  if (known.length > 0) {
+    const inserted = await run(
+      tx,
+      INSERT,
+      columns(
+        known,
+        ({ day }) => day,
+        ({ codeId }) => codeId,
+        ({ visitor }) => visitor,
+      ),
+    );
+    for (const { code_day, visitor } of inserted) {
+      firsts.add(visits.get(code_day)?.get(BigInt(visitor)) as DerivedScan);
+    }
+  }
+  return (scan) => !scan.recognisable || firsts.has(scan);
 }

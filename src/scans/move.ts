@@ -2,7 +2,7 @@ import type { PoolClient } from 'pg';
 import { run, statement } from '../db/sql.ts';
 import { BinaryRows } from './binary-rows.ts';
 import { columns } from './columns.ts';
-import { type HourMove, type Moves, REFERRERS_A_DAY, type ValueMove } from './tally.ts';
+import { type DayMove, type HourMove, type Moves, REFERRERS_A_DAY, type ValueMove } from './tally.ts';
 
 // Primary keys, all four; what changes is in no index.
 const MOVE_DAYS = statement(
@@ -54,11 +54,12 @@ const ALWAYS_TOLD = new Set(['direct', 'unknown', 'other']);
 
 /** Moves every counter, in the transaction that inserts what is counted. */
 export async function move(tx: PoolClient, moves: Moves): Promise<void> {
+  await insertDays(tx, moves.fresh.days);
   await run(
     tx,
     MOVE_DAYS,
     columns(
-      moves.days,
+      moves.known.days,
       ({ codeId }) => codeId,
       ({ accountId }) => accountId,
       ({ day }) => day,
@@ -93,31 +94,39 @@ export async function move(tx: PoolClient, moves: Moves): Promise<void> {
   );
 }
 
-async function insertHours(tx: PoolClient, moves: readonly HourMove[]): Promise<void> {
-  const rows = new BinaryRows();
-  for (const { codeId, hour, accountId, scans, unique } of moves) {
+function insertDays(tx: PoolClient, moves: readonly DayMove[]): Promise<void> {
+  return BinaryRows.copyEach(tx, 'scan_days (code_id, day, account_id, scans, unique_scans)', moves, (rows, move) => {
     rows.row(5);
-    rows.uuid(codeId);
-    rows.time(hour);
-    rows.uuid(accountId);
-    rows.bigint(scans);
-    rows.bigint(unique);
-  }
-  await rows.copyInto(tx, 'scan_hours (code_id, hour, account_id, scans, unique_scans)');
+    rows.uuid(move.codeId);
+    rows.day(move.day);
+    rows.uuid(move.accountId);
+    rows.bigint(move.scans);
+    rows.bigint(move.unique);
+  });
 }
 
-async function insertValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<void> {
-  const rows = new BinaryRows();
-  for (const { codeId, day, dimension, value, accountId, scans } of moves) {
+function insertHours(tx: PoolClient, moves: readonly HourMove[]): Promise<void> {
+  return BinaryRows.copyEach(tx, 'scan_hours (code_id, hour, account_id, scans, unique_scans)', moves, (rows, move) => {
+    rows.row(5);
+    rows.uuid(move.codeId);
+    rows.time(move.hour);
+    rows.uuid(move.accountId);
+    rows.bigint(move.scans);
+    rows.bigint(move.unique);
+  });
+}
+
+function insertValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<void> {
+  const table = 'scan_values (code_id, day, dimension, value, account_id, scans)';
+  return BinaryRows.copyEach(tx, table, moves, (rows, move) => {
     rows.row(6);
-    rows.uuid(codeId);
-    rows.day(day);
-    rows.text(dimension);
-    rows.text(value);
-    rows.uuid(accountId);
-    rows.bigint(scans);
-  }
-  await rows.copyInto(tx, 'scan_values (code_id, day, dimension, value, account_id, scans)');
+    rows.uuid(move.codeId);
+    rows.day(move.day);
+    rows.text(move.dimension);
+    rows.text(move.value);
+    rows.uuid(move.accountId);
+    rows.bigint(move.scans);
+  });
 }
 
 /**

@@ -1,4 +1,4 @@
-import { DatabaseError, type Pool } from 'pg';
+import { DatabaseError, type Pool, type PoolClient } from 'pg';
 import { run, statement, transaction } from '../db/sql.ts';
 import { columns } from './columns.ts';
 import { countByDay } from './days.ts';
@@ -7,6 +7,7 @@ import { copyScans, insertScans } from './insert-scans.ts';
 import { insertVisitors } from './insert-visitors.ts';
 import { type DayEntry, type Entry, enter } from './ledger.ts';
 import { move } from './move.ts';
+import type { ToldScan } from './read-scan.ts';
 import { takeBack } from './take-back.ts';
 import { tally } from './tally.ts';
 
@@ -32,62 +33,62 @@ export type Source = Pick<Entry, 'partition' | 'position' | 'gateways'>;
  * Nearly every poll is all new. So it is copied in as if it were, which costs half as much, and only where Postgres finds
  * a row that is there already does it begin again and look at each.
  */
-export async function record(pool: Pool, scans: readonly DerivedScan[], source: Source): Promise<readonly DayEntry[]> {
+export async function record(
+  pool: Pool,
+  told: readonly ToldScan[],
+  derived: (told: ToldScan) => DerivedScan,
+  source: Source,
+): Promise<readonly DayEntry[]> {
+  const ordered = inOrder(told);
+  const recordIn = (allNew: boolean) =>
+    transaction(pool, async (tx) => {
+      const inserted = await (allNew ? copyScans(tx, ordered, derived) : insertScans(tx, ordered.map(derived)));
+      const { kept, deleted } = await takeBack(tx, inserted);
+      if (kept.length > 0) await count(tx, kept, allNew);
+      const days = daysOf(told, kept, deleted);
+      await enter(tx, { ...source, days });
+      return days;
+    });
   try {
-    return await recordIn(pool, scans, source, true);
+    return await recordIn(true);
   } catch (error) {
     if (!(error instanceof DatabaseError && error.code === UNIQUE_VIOLATION)) throw error;
-    return await recordIn(pool, scans, source, false);
+    return await recordIn(false);
   }
 }
 
-function recordIn(
-  pool: Pool,
-  scans: readonly DerivedScan[],
-  source: Source,
-  allNew: boolean,
-): Promise<readonly DayEntry[]> {
-  return transaction(pool, async (tx) => {
-    const inserted = await (allNew ? copyScans(tx, scans) : insertScans(tx, scans));
-    const { kept, deleted } = await takeBack(tx, inserted);
-    if (kept.length > 0) {
-      const codeDays = new Map(kept.map((scan) => [scan.codeDay, scan]));
-      const known = await run(
-        tx,
-        KNOWN_DAYS,
-        columns(
-          [...codeDays.values()],
-          ({ codeId }) => codeId,
-          ({ day }) => day,
-        ),
-      );
-      const knownDays = new Set(known.map(({ code_day }) => code_day));
-      const isKnown = (codeDay: string) => !allNew || knownDays.has(codeDay);
-      const firsts = await insertVisitors(tx, kept, isKnown);
-      await move(
-        tx,
-        tally(kept, (scan) => firsts.has(scan), isKnown),
-      );
-    }
-    const days = daysOf(scans, kept, deleted);
-    await enter(tx, { ...source, days });
-    return days;
-  });
+/** Each once, in the order in which everybody writes: nobody then waits for somebody in a circle. */
+function inOrder(told: readonly ToldScan[]): ToldScan[] {
+  const ordered = [...told].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  return ordered.filter(({ id }, index) => id !== ordered[index - 1]?.id);
 }
 
-function daysOf(
-  scans: readonly DerivedScan[],
-  kept: readonly DerivedScan[],
-  deleted: readonly DerivedScan[],
-): DayEntry[] {
+async function count(tx: PoolClient, scans: readonly DerivedScan[], allNew: boolean): Promise<void> {
+  const codeDays = new Map(scans.map((scan) => [scan.codeDay, scan]));
+  const known = await run(
+    tx,
+    KNOWN_DAYS,
+    columns(
+      [...codeDays.values()],
+      ({ codeId }) => codeId,
+      ({ day }) => day,
+    ),
+  );
+  const knownDays = new Set(known.map(({ code_day }) => code_day));
+  const isKnown = (codeDay: string) => !allNew || knownDays.has(codeDay);
+  const isFirst = await insertVisitors(tx, scans, isKnown);
+  await move(tx, tally(scans, isFirst, isKnown));
+}
+
+function daysOf(told: readonly ToldScan[], kept: readonly DerivedScan[], deleted: readonly DerivedScan[]): DayEntry[] {
   const [counted, gone] = [byDay(kept), byDay(deleted)];
-  return [...byDay(scans)].map(([day, records]) => {
+  return [...byDay(told)].map(([day, records]) => {
     const late = gone.get(day) ?? 0;
     const recorded = (counted.get(day) ?? 0) + late;
     return { day, recorded, duplicates: records - recorded, deleted: late };
   });
 }
 
-function byDay(scans: readonly DerivedScan[]): Map<string, number> {
+function byDay(scans: readonly { scannedAt: number }[]): Map<string, number> {
   return countByDay(scans.map(({ scannedAt }) => scannedAt));
 }

@@ -84,13 +84,13 @@ export async function recordingOf({
         .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
     };
     if (told.length > 0) {
-      const missing = new Set(told.map(({ scannedAt }) => monthOf(scannedAt))).difference(months);
+      const days = new Set(told.map(({ scannedAt }) => dayOf(scannedAt)));
+      const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(months);
       await ensureMonths(pool, [...missing]);
       for (const month of missing) months.add(month);
-      await loadSalts(pool, salts, new Set(told.map(({ scannedAt }) => dayOf(scannedAt))), now);
-      const scans = told.map((scan) => derive(scan, countryOf, salts));
+      await loadSalts(pool, salts, days, now);
       try {
-        measure(await record(pool, scans, source));
+        measure(await record(pool, told, (scan) => derive(scan, countryOf, salts), source));
       } catch (error) {
         // A month may have been detached meanwhile: the next try looks again.
         months.clear();

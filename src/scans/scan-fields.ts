@@ -72,8 +72,13 @@ function readUsual(bytes: Buffer): ScanFields | undefined {
   }
   // A sign that stands for wrong bytes: protobuf knows whether it was told.
   const { userAgent, referrer, address, purpose, countryHint } = fields;
-  const strange = [userAgent, referrer, address, purpose, countryHint].some((text) => text.includes('\ufffd'));
+  const strange =
+    isStrange(userAgent) || isStrange(referrer) || isStrange(address) || isStrange(purpose) || isStrange(countryHint);
   return strange || Number.isNaN(fields.scannedAt) ? undefined : fields;
+}
+
+function isStrange(text: string): boolean {
+  return text.includes('\ufffd');
 }
 
 /** A `google.protobuf.Timestamp` of seconds since 1970, and maybe nanoseconds; not a number for any other. */

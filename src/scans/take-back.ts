@@ -75,7 +75,9 @@ export async function takeBack(tx: PoolClient, inserted: readonly DerivedScan[])
 
 async function archivedAmong(tx: PoolClient, scans: readonly DerivedScan[]): Promise<Set<string>> {
   const now = Date.now();
-  const old = scans.filter(({ scannedAt }) => mayBeArchived(monthOf(scannedAt), now));
+  const days = new Map(scans.map(({ day, scannedAt }) => [day, scannedAt]));
+  for (const [day, at] of days) if (!mayBeArchived(monthOf(at), now)) days.delete(day);
+  const old = days.size === 0 ? [] : scans.filter(({ day }) => days.has(day));
   if (old.length === 0) return new Set();
   const ids = columns(
     old,

@@ -38,8 +38,9 @@ export interface ValueMove extends TotalMove {
   readonly value: string;
 }
 
-/** The parts of codes' days that a poll moves, each once. */
-export interface Parts {
+/** The codes' days that a poll moves, and their parts, each once. */
+export interface Days {
+  readonly days: DayMove[];
   readonly hours: HourMove[];
   readonly values: ValueMove[];
 }
@@ -47,11 +48,10 @@ export interface Parts {
 /** Every counter that a poll moves, each once. */
 export interface Moves {
   readonly totals: readonly TotalMove[];
-  readonly days: readonly DayMove[];
-  /** Parts of days that are known, which may be there. */
-  readonly known: Parts;
-  /** Parts of the other days, none of which is there. */
-  readonly fresh: Parts;
+  /** Days that are known: their parts may be there. */
+  readonly known: Days;
+  /** The other days, of which nothing is there. */
+  readonly fresh: Days;
 }
 
 /** What is counted of a code's day on the way. */
@@ -81,14 +81,13 @@ export function tally(
   }
 
   const totals = new Map<string, TotalMove>();
-  const days: DayMove[] = [];
-  const known: Parts = { hours: [], values: [] };
-  const fresh: Parts = { hours: [], values: [] };
+  const known: Days = { days: [], hours: [], values: [] };
+  const fresh: Days = { days: [], hours: [], values: [] };
   for (const key of [...codeDays.keys()].sort()) {
     const { move, hours, values } = codeDays.get(key) as CodeDay;
     const { codeId, accountId, day } = move;
     const parts = isKnown(key) ? known : fresh;
-    days.push(move);
+    parts.days.push(move);
     for (const hour of [...hours.keys()].sort()) parts.hours.push(hours.get(hour) as HourMove);
     for (const dimension of DIMENSIONS) {
       for (const value of [...values[dimension].keys()].sort()) {
@@ -101,7 +100,7 @@ export function tally(
     else totals.set(codeId, { codeId, accountId, scans: move.scans });
   }
   // Codes were put in as their days came: in order.
-  return { totals: [...totals.values()], days, known, fresh };
+  return { totals: [...totals.values()], known, fresh };
 }
 
 function newCodeDay({ codeId, accountId, day }: DerivedScan): CodeDay {

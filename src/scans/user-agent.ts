@@ -56,7 +56,7 @@ export function agentOf(userAgent: string): Agent {
 export function kindOf(agent: Agent, purpose: string): Kind {
   if (agent.previewer) return 'preview';
   if (agent.bot) return 'bot';
-  return /\b(prefetch|prerender)\b/i.test(purpose) ? 'prefetch' : 'person';
+  return purpose !== '' && /\b(prefetch|prerender)\b/i.test(purpose) ? 'prefetch' : 'person';
 }
 
 function judge(userAgent: string): Agent {

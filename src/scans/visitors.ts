@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import { first, run, statement } from '../db/sql.ts';
 import { dayOf } from './days.ts';
@@ -14,7 +14,10 @@ const PROPOSE_SALT = statement(
   'insert into visitor_salts (day, salt) values ($1, $2) on conflict do nothing',
 );
 // Primary key.
-const READ_SALT = statement<{ salt: Buffer }>('read_salt', 'select salt from visitor_salts where day = $1');
+const READ_SALT = statement<{ salt: string }>(
+  'read_salt',
+  `select encode(salt, 'hex') as salt from visitor_salts where day = $1`,
+);
 const DESTROY_SALTS = statement('destroy_salts', 'delete from visitor_salts where day < $1');
 // Primary key: its first column is the day.
 const FORGET_VISITORS = statement<{ forgotten: number }>(
@@ -27,8 +30,8 @@ const FORGET_VISITORS = statement<{ forgotten: number }>(
    select count(*)::integer as forgotten from gone`,
 );
 
-/** The day's keys of the visitor hash, by day; shared by all recorders through Postgres. */
-export type Salts = Map<string, Buffer>;
+/** The day's salts of the visitor hash in hexadecimal, by day; shared by all recorders through Postgres. */
+export type Salts = Map<string, string>;
 
 /** The first day that still has, or may be given, a salt. */
 export function firstSaltedDay(now: number): string {
@@ -59,9 +62,13 @@ export async function destroySalts(pool: Pool, now: number): Promise<void> {
   while (forgotten === FORGET_AT_ONCE);
 }
 
-/** A visitor of a day: 64 bits of HMAC-SHA256 over address and user agent. */
-export function visitorOf(salt: Buffer, address: string, userAgent: string): bigint {
-  return createHmac('sha256', salt).update(`${address}\n${userAgent}`).digest().readBigInt64BE();
+/**
+ * A visitor of a day: 64 bits of SHA-256 over the salt, 32 random bytes, the address and the user agent. In one call, and
+ * read as text: that takes a fifth of what an HMAC object does, for every scan.
+ */
+export function visitorOf(salt: string, address: string, userAgent: string): bigint {
+  const digest = hash('sha256', `${salt}\n${address}\n${userAgent}`, 'hex');
+  return BigInt.asIntN(64, BigInt(`0x${digest.slice(0, 16)}`));
 }
 
 /**
