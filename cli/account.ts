@@ -1,12 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type Account, type AuditEntry, Plan, type Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { Account, AuditEntry, Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { timeJson } from '../src/contract/code-json.ts';
+import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../src/contract/names.ts';
 import { connectCore, Sentence, there } from './core.ts';
 import { agreed, example, ofAccount, paged, wholeNumber } from './options.ts';
 import { jsonWanted, print, printRecord, printRecords, type Shown, table } from './output.ts';
-
-const PLANS = { free: Plan.FREE, business: Plan.BUSINESS, scale: Plan.SCALE, enterprise: Plan.ENTERPRISE } as const;
-type PlanName = keyof typeof PLANS;
 
 interface Limits {
   readonly monthlyQuota?: number | 'plan';
@@ -32,7 +30,11 @@ export function accountCommands(program: Command): void {
   example(limits(create, wholeNumber), 'account create --name Trattoria --plan business').action(
     async ({ name, plan, ...asked }: { name: string; plan: PlanName } & Limits) => {
       const { accounts } = await connectCore(process.env);
-      const created = await accounts.createAccount({ name, plan: PLANS[plan], overrides: overridden({}, asked) });
+      const created = await accounts.createAccount({
+        name,
+        plan: PLAN_BY_NAME[plan],
+        overrides: overridden({}, asked),
+      });
       printRecord(json(), { account_id: there(created.account).id, api_key: created.apiKey });
     },
   );
@@ -63,7 +65,7 @@ export function accountCommands(program: Command): void {
       const { overrides } = (await accounts.getAccount({})).account ?? {};
       const changed = await accounts.updateAccount({
         ...(name === undefined ? {} : { name }),
-        ...(plan === undefined ? {} : { plan: PLANS[plan] }),
+        ...(plan === undefined ? {} : { plan: PLAN_BY_NAME[plan] }),
         ...((monthlyQuota ?? qrLimit ?? batchLimit) === undefined
           ? {}
           : { overrides: overridden({ ...overrides }, options) }),
@@ -98,7 +100,7 @@ export function accountCommands(program: Command): void {
 }
 
 function plan(): Option {
-  return new Option('--plan <plan>', 'what it pays for').choices(Object.keys(PLANS));
+  return new Option('--plan <plan>', 'what it pays for').choices(namesOf(PLAN_BY_NAME));
 }
 
 function limits(command: Command, read: (text: string) => number | 'plan'): Command {
@@ -134,8 +136,13 @@ function overridden<Known extends Overrides>(known: Known, { monthlyQuota, qrLim
 
 function accountShown(account: Account | undefined): Shown {
   const { id, name, plan, createdAt, closedAt } = there(account);
-  const planName = Object.entries(PLANS).find(([, value]) => value === plan)?.[0] ?? '';
-  return { id, name, plan: planName, created_at: timeJson(createdAt), closed_at: closedAt ? timeJson(closedAt) : null };
+  return {
+    id,
+    name,
+    plan: nameOf(PLAN_BY_NAME, plan),
+    created_at: timeJson(createdAt),
+    closed_at: closedAt ? timeJson(closedAt) : null,
+  };
 }
 
 function usageShown({ monthlyQuota, requestsUsed, codeLimit, codesUsed, batchLimit }: Usage): Shown {

@@ -1,16 +1,10 @@
 import { domainToASCII } from 'node:url';
 import type { Command } from 'commander';
-import { type Domain, DomainState } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import type { Domain } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { DOMAIN_STATE_BY_NAME, nameOf } from '../src/contract/names.ts';
 import { type Core, connectCore, Sentence, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { fields, jsonWanted, print, type Shown, table } from './output.ts';
-
-const STATES: Readonly<Record<number, string>> = {
-  [DomainState.PENDING]: 'pending',
-  [DomainState.VERIFIED]: 'verified',
-  [DomainState.LIVE]: 'live',
-  [DomainState.FAILING]: 'failing',
-};
 
 interface Which {
   readonly account: string;
@@ -77,5 +71,5 @@ async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<
 
 /** Source: decision "Command line". */
 function shown({ id, hostname, state, txtName, txtValue }: Domain): Shown {
-  return { id, hostname, state: STATES[state] ?? '', txt_name: txtName, txt_value: txtValue };
+  return { id, hostname, state: nameOf(DOMAIN_STATE_BY_NAME, state), txt_name: txtName, txt_value: txtValue };
 }

@@ -1,10 +1,9 @@
 import { type Command, Option } from 'commander';
-import { type Member, Role } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { Member } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { nameOf, namesOf, ROLE_BY_NAME, type RoleName } from '../src/contract/names.ts';
 import { connectCore, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { jsonWanted, print, printRecord, printRecords, type Shown } from './output.ts';
-
-const ROLES = { owner: Role.OWNER, admin: Role.ADMIN, editor: Role.EDITOR, viewer: Role.VIEWER } as const;
 
 /** `member …`: who belongs to an account. */
 export function memberCommands(program: Command): void {
@@ -14,10 +13,10 @@ export function memberCommands(program: Command): void {
   example(ofAccount(member.command('add')), 'member add --account acct_… --email anna@example.com --role editor')
     .description('add somebody to the team')
     .requiredOption('--email <address>', 'their address')
-    .addOption(new Option('--role <role>', 'what they may do').choices(Object.keys(ROLES)).makeOptionMandatory())
-    .action(async ({ account, email, role }: { account: string; email: string; role: keyof typeof ROLES }) => {
+    .addOption(new Option('--role <role>', 'what they may do').choices(namesOf(ROLE_BY_NAME)).makeOptionMandatory())
+    .action(async ({ account, email, role }: { account: string; email: string; role: RoleName }) => {
       const { accounts } = await connectCore(process.env, account);
-      printRecord(json(), shown((await accounts.addMember({ email, role: ROLES[role] })).member));
+      printRecord(json(), shown((await accounts.addMember({ email, role: ROLE_BY_NAME[role] })).member));
     });
 
   ofAccount(member.command('remove'))
@@ -39,5 +38,5 @@ export function memberCommands(program: Command): void {
 
 function shown(member: Member | undefined): Shown {
   const { id, email, role } = there(member);
-  return { id, email, role: Object.entries(ROLES).find(([, value]) => value === role)?.[0] ?? '' };
+  return { id, email, role: nameOf(ROLE_BY_NAME, role) };
 }

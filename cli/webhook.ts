@@ -1,16 +1,11 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type Delivery, DeliveryStatus, type Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { timeJson } from '../src/contract/code-json.ts';
+import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../src/contract/names.ts';
 import { connectCore, Sentence, there } from './core.ts';
 import { example, ofAccount, paged } from './options.ts';
 import { fields, jsonWanted, print, printRecord, type Shown, table } from './output.ts';
-
-const STATUSES = {
-  pending: DeliveryStatus.PENDING,
-  succeeded: DeliveryStatus.SUCCEEDED,
-  failed: DeliveryStatus.FAILED,
-} as const;
 
 interface Which {
   readonly account: string;
@@ -25,7 +20,7 @@ interface Changes extends Which {
 }
 
 interface Page extends Which {
-  readonly status?: keyof typeof STATUSES;
+  readonly status?: DeliveryStatusName;
   readonly limit?: number;
   readonly offset?: number;
 }
@@ -102,10 +97,14 @@ export function webhookCommands(program: Command): void {
   });
 
   paged(ofOne('deliveries', 'what it was sent and answered, newest first'), 'deliveries')
-    .addOption(new Option('--status <status>', 'only those').choices(Object.keys(STATUSES)))
+    .addOption(new Option('--status <status>', 'only those').choices(namesOf(DELIVERY_STATUS_BY_NAME)))
     .action(async ({ account, id, status, ...page }: Page) => {
       const { webhooks } = await connectCore(process.env, account);
-      const asked = { endpointId: id, ...page, ...(status === undefined ? {} : { status: STATUSES[status] }) };
+      const asked = {
+        endpointId: id,
+        ...page,
+        ...(status === undefined ? {} : { status: DELIVERY_STATUS_BY_NAME[status] }),
+      };
       const { deliveries } = await webhooks.listDeliveries(asked);
       print(json(), deliveries.map(deliveryShown), () => table(deliveries.map(deliveryRow)));
     });
@@ -143,7 +142,7 @@ function deliveryShown(delivery: Delivery) {
     endpoint_id: endpointId,
     event_id: eventId,
     event_type: eventType,
-    status: Object.entries(STATUSES).find(([, status]) => status === delivery.status)?.[0] ?? '',
+    status: nameOf(DELIVERY_STATUS_BY_NAME, delivery.status),
     next_attempt_at: nextAttemptAt ? timeJson(nextAttemptAt) : null,
     created_at: timeJson(createdAt),
     attempts: delivery.attempts.map(({ at, status, latencyMs, response }) => ({

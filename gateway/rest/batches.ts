@@ -7,9 +7,9 @@ import {
   type BatchRow,
   BatchRowInputSchema,
   CreateBatchRequestSchema,
-  RowStatus,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { batchJson } from '../../src/contract/batch-json.ts';
+import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../src/contract/names.ts';
 import type { CoreClients } from '../core.ts';
 import {
   batchExample,
@@ -34,16 +34,7 @@ const SLICE = 500;
 /** Creating may take the whole synchronous window of the core (about 20 s), and some time around it. */
 const CREATE_TIMEOUT_MS = 60_000;
 
-const ROW_STATUSES = {
-  pending: RowStatus.PENDING,
-  created: RowStatus.CREATED,
-  failed: RowStatus.FAILED,
-  skipped: RowStatus.SKIPPED,
-} as const;
-
-type RowStatusName = keyof typeof ROW_STATUSES;
-
-const ROW_STATUS_NAMES = Object.keys(ROW_STATUSES) as RowStatusName[];
+const ROW_STATUS_NAMES = namesOf(ROW_STATUS_BY_NAME);
 
 const NO_ACCESS = 'API access or batches are not on the plan.';
 
@@ -205,7 +196,7 @@ export function batches(core: CoreClients): Endpoint[] {
           id,
           ...integer(query, 'limit'),
           ...integer(query, 'offset'),
-          ...(status ? { status: ROW_STATUSES[status] } : {}),
+          ...(status ? { status: ROW_STATUS_BY_NAME[status] } : {}),
         };
         const { batch, rows, limit, offset, total } = await core.batches.getBatch(request, options);
         return {
@@ -234,11 +225,9 @@ function readRow(row: unknown): JsonObject {
 }
 
 function rowJson(row: BatchRow): z.infer<typeof rowSchema> {
-  const status = ROW_STATUS_NAMES.find((name) => ROW_STATUSES[name] === row.status);
-  if (status === undefined) throw new Error(`row ${row.index} of a batch is of no status`);
   return {
     index: row.index,
-    status,
+    status: nameOf(ROW_STATUS_BY_NAME, row.status),
     target_url: row.targetUrl ?? null,
     name: row.name ?? null,
     external_ref: row.externalRef ?? null,

@@ -1,3 +1,5 @@
+import type { PlanName } from '../contract/names.ts';
+
 /** What a plan gives. Source: contract, Limits; decision "Who may call". */
 export interface Plan {
   readonly api: boolean;
@@ -16,9 +18,7 @@ export const PLANS = {
   business: { api: true, bulk: true, images: true, monthlyQuota: 50_000, codeLimit: 1_000, batchLimit: 1_000 },
   scale: { api: true, bulk: true, images: true, monthlyQuota: 250_000, codeLimit: 10_000, batchLimit: 10_000 },
   enterprise: { api: true, bulk: true, images: true, monthlyQuota: null, codeLimit: null, batchLimit: 25_000 },
-} as const satisfies Record<string, Plan>;
-
-export type PlanName = keyof typeof PLANS;
+} as const satisfies Record<PlanName, Plan>;
 
 /** Requests that one key may make in any 60 seconds. */
 export const BURST_LIMIT = 120;

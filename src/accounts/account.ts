@@ -5,10 +5,9 @@ import {
   type Account as AccountMessage,
   AccountSchema,
   type Overrides,
-  Plan,
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import type { PlanName } from '../access/plans.ts';
 import { encodeId } from '../contract/ids.ts';
+import { PLAN_BY_NAME, type PlanName } from '../contract/names.ts';
 
 /** An account. What is null comes from the plan. */
 export const Account = defineEntity({
@@ -34,27 +33,6 @@ export const Account = defineEntity({
 
 export type Account = InferEntity<typeof Account>;
 
-const PLAN_NAMES = {
-  [Plan.FREE]: 'free',
-  [Plan.BUSINESS]: 'business',
-  [Plan.SCALE]: 'scale',
-  [Plan.ENTERPRISE]: 'enterprise',
-} as const satisfies Partial<Record<Plan, PlanName>>;
-
-const PLANS_BY_NAME = {
-  free: Plan.FREE,
-  business: Plan.BUSINESS,
-  scale: Plan.SCALE,
-  enterprise: Plan.ENTERPRISE,
-} as const satisfies Record<PlanName, Plan>;
-
-/** The plan's name in the database; the constraint on the request leaves no other value. */
-export function planName(plan: Plan): PlanName {
-  const name = PLAN_NAMES[plan as keyof typeof PLAN_NAMES];
-  if (name === undefined) throw new TypeError(`plan ${plan} has no name`);
-  return name;
-}
-
 /** Overrides as an account keeps them; what is not overridden is null. */
 export function overrideColumns(overrides: Overrides | undefined) {
   return {
@@ -72,7 +50,7 @@ export function accountMessage(account: Account): AccountMessage {
   return create(AccountSchema, {
     id: encodeId('acct', account.id),
     name: account.name,
-    plan: PLANS_BY_NAME[account.plan],
+    plan: PLAN_BY_NAME[account.plan],
     overrides: {
       ...(monthlyQuota == null ? {} : { monthlyQuota: BigInt(monthlyQuota) }),
       ...(codeLimit == null ? {} : { codeLimit: BigInt(codeLimit) }),

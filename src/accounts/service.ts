@@ -11,10 +11,11 @@ import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import { failure } from '../contract/errors.ts';
 import { encodeId, newUuid } from '../contract/ids.ts';
+import { nameOf, PLAN_BY_NAME } from '../contract/names.ts';
 import { pageOf } from '../contract/paging.ts';
 import type { Database } from '../db/database.ts';
 import { type Queryable, transaction, unitOfWork } from '../db/sql.ts';
-import { Account, accountMessage, overrideColumns, planName } from './account.ts';
+import { Account, accountMessage, overrideColumns } from './account.ts';
 import type { Clearance } from './clear.ts';
 import { replaceKey, revokeKey } from './key.ts';
 import { team } from './team.ts';
@@ -52,7 +53,7 @@ export function accountsService(options: {
     ...team(database, changed),
     async createAccount({ name, plan, overrides }, context) {
       return orm.em.fork().transactional(async (em) => {
-        const columns = { name, plan: planName(plan), ...overrideColumns(overrides) };
+        const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
         const account = em.create(Account, { id: newUuid(), ...columns });
         await em.flush();
         const unit = unitOfWork(em);
@@ -127,7 +128,7 @@ export function accountsService(options: {
 function columnsToChange({ name, plan, overrides }: UpdateAccountRequest): Partial<Account> {
   const changes = {
     ...(name === undefined ? {} : { name }),
-    ...(plan === Plan.UNSPECIFIED ? {} : { plan: planName(plan) }),
+    ...(plan === Plan.UNSPECIFIED ? {} : { plan: nameOf(PLAN_BY_NAME, plan) }),
     ...(overrides === undefined ? {} : overrideColumns(overrides)),
   };
   if (Object.keys(changes).length === 0) throw failure('NO_FIELDS', 'Set at least one of name, plan, overrides.');

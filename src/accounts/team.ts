@@ -6,10 +6,11 @@ import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, newUuid } from '../contract/ids.ts';
+import { nameOf, ROLE_BY_NAME } from '../contract/names.ts';
 import type { Database } from '../db/database.ts';
 import { run, statement, unitOfWork } from '../db/sql.ts';
 import { memberAdded, memberRemoved } from '../events/events.ts';
-import { MemberEntity, memberMessage, roleName } from './member.ts';
+import { MemberEntity, memberMessage } from './member.ts';
 
 /** The methods about an account's team. `changed` is called after a change has committed. */
 export function team(
@@ -22,7 +23,8 @@ export function team(
       const member = await orm.em
         .fork()
         .transactional(async (em) => {
-          const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: roleName(role) });
+          const named = nameOf(ROLE_BY_NAME, role);
+          const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: named });
           await em.flush();
           const message = memberMessage(added);
           await memberAdded(unitOfWork(em), accountId, message);

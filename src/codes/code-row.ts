@@ -1,15 +1,16 @@
 import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type Code, CodeSchema, CodeType } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { encodeId } from '../contract/ids.ts';
+import { CODE_TYPE_BY_NAME, type CodeTypeName } from '../contract/names.ts';
 import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
 
 /** A code as Postgres has it, with its labels. Ids are UUIDs. */
 export interface CodeRow {
   id: string;
   account_id: string;
-  type: 'dynamic' | 'static' | 'landing_page';
+  type: CodeTypeName;
   short_code: string;
   target_url: string | null;
   payload: string | null;
@@ -37,8 +38,6 @@ export const CODE_COLUMNS = `
   c.campaign_type, c.domain_id, c.hostname, c.foreground_color, c.background_color, c.version, c.created_at,
   c.updated_at, c.deleted_at, ${LABEL_COLUMNS}`;
 
-const TYPES = { dynamic: CodeType.DYNAMIC, static: CodeType.STATIC, landing_page: CodeType.LANDING_PAGE } as const;
-
 /** The URL that is printed: on the code's own domain, or on the platform's (`platformUrl`, without a slash). */
 export function scanUrl(row: Pick<CodeRow, 'hostname' | 'short_code'>, platformUrl: string): string {
   return `${row.hostname === null ? platformUrl : `https://${row.hostname}`}/r/${row.short_code}`;
@@ -49,7 +48,7 @@ export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code
   const { id, folder_id, domain_id } = row;
   return create(CodeSchema, {
     id: encodeId('qr', id),
-    type: TYPES[row.type],
+    type: CODE_TYPE_BY_NAME[row.type],
     shortCode: row.short_code,
     scanUrl: scanUrl(row, platformUrl),
     ...(row.target_url === null ? {} : { targetUrl: row.target_url }),

@@ -1,10 +1,11 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { type Code, CodeType, type Design } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import type { Code, Design } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CODE_TYPE_BY_NAME, type CodeTypeName, nameOf } from './names.ts';
 
 /** A QR code as REST bodies and events show it. Source: Resources and their fields; decision "The QR code resource". */
 export interface CodeJson {
   id: string;
-  type: 'dynamic' | 'static' | 'landing_page';
+  type: CodeTypeName;
   short_code: string;
   scan_url: string;
   /** Dynamic codes only. */
@@ -32,19 +33,11 @@ export interface DesignJson {
   backgroundColor: string;
 }
 
-const TYPES: Readonly<Record<number, CodeJson['type']>> = {
-  [CodeType.DYNAMIC]: 'dynamic',
-  [CodeType.STATIC]: 'static',
-  [CodeType.LANDING_PAGE]: 'landing_page',
-};
-
-/** The code as JSON. Throws when it is of no type, which no core sends. */
+/** The code as JSON. */
 export function codeJson(code: Code): CodeJson {
-  const type = TYPES[code.type];
-  if (type === undefined) throw new Error(`the code ${code.id} is of no type`);
   return {
     id: code.id,
-    type,
+    type: nameOf(CODE_TYPE_BY_NAME, code.type),
     short_code: code.shortCode,
     scan_url: code.scanUrl,
     ...(code.targetUrl === undefined ? {} : { target_url: code.targetUrl }),

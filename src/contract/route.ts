@@ -1,12 +1,13 @@
 import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { Answer, LandingPageSchema, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { encodeId } from './ids.ts';
+import type { CodeTypeName } from './names.ts';
 
 /** The columns of `codes` that decide where a scan leads. Ids are UUIDs. */
 export interface RoutedCode {
   readonly id: string;
   readonly account_id: string;
-  readonly type: 'dynamic' | 'static' | 'landing_page';
+  readonly type: CodeTypeName;
   readonly short_code: string;
   readonly target_url: string | null;
   readonly paused: boolean;

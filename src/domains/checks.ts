@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { recordOwnChange } from '../access/audit.ts';
 import { encodeId } from '../contract/ids.ts';
+import type { DomainStateName } from '../contract/names.ts';
 import type { Database } from '../db/database.ts';
 import { run, statement } from '../db/sql.ts';
-import type { StateName } from './domain.ts';
 import { lookUp, type Platform } from './look-up.ts';
 import { moveDomain } from './move.ts';
 
@@ -23,7 +23,7 @@ interface DueRow {
   account_id: string;
   hostname: string;
   token: string;
-  state: StateName;
+  state: DomainStateName;
 }
 
 /**

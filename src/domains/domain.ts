@@ -1,11 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { type Domain, DomainSchema, DomainState } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { type Domain, DomainSchema } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { encodeId } from '../contract/ids.ts';
-
-/** How far a domain has come. Source: decision "Domains". */
-export type StateName = 'pending' | 'verified' | 'live' | 'failing';
+import { DOMAIN_STATE_BY_NAME, type DomainStateName } from '../contract/names.ts';
 
 /** A custom domain of an account. */
 export const DomainEntity = defineEntity({
@@ -15,7 +13,7 @@ export const DomainEntity = defineEntity({
     id: p.uuid().primary(),
     accountId: p.uuid(),
     hostname: p.text(),
-    state: p.text().$type<StateName>(),
+    state: p.text().$type<DomainStateName>(),
     /** What its TXT record has to hold; no secret, as everybody can read the record. */
     token: p.text(),
     /** Comes from one sequence, so that the newest route of a hostname is the highest, whoever it belongs to. */
@@ -31,13 +29,6 @@ export const DomainEntity = defineEntity({
 
 export type DomainEntity = InferEntity<typeof DomainEntity>;
 
-const STATES = {
-  pending: DomainState.PENDING,
-  verified: DomainState.VERIFIED,
-  live: DomainState.LIVE,
-  failing: DomainState.FAILING,
-} as const satisfies Record<StateName, DomainState>;
-
 /** Where the TXT record of a hostname belongs, and what it has to hold. */
 export const txtName = (hostname: string) => `_signpost.${hostname}`;
 export const txtValue = (token: string) => `signpost-verify=${token}`;
@@ -47,7 +38,7 @@ export function domainMessage({ id, hostname, state, token, problem, createdAt }
   return create(DomainSchema, {
     id: encodeId('domain', id),
     hostname,
-    state: STATES[state],
+    state: DOMAIN_STATE_BY_NAME[state],
     txtName: txtName(hostname),
     txtValue: txtValue(token),
     problem,

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
-import { type DomainEntity, type StateName, txtName, txtValue } from './domain.ts';
+import type { DomainStateName } from '../contract/names.ts';
+import { type DomainEntity, txtName, txtValue } from './domain.ts';
 
 /** Where domains have to lead, and who is asked whether they do. */
 export interface Platform {
@@ -14,7 +15,7 @@ export interface Platform {
 
 /** What DNS says of a domain in the state `from`. */
 export interface Seen {
-  readonly from: StateName;
+  readonly from: DomainStateName;
   /** Whether its TXT record is there; asked of pending domains only. */
   readonly proven: boolean;
   /** Whether it resolves to the platform; undefined where that was not asked. */

@@ -1,9 +1,10 @@
 import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { DomainStateName } from '../contract/names.ts';
 import type { Database } from '../db/database.ts';
 import { type Queryable, unitOfWork } from '../db/sql.ts';
 import { domainLive } from '../events/events.ts';
-import { DomainEntity, domainMessage, type StateName } from './domain.ts';
+import { DomainEntity, domainMessage } from './domain.ts';
 import type { Seen } from './look-up.ts';
 import { publishHost } from './publish-host.ts';
 
@@ -63,7 +64,7 @@ async function moveOnce(em: EntityManager, key: DomainKey, seen: Seen, witness: 
   return { domain, moved };
 }
 
-function nextState({ from, proven, resolves }: Seen): StateName {
+function nextState({ from, proven, resolves }: Seen): DomainStateName {
   if (from === 'pending') return proven ? 'verified' : 'pending';
   if (resolves === undefined) return from;
   if (resolves) return 'live';

@@ -1,10 +1,11 @@
-import { type Member, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { Member } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Batch } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Domain } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { batchJson } from '../contract/batch-json.ts';
 import { codeJson, timeJson } from '../contract/code-json.ts';
 import { encodeId } from '../contract/ids.ts';
+import { nameOf, ROLE_BY_NAME } from '../contract/names.ts';
 import type { Queryable } from '../db/sql.ts';
 import { cloudEvent, type EventType } from './cloud-event.ts';
 import { addToOutbox, type Outgoing } from './outbox.ts';
@@ -50,15 +51,6 @@ function emit(tx: Queryable, type: EventType, accountId: string, subject: string
   return addToOutbox(tx, [cloudEvent({ type, accountId: encodeId('acct', accountId), subject, data })]);
 }
 
-const ROLE_NAMES: Readonly<Record<number, string>> = {
-  [Role.OWNER]: 'owner',
-  [Role.ADMIN]: 'admin',
-  [Role.EDITOR]: 'editor',
-  [Role.VIEWER]: 'viewer',
-};
-
 function memberJson({ id, email, role, createdAt }: Member) {
-  const name = ROLE_NAMES[role];
-  if (name === undefined) throw new Error(`the member ${id} has no role`);
-  return { id, email, role: name, created_at: timeJson(createdAt) };
+  return { id, email, role: nameOf(ROLE_BY_NAME, role), created_at: timeJson(createdAt) };
 }

@@ -3,6 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Delivery, DeliverySchema, DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
+import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../contract/names.ts';
 import { first, type Queryable, run, type Statement, statement } from '../db/sql.ts';
 
 /** What a test event is called; nobody subscribes to it. */
@@ -13,7 +14,7 @@ interface DeliveryRow {
   endpoint_id: string;
   event_id: string;
   event_type: string;
-  status: 'pending' | 'succeeded' | 'failed';
+  status: DeliveryStatusName;
   next_attempt_at: Date | null;
   created_at: Date;
 }
@@ -25,12 +26,6 @@ interface AttemptRow {
   latency_ms: number;
   response: string;
 }
-
-const STATUSES = {
-  pending: DeliveryStatus.PENDING,
-  succeeded: DeliveryStatus.SUCCEEDED,
-  failed: DeliveryStatus.FAILED,
-} as const;
 
 const COLUMNS = 'id, endpoint_id, event_id, event_type, status, next_attempt_at, created_at';
 
@@ -139,7 +134,7 @@ async function withAttempts(on: Queryable, rows: readonly DeliveryRow[]): Promis
       endpointId: encodeId('hook', row.endpoint_id),
       eventId: encodeId('evt', row.event_id),
       eventType: row.event_type,
-      status: STATUSES[row.status],
+      status: DELIVERY_STATUS_BY_NAME[row.status],
       attempts: (of.get(row.id) ?? []).map(({ at, status, latency_ms, response }) => ({
         at: timestampFromDate(at),
         status: status ?? 0,
