@@ -5,7 +5,7 @@ import {
   type LandingPage,
   LandingPageSchema,
 } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { decodeId, type IdPrefix } from '../../src/contract/ids.ts';
+import { decodeId, idIn } from '../../src/contract/ids.ts';
 
 /** What a scan needs to know of a code. */
 export interface FoundRoute {
@@ -66,31 +66,10 @@ export function readCode(record: Buffer, length: number): FoundRoute {
     answer: (record[ANSWER_AT] ?? 0) as Answer,
     targetUrl: record.toString('latin1', targetAt, pageAt),
     hostname: targetAt === TEXTS_AT ? '' : record.toString('utf8', TEXTS_AT, targetAt),
-    codeId: idText('qr', record, CODE_ID_AT),
-    accountId: idText('acct', record, ACCOUNT_ID_AT),
+    codeId: idIn('qr', record, CODE_ID_AT),
+    accountId: idIn('acct', record, ACCOUNT_ID_AT),
     landingPage: pageAt === length ? undefined : Buffer.from(record.subarray(pageAt, length)),
   };
-}
-
-const DIGITS = Buffer.from('0123456789abcdefghjkmnpqrstvwxyz');
-const suffix = Buffer.allocUnsafeSlow(26);
-
-/** As `encodeId`, from bytes and without big integers, which take ten times as long. */
-function idText(prefix: IdPrefix, bytes: Buffer, at: number): string {
-  // The first two of the 130 bits are zero.
-  let bits = 2;
-  let rest = 0;
-  let from = at;
-  for (let digit = 0; digit < 26; digit++) {
-    if (bits < 5) {
-      rest = (rest << 8) | (bytes[from++] ?? 0);
-      bits += 8;
-    }
-    bits -= 5;
-    suffix[digit] = DIGITS[(rest >>> bits) & 31] ?? 0;
-    rest &= 0xff;
-  }
-  return `${prefix}_${suffix.toString('latin1')}`;
 }
 
 /** What Postgres says of a code, as the table gives it out. */

@@ -1,11 +1,20 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decodeId, encodeId, newUuid } from './ids.ts';
+import { decodeId, encodeId, idIn, newUuid } from './ids.ts';
 
 test('an id gives back the UUID that it was made from', () => {
   fc.assert(
     fc.property(fc.uuid(), (uuid) => {
       expect(decodeId('qr', encodeId('qr', uuid))).toBe(uuid);
+    }),
+  );
+});
+
+test('the bytes of a UUID give the same id, wherever they stand', () => {
+  fc.assert(
+    fc.property(fc.uuid(), fc.uint8Array({ maxLength: 8 }), (uuid, before) => {
+      const bytes = Buffer.concat([before, Buffer.from(uuid.replaceAll('-', ''), 'hex'), Buffer.alloc(1, 255)]);
+      expect(idIn('acct', bytes, before.length)).toBe(encodeId('acct', uuid));
     }),
   );
 });

@@ -5,6 +5,8 @@ export type IdPrefix = 'qr' | 'batch' | 'folder' | 'tag' | 'domain' | 'acct' | '
 
 /** Crockford's base 32 in lower case, as TypeID has it. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+const DIGITS = Buffer.from(ALPHABET);
+const suffix = Buffer.allocUnsafeSlow(26);
 const VALUE = new Map([...ALPHABET].map((character, value) => [character, BigInt(value)]));
 const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
@@ -15,20 +17,24 @@ export function newUuid(): string {
 
 /** `prefix_` and 26 base-32 characters of the UUID (TypeID 0.3). */
 export function encodeId(prefix: IdPrefix, uuid: string): string {
-  const hex = uuid.replaceAll('-', '');
-  // 128 bits in groups of five from the right: the first two groups hold three bits and five.
-  let suffix = '';
-  for (let end = 32; end > 0; end -= 5) {
-    // Five hex digits are four characters; the two on the left are the first two.
-    let bits = Number.parseInt(hex.slice(Math.max(0, end - 5), end), 16);
-    let characters = '';
-    for (let count = end >= 5 ? 4 : 2; count > 0; count--) {
-      characters = ALPHABET[bits & 31] + characters;
-      bits >>= 5;
+  return idIn(prefix, Buffer.from(uuid.replaceAll('-', ''), 'hex'), 0);
+}
+
+/** The same of the UUID that stands in 16 bytes of `bytes` from `at` on. */
+export function idIn(prefix: IdPrefix, bytes: Uint8Array, at: number): string {
+  // 130 bits in groups of five, of which the first two are zero.
+  let bits = 2;
+  let rest = 0;
+  let from = at;
+  for (let digit = 0; digit < 26; digit++) {
+    if (bits < 5) {
+      rest = (rest << 8) | (bytes[from++] ?? 0);
+      bits += 8;
     }
-    suffix = characters + suffix;
+    bits -= 5;
+    suffix[digit] = DIGITS[(rest >>> bits) & 31] ?? 0;
   }
-  return `${prefix}_${suffix}`;
+  return `${prefix}_${suffix.toString('latin1')}`;
 }
 
 /** The UUID of an id with this prefix; undefined when it is none. */
