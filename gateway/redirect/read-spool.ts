@@ -7,7 +7,7 @@ import { type Segment, segmentsIn } from './segments.ts';
 export interface SpoolReader {
   /** The oldest payloads that were not forgotten; undefined when there are none. Removes what is done with. */
   next(): Batch | undefined;
-  /** Bytes that were not forgotten. */
+  /** Bytes that were not forgotten, as far as the folder could be read lately. */
   depth(): number;
 }
 
@@ -24,6 +24,7 @@ export function readSpool(folder: string, logger: Logger): SpoolReader {
   /** The oldest segment, and how many of its bytes are done with. */
   let name = '';
   let done = 0;
+  let depth = 0;
   /** Segments that are done with and can't be removed. */
   const stuck = new Set<string>();
 
@@ -74,8 +75,13 @@ export function readSpool(folder: string, logger: Logger): SpoolReader {
       }
     },
     depth() {
-      const sizes = segmentsIn(folder).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);
-      return Math.max(0, sizes.reduce((sum, size) => sum + size, 0) - done);
+      try {
+        const sizes = segmentsIn(folder).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);
+        depth = Math.max(0, sizes.reduce((sum, size) => sum + size, 0) - done);
+      } catch {
+        // `next` says so; who asks how deep it is must not fail over it.
+      }
+      return depth;
     },
   };
 }

@@ -1,0 +1,182 @@
+import type { Socket } from 'node:net';
+import type { Scans } from './answer-scans.ts';
+import type { Page } from './pages.ts';
+import type { Head } from './read-head.ts';
+import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
+
+/** What connections have in common. */
+export interface Lane {
+  readonly scans: Scans;
+  readHead(bytes: Buffer): Head | undefined;
+  /** Takes a connection over with a request that is not for us, and all that was read of it. */
+  takeOver(socket: Socket): void;
+  /** Told of each that is not ours any more. */
+  left(connection: Connection): void;
+  /** Whether each answer ends its connection. */
+  stopping: boolean;
+  /** A clock that is cheap to read. */
+  sweeps: number;
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  404: 'Not Found',
+  410: 'Gone',
+  503: 'Service Unavailable',
+};
+
+/** Answers the scans on a connection one after the other, in their order. */
+export class Connection implements Reply, ScanRequest {
+  readonly peer: string;
+  method = '';
+  shortCode: string | undefined;
+  headers: ScanHeaders = {};
+  /** When something came last, by the sweeps since the start. */
+  swept: number;
+  readonly #lane: Lane;
+  readonly #socket: Socket;
+  /** Whether a request is being answered, or an answer waits to be read. */
+  #busy = false;
+  /** Whether `#take` is at work, and will see that there is more to do. */
+  #taking = false;
+  /** What was read behind the request that is being answered; the socket is paused as long as there is any. */
+  #rest: Buffer | undefined;
+
+  constructor(lane: Lane, socket: Socket) {
+    this.#lane = lane;
+    this.#socket = socket;
+    this.swept = lane.sweeps;
+    this.peer = socket.remoteAddress ?? '';
+    socket.on('data', this.#read).on('end', this.#ended).on('close', this.#forget).on('error', this.#broken);
+  }
+
+  readonly #read = (bytes: Buffer) => {
+    this.swept = this.#lane.sweeps;
+    if (this.#busy) this.#keep(this.#rest ? Buffer.concat([this.#rest, bytes]) : bytes);
+    else this.#take(bytes);
+  };
+
+  #keep(bytes: Buffer): void {
+    this.#rest = bytes;
+    this.#socket.pause();
+  }
+
+  #take(bytes: Buffer): void {
+    this.#taking = true;
+    for (let unread: Buffer | undefined = bytes; unread; ) {
+      const head = this.#lane.readHead(unread);
+      if (!head) {
+        this.#handOver(unread);
+        return;
+      }
+      this.#busy = true;
+      if (head.end < unread.length) this.#keep(unread.subarray(head.end));
+      this.method = head.method;
+      this.shortCode = head.shortCode;
+      this.headers = head.headers;
+      this.#lane.scans.answer(this, this);
+      unread = this.#busy ? undefined : this.#takeRest();
+    }
+    this.#taking = false;
+  }
+
+  #takeRest(): Buffer | undefined {
+    const rest = this.#rest;
+    if (rest === undefined) return undefined;
+    this.#rest = undefined;
+    this.#socket.resume();
+    return rest;
+  }
+
+  redirect(requestId: string, location: string): void {
+    this.#send(
+      `HTTP/1.1 302 Found\r\nx-request-id: ${requestId}\r\nlocation: ${location}\r\ncache-control: no-store\r\ncontent-length: 0\r\n`,
+    );
+  }
+
+  page(requestId: string, status: number, page: Page, more: Readonly<Record<string, string>> = {}): void {
+    const lines = Object.entries({ ...page.headers, ...more }).map(([name, value]) => `${name}: ${value}\r\n`);
+    this.#send(
+      `HTTP/1.1 ${status} ${REASONS[status]}\r\nx-request-id: ${requestId}\r\n${lines.join('')}cache-control: no-store\r\ncontent-length: ${page.body.length}\r\n`,
+      this.method === 'HEAD' ? undefined : page.body,
+    );
+  }
+
+  methodNotAllowed(): void {
+    throw new Error('a head with another method was read');
+  }
+
+  #send(head: string, body?: Buffer): void {
+    this.#busy = false;
+    const socket = this.#socket;
+    if (socket.destroyed) return;
+    const last = this.#lane.stopping || (socket.readableEnded && this.#rest === undefined);
+    const text = `${head}date: ${date()}\r\n${last ? 'connection: close\r\n' : ''}\r\n`;
+    if (body) socket.cork();
+    let taken = socket.write(text, 'latin1');
+    if (body) {
+      taken = socket.write(body);
+      socket.uncork();
+    }
+    if (last) {
+      this.#rest = undefined;
+      socket.end();
+    } else if (!taken) this.#waitForReader();
+    else this.#goOn();
+  }
+
+  /** Nothing more is read from one who reads nothing. */
+  #waitForReader(): void {
+    this.#busy = true;
+    this.#socket.pause();
+    this.#socket.once('drain', () => {
+      this.#busy = false;
+      this.#socket.resume();
+      this.#goOn();
+    });
+  }
+
+  #goOn(): void {
+    if (this.#taking) return;
+    const rest = this.#takeRest();
+    if (rest) this.#take(rest);
+  }
+
+  #handOver(bytes: Buffer): void {
+    const socket = this.#socket;
+    socket.off('data', this.#read).off('end', this.#ended).off('close', this.#forget).off('error', this.#broken);
+    this.#lane.left(this);
+    socket.unshift(bytes);
+    this.#lane.takeOver(socket);
+  }
+
+  readonly #ended = () => {
+    if (!this.#busy) this.#socket.end();
+  };
+
+  readonly #forget = () => {
+    this.#lane.left(this);
+  };
+
+  readonly #broken = () => {
+    this.#socket.destroy();
+  };
+
+  /** Ends the connection unless an answer is in hand. */
+  end(): void {
+    if (!this.#busy) this.#socket.end();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+}
+
+let [second, dated] = [0, ''];
+
+/** The time for `Date` headers. */
+function date(): string {
+  const now = Math.floor(Date.now() / 1_000);
+  if (now !== second) [second, dated] = [now, new Date(now * 1_000).toUTCString()];
+  return dated;
+}
