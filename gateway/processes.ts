@@ -12,6 +12,8 @@ import type { SpoolStatus } from './redirect/spool.ts';
 export type Told =
   /** It does its work; workers say on which port. */
   | { readonly type: 'ready'; readonly port?: number }
+  /** It takes no more connections, as it was told to. */
+  | { readonly type: 'closed' }
   /** It can't, for a reason that only a person can mend. */
   | { readonly type: 'failed'; readonly sentence: string }
   | { readonly type: 'status'; readonly worker: WorkerStatus }
@@ -23,6 +25,8 @@ export type Told =
 
 /** What the first process tells them. */
 export type Order =
+  /** To workers: to take no more connections, and go on with those that there are. */
+  | { readonly type: 'close' }
   /** To finish what is in hand, and end. */
   | { readonly type: 'stop' }
   /** How all of them are. */

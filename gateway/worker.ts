@@ -103,9 +103,19 @@ async function work(number: number): Promise<void> {
   server.on('clientError', answerClientError);
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
   await listen(server, config);
-  running.defer(() => stop(server, fast));
+  const closed = Promise.withResolvers<void>();
+  /** `server.close()` would also close connections whose next request is under way. */
+  const closePort = () => {
+    if (server.listening) Reflect.apply(NetServer.prototype.close, server, [() => closed.resolve()]);
+    tell({ type: 'closed' });
+  };
+  onOrder(({ type }) => {
+    if (type === 'close') closePort();
+  });
   running.defer(() => {
     isStopping = true;
+    closePort();
+    return stop(server, fast, closed.promise);
   });
   tell({ type: 'ready', port: (server.address() as AddressInfo).port });
   await stopped;
@@ -134,14 +144,11 @@ function listen(server: Server, { PORT, LISTEN_HOST }: GatewayConfig): Promise<v
 }
 
 /**
- * Takes no more connections and lets each that there is have a last answer, as one that is closed while its next request
- * is under way loses that one; `server.close()` would close them at once. Then ends those that ask for nothing.
+ * Lets each connection have a last answer, as one that is closed while its next request is under way loses that one.
+ * Then ends those that ask for nothing. `closed`: there are none any more.
  */
-async function stop(server: Server, fast: FastLane): Promise<void> {
+async function stop(server: Server, fast: FastLane, closed: Promise<void>): Promise<void> {
   fast.drain();
-  const closed = new Promise<void>((resolve) => {
-    Reflect.apply(NetServer.prototype.close, server, [() => resolve()]);
-  });
   await Promise.race([closed, sleep(DRAIN_MS)]);
   server.closeIdleConnections();
   fast.end();
