@@ -1,0 +1,36 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { requestHead } from './phone.ts';
+
+/**
+ * Writes a script for wrk that asks for the codes of a file, from a random one on; gives where it is. In the order of the
+ * file, which is random itself: drawing each at random makes wrk slower than what it measures.
+ */
+export async function wrkScript(folder: string, codes: string): Promise<string> {
+  const script = join(folder, 'load.lua');
+  const [start = '', end = ''] = requestHead('CODE').split('CODE');
+  await writeFile(
+    script,
+    `local codes, count, at = {}, 0, 0
+function init()
+  math.randomseed(os.time())
+  for code in io.lines(${JSON.stringify(codes)}) do count = count + 1; codes[count] = code end
+  at = math.random(count)
+end
+function request()
+  at = at % count + 1
+  return ${lua(start)} .. codes[at] .. ${lua(end)}
+end
+function done(summary)
+  local errors = summary.errors
+  io.write(string.format('{"requests":%d,"rate":%f,"wrong":%d}\\n', summary.requests, summary.requests / summary.duration * 1e6,
+    errors.connect + errors.read + errors.write + errors.status + errors.timeout))
+end
+`,
+  );
+  return script;
+}
+
+function lua(text: string): string {
+  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\r', '\\r').replaceAll('\n', '\\n')}"`;
+}
