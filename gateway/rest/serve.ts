@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { CallOptions } from '@connectrpc/connect';
+import { type CallOptions, Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { CoreClients } from '../core.ts';
@@ -62,10 +62,15 @@ async function takeBody<Body>(
   return checkBody(schema, json);
 }
 
+/** Why a call is aborted whose caller left; one for all, because making an error takes its stack down. */
+const LEFT = new ConnectError('The caller left.', Code.Canceled);
+
 /** Aborts once nobody waits for the answer any more. Changes are never aborted: they may have happened already. */
 function whileWaitedFor(reply: FastifyReply): AbortSignal {
   const left = new AbortController();
-  reply.raw.once('close', () => left.abort());
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) left.abort(LEFT);
+  });
   return left.signal;
 }
 
