@@ -8,10 +8,21 @@ const STANDARD_SERVICES: Readonly<Record<string, Caller>> = {
   'grpc.reflection.v1alpha.ServerReflection': Caller.SERVICE,
 };
 
+type Needs = Pick<Requirements, 'caller' | 'features' | 'remembered' | 'closedToo'>;
+
+/** An option is decoded anew whenever it is read: twice in every call, that took a twentieth of a core's time. */
+const read = new WeakMap<DescMethod, Needs>();
+
 /** What a method needs of its caller. Throws when it does not say, so that no method is open by an oversight. */
-export function requirementsOf(
-  method: DescMethod,
-): Pick<Requirements, 'caller' | 'features' | 'remembered' | 'closedToo'> {
+export function requirementsOf(method: DescMethod): Needs {
+  const known = read.get(method);
+  if (known) return known;
+  const needs = readRequirements(method);
+  read.set(method, needs);
+  return needs;
+}
+
+function readRequirements(method: DescMethod): Needs {
   const standard = STANDARD_SERVICES[method.parent.typeName];
   if (standard !== undefined) return { caller: standard, features: [], remembered: false, closedToo: false };
   if (!hasOption(method, requires)) throw new Error(`${method.parent.typeName}/${method.name} states no requirements`);
