@@ -17,6 +17,7 @@ import { newShortCode } from '../../src/codes/short-code.ts';
 import { decodeId, newUuid } from '../../src/contract/ids.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { startPlatform } from './platform.ts';
+import { settled } from './settled.ts';
 
 const ROWS = 25_000;
 const ROUNDS = 5;
@@ -77,15 +78,6 @@ async function copy(rows: number): Promise<number> {
   return took;
 }
 
-/** Waits until the log has everything, so that one round's work is not paid for in the next. */
-async function settled(): Promise<void> {
-  for (;;) {
-    const { rows } = await pool.query<{ waiting: string }>('select count(*) as waiting from outbox');
-    if (rows[0]?.waiting === '0') return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
 /** What single creates and scans take while `work` runs, in ms. */
 async function beside(work: () => Promise<unknown>): Promise<{ create: number[]; scan: number[] }> {
   const times = { create: [] as number[], scan: [] as number[] };
@@ -139,7 +131,7 @@ const logged: number[] = [];
 for (let round = 0; round <= ROUNDS; round++) {
   const start = performance.now();
   const answer = await batch(ROWS);
-  await settled();
+  await settled(pool);
   const took = await copy(ROWS);
   // The first round warms up.
   if (round === 0) continue;
@@ -160,7 +152,7 @@ for (const size of SIZES) {
   const times: number[] = [];
   for (let round = 0; round < 3; round++) {
     times.push(await batch(size));
-    await settled();
+    await settled(pool);
   }
   console.log(`| ${size} | ${at(times, 0.5).toFixed(0)} ms | ${((at(times, 0.5) / size) * 1_000).toFixed(0)} µs |`);
 }
@@ -169,7 +161,7 @@ const idle = await beside(() => new Promise((resolve) => setTimeout(resolve, 5_0
 const busy = await beside(async () => {
   for (let round = 0; round < 3; round++) {
     await batch(ROWS);
-    await settled();
+    await settled(pool);
   }
 });
 console.log('\n| beside | p50 idle | p99 idle | p50 during | p99 during |\n| --- | --- | --- | --- | --- |');

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Interceptor } from '@connectrpc/connect';
@@ -15,7 +15,7 @@ export interface Platform extends AsyncDisposable {
   /** REST and scans. */
   readonly url: string;
   readonly databaseUrl: string;
-  readonly pids: { readonly core: number; readonly gateway: number };
+  readonly pids: { readonly core: number; readonly gateway: number; readonly postgres: number };
   newAccount(): Promise<NewAccount>;
   /** The core's Connect port, as an internal service that acts for an account. */
   transportFor(accountId: string): ReturnType<typeof createConnectTransport>;
@@ -29,6 +29,7 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     running.defer(() => rm(folder, { recursive: true, force: true }));
     const postgres = await startPostgres({ folder: join(folder, 'postgres') });
     running.defer(() => postgres.stop());
+    const [postgresPid] = (await readFile(join(folder, 'postgres', 'data', 'postmaster.pid'), 'latin1')).split('\n', 1);
     const [port, corePort, grpcPort] = [await freePort(), await freePort(), await freePort()];
     const serviceToken = randomBytes(32).toString('hex');
     const url = `http://${LOOPBACK}:${port}`;
@@ -63,7 +64,7 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     return {
       url,
       databaseUrl: postgres.url,
-      pids: { core: core.pid, gateway: gateway.pid },
+      pids: { core: core.pid, gateway: gateway.pid, postgres: Number(postgresPid) },
       newAccount: () => createAccount({ corePort, serviceToken }, { name: 'Bench', plan: Plan.ENTERPRISE }),
       transportFor(accountId) {
         const identify: Interceptor = (next) => (request) => {

@@ -1,0 +1,118 @@
+import { randomBytes } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { create } from '@bufbuild/protobuf';
+import type { Pool } from 'pg';
+import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+import {
+  CreateCodeRequestSchema,
+  ListCodesRequestSchema,
+  UpdateCodeRequestSchema,
+} from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { admit } from '../../src/access/admit.ts';
+import { hashApiKey } from '../../src/access/api-key.ts';
+import { createCode, readNewCode } from '../../src/codes/create-code.ts';
+import { cursors } from '../../src/codes/cursor.ts';
+import { findCode } from '../../src/codes/find-code.ts';
+import { listCodes } from '../../src/codes/list-codes.ts';
+import { updateCode } from '../../src/codes/update-code.ts';
+import { decodeId, encodeId } from '../../src/contract/ids.ts';
+import { transaction } from '../../src/db/sql.ts';
+import { scanCounts } from '../../src/scans/totals.ts';
+import type { Platform } from './platform.ts';
+import { type RestClient, requestText } from './rest-client.ts';
+
+export const ACCOUNTS = 10;
+const CODES_EACH = 100_000;
+const TARGET = 'https://example.com/menu';
+
+export interface Operation {
+  rest(n: number, client: RestClient): Promise<unknown>;
+  straight(n: number): Promise<unknown>;
+}
+
+interface Tenant {
+  readonly key: string;
+  /** Ids of some of its codes. */
+  readonly codes: string[];
+}
+
+/** Each operation over REST, and its statements straight through pg: the n-th of its kind is of the account n % ACCOUNTS. */
+export async function operationsOn(platform: Platform, pool: Pool): Promise<Record<string, Operation>> {
+  const tenants = await Promise.all(Array.from({ length: ACCOUNTS }, () => newTenant(platform, pool)));
+  await pool.query('vacuum analyze codes');
+  const { url: platformUrl } = platform;
+  const issued = cursors(randomBytes(32));
+  const mask = { paths: ['name'] };
+  return {
+    create: {
+      rest: (n, client) => ask(client, 'POST', '/qr-codes', n, { target_url: TARGET }),
+      async straight(n) {
+        const account = await admitted(n, true);
+        await transaction(pool, async (tx) => {
+          const message = create(CreateCodeRequestSchema, { targetUrl: TARGET });
+          return createCode(tx, platformUrl, account, await readNewCode(pool, platformUrl, account, message));
+        });
+      },
+    },
+    get: {
+      rest: (n, client) => ask(client, 'GET', `/qr-codes/${code(n)}`, n),
+      async straight(n) {
+        const { id } = await admitted(n, false);
+        const row = await findCode(pool, id, code(n));
+        await scanCounts(pool, id, [row.id]);
+      },
+    },
+    list: {
+      rest: (n, client) => ask(client, 'GET', '/qr-codes', n),
+      async straight(n) {
+        const { id } = await admitted(n, true);
+        await listCodes({ pool, platformUrl, cursors: issued }, id, create(ListCodesRequestSchema));
+      },
+    },
+    change: {
+      rest: (n, client) => ask(client, 'PATCH', `/qr-codes/${code(n)}`, n, { name: `rest ${n} ${performance.now()}` }),
+      async straight(n) {
+        const { id } = await admitted(n, false);
+        const message = { id: code(n), updateMask: mask, name: `straight ${n} ${performance.now()}` };
+        await transaction(pool, (tx) => updateCode(tx, platformUrl, id, create(UpdateCodeRequestSchema, message)));
+      },
+    },
+  };
+
+  function tenant(n: number): Tenant {
+    const found = tenants[n % ACCOUNTS];
+    if (!found) throw new Error('no such tenant');
+    return found;
+  }
+
+  function code(n: number): string {
+    const { codes } = tenant(n);
+    return codes[Math.floor(n / ACCOUNTS) % codes.length] ?? '';
+  }
+
+  async function admitted(n: number, needsApi: boolean) {
+    const judged = await admit(pool, hashApiKey(tenant(n).key), needsApi ? [Feature.API] : []);
+    if (!judged || judged.refusal) throw judged?.refusal ?? new Error('the key is nobody’s');
+    return judged.account;
+  }
+
+  async function ask(client: RestClient, method: string, path: string, n: number, body?: object): Promise<void> {
+    const status = await client.send(requestText(method, path, tenant(n).key, JSON.stringify(body)));
+    if (status >= 300) throw new Error(`${method} ${path} answered ${status}`);
+  }
+}
+
+/** An account with 100,000 codes. */
+async function newTenant(platform: Platform, pool: Pool): Promise<Tenant> {
+  const { accountId, apiKey } = await platform.newAccount();
+  const account = decodeId('acct', accountId) ?? '';
+  await pool.query(
+    `insert into codes (id, account_id, type, short_code, target_url, name)
+     select uuidv7(), $1::uuid, 'dynamic', substr(md5($1::uuid::text || n), 1, 14), 'https://example.com/' || n, 'Code ' || n
+     from generate_series(1, $2::integer) as n`,
+    [account, CODES_EACH],
+  );
+  await pool.query('update code_counts set listed = $2, live = $2 where account_id = $1', [account, CODES_EACH]);
+  const { rows } = await pool.query<{ id: string }>('select id from codes where account_id = $1 limit 200', [account]);
+  return { key: apiKey, codes: rows.map(({ id }) => encodeId('qr', id)) };
+}
