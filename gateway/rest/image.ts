@@ -1,10 +1,18 @@
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { turns } from '../../src/contract/turns.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 import { integer, oneOf } from './query.ts';
 
 /** An entity tag, weak or strong, or `*`. Source: RFC 9110 §13.1.2. */
 const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
+
+/**
+ * A process passes few on at a time: the core draws about one, and hundreds of calls that only wait there would delay
+ * the others that this process makes.
+ */
+const AT_ONCE = 2;
+const MOST_WAITING = 1_000;
 
 /** The first of some hundred modules. */
 const SVG =
@@ -13,6 +21,7 @@ const SVG =
 
 /** The image of a code. Source: GET /api/v1/qr-codes/{id}/image. */
 export function image(core: CoreClients): Endpoint[] {
+  const inTurn = turns({ atOnce: AT_ONCE, mostWaiting: MOST_WAITING, things: 'images' });
   return [
     endpoint({
       id: 'getCodeImage',
@@ -52,9 +61,9 @@ export function image(core: CoreClients): Endpoint[] {
       async handle({ id, query, headers, options }) {
         const format = oneOf(query, 'format', ['png', 'svg']) ?? 'png';
         const known = [...(headers['if-none-match'] ?? '').matchAll(ENTITY_TAG)].map(([any, tag]) => tag ?? any);
-        const rendered = await core.images.renderImage(
-          { id, format, ...integer(query, 'size'), ifNoneMatch: known },
-          options,
+        const wanted = { id, format, ...integer(query, 'size'), ifNoneMatch: known };
+        const rendered = await inTurn(headers.authorization ?? '', options.signal, () =>
+          core.images.renderImage(wanted, options),
         );
         const always = {
           etag: rendered.etag,

@@ -8,8 +8,8 @@ import { failure } from '../contract/errors.ts';
 import { encodeId } from '../contract/ids.ts';
 import { run, statement } from '../db/sql.ts';
 import { domainResolves } from '../domains/for-printing.ts';
-import { draw, type Format, sizeOf } from '../images/draw.ts';
-import { ownTurn } from '../images/own-turn.ts';
+import { draw } from '../images/draw.ts';
+import { type Format, sizeOf } from '../images/drawing.ts';
 import type { BatchRecord } from './batch-row.ts';
 import { findBatch } from './read.ts';
 
@@ -61,8 +61,8 @@ export async function* exportBatch(
     const file = `${String(row.index + 1).padStart(5, '0')}-${row.short_code}.${format}`;
     const url = scanUrl({ hostname: batch.hostname, short_code: row.short_code }, platformUrl);
     const { foreground_color: foreground, background_color: background } = batch;
-    await ownTurn();
-    const image = draw(url, { format, size, foreground, background, title: row.name || row.short_code });
+    const title = row.name || row.short_code;
+    const image = await draw({ text: url, format, size, foreground, background, title });
     zip.addBuffer(image, file, options);
     manifest.push(
       line([

@@ -38,12 +38,19 @@ export function renderPng(matrix: Matrix, size: number, foreground: string, back
   ]);
 }
 
-/** Scan lines: a filter byte and one bit a pixel, 1 being dark. The first line of a row of modules is as it is. */
+/** What scan lines are written to, kept from image to image: two megabytes each would cost more than deflating them. */
+let scratch = Buffer.alloc(0);
+
+/**
+ * Scan lines: a filter byte and one bit a pixel, 1 being dark. The first line of a row of modules is as it is. Good
+ * until the next call.
+ */
 function scanLines({ modules, dark }: Matrix, size: number): Buffer {
   const across = modules + 2 * QUIET_ZONE;
   const edge = (module: number) => Math.round(((module + QUIET_ZONE) * size) / across);
   const stride = 1 + Math.ceil(size / 8);
-  const lines = Buffer.alloc(stride * size);
+  if (scratch.length < stride * size) scratch = Buffer.alloc(stride * size);
+  const lines = scratch.subarray(0, stride * size).fill(0);
   for (let y = 0; y < size; y++) lines[y * stride] = FILTER_UP;
   lines[0] = FILTER_NONE;
   // The row after the last is the quiet zone below. Rows thinner than a pixel give way to the last that starts there.

@@ -17,7 +17,7 @@ import { renderSvg } from './svg.ts';
  */
 const LEAST_PIXELS = { zbar: 3, zxing: 4 } as const;
 const MOST_BYTES = 2_331;
-const RUNS = 60;
+const RUNS = 100;
 const TIMEOUT_MS = 180_000;
 
 const url = fc

@@ -2,13 +2,13 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { accountOf } from '../access/caller.ts';
 import { failure } from '../contract/errors.ts';
-import { draw, sizeOf } from './draw.ts';
+import { draw } from './draw.ts';
+import { sizeOf } from './drawing.ts';
 import { entityTag, matches } from './entity-tag.ts';
 import { fileName } from './file-name.ts';
-import { ownTurn } from './own-turn.ts';
 import type { ImageContent, ImageSources } from './source.ts';
 
-/** Images of codes, drawn on demand, one after the other. */
+/** Images of codes, drawn on demand. */
 export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesService> {
   return {
     async renderImage(request, context) {
@@ -28,8 +28,7 @@ export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesSer
         fileName: fileName(source.name, shortCode, format),
       };
       if (matches(request.ifNoneMatch, about.etag)) return { ...about, unchanged: true };
-      await ownTurn();
-      const content = draw(text, { format, size, foreground, background, title });
+      const content = await draw({ text, format, size, foreground, background, title });
       return { ...about, content };
     },
   };

@@ -8,6 +8,7 @@ import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/
 import { access } from '../access/interceptor.ts';
 import { requirementsOf } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
+import { fewImagesAtOnce } from '../images/few-at-once.ts';
 import { type Listening, serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
 import { healthService } from './health.ts';
@@ -26,8 +27,8 @@ export interface Servers {
 }
 
 /**
- * Serves the rooms' services, health and reflection on both servers, behind the same interceptors: observed, judged,
- * validated, in this order. Refuses to start when a method states no requirements.
+ * Serves the rooms' services, health and reflection on both servers, behind the same interceptors: observed, images in
+ * turn, judged, validated, in this order. Refuses to start when a method states no requirements.
  */
 export async function serve(options: {
   host: string;
@@ -61,6 +62,7 @@ export async function serve(options: {
   };
   const interceptors: Interceptor[] = [
     observe(options.logger),
+    fewImagesAtOnce(),
     access({ ...options, methodNamed: (name: string): DescMethod | undefined => methods.get(name) }),
     validate,
   ];

@@ -8,6 +8,8 @@
  * A scan URL is drawn from text to file. Rounds of all ways take turns, so that none has the machine to itself; the
  * figure is the median of its rounds.
  */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { PNG } from 'pngjs';
@@ -85,7 +87,13 @@ console.table(sizes);
 
 const idle = await beside(async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))));
 const busy = await beside(async () => {
-  for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 64 }, () => image(4_096)));
+  const url = `${platform.url}/api/v1/qr-codes/${id}/image?size=4096`;
+  const load = fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, atOnce: 64 })]);
+  const emptying = setInterval(emptyWindow, 50);
+  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  load.send('enough');
+  await once(load, 'exit');
+  clearInterval(emptying);
 });
 console.table([
   { 'another request': 'idle', ...idle },
