@@ -66,8 +66,7 @@ async function createNext(tx: PoolClient, platformUrl: string, batch: BatchRecor
   const together = {
     accountId: batch.account_id,
     domain: id === null || hostname === null ? null : { id, hostname },
-    foreground: batch.foreground_color,
-    background: batch.background_color,
+    design: { foregroundColor: batch.foreground_color, backgroundColor: batch.background_color },
     now,
   };
   const wanted = rows.map(({ code_id, target_url, name, campaign_type, folder, tags }) => ({

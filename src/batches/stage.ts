@@ -4,6 +4,7 @@ import type { CreateBatchRequest } from '../../proto/gen/signpost/batches/v1/bat
 import { accountOf } from '../access/caller.ts';
 import { chargeQuota, expectQuota } from '../access/usage.ts';
 import { takeRoom } from '../codes/create-many.ts';
+import { designJson } from '../contract/code-json.ts';
 import { failure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
 import { first, run, statement } from '../db/sql.ts';
@@ -80,15 +81,15 @@ export async function stage(
   const judged = await judge(pool, platformUrl, rows);
   const good = judged.flatMap(({ codeId }, index) => (codeId === null ? [] : index));
   const id = newUuid();
-  const { foregroundColor = '', backgroundColor = '' } = design ?? {};
+  const { foregroundColor, backgroundColor } = designJson(design);
   await run(tx, insertBatch, [
     id,
     account.id,
     name || null,
     domain?.id ?? null,
     domain?.hostname ?? null,
-    foregroundColor || '#000000',
-    backgroundColor || '#ffffff',
+    foregroundColor,
+    backgroundColor,
     rows.length,
     rows.length - good.length,
   ]);

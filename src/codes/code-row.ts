@@ -2,9 +2,11 @@ import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import type { DesignJson } from '../contract/code-json.ts';
 import { encodeId } from '../contract/ids.ts';
 import { CODE_TYPE_BY_NAME, type CodeTypeName } from '../contract/names.ts';
 import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
+import { alphabetically } from './tags.ts';
 
 /** A code as Postgres has it, with its labels. Ids are UUIDs. */
 export interface CodeRow {
@@ -37,6 +39,42 @@ export const CODE_COLUMNS = `
   c.id, c.account_id, c.type, c.short_code, c.target_url, c.payload, c.landing_page, c.name, c.paused, c.folder_id,
   c.campaign_type, c.domain_id, c.hostname, c.foreground_color, c.background_color, c.version, c.created_at,
   c.updated_at, c.deleted_at, ${LABEL_COLUMNS}`;
+
+/** A dynamic code that has just come into being. `tags`: names. */
+export function newDynamicRow(
+  code: Pick<CodeRow, 'id' | 'account_id' | 'short_code' | 'name' | 'campaign_type' | 'created_at'> & {
+    readonly target_url: string;
+    readonly folder: { readonly id: string; readonly name: string } | null;
+    readonly tags: Iterable<string>;
+    readonly domain: { readonly id: string; readonly hostname: string } | null;
+    readonly design: DesignJson;
+  },
+): CodeRow {
+  const { folder, domain, design, created_at } = code;
+  return {
+    id: code.id,
+    account_id: code.account_id,
+    type: 'dynamic',
+    short_code: code.short_code,
+    target_url: code.target_url,
+    payload: null,
+    landing_page: null,
+    name: code.name,
+    paused: false,
+    folder_id: folder?.id ?? null,
+    folder_name: folder?.name ?? null,
+    tags: [...code.tags].sort(alphabetically),
+    campaign_type: code.campaign_type,
+    domain_id: domain?.id ?? null,
+    hostname: domain?.hostname ?? null,
+    foreground_color: design.foregroundColor,
+    background_color: design.backgroundColor,
+    version: '1',
+    created_at,
+    updated_at: created_at,
+    deleted_at: null,
+  };
+}
 
 /** The URL that is printed: on the code's own domain, or on the platform's (`platformUrl`, without a slash). */
 export function scanUrl(row: Pick<CodeRow, 'hostname' | 'short_code'>, platformUrl: string): string {

@@ -2,15 +2,16 @@ import type { PoolClient } from 'pg';
 import type { Code, CreateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Account } from '../access/caller.ts';
+import { designJson } from '../contract/code-json.ts';
 import { failure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
 import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
 import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
-import { type CodeRow, codeFrom } from './code-row.ts';
+import { codeFrom, newDynamicRow } from './code-row.ts';
 import { withNewShortCode } from './short-code.ts';
-import { alphabetically, tagsOrFailure } from './tags.ts';
+import { tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
 /** What is asked for, once it is known to be right. */
@@ -92,29 +93,19 @@ export async function createCode(
   const labels = [...new Map(tags.found.map((tag) => [tag.id, tag.name]))];
   if (labels.length > 0) await run(tx, label, [id, labels.map(([tag]) => tag)]);
 
-  const row: CodeRow = {
+  const row = newDynamicRow({
     id,
     account_id: account.id,
-    type: 'dynamic',
     short_code: shortCode,
     target_url: asked.targetUrl,
-    payload: null,
-    landing_page: null,
     name: asked.name,
-    paused: false,
-    folder_id: filed?.id ?? null,
-    folder_name: filed?.name ?? null,
-    tags: labels.map(([, name]) => name).sort(alphabetically),
+    folder: filed,
+    tags: labels.map(([, name]) => name),
     campaign_type: asked.campaignType,
-    domain_id: asked.domain?.id ?? null,
-    hostname: asked.domain?.hostname ?? null,
-    foreground_color: '#000000',
-    background_color: '#ffffff',
-    version: '1',
+    domain: asked.domain,
+    design: designJson(undefined),
     created_at: createdAt,
-    updated_at: createdAt,
-    deleted_at: null,
-  };
+  });
   const code = codeFrom(row, platformUrl, 0);
   return { code, route: await announce(tx, row, code, { type: 'qr.created' }), warnings };
 }

@@ -1,13 +1,13 @@
 import type { PoolClient } from 'pg';
 import type { Account } from '../access/caller.ts';
+import type { DesignJson } from '../contract/code-json.ts';
 import { failure } from '../contract/errors.ts';
 import { first, run, statement } from '../db/sql.ts';
 import { resolveFolders, resolveManyTags } from '../taxonomy/resolve-many.ts';
 import { announceAll } from './announce.ts';
-import { type CodeRow, codeFrom } from './code-row.ts';
+import { type CodeRow, codeFrom, newDynamicRow } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';
 import { newShortCode, SHORT_CODE_ATTEMPTS } from './short-code.ts';
-import { alphabetically } from './tags.ts';
 
 /** A dynamic code to create, known to be right. */
 export interface WantedCode {
@@ -26,8 +26,7 @@ export interface Together {
   /** UUID. */
   readonly accountId: string;
   readonly domain: { readonly id: string; readonly hostname: string } | null;
-  readonly foreground: string;
-  readonly background: string;
+  readonly design: DesignJson;
   /** The time of the transaction. */
   readonly now: Date;
 }
@@ -84,50 +83,42 @@ export async function createCodes(
   together: Together,
   wanted: readonly WantedCode[],
 ): Promise<void> {
-  const { accountId } = together;
+  const { accountId: account_id, domain, design, now: created_at } = together;
   const folders = await resolveFolders(
     tx,
-    accountId,
+    account_id,
     wanted.flatMap(({ folder }) => folder ?? []),
   );
-  const tags = await resolveManyTags(
+  const known = await resolveManyTags(
     tx,
-    accountId,
+    account_id,
     wanted.flatMap((code) => code.tags),
   );
   const labels: { code: string; tag: string }[] = [];
-  const rows = wanted.map((code): CodeRow => {
-    const folder = code.folder === null ? undefined : folders.get(code.folder);
+  const rows = wanted.map(({ id, targetUrl: target_url, name, campaignType: campaign_type, ...code }) => {
     const carried = new Map(
       code.tags.flatMap((reference) => {
-        const tag = tags.get(reference);
+        const tag = known.get(reference);
         return tag ? [[tag.id, tag.name]] : [];
       }),
     );
-    for (const tag of carried.keys()) labels.push({ code: code.id, tag });
-    return {
-      id: code.id,
-      account_id: accountId,
-      type: 'dynamic',
-      short_code: '',
-      target_url: code.targetUrl,
-      payload: null,
-      landing_page: null,
-      name: code.name,
-      paused: false,
-      folder_id: folder?.id ?? null,
-      folder_name: folder?.name ?? null,
-      tags: [...carried.values()].sort(alphabetically),
-      campaign_type: code.campaignType,
-      domain_id: together.domain?.id ?? null,
-      hostname: together.domain?.hostname ?? null,
-      foreground_color: together.foreground,
-      background_color: together.background,
-      version: '1',
-      created_at: together.now,
-      updated_at: together.now,
-      deleted_at: null,
-    };
+    for (const tag of carried.keys()) labels.push({ code: id, tag });
+    const folder = (code.folder !== null && folders.get(code.folder)) || null;
+    const tags = carried.values();
+    const short_code = newShortCode();
+    return newDynamicRow({
+      id,
+      account_id,
+      short_code,
+      target_url,
+      name,
+      campaign_type,
+      domain,
+      design,
+      folder,
+      tags,
+      created_at,
+    });
   });
   await insertAll(tx, together, rows);
   if (labels.length > 0) await run(tx, label, [labels.map(({ code }) => code), labels.map(({ tag }) => tag)]);
@@ -137,20 +128,19 @@ export async function createCodes(
     { type: 'qr.created' },
   );
   // Locks the counter until the transaction ends, so it comes last.
-  await run(tx, list, [accountId, rows.length]);
+  await run(tx, list, [account_id, rows.length]);
 }
 
-/** Draws short codes and inserts; draws anew for those whose short code was taken, also by one of their own. */
+/** Draws anew for those whose short code was taken, also by one of their own. */
 async function insertAll(tx: PoolClient, together: Together, rows: readonly CodeRow[]): Promise<void> {
   let left = rows;
   for (let attempt = 0; attempt < SHORT_CODE_ATTEMPTS && left.length > 0; attempt++) {
-    for (const row of left) row.short_code = newShortCode();
     const inserted = await run(tx, insert, [
       together.accountId,
       together.domain?.id ?? null,
       together.domain?.hostname ?? null,
-      together.foreground,
-      together.background,
+      together.design.foregroundColor,
+      together.design.backgroundColor,
       left.map(({ id }) => id),
       left.map(({ short_code }) => short_code),
       left.map(({ target_url }) => target_url),
@@ -160,6 +150,7 @@ async function insertAll(tx: PoolClient, together: Together, rows: readonly Code
     ]);
     const done = new Set(inserted.map(({ id }) => id));
     left = left.filter(({ id }) => !done.has(id));
+    for (const row of left) row.short_code = newShortCode();
   }
   if (left.length > 0) throw failure('SHORT_CODE_NOT_ALLOCATED', 'No free short code was found; try again.');
 }
