@@ -7,6 +7,7 @@ import { takeRoom } from '../codes/create-many.ts';
 import { designJson } from '../contract/code-json.ts';
 import { failure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
+import { BinaryRows } from '../db/binary-rows.ts';
 import { first, run, statement } from '../db/sql.ts';
 import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
 import { bulkCompleted } from '../events/events.ts';
@@ -22,18 +23,6 @@ const insertBatch = statement(
   `insert into batches (id, account_id, name, domain_id, hostname, foreground_color, background_color, total, failed,
                         skipped)
    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0)`,
-);
-
-/** Tags travel as JSON: an array of arrays would have to be a rectangle. */
-const insertRows = statement(
-  'batches_insert_rows',
-  `insert into batch_rows (batch_id, index, target_url, name, campaign_type, folder, tags, external_ref, code_id,
-                           outcome, reason)
-   select $1, index, target_url, name, campaign_type, folder,
-          array(select jsonb_array_elements_text(tags)), external_ref, code_id, outcome, reason
-   from unnest($2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::text[], $9::uuid[],
-               $10::text[], $11::text[])
-        as told (index, target_url, name, campaign_type, folder, tags, external_ref, code_id, outcome, reason)`,
 );
 
 /** Index: batch_rows_pkey. */
@@ -109,20 +98,25 @@ export async function stage(
   return batch;
 }
 
-async function keep(tx: PoolClient, batchId: string, start: number, rows: readonly JudgedRow[]): Promise<void> {
-  await run(tx, insertRows, [
-    batchId,
-    rows.map((_, index) => start + index),
-    rows.map(({ input }) => kept(input.targetUrl)),
-    rows.map(({ input }) => kept(input.name)),
-    rows.map(({ input }) => kept(input.campaignType)),
-    rows.map(({ folder }) => folder),
-    rows.map(({ tags }) => JSON.stringify(tags)),
-    rows.map(({ input }) => kept(input.externalRef)),
-    rows.map(({ codeId }) => codeId),
-    rows.map(({ problem }) => (problem === null ? null : 'failed')),
-    rows.map(({ problem }) => problem),
-  ]);
+const COLUMNS =
+  'batch_id, index, target_url, name, campaign_type, folder, tags, external_ref, code_id, outcome, reason';
+
+function keep(tx: PoolClient, batchId: string, start: number, rows: readonly JudgedRow[]): Promise<void> {
+  let index = start;
+  return BinaryRows.copyEach(tx, `batch_rows (${COLUMNS})`, rows, (to, { input, folder, tags, codeId, problem }) => {
+    to.row(11);
+    to.uuid(batchId);
+    to.integer(index++);
+    to.text(kept(input.targetUrl));
+    to.text(kept(input.name));
+    to.text(kept(input.campaignType));
+    to.text(folder);
+    to.texts(tags);
+    to.text(kept(input.externalRef));
+    to.uuid(codeId);
+    to.text(problem === null ? null : 'failed');
+    to.text(problem);
+  });
 }
 
 /** The text as it was sent, with a sign in the place of NUL, which Postgres can't keep; such a row fails anyhow. */

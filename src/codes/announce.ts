@@ -5,7 +5,7 @@ import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/rout
 import { type RoutedCode, routeOf } from '../contract/route.ts';
 import { type CodeChange, codeEvent } from '../events/events.ts';
 import { ROUTES } from '../events/log/topics.ts';
-import { addToOutbox, type Outgoing } from '../events/outbox.ts';
+import { addToOutbox, copyToOutbox, type Outgoing } from '../events/outbox.ts';
 import type { CodeRow } from './code-row.ts';
 
 /**
@@ -13,23 +13,23 @@ import type { CodeRow } from './code-row.ts';
  * Returns the route.
  */
 export async function announce(tx: PoolClient, row: CodeRow, code: Code, change: CodeChange): Promise<Route> {
-  const [route] = await announceAll(tx, [{ row, code }], change);
-  if (!route) throw new Error('a change was announced without a route');
+  const route = routeOf(row);
+  await addToOutbox(tx, recordsOf(row, route, code, change));
   return route;
 }
 
-/** The same for many codes that went through the same change, in one statement. */
-export async function announceAll(
+/** The same for many codes that went through the same change. */
+export function announceAll(
   tx: PoolClient,
-  codes: readonly { readonly row: CodeRow; readonly code: Code }[],
+  rows: readonly CodeRow[],
+  codeOf: (row: CodeRow) => Code,
   change: CodeChange,
-): Promise<Route[]> {
-  const routed = codes.map(({ row, code }) => ({ row, code, route: routeOf(row) }));
-  await addToOutbox(
-    tx,
-    routed.flatMap(({ row, code, route }) => [codeEvent(row.account_id, code, change), routeRecord(row, route)]),
-  );
-  return routed.map(({ route }) => route);
+): Promise<void> {
+  return copyToOutbox(tx, rows, (row) => recordsOf(row, routeOf(row), codeOf(row), change));
+}
+
+function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): Outgoing[] {
+  return [codeEvent(row.account_id, code, change), routeRecord(row, route)];
 }
 
 /** Where a code leads, for the outbox. */

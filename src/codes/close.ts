@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import type { RoutedCode } from '../contract/route.ts';
 import { run, statement, transaction } from '../db/sql.ts';
-import { addToOutbox } from '../events/outbox.ts';
+import { copyToOutbox } from '../events/outbox.ts';
 import { scanCounts } from '../scans/totals.ts';
 import { announceAll, routeRecord } from './announce.ts';
 import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
@@ -50,11 +50,7 @@ async function archiveSome(tx: PoolClient, platformUrl: string, accountId: strin
   await run(tx, removeAll, [accountId, ids]);
   const scans = await scanCounts(tx, accountId, ids);
   const rows = await run(tx, read, [accountId, ids]);
-  await announceAll(
-    tx,
-    rows.map((row) => ({ row, code: codeFrom(row, platformUrl, scans.get(row.id) ?? 0) })),
-    { type: 'qr.archived' },
-  );
+  await announceAll(tx, rows, (row) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0), { type: 'qr.archived' });
   return true;
 }
 
@@ -81,10 +77,7 @@ export async function eraseCodes(pool: Pool, accountId: string): Promise<void> {
   const eraseSome = async (tx: PoolClient) => {
     const rows = await run(tx, erase, [accountId]);
     // The topic keeps the newest record of a code for ever: without this, the one that names what it led to.
-    await addToOutbox(
-      tx,
-      rows.map((row) => routeRecord(row)),
-    );
+    await copyToOutbox(tx, rows, (row) => [routeRecord(row)]);
     return rows.length > 0;
   };
   let more: boolean;

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { RoutedCode } from '../contract/route.ts';
 import { run, statement, transaction } from '../db/sql.ts';
-import { addToOutbox } from '../events/outbox.ts';
+import { copyToOutbox } from '../events/outbox.ts';
 import { routeRecord } from './announce.ts';
 
 /** Codes a transaction. */
@@ -26,11 +26,7 @@ export async function republishCodes(pool: Pool, lifted: number): Promise<number
   for (let last = ''; ; ) {
     const rows = await transaction(pool, async (tx) => {
       const codes = await run(tx, lift, [last, lifted]);
-      if (codes.length > 0)
-        await addToOutbox(
-          tx,
-          codes.map((code) => routeRecord(code)),
-        );
+      await copyToOutbox(tx, codes, (code) => [routeRecord(code)]);
       return codes;
     });
     published += rows.length;

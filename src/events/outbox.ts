@@ -1,5 +1,6 @@
 import { context, propagation } from '@opentelemetry/api';
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
+import { BinaryRows } from '../db/binary-rows.ts';
 import { type Queryable, run, statement } from '../db/sql.ts';
 import type { NewRecord } from './log/log.ts';
 
@@ -19,14 +20,38 @@ const insert = statement(
  * of one key are carried in the order of their transactions when those lock the row that the key names.
  */
 export async function addToOutbox(tx: Queryable, records: readonly Outgoing[]): Promise<void> {
-  const trace: Record<string, string> = {};
-  propagation.inject(context.active(), trace);
+  const trace = traceHeaders();
   await run(tx, insert, [
     records.map(({ topic }) => topic),
     records.map(({ key }) => key),
     records.map(({ headers }) => JSON.stringify({ ...trace, ...headers })),
     records.map(({ value }) => value),
   ]);
+}
+
+/** The same for records by the thousand, at half the cost for each. They are made of the items as they are written. */
+export async function copyToOutbox<Item>(
+  tx: PoolClient,
+  items: readonly Item[],
+  recordsOf: (item: Item) => readonly Outgoing[],
+): Promise<void> {
+  const trace = traceHeaders();
+  await BinaryRows.copyEach(tx, 'outbox (topic, key, headers, value)', items, (rows, item) => {
+    for (const { topic, key, headers, value } of recordsOf(item)) {
+      rows.row(4);
+      rows.text(topic);
+      rows.text(key);
+      rows.json(JSON.stringify({ ...trace, ...headers }));
+      rows.bytes(value);
+    }
+  });
+}
+
+/** The trace that the change is part of. */
+function traceHeaders(): Record<string, string> {
+  const trace: Record<string, string> = {};
+  propagation.inject(context.active(), trace);
+  return trace;
 }
 
 /** Rows that wait for the relay, and since when the oldest does. */

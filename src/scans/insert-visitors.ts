@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg';
+import { BinaryRows } from '../db/binary-rows.ts';
 import { run, statement } from '../db/sql.ts';
-import { BinaryRows } from './binary-rows.ts';
 import { columns } from './columns.ts';
 import type { DerivedScan } from './derive.ts';
 

@@ -9,10 +9,14 @@ const DAY_MS = 86_400_000;
 /** "PGCOPY" and bytes that a careless transport would change; then no flags and no extension. */
 const HEADER = Buffer.from(`5047434f50590aff0d0a00${'00'.repeat(8)}`, 'hex');
 
-/** How many bytes are sent at once: some hundred scans. */
+/** How many bytes are sent at once: some hundred rows. */
 const PART_BYTES = 64 * 1024;
 /** What a row that ends a part is expected to take at most. */
 const ROW_BYTES = 2 * 1024;
+
+/** What Postgres calls a text, and how it begins a jsonb. */
+const TEXT_OID = 25;
+const JSONB_VERSION = 1;
 
 /** Where the hexadecimal digits of a UUID's 16 bytes stand. */
 const DIGITS = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
@@ -32,7 +36,7 @@ export class BinaryRows {
 
   /**
    * Copies a row for each item into a table, named with its columns, while the rows of the next items are being written:
-   * Postgres and this process then work at once.
+   * Postgres and this process then work at once. No other statement may be under way.
    */
   static copyEach<Item>(
     tx: PoolClient,
@@ -63,7 +67,16 @@ export class BinaryRows {
     this.#end = this.#bytes.writeInt16BE(fields, this.#end);
   }
 
-  uuid(value: string): void {
+  null(): void {
+    this.#room(4);
+    this.#end = this.#bytes.writeInt32BE(-1, this.#end);
+  }
+
+  uuid(value: string | null): void {
+    if (value === null) {
+      this.null();
+      return;
+    }
     let at = this.#field(16);
     for (const digit of DIGITS) {
       const high = VALUE[value.charCodeAt(digit)] as number;
@@ -90,11 +103,52 @@ export class BinaryRows {
   }
 
   /** A text, or a label of an enum. */
-  text(value: string): void {
+  text(value: string | null): void {
+    if (value === null) {
+      this.null();
+      return;
+    }
     this.#room(4 + value.length * 3);
     const length = this.#bytes.write(value, this.#end + 4);
     this.#bytes.writeInt32BE(length, this.#end);
     this.#end += 4 + length;
+  }
+
+  bytes(value: Uint8Array | null): void {
+    if (value === null) {
+      this.null();
+      return;
+    }
+    const at = this.#field(value.length);
+    this.#bytes.set(value, at);
+  }
+
+  /** A jsonb, of its text. */
+  json(value: string): void {
+    this.#room(5 + value.length * 3);
+    const length = this.#bytes.write(value, this.#end + 5);
+    this.#bytes.writeInt32BE(1 + length, this.#end);
+    this.#bytes[this.#end + 4] = JSONB_VERSION;
+    this.#end += 5 + length;
+  }
+
+  /** An array of texts. */
+  texts(values: readonly string[]): void {
+    const from = this.#field(values.length === 0 ? 12 : 20);
+    const { length } = values;
+    this.#bytes.writeInt32BE(length === 0 ? 0 : 1, from);
+    this.#bytes.writeInt32BE(0, from + 4);
+    this.#bytes.writeInt32BE(TEXT_OID, from + 8);
+    if (length === 0) return;
+    this.#bytes.writeInt32BE(length, from + 12);
+    this.#bytes.writeInt32BE(1, from + 16);
+    for (const value of values) this.text(value);
+    this.#bytes.writeInt32BE(this.#end - from, from - 4);
+  }
+
+  integer(value: number): void {
+    const at = this.#field(4);
+    this.#bytes.writeInt32BE(value, at);
   }
 
   smallint(value: number): void {

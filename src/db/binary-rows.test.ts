@@ -3,49 +3,60 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { newUuid } from '../contract/ids.ts';
-import { transaction } from '../db/sql.ts';
 import { BinaryRows } from './binary-rows.ts';
+import { transaction } from './sql.ts';
 
 let pool: pg.Pool;
 beforeAll(async () => {
   pool = new pg.Pool({ connectionString: (await freshDatabase()).url, max: 1 });
   await pool.query(`create temporary table told (n smallint, id uuid, at timestamptz, day date, name text, much bigint,
-    little bigint)`);
+    little bigint, whole integer, raw bytea, data jsonb, labels text[], nothing uuid)`);
 });
 afterAll(() => pool.end());
 
-const row = fc.record({
+const text = fc.string({ unit: 'grapheme', maxLength: 60 }).map((text) => text.replaceAll('\0', ''));
+const told = fc.record({
   id: fc.uuid(),
   at: fc.integer({ min: Date.UTC(1900, 0, 1), max: Date.UTC(2200, 0, 1) }),
   day: fc
     .integer({ min: Date.UTC(1900, 0, 1), max: Date.UTC(2200, 0, 1) })
     .map((time) => new Date(time).toISOString().slice(0, 10)),
-  name: fc.string({ unit: 'grapheme', maxLength: 60 }).map((text) => text.replaceAll('\0', '')),
+  name: fc.option(text),
   much: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
   little: fc.integer({ min: -(2 ** 50), max: 2 ** 50 }),
+  whole: fc.integer(),
+  raw: fc.option(fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes))),
+  data: fc.dictionary(text, text, { noNullPrototype: true }),
+  labels: fc.array(text, { maxLength: 5 }),
+  nothing: fc.constant(null),
 });
 
 test('Postgres reads what was written, of any type, in any number', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(row, { maxLength: 20 }), fc.constantFrom(1, 40, 400), async (some, times) => {
+    fc.asyncProperty(fc.array(told, { maxLength: 20 }), fc.constantFrom(1, 40, 400), async (some, times) => {
       await pool.query('truncate told');
       // More than one part has room for.
       const all = Array.from({ length: times }, () => some).flat();
       await transaction(pool, (tx) =>
-        BinaryRows.copyEach(tx, 'told', [...all.entries()], (rows, [n, { id, at, day, name, much, little }]) => {
-          rows.row(7);
+        BinaryRows.copyEach(tx, 'told', [...all.entries()], (rows, [n, row]) => {
+          rows.row(12);
           rows.smallint(n);
-          rows.uuid(id);
-          rows.time(at);
-          rows.day(day);
-          rows.text(name);
-          rows.bigint(much);
-          rows.bigint(little);
+          rows.uuid(row.id);
+          rows.time(row.at);
+          rows.day(row.day);
+          rows.text(row.name);
+          rows.bigint(row.much);
+          rows.bigint(row.little);
+          rows.integer(row.whole);
+          rows.bytes(row.raw);
+          rows.json(JSON.stringify(row.data));
+          rows.texts(row.labels);
+          rows.uuid(row.nothing);
         }),
       );
       const { rows: read } = await pool.query(
         `select id, (extract(epoch from at) * 1000)::float8 as at, day::text as day, name, much::text as much,
-                little::float8 as little from told order by n`,
+                little::float8 as little, whole, raw, data, labels, nothing from told order by n`,
       );
       expect(read).toEqual(all.map((each) => ({ ...each, much: String(each.much) })));
     }),
