@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { BatchJson } from '../../src/contract/batch-json.ts';
@@ -93,6 +94,40 @@ describe('POST /api/v1/batches', () => {
     expect(folders.body.data).toEqual([{ id: one?.folder?.id, name: 'Berlin', code_count: 3 }]);
     const scanned = await fetch(one?.scan_url ?? '', { redirect: 'manual' });
     expect([scanned.status, scanned.headers.get('location')]).toEqual([302, 'https://example.com/0']);
+  });
+
+  test.each([
+    ['of another code', (taken: string) => `'${taken}'`],
+    ['of the row before it', () => `current_setting('drawn.last')`],
+  ])('a row that draws the short code %s draws anew, and nothing else changes', async (_, same) => {
+    const account = await api.account();
+    const { short_code } = await account.create();
+    const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
+    await client.connect();
+    try {
+      // The first of the draws ends the copy of all rows, the second one happens as each is looked at.
+      await client.query(`
+        create sequence drawn;
+        create function collide() returns trigger language plpgsql as $$ begin
+          if nextval('drawn') in (2, 4) then new.short_code := ${same(short_code)}; end if;
+          perform set_config('drawn.last', new.short_code, false);
+          return new;
+        end $$;
+        create trigger collide before insert on codes for each row execute function collide()`);
+      const { status, body } = await post(account, { rows: rowsOf(6) });
+      expect([status, body.data.counts.created]).toEqual([201, 6]);
+      expect((await client.query('select last_value::integer as draws from drawn')).rows).toEqual([{ draws: 9 }]);
+      const { rows } = (await read(account, body.data.id)).data;
+      expect(new Set([short_code, ...rows.map((row) => row.short_code)]).size).toBe(7);
+      for (const { scan_url, target_url } of rows) {
+        const found = await fetch(scan_url ?? '', { redirect: 'manual' });
+        expect([found.status, found.headers.get('location')]).toEqual([302, target_url]);
+      }
+      expect((await codes(account)).data).toHaveLength(7);
+    } finally {
+      await client.query('drop trigger if exists collide on codes; drop function collide; drop sequence drawn');
+      await client.end();
+    }
   });
 
   test('each row is validated alone; a bad one fails with a reason and does not fail the batch', async () => {
