@@ -96,7 +96,7 @@ export function domainsService(options: {
       const host = hostname.toLowerCase().replace(/\.$/, '');
       // Of whichever account: the caller is a proxy that knows none.
       const domain = await orm.em.fork().findOne(DomainEntity, { hostname: host, state: 'live' });
-      if (!domain) throw failure('NOT_FOUND', `${host} is no live domain.`);
+      if (!domain) throw failure('NOT_FOUND', `hostname: ${JSON.stringify(host)} is no live domain.`);
       return { domain: domainMessage(domain) };
     },
   };

@@ -1,0 +1,174 @@
+import { type DescMethod, type DescService, fromJson, type JsonValue, type Message } from '@bufbuild/protobuf';
+import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
+import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
+import { startDns } from '../../test/harness/dns.ts';
+import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { readFailure } from '../contract/errors.ts';
+import { messageOf } from './arbitrary-message.ts';
+
+/**
+ * Arbitrary messages to every method of every service: never a defect, never a hang, always a sentence, and nothing of
+ * the inside in it.
+ */
+const SERVICES: readonly DescService[] = [
+  AccountsService,
+  AdmissionService,
+  AnalyticsService,
+  BatchesService,
+  CodesService,
+  DomainsService,
+  Health,
+  ImagesService,
+  ScansService,
+  ServerReflection,
+  TaxonomyService,
+  WebhooksService,
+];
+const METHODS = SERVICES.flatMap((service) =>
+  service.methods.map((method) => [`${service.name}/${method.name}`, method] as const),
+);
+
+const NUM_RUNS = 8;
+/** Nothing takes so long but a hang. */
+const TIMEOUT_MS = 20_000;
+/** What the last answer of a stream that never ends would be. */
+const MOST_ANSWERS = 20;
+const DEFECTS: readonly Code[] = [
+  Code.Internal,
+  Code.Unknown,
+  Code.DataLoss,
+  Code.Unimplemented,
+  Code.DeadlineExceeded,
+];
+const INSIDE = /node_modules|\.ts\b|\bat \/|select |insert |ECONN|127\.0\.0\.1|postgres|kafka|violates|syntax/i;
+
+let signpost: Signpost;
+beforeAll(async () => {
+  const dns = await startDns();
+  signpost = await startSignpost({ env: { DNS_RESOLVERS: dns.address, BATCH_WINDOW_MS: '500' } });
+});
+
+/** An account, and the ids of something of every kind that it has. */
+async function subject(): Promise<string[]> {
+  const { accountId } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+  const codes = internal(signpost, CodesService, accountId);
+  const hooks = internal(signpost, WebhooksService, accountId);
+  const design = { foregroundColor: '', backgroundColor: '' };
+  const page = { landingPage: { title: 'Menu' }, design };
+  const targetUrl = 'https://example.com/';
+  const deleted = (await codes.createCode({ targetUrl })).code?.id ?? '';
+  await codes.deleteCode({ id: deleted });
+  const filed = (await codes.createCode({ targetUrl, folder: 'Berlin', tags: ['menu'] })).code;
+  const others = await Promise.all([
+    codes.createStaticCode({ content: { case: 'payload', value: 'x' }, design }),
+    codes.createLandingPageCode(page),
+  ]);
+  const { tags } = await internal(signpost, TaxonomyService, accountId).listTags({});
+  const { batch } = await internal(signpost, BatchesService, accountId).createBatch({ rows: [{ targetUrl }] });
+  const { domain } = await internal(signpost, DomainsService, accountId).addDomain({
+    hostname: `${accountId.slice(5)}.example.com`,
+  });
+  const { member } = await internal(signpost, AccountsService, accountId).addMember({
+    email: 'anna@example.com',
+    role: Role.OWNER,
+  });
+  const { endpoint } = await hooks.createEndpoint({ url: 'https://example.invalid/', events: ['qr.created'] });
+  const { delivery } = await hooks.sendTestEvent({ id: endpoint?.id ?? '' });
+  const known = [filed?.id, filed?.folder?.id, tags[0]?.id, batch?.id, domain?.id, member?.id, endpoint?.id];
+  return [
+    accountId,
+    ...[...known, delivery?.id, deleted, ...others.map(({ code }) => code?.id), 'Berlin', 'menu'].flatMap(
+      (id) => id ?? [],
+    ),
+  ];
+}
+
+const acting =
+  (account: string): Interceptor =>
+  (next) =>
+  (request) => {
+    request.header.set('authorization', `Bearer ${signpost.serviceToken}`);
+    request.header.set('signpost-account', account);
+    return next(request);
+  };
+
+const WAYS: readonly [string, (interceptors: Interceptor[]) => Transport][] = [
+  [
+    'JSON over Connect',
+    (interceptors) => {
+      const baseUrl = `http://127.0.0.1:${signpost.corePort}`;
+      return createConnectTransport({ baseUrl, interceptors, httpVersion: '1.1', useBinaryFormat: false });
+    },
+  ],
+  [
+    'native gRPC',
+    (interceptors) => createGrpcTransport({ baseUrl: `http://127.0.0.1:${signpost.grpcPort}`, interceptors }),
+  ],
+];
+
+type Answered = AsyncIterable<Message> | Promise<Message>;
+
+async function call(transport: Transport, method: DescMethod, json: JsonValue): Promise<void> {
+  const message = fromJson(method.input, json);
+  const client = createClient(method.parent, transport) as Record<
+    string,
+    (given: unknown, options: object) => Answered
+  >;
+  const given =
+    method.methodKind === 'bidi_streaming'
+      ? (async function* () {
+          yield message;
+        })()
+      : message;
+  const answered = client[method.localName]?.(given, { timeoutMs: TIMEOUT_MS });
+  if (answered && Symbol.asyncIterator in answered) {
+    let answers = 0;
+    for await (const _ of answered) if (++answers === MOST_ANSWERS || method.parent === Health) break;
+  } else await answered;
+}
+
+describe.each(WAYS)('%s', (way, over) => {
+  // Streams in both directions need HTTP/2.
+  const methods = METHODS.filter(([, { methodKind }]) => methodKind !== 'bidi_streaming' || way === 'native gRPC');
+  test.each(methods)(
+    '%s answers anything with what was asked for or a sentence',
+    async (_name, method) => {
+      const [account = '', ...known] = await subject();
+      const transport = over([acting(account)]);
+      await fc.assert(
+        fc.asyncProperty(messageOf(method.input, [account, ...known]), async (json) => {
+          const error = await call(transport, method, json).then(
+            () => undefined,
+            (thrown: unknown) => thrown,
+          );
+          if (error === undefined) return;
+          if (!(error instanceof ConnectError)) throw error;
+          expect(
+            DEFECTS.map((code) => Code[code]),
+            error.message,
+          ).not.toContain(Code[error.code]);
+          expect(error.rawMessage).toMatch(/^\S.*\.$/su);
+          expect(error.rawMessage).not.toMatch(INSIDE);
+          expect(readFailure(error).reason).not.toBe('INTERNAL');
+        }),
+        { numRuns: NUM_RUNS },
+      );
+    },
+    120_000,
+  );
+});
