@@ -19,6 +19,8 @@ export interface Batch {
 }
 
 const READ_BYTES = 1024 * 1024;
+/** How long a segment that can't be read is left alone, in ms. */
+const ASIDE_MS = 60_000;
 
 export function readSpool(folder: string, logger: Logger): SpoolReader {
   /** The oldest segment, and how many of its bytes are done with. */
@@ -27,6 +29,12 @@ export function readSpool(folder: string, logger: Logger): SpoolReader {
   let depth = 0;
   /** Segments that are done with and can't be removed. */
   const stuck = new Set<string>();
+  /** Segments that can't be read, and when each is tried again: they hold up none behind them. */
+  const aside = new Map<string, number>();
+
+  function isNext({ name }: Segment): boolean {
+    return !stuck.has(name) && (aside.get(name) ?? 0) <= performance.now();
+  }
 
   function read(segment: Segment): Frames {
     const { bytes, atEnd } = readFrom(segment.path, done);
@@ -49,7 +57,7 @@ export function readSpool(folder: string, logger: Logger): SpoolReader {
     next() {
       for (;;) {
         // Told apart before it is read: an open one may grow behind what is read, and be sealed then.
-        const segment = segmentsIn(folder).find((each) => !stuck.has(each.name));
+        const segment = segmentsIn(folder).find(isNext);
         if (!segment) return undefined;
         if (segment.name !== name) [name, done] = [segment.name, 0];
         let frames: Frames;
@@ -58,6 +66,8 @@ export function readSpool(folder: string, logger: Logger): SpoolReader {
         } catch (error) {
           // It was sealed under our hands.
           if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+          aside.set(segment.name, performance.now() + ASIDE_MS);
+          logger.error({ err: error, segment: segment.path }, 'a segment can’t be read; it is tried again in a minute');
           throw error;
         }
         if (frames.payloads.length > 0) {
