@@ -38,9 +38,9 @@ async function carry(): Promise<void> {
 
   onOrder((order) => {
     if (order.type !== 'held') return;
-    const { worker, frames } = order;
+    const { worker, offer, frames } = order;
     shipper.publish(Buffer.from(frames)).then(
-      () => tell({ type: 'taken', worker }),
+      () => tell({ type: 'taken', worker, offer }),
       () => undefined,
     );
   });

@@ -63,7 +63,7 @@ async function main(config: GatewayConfig): Promise<void> {
     logger,
     start: () => fork(join(import.meta.dirname, 'carrier.ts'), { serialization: 'advanced' }),
     heard(message) {
-      if (message.type === 'taken') workers[message.worker]?.send({ type: 'taken' });
+      if (message.type === 'taken') workers[message.worker]?.send({ type: 'taken', offer: message.offer });
       if (message.type !== 'status' || !('carrier' in message)) return;
       carrierStatus = message.carrier;
       tellState();
@@ -88,7 +88,7 @@ async function main(config: GatewayConfig): Promise<void> {
           return cluster.fork().process;
         },
         heard(message: Told) {
-          if (message.type === 'held') carrier.send({ type: 'held', worker: number, frames: message.frames });
+          if (message.type === 'held') carrier.send({ ...message, worker: number });
           if (message.type === 'status' && 'worker' in message) workerStatuses.set(number, message.worker);
           if (message.type === 'closed') closed.add(number);
         },

@@ -19,9 +19,9 @@ export type Told =
   | { readonly type: 'status'; readonly worker: WorkerStatus }
   | { readonly type: 'status'; readonly carrier: CarrierStatus }
   /** A worker has frames of scans that the disk does not take. */
-  | { readonly type: 'held'; readonly frames: Uint8Array }
+  | { readonly type: 'held'; readonly offer: string; readonly frames: Uint8Array }
   /** The log has them. */
-  | { readonly type: 'taken'; readonly worker: number };
+  | { readonly type: 'taken'; readonly worker: number; readonly offer: string };
 
 /** What the first process tells them. */
 export type Order =
@@ -32,9 +32,9 @@ export type Order =
   /** How all of them are. */
   | { readonly type: 'state'; readonly state: GatewayState }
   /** To the carrier: frames of a worker. */
-  | { readonly type: 'held'; readonly worker: number; readonly frames: Uint8Array }
-  /** To the worker: the log has what it held. */
-  | { readonly type: 'taken' };
+  | { readonly type: 'held'; readonly worker: number; readonly offer: string; readonly frames: Uint8Array }
+  /** To the worker: the log has what it, or the one before it, offered under this name. */
+  | { readonly type: 'taken'; readonly offer: string };
 
 /** How a worker is. */
 export interface WorkerStatus {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP, Server as NetServer } from 'node:net';
@@ -45,13 +46,13 @@ async function work(number: number): Promise<void> {
   running.defer(() => table.close());
   const unknown = lookUpUnknownCodes(config.DATABASE_URL, logger);
   running.defer(() => unknown.close());
-  let taken = () => {};
+  let offered = { offer: '', taken: () => {} };
   const spool = openSpool({
     folder: join(config.DATA_DIR, 'spool', String(number)),
     logger,
-    offer(frames, whenTaken) {
-      taken = whenTaken;
-      tell({ type: 'held', frames });
+    offer(frames, taken) {
+      offered = { offer: randomUUID(), taken };
+      tell({ type: 'held', offer: offered.offer, frames });
     },
   });
   running.defer(() => spool.close(SPOOL_MS));
@@ -76,7 +77,7 @@ async function work(number: number): Promise<void> {
   let state: GatewayState = { carrier: undefined, workers: [] };
   onOrder((order) => {
     if (order.type === 'state') ({ state } = order);
-    else if (order.type === 'taken') taken();
+    else if (order.type === 'taken' && order.offer === offered.offer) offered.taken();
   });
   const status = () => ({ answered: scans.answered(), spool: spool.status() });
   measureWorker(number, status);
