@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,6 +24,8 @@ import { startServing } from '../src/rpc/serve.fixture.ts';
 import { openTls } from '../src/rpc/tls.ts';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { freshDatabase } from '../test/harness/database.ts';
+import type { Told } from './processes.ts';
+import { frame } from './redirect/frames.ts';
 import { readSpool } from './redirect/read-spool.ts';
 
 const logger = pino({ level: 'silent' });
@@ -119,16 +122,21 @@ function follow(opened: Log): Set<string> {
     from: new Map(),
     handle(records) {
       const scans = records.map(({ value }) => scanOf(value ?? new Uint8Array()));
-      for (const { id } of scans.filter(({ codeId }) => codeId === code.id)) ids.add(id);
+      for (const scan of scans) if (scan?.codeId === code.id) ids.add(scan.id);
     },
   });
   onTestFinished(() => subscription.stop());
   return ids;
 }
 
-function scanOf(bytes: Uint8Array): { id: string; codeId: string } {
-  const { id, codeId } = fromBinary(ScanSchema, bytes);
-  return { id: Buffer.from(id).toString('hex'), codeId };
+/** Undefined for what is no scan: the recorder puts that with the dead letters. */
+function scanOf(bytes: Uint8Array): { id: string; codeId: string } | undefined {
+  try {
+    const { id, codeId } = fromBinary(ScanSchema, bytes);
+    return { id: Buffer.from(id).toString('hex'), codeId };
+  } catch {
+    return undefined;
+  }
 }
 
 test('kill -9 loses no answered scan: they wait on disk, and reach the log from the next start on', async () => {
@@ -149,7 +157,7 @@ test('kill -9 loses no answered scan: they wait on disk, and reach the log from 
 
   // Not forgotten, so that they stay; so few are one batch each.
   const batches = ['0', '1'].map((worker) => readSpool(join(folder, 'data/spool', worker), logger).next());
-  const ids = new Set(batches.flatMap((batch) => batch?.payloads ?? []).map((payload) => scanOf(payload).id));
+  const ids = new Set(batches.flatMap((batch) => batch?.payloads ?? []).map((payload) => scanOf(payload)?.id));
   expect(ids.size).toBeGreaterThanOrEqual(answered);
 
   const opened = log();
@@ -180,6 +188,49 @@ test('printed codes resolve after a start with Postgres, log and core away, and 
 
   await startReady();
   await expect.poll(() => arrived.size, EVENTUALLY).toBe(2);
+});
+
+test('what a worker left which there is no more is shipped once, and nothing of it stays on disk; nor does it hold up others', async () => {
+  const opened = log();
+  await opened.ensureTopics(TOPICS);
+  const arrived = follow(opened);
+  // As kill -9 leaves it: open, and torn at its end. Then one that is no scan, and one that can't be read.
+  const spool = join(folder, 'data/spool/7');
+  mkdirSync(join(spool, '000000000000002.scans'), { recursive: true });
+  const scan = () => frame(toBinary(ScanSchema, create(ScanSchema, { id: randomBytes(16), codeId: code.id })));
+  writeFileSync(join(spool, '000000000000001.open'), Buffer.concat([scan(), frame(Buffer.from([255])), scan()]));
+  writeFileSync(join(spool, '000000000000003.open'), Buffer.concat([scan(), scan().subarray(0, 20)]));
+  await startReady({ GATEWAY_WORKERS: '1' });
+  await expect.poll(() => arrived.size, EVENTUALLY).toBe(3);
+  await expect.poll(() => readdirSync(spool), EVENTUALLY).toEqual(['000000000000002.scans']);
+});
+
+test('a worker forgets what waits in its memory only when the log has that, and not what was offered before', async () => {
+  mkdirSync(join(folder, 'data'));
+  writeFileSync(join(folder, 'data/spool'), '');
+  const worker = fork('gateway/worker.ts', ['0'], {
+    env: { PATH: process.env.PATH, PORT: String(port), DATA_DIR: join(folder, 'data'), DATABASE_URL: databaseUrl },
+    serialization: 'advanced',
+    silent: true,
+  });
+  onTestFinished(() => void worker.kill('SIGKILL'));
+  let told: Partial<Record<Told['type'], Told>> = {};
+  worker.on('message', (message: Told) => {
+    told[message.type] = message;
+  });
+  const held = () => {
+    const { status } = told;
+    return status?.type === 'status' && 'worker' in status ? status.worker.spool.held : undefined;
+  };
+  await expect.poll(() => told.ready, EVENTUALLY).toBeDefined();
+  expect((await get(code.path)).status).toBe(302);
+  await expect.poll(() => told.held, EVENTUALLY).toBeDefined();
+  const { offer } = told.held as Told & { type: 'held' };
+  worker.send({ type: 'taken', offer: 'one of a worker before it' });
+  told = {};
+  await expect.poll(held, EVENTUALLY).toBeGreaterThan(0);
+  worker.send({ type: 'taken', offer });
+  await expect.poll(held, EVENTUALLY).toBe(0);
 });
 
 test('SIGTERM: a scan that was just answered is in the log when the process is gone', async () => {

@@ -10,6 +10,7 @@ import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { type KeptProcess, keepProcess, Sentence } from './keep-process.ts';
 import { type CarrierStatus, type Order, STATUS_MS, type Told, type WorkerStatus } from './processes.ts';
 import { tableIsDamaged } from './redirect/damage.ts';
+import { sealSpoolsBeyond } from './redirect/segments.ts';
 
 /**
  * What a scan leaves behind in memory is short-lived. With Node's own 16 MiB for that, times three, a worker that was
@@ -29,6 +30,12 @@ async function main(config: GatewayConfig): Promise<void> {
   const logger = pino({ level: config.LOG_LEVEL, base: { process: 'gateway' } });
   expectWritable(config.DATA_DIR);
   const table = join(config.DATA_DIR, 'routes');
+  const count = config.GATEWAY_WORKERS ?? availableParallelism();
+  try {
+    sealSpoolsBeyond(count, join(config.DATA_DIR, 'spool'));
+  } catch (error) {
+    logger.error({ err: error }, 'a spool that a worker left which there is no more is not taken away');
+  }
   await using running = new AsyncDisposableStack();
   const workers: KeptProcess[] = [];
   const workerStatuses = new Map<number, WorkerStatus>();
@@ -78,7 +85,7 @@ async function main(config: GatewayConfig): Promise<void> {
 
   const exec = join(import.meta.dirname, 'worker.ts');
   const execArgv = [`--max-semi-space-size=${YOUNG_MIB}`, ...process.execArgv];
-  for (let number = 0; number < (config.GATEWAY_WORKERS ?? availableParallelism()); number++) {
+  for (let number = 0; number < count; number++) {
     workers.push(
       keepProcess({
         name: `worker ${number}`,

@@ -15,21 +15,20 @@ const SEALED = '.scans';
 
 /** The segments of a spool, oldest first; none when there is no such folder. */
 export function segmentsIn(folder: string): Segment[] {
-  let names: string[];
+  let all: string[];
   try {
-    names = readdirSync(folder);
+    all = readdirSync(folder);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }
-  return names
-    .filter((name) => name.endsWith(OPEN) || name.endsWith(SEALED))
-    .sort()
-    .map((name) => ({
-      name: name.slice(0, name.lastIndexOf('.')),
-      path: join(folder, name),
-      sealed: name.endsWith(SEALED),
-    }));
+  const names = all.filter((name) => name.endsWith(OPEN) || name.endsWith(SEALED)).sort();
+  return names.map((name, index) => ({
+    name: name.slice(0, name.lastIndexOf('.')),
+    path: join(folder, name),
+    // Only the last one is written to: an older one that is open could not be renamed, and must hold up none behind it.
+    sealed: name.endsWith(SEALED) || index < names.length - 1,
+  }));
 }
 
 /** Where a segment is written that begins now. `last`: the name of the one before it. */
@@ -46,5 +45,23 @@ export function sealSegment(folder: string, name: string): void {
 
 /** The same for what a process has left that is gone. */
 export function sealWhatIsLeft(folder: string): void {
-  for (const { name, sealed } of segmentsIn(folder)) if (!sealed) sealSegment(folder, name);
+  for (const { name, path } of segmentsIn(folder)) if (path.endsWith(OPEN)) sealSegment(folder, name);
+}
+
+/** The same for the spools in `folder` of workers that there are no more: nobody opens those again. */
+export function sealSpoolsBeyond(workers: number, folder: string): void {
+  for (const spool of spoolsIn(folder)) {
+    if (!(Number(spool) < workers)) sealWhatIsLeft(join(folder, spool));
+  }
+}
+
+/** The spools in a folder: one for each worker, also for those that there are no more; and the folder itself. */
+export function spoolsIn(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true });
+    return ['.', ...entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)];
+  } catch {
+    // It comes with the first worker.
+    return ['.'];
+  }
 }

@@ -1,4 +1,3 @@
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
@@ -10,6 +9,7 @@ import { SCANS } from '../../src/events/log/topics.ts';
 import { readFrames } from './frames.ts';
 import { readSpool, type SpoolReader } from './read-spool.ts';
 import { codeIdIn } from './scan-message.ts';
+import { spoolsIn } from './segments.ts';
 import { countShipped } from './shipped-figures.ts';
 
 /** Carries the spools to the log. */
@@ -63,7 +63,7 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
     const shipment = count(payloads);
     const headers = { [GATEWAY_FIGURES]: shipment.figures };
     const records = payloads.map((value, index) => ({
-      key: codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId,
+      key: keyOf(value),
       value,
       ...(index === 0 && { headers }),
     }));
@@ -100,7 +100,7 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
   }
 
   function look(): void {
-    for (const spool of ['.', ...foldersIn(folder)]) {
+    for (const spool of spoolsIn(folder)) {
       if (spools.has(spool)) continue;
       const reader = readSpool(join(folder, spool), logger);
       spools.set(spool, { reader, running: ship(reader) });
@@ -127,13 +127,12 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
   };
 }
 
-function foldersIn(folder: string): string[] {
+/** What is no scan goes on all the same, to the recorder's dead letters: here it would hold up all behind it. */
+function keyOf(value: Uint8Array): string {
   try {
-    const entries = readdirSync(folder, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    return codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId;
   } catch {
-    // It comes with the first worker.
-    return [];
+    return '';
   }
 }
 
