@@ -47,7 +47,7 @@ export function keepProcess({ name, logger, start, heard, died }: KeepOptions): 
   let gone: Promise<unknown>;
 
   function run(): void {
-    const started = Date.now();
+    const started = performance.now();
     silent = 0;
     child = start();
     child.on('error', (error) => logger.error({ err: error }, `the ${name} can’t be reached`));
@@ -70,7 +70,7 @@ export function keepProcess({ name, logger, start, heard, died }: KeepOptions): 
     }
     logger.error({ code, signal }, `the ${name} is gone; another one takes its place`);
     died(CRASHES.has(signal) || silent >= SILENT_S)
-      .then(() => sleep(RESTART_MS - (Date.now() - started)))
+      .then(() => sleep(RESTART_MS - (performance.now() - started)))
       .then(() => {
         if (!stopping) run();
       });

@@ -32,10 +32,10 @@ export function holdFrames(offer: Offer, logger: Logger): HeldFrames {
   let offered: { readonly count: number; readonly at: number } | undefined;
 
   function offerOldest(): void {
-    if (held.length === 0 || (offered && Date.now() - offered.at < OFFER_MS)) return;
+    if (held.length === 0 || (offered && performance.now() - offered.at < OFFER_MS)) return;
     let [count, size] = [0, 0];
     while (count < held.length && size < OFFER_BYTES) size += held[count++]?.length ?? 0;
-    const mine = { count, at: Date.now() };
+    const mine = { count, at: performance.now() };
     offered = mine;
     offer(Buffer.concat(held.slice(0, count)), () => {
       // The disk may have taken them meanwhile, or they were offered again.

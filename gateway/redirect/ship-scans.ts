@@ -79,7 +79,7 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
   }
 
   async function ship(reader: SpoolReader): Promise<void> {
-    while (Date.now() < deadline) {
+    while (performance.now() < deadline) {
       try {
         const batch = reader.next();
         if (batch) {
@@ -119,7 +119,7 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
     async stop(graceMs) {
       clearInterval(looking);
       look();
-      deadline = Date.now() + graceMs;
+      deadline = performance.now() + graceMs;
       stopping.abort();
       const all = Promise.all([...spools.values()].map(({ running }) => running));
       await Promise.race([all, sleep(graceMs, undefined, { ref: false })]);

@@ -60,7 +60,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   function openSegment() {
     const segment = newSegment(folder, last);
     last = segment.name;
-    open = { ...segment, fd: openSync(segment.path, 'ax', 0o600), size: 0, since: Date.now() };
+    open = { ...segment, fd: openSync(segment.path, 'ax', 0o600), size: 0, since: performance.now() };
     return open;
   }
 
@@ -119,7 +119,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   function tend(): void {
     if (failing !== undefined) {
       if (!reachesDisk(Buffer.alloc(0))) held.offer();
-    } else if (open && Date.now() - open.since >= SEGMENT_MS) {
+    } else if (open && performance.now() - open.since >= SEGMENT_MS) {
       try {
         seal();
       } catch (error) {
@@ -147,7 +147,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
     status: () => ({ failing, failures, held: held.bytes, lost: held.lost }),
     async close(graceMs) {
       if (waiting.length > 0) flush();
-      for (const deadline = Date.now() + graceMs; held.bytes > 0 && Date.now() < deadline; ) {
+      for (const deadline = performance.now() + graceMs; held.bytes > 0 && performance.now() < deadline; ) {
         tend();
         await new Promise((resolve) => setTimeout(resolve, Math.min(100, graceMs)));
       }

@@ -76,7 +76,7 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
   const answered: { to: Held; what: DueRow; outcome: Outcome }[] = [];
   const stopping = new AbortController();
   const aborting = new AbortController();
-  let renewedAt = Date.now();
+  let renewedAt = performance.now();
   let woken = false;
   let wake = () => {};
 
@@ -121,7 +121,7 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
     answered.splice(0, told.length);
     for (const { to, what } of told) {
       to.inHand.delete(what.id);
-      to.busyAt = Date.now();
+      to.busyAt = performance.now();
     }
     for (const { id, failing_since } of turned) {
       const to = held.get(id);
@@ -157,9 +157,9 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
 
   async function turn(): Promise<void> {
     await record();
-    if (Date.now() - renewedAt > limits.lease / RENEWALS && held.size > 0) {
+    if (performance.now() - renewedAt > limits.lease / RENEWALS && held.size > 0) {
       held.renewed(await queue.renew([...held.keys()]));
-      renewedAt = Date.now();
+      renewedAt = performance.now();
     }
     for (const row of await queue.claim(limits.endpoints - held.size)) held.hold(row);
     await fetch();

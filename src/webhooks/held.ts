@@ -14,7 +14,7 @@ export interface Held {
   readonly inHand: Set<string>;
   /** Requests that are out. */
   out: number;
-  /** When there was last something to do, in ms since 1970. */
+  /** When there was last something to do, in ms since the process started. */
   busyAt: number;
 }
 
@@ -50,7 +50,7 @@ export function holdings(seal: Seal, logger: Logger): Holdings {
       const secrets = secretsOf(row);
       const known = held.get(row.id);
       if (known) Object.assign(known, { row, secrets });
-      else held.set(row.id, { row, secrets, waiting: [], inHand: new Set(), out: 0, busyAt: Date.now() });
+      else held.set(row.id, { row, secrets, waiting: [], inHand: new Set(), out: 0, busyAt: performance.now() });
     },
     drop(id: string) {
       held.get(id)?.waiting.splice(0);
@@ -69,7 +69,7 @@ export function holdings(seal: Seal, logger: Logger): Holdings {
       return rooms;
     },
     idle(ms: number) {
-      const before = Date.now() - ms;
+      const before = performance.now() - ms;
       const idle = [...held.values()].filter(({ secrets, inHand, busyAt }) => {
         return inHand.size === 0 && busyAt <= before && (secrets.length > 0 || ms === 0);
       });

@@ -54,10 +54,10 @@ export async function joinGroup(
   topic: string,
 ): Promise<(positions: Map<number, bigint>, inHand: ReadonlySet<number>) => Promise<void>> {
   await ask(join, [group, topic]);
-  let looked = 0;
+  let looked = Number.NEGATIVE_INFINITY;
   return async (positions, inHand) => {
-    if (Date.now() - looked < SHARE_MS) return;
-    looked = Date.now();
+    if (performance.now() - looked < SHARE_MS) return;
+    looked = performance.now();
     const share = new Set((await ask(shareOf, [group, topic])).map(({ partition }) => partition));
     const surplus = [...positions.keys()].filter((partition) => !share.has(partition) && !inHand.has(partition));
     if (surplus.length > 0) {

@@ -143,7 +143,7 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
         positions.set(partition, next);
       } catch (error) {
         reading.onError?.(error);
-        rests.set(partition, Date.now() + RETRY_MS);
+        rests.set(partition, performance.now() + RETRY_MS);
       } finally {
         inHand.delete(partition);
         wake();
@@ -159,7 +159,7 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
       for (const [partition, position] of positions) {
         if (inHand.size >= (reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE)) break;
         const end = ends.get(partition) ?? 0n;
-        if (position >= end || inHand.has(partition) || Date.now() < (rests.get(partition) ?? 0)) continue;
+        if (position >= end || inHand.has(partition) || performance.now() < (rests.get(partition) ?? 0)) continue;
         inHand.set(partition, readPartition(partition, position, end));
       }
       const timer = setTimeout(() => wake(), POLL_MS);
