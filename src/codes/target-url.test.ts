@@ -37,6 +37,8 @@ test.each([
   ['https://sign.example/r/Ab3dE9k', /scan URL/],
   ['https://SIGN.example/r/Ab3dE9k/', /scan URL/],
   ['https://sign.example/r/Ab3dE9k?x=1#y', /scan URL/],
+  ['https://sign.example./r/Ab3dE9k', /scan URL/],
+  ['https://sign.example%2e:443/r/Ab3dE9k', /scan URL/],
   [`https://example.com/${'x'.repeat(2_048)}`, /at most 2048/],
 ])('%j is refused', async (url, why) => {
   expect(await read(url)).toEqual({ problem: expect.stringMatching(why) });
@@ -52,6 +54,7 @@ test('a scan URL on a custom domain is refused as well', async () => {
             (gen_random_uuid(), '01890a5d-ac96-774b-bcce-b302099a8057', 'unproven.example.org', 't', 'pending')`,
   );
   expect(await read('https://go.example.org/r/Ab3dE9k')).toEqual({ problem: expect.stringMatching(/scan URL/) });
+  expect(await read('https://GO.example.org./r/Ab3dE9k')).toEqual({ problem: expect.stringMatching(/scan URL/) });
   const unproven = 'https://unproven.example.org/r/Ab3dE9k';
   expect(await read(unproven)).toEqual({ url: unproven });
 });

@@ -60,5 +60,7 @@ function scanHost(url: string): URL | undefined {
   if (!/\/r\//.test(url)) return undefined;
   const parsed = new URL(url);
   const shortCode = /^\/r\/([^/]+)\/?$/.exec(parsed.pathname)?.[1];
+  // With a dot at its end a name is the same name, spelled out to the root.
+  parsed.hostname = parsed.hostname.replace(/\.$/, '');
   return shortCode !== undefined && SHORT_CODE.test(shortCode) ? parsed : undefined;
 }
