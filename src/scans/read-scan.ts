@@ -33,7 +33,8 @@ const AHEAD_MS = 86_400_000;
 export function readScan(value: Uint8Array | null, now: number): ToldScan | Unreadable {
   if (value === null) return { unreadable: 'The record has no value.' };
   const scan = readFields(value);
-  if (!scan) return { unreadable: 'The value is no signpost.scans.v1.Scan.' };
+  if (!scan)
+    return { unreadable: 'The value is no signpost.scans.v1.Scan; it is left out, as it may hold an address.' };
   if (scan.id.length !== 16) return { unreadable: 'The id is not 16 bytes long.' };
   const codeId = decoded('qr', scan.codeId);
   if (codeId === undefined) return { unreadable: 'The code_id is no id of a code.' };

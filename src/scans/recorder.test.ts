@@ -1,9 +1,11 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { parse } from 'uuid';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { newUuid } from '../contract/ids.ts';
 import { type Database, openDatabase } from '../db/database.ts';
@@ -184,7 +186,7 @@ test('what can not be read goes to the dead letters with the reason, and the res
     logRecord('k', null),
     logRecord('k', Buffer.from('no protobuf')),
     scanRecord(scanned, { id: Buffer.alloc(3) }),
-    scanRecord(scanned, { codeId: 'qr_nonsense' }),
+    scanRecord(scanned, { codeId: 'qr_nonsense', address: '81.2.69.142' }),
     scanRecord(scanned, { accountId: '' }),
     scanRecord(scanned, { at: Date.UTC(1999, 0, 1) }),
     scanRecord(scanned, { at: Date.now() + 2 * DAY_MS }),
@@ -193,7 +195,11 @@ test('what can not be read goes to the dead letters with the reason, and the res
   expect(await total(scanned)).toBe(1);
   expect(log.published.map(({ topic }) => topic)).toEqual([SCANS_DEAD_LETTERS.name]);
   const letters = log.published[0]?.records ?? [];
-  expect(letters.map(({ value }) => value)).toEqual(bad.map(({ value }) => value));
+  const scans = letters.slice(2).map(({ value }) => fromBinary(ScanSchema, value ?? new Uint8Array()));
+  expect(letters.slice(0, 2).map(({ value }) => value)).toEqual([null, null]);
+  expect(scans).toEqual(
+    bad.slice(2).map(({ value }) => ({ ...fromBinary(ScanSchema, value ?? new Uint8Array()), address: '' })),
+  );
   expect(new Set(letters.map(({ headers }) => headers?.reason)).size).toBe(6);
 });
 

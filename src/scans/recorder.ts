@@ -15,6 +15,7 @@ import { measureWaiting, stagesOfScans } from './measure.ts';
 import { ensureMonths, monthAfter, monthOf } from './partitions.ts';
 import { readScan, type ToldScan } from './read-scan.ts';
 import { record } from './record.ts';
+import { withoutAddress } from './scan-fields.ts';
 import { destroySalts, loadSalts, type Salts } from './visitors.ts';
 
 const tracer = trace.getTracer('signpost.recorder');
@@ -104,7 +105,11 @@ export async function recordingOf({
       );
       await log.publish(
         SCANS_DEAD_LETTERS.name,
-        dead.map(({ record: { key, value, headers }, reason }) => ({ key, value, headers: { ...headers, reason } })),
+        dead.map(({ record: { key, value, headers }, reason }) => ({
+          key,
+          value: value && withoutAddress(value),
+          headers: { ...headers, reason },
+        })),
       );
       const days = countByDay(dead.map(({ record }) => record.timestamp));
       const letters = [...days].map(([day, deadLettered]) => ({ day, deadLettered }));

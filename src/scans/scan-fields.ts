@@ -1,4 +1,4 @@
-import { fromBinary } from '@bufbuild/protobuf';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 
@@ -97,6 +97,18 @@ function timeIn(bytes: Buffer, start: number, end: number): number {
     else return Number.NaN;
   }
   return seconds * 1_000 + Math.round(nanos / 1_000_000);
+}
+
+/**
+ * A record's value without the reader's address, for whoever reads dead letters: they are kept for months. Null when the
+ * bytes are no scan, as an address may be anywhere in them.
+ */
+export function withoutAddress(value: Uint8Array): Uint8Array | null {
+  try {
+    return toBinary(ScanSchema, { ...fromBinary(ScanSchema, value, { readUnknownFields: false }), address: '' });
+  } catch {
+    return null;
+  }
 }
 
 function readAny(value: Uint8Array): ScanFields | undefined {
