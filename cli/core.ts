@@ -25,6 +25,9 @@ export interface Core {
 /** A problem of the person at the keyboard, as a sentence. */
 export class Sentence extends Error {}
 
+/** A command that was typed wrong in a way that its options don't tell. */
+export class Misuse extends Sentence {}
+
 /** The part of an answer that the core always sends. */
 export function there<Part>(part: Part | undefined): Part {
   if (part === undefined) throw new Error('the core answered without what it was asked for');

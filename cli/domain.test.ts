@@ -66,7 +66,8 @@ test('what was typed wrong ends with 2, what is refused with 1 and a sentence', 
     return stderr;
   };
   expect(await refused('add', '--hostname', 'https://menu.example')).toMatch(/^hostname: must be a hostname alone/);
-  expect(await refused('verify')).toBe('Name the domain by --id or --hostname.\n');
+  const unnamed = { code: 2, stdout: '', stderr: 'Name the domain by --id or --hostname.\n' };
+  expect(await run('verify')).toEqual(unnamed);
   expect(await refused('remove', '--hostname', 'menu.example')).toMatch(/^menu.example is no domain of this account/);
   expect(await refused('verify', '--id', 'domain_x')).toBe('There is no such domain on this account.\n');
 });

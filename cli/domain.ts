@@ -2,7 +2,7 @@ import { domainToASCII } from 'node:url';
 import type { Command } from 'commander';
 import type { Domain } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { DOMAIN_STATE_BY_NAME, nameOf } from '../src/contract/names.ts';
-import { type Core, connectCore, Sentence, there } from './core.ts';
+import { type Core, connectCore, Misuse, Sentence, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { fields, jsonWanted, print, type Shown, table } from './output.ts';
 
@@ -61,7 +61,7 @@ function oneOf(command: Command): Command {
 
 async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<string> {
   if (id !== undefined) return id;
-  if (hostname === undefined) throw new Sentence('Name the domain by --id or --hostname.');
+  if (hostname === undefined) throw new Misuse('Name the domain by --id or --hostname.');
   const listed = (await domains.listDomains({})).domains;
   const wanted = domainToASCII(hostname).replace(/\.$/, '');
   const found = listed.find((each) => each.hostname === wanted);

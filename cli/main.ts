@@ -4,11 +4,12 @@ import { accountCommands } from './account.ts';
 import { batchCommands } from './batch.ts';
 import { codeCommands } from './code.ts';
 import { completionCommand } from './completion.ts';
-import { Sentence } from './core.ts';
+import { Misuse, Sentence } from './core.ts';
 import { domainCommands } from './domain.ts';
 import { keyCommands } from './key.ts';
 import { labelCommands } from './label.ts';
 import { memberCommands } from './member.ts';
+import { harmless } from './output.ts';
 import { scansCommands } from './scans.ts';
 import { webhookCommands } from './webhook.ts';
 
@@ -58,8 +59,8 @@ program.hook('preAction', (_, action) => {
 try {
   await program.parseAsync();
 } catch (error) {
-  console.error(sentenceOf(error));
-  process.exitCode = REFUSED;
+  console.error(harmless(sentenceOf(error)));
+  process.exitCode = error instanceof Misuse ? MISUSED : REFUSED;
 }
 
 function sentenceOf(error: unknown): string {

@@ -11,7 +11,12 @@ export function jsonWanted(program: Command): () => boolean {
 
 /** Prints one JSON value and nothing else, or lines for people. */
 export function print(json: boolean, value: unknown, lines: () => string): void {
-  console.log(json ? JSON.stringify(value) : lines());
+  console.log(json ? JSON.stringify(value) : harmless(lines()));
+}
+
+/** Text without control characters but new lines: what customers named something must not drive a terminal. */
+export function harmless(text: string): string {
+  return text.replace(/[^\P{Cc}\n]/gu, '');
 }
 
 /** Prints a record: as JSON, or as `fields`. */
@@ -47,7 +52,7 @@ const CHARS = Object.fromEntries(
 
 function columns(rows: readonly (readonly Shown[string][])[]): string {
   const made = new Table({ chars: CHARS, style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [] } });
-  made.push(...rows.map((row) => row.map((cell) => String(cell ?? '–'))));
+  made.push(...rows.map((row) => row.map((cell) => String(cell ?? '–').replace(/\p{Cc}+/gu, ' '))));
   return made
     .toString()
     .split('\n')

@@ -93,5 +93,6 @@ test('what was typed wrong ends with 2, what is refused with 1 and a sentence', 
   expect(await refused('add', '--url', 'example.com', '--events', 'qr.created')).toMatch(/^url: must be an absolute/);
   expect(await refused('add', '--url', 'https://example.com', '--events', 'x')).toMatch(/^events: each must be one of/);
   expect(await refused('remove', '--id', 'hook_x')).toBe('This account has no such webhook endpoint.\n');
-  expect(await refused('resend')).toBe('Name one delivery by --delivery, or failed ones by --id and --since.\n');
+  const stderr = 'Name one delivery by --delivery, or failed ones by --id and --since.\n';
+  expect(await run('resend')).toEqual({ code: 2, stdout: '', stderr });
 });

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { timeJson } from '../src/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../src/contract/names.ts';
-import { connectCore, Sentence, there } from './core.ts';
+import { connectCore, Misuse, there } from './core.ts';
 import { example, ofAccount, paged } from './options.ts';
 import { fields, jsonWanted, print, printRecord, type Shown, table } from './output.ts';
 
@@ -122,7 +122,7 @@ export function webhookCommands(program: Command): void {
         const { deliveries } = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
         print(json(), { deliveries }, () => `Deliveries on their way: ${deliveries}.`);
       } else {
-        throw new Sentence('Name one delivery by --delivery, or failed ones by --id and --since.');
+        throw new Misuse('Name one delivery by --delivery, or failed ones by --id and --since.');
       }
     });
 }
