@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { pino } from 'pino';
+import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
 import { openLog } from '../src/events/log/open.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
@@ -18,7 +18,7 @@ const CHECK_MS = 1_000;
 /** Between the log and this machine's disk: routes into the table, scans out of the spools. Answers nobody. */
 async function carry(): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
-  const logger = pino({ level: config.LOG_LEVEL, base: { process: 'gateway', part: 'carrier' } });
+  const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: 'carrier' });
   const stopped = toldToStop();
   await using running = new AsyncDisposableStack();
   const log = openLog({

@@ -4,7 +4,7 @@ import { accessSync, constants, mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pino } from 'pino';
+import { openLogger } from '../src/contract/logger.ts';
 import { readVariables, WrongVariables } from '../src/contract/variables.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { type KeptProcess, keepProcess, Sentence } from './keep-process.ts';
@@ -27,7 +27,7 @@ const LOOK_MS = 5;
  * nothing that could fail. Workers end first, so that the carrier ships what they leave.
  */
 async function main(config: GatewayConfig): Promise<void> {
-  const logger = pino({ level: config.LOG_LEVEL, base: { process: 'gateway' } });
+  const logger = openLogger(config.LOG_LEVEL, { process: 'gateway' });
   expectWritable(config.DATA_DIR);
   const table = join(config.DATA_DIR, 'routes');
   const count = config.GATEWAY_WORKERS ?? availableParallelism();

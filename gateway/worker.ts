@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, isIP, Server as NetServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pino } from 'pino';
+import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { connectCore } from './core.ts';
@@ -39,7 +39,7 @@ const KEEP_ALIVE_MS = 75_000;
 /** Answers requests: puts the parts together, and takes them apart in the opposite order. */
 async function work(number: number): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
-  const logger = pino({ level: config.LOG_LEVEL, base: { process: 'gateway', part: `worker ${number}` } });
+  const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: `worker ${number}` });
   const stopped = toldToStop();
   await using running = new AsyncDisposableStack();
   const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
