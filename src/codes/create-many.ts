@@ -133,8 +133,8 @@ const COLUMNS = `id, account_id, type, short_code, target_url, name, folder_id, 
   foreground_color, background_color`;
 
 /**
- * Copies the rows in as if no short code of theirs were taken, which nearly none ever is and costs half as much. Where
- * one is, also by one of their own, it looks at each.
+ * Copies the rows in as if no short code of theirs were taken, which nearly none ever is and costs less. Where one is,
+ * also by one of their own, it looks at each.
  */
 async function insertAll(tx: PoolClient, together: Together, rows: readonly CodeRow[]): Promise<void> {
   await tx.query('savepoint untaken');

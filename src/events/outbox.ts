@@ -29,7 +29,7 @@ export async function addToOutbox(tx: Queryable, records: readonly Outgoing[]): 
   ]);
 }
 
-/** The same for records by the thousand, at half the cost for each. They are made of the items as they are written. */
+/** The same for records by the thousand, at less cost for each. They are made of the items as they are written. */
 export async function copyToOutbox<Item>(
   tx: PoolClient,
   items: readonly Item[],
