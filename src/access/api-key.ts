@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** What every key starts with. Source: contract, Authentication. */
 const PREFIX = 'sk_live_';
@@ -27,5 +27,5 @@ export function looksLikeApiKey(token: string): boolean {
  * adds anything, and looking a hash up tells nothing about the key in constant or any time.
  */
 export function hashApiKey(key: string): Buffer {
-  return createHash('sha256').update(key).digest();
+  return hash('sha256', key, 'buffer');
 }
