@@ -1,5 +1,5 @@
+import { randomUUIDv7 } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { v7 } from 'uuid';
 
 const USABLE = /^[\x21-\x7e]{1,128}$/;
 
@@ -16,5 +16,5 @@ export function usableRequestId(headers: { readonly [name: string]: unknown }): 
 
 /** A new id, for an answer to what could not be read as a request. */
 export function newRequestId(): string {
-  return v7();
+  return randomUUIDv7();
 }
