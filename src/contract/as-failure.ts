@@ -8,6 +8,9 @@ import { failure } from './errors.ts';
 /** SQLSTATE of text that Postgres can't keep: NUL. Any text of a request may hold it, so it is told here once. */
 const UNREPRESENTABLE = '22021';
 
+/** How the library begins what it says of bytes that are no message, which it takes for a defect of ours. */
+const UNPARSED = 'parse binary: ';
+
 /**
  * Any error as one of the catalogue: nothing internal (SQL, stack, host) reaches a caller. What was thrown stays as
  * `cause`, for the log.
@@ -24,8 +27,12 @@ export function asFailure(error: unknown): ConnectError {
       case Code.DeadlineExceeded:
         // The caller is gone or waits no longer: the protocol's own codes tell it best.
         return error;
+      case Code.ResourceExhausted:
+        // Only the RPC libraries tell it so, of what is larger than they are to read.
+        return new ConnectError('The message is too large.', error.code, undefined, undefined, error);
       default:
-        return internal(error);
+        if (!error.rawMessage.startsWith(UNPARSED)) return internal(error);
+        return failure('INVALID_FIELD', 'The message can not be read.', {}, error);
     }
   }
   if (error instanceof DatabaseError && error.code === UNREPRESENTABLE) {

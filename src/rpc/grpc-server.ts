@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events';
-import { type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { create, type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -14,6 +14,7 @@ import { invokeUnaryImplementation, transformInvokeImplementation } from '@conne
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { peerKey } from '../access/caller.ts';
+import { failure } from '../contract/errors.ts';
 import type { Listening } from './connect-server.ts';
 import { MAX_MESSAGE_BYTES, type RegisterServices } from './services.ts';
 import { nameIn, type Tls, type TlsContext } from './tls.ts';
@@ -95,17 +96,36 @@ function definitionOf(method: DescMethod): grpc.MethodDefinition<Message, Messag
     requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
     responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
     requestSerialize: (message) => Buffer.from(toBinary(method.input, message)),
-    requestDeserialize: (bytes) => fromBinary(method.input, bytes),
+    requestDeserialize: (bytes) => received(method, bytes),
     responseSerialize: (message) => Buffer.from(toBinary(method.output, message)),
     responseDeserialize: (bytes) => fromBinary(method.output, bytes),
   };
+}
+
+/** Stand-ins for messages that could not be read: whatever is thrown while one is, the library tells as a defect. */
+const unreadable = new WeakSet<Message>();
+
+function received({ input }: DescMethod, bytes: Buffer): Message {
+  try {
+    return fromBinary(input, bytes);
+  } catch {
+    const message = create(input);
+    unreadable.add(message);
+    return message;
+  }
+}
+
+/** The message, when it could be read. */
+function readable(message: Message): Message {
+  if (unreadable.has(message)) throw failure('INVALID_FIELD', `The message is no ${message.$typeName}.`);
+  return message;
 }
 
 function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.UntypedHandleCall {
   if (spec.kind === 'unary') {
     const unary: grpc.handleUnaryCall<Message, Message> = (call, callback) => {
       const context = contextOf(spec.method, call);
-      invokeUnaryImplementation(spec, context, call.request, interceptors)
+      Promise.try(() => invokeUnaryImplementation(spec, context, readable(call.request), interceptors))
         .then(
           (message) => {
             call.sendMetadata(toMetadata(context.responseHeader));
@@ -120,7 +140,7 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
   const streaming = async (call: AnyCall): Promise<void> => {
     const context = contextOf(spec.method, call);
     // Iterated over plainly, the stream would be destroyed when its requests end, answers and all.
-    const input = 'request' in call ? single(call.request) : call.iterator({ destroyOnReturn: false });
+    const input = readableOf('request' in call ? [call.request] : call.iterator({ destroyOnReturn: false }));
     try {
       let started = false;
       const start = () => {
@@ -143,8 +163,8 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
   return streaming as grpc.UntypedHandleCall;
 }
 
-async function* single(message: Message): AsyncGenerator<Message> {
-  yield message;
+async function* readableOf(messages: AsyncIterable<Message> | Iterable<Message>): AsyncGenerator<Message> {
+  for await (const message of messages) yield readable(message);
 }
 
 function drained(call: AnyCall, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Interceptor, StreamResponse, UnaryResponse } from '@connectrpc/connect';
+import { Code, type Interceptor, type StreamResponse, type UnaryResponse } from '@connectrpc/connect';
 import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { asFailure } from '../contract/as-failure.ts';
@@ -22,12 +22,13 @@ export function observe(logger: Logger): Interceptor {
     const failed = (error: unknown) => {
       const shown = asFailure(error);
       const { reason } = readFailure(shown);
-      if (reason === 'INTERNAL' || reason === 'UNAVAILABLE') {
+      const tooLarge = reason === 'INTERNAL' && shown.code === Code.ResourceExhausted;
+      if ((reason === 'INTERNAL' && !tooLarge) || reason === 'UNAVAILABLE') {
         const id = request.header.get('x-request-id');
         logger.error({ err: shown.cause ?? shown, method: name, request_id: id }, 'call failed');
       }
-      span.setAttribute('error.type', reason);
-      if (reason === 'INTERNAL') span.setStatus({ code: SpanStatusCode.ERROR });
+      span.setAttribute('error.type', tooLarge ? Code[shown.code] : reason);
+      if (reason === 'INTERNAL' && !tooLarge) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
       return shown;
     };
