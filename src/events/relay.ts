@@ -3,7 +3,7 @@ import { SpanKind, trace } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { LOCKS } from '../db/locks.ts';
-import { run, statement } from '../db/sql.ts';
+import { connected, run, statement } from '../db/sql.ts';
 import { type Log, type NewRecord, type Topic, WrongTopic } from './log/log.ts';
 
 /** Carries the outbox to the log. */
@@ -59,8 +59,8 @@ export async function startRelayOver(
 }
 
 /**
- * Starts relaying, once `prepare` has succeeded. A row is forgotten only once the log has it, so a crash at any moment repeats records and loses
- * none. While Postgres or the log is away it tries again every second.
+ * Starts relaying, once `prepare` has succeeded. A row is forgotten only once the log has it, so a crash at any moment
+ * repeats records and loses none. While Postgres or the log is away it tries again every second.
  */
 export function startRelay({
   pool,
@@ -81,32 +81,25 @@ export function startRelay({
   async function work(): Promise<void> {
     if (!prepared) await prepare?.();
     prepared = true;
-    const leader = await pool.connect();
-    // Unheard, the end of an idle connection would end the process; the next statement rejects all the same.
-    const heard = (error: Error) => logger.warn({ err: error }, 'the relay lost its connection');
-    leader.on('error', heard);
-    let broken = true;
-    try {
-      if (!(await lead(leader))) {
+    await connected(pool, async ({ client, broke }) => {
+      if (!(await lead(client))) {
         working = true;
-        broken = false;
         return;
       }
-      while (!stopping.signal.aborted) {
-        const woken = new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-        const carried = await carry(leader);
-        working = true;
-        if (carried < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
+      try {
+        while (!stopping.signal.aborted) {
+          const woken = new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          const carried = await carry(client);
+          working = true;
+          if (carried < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
+        }
+      } finally {
+        // Where not even that succeeds, the end of the connection gives the lock back.
+        await client.query('select pg_advisory_unlock($1)', [LOCKS.relay]).catch(broke);
       }
-      await leader.query('select pg_advisory_unlock($1)', [LOCKS.relay]);
-      broken = false;
-    } finally {
-      // Destroying the connection gives the lock back, whatever state it is in; it may complain once more.
-      if (!broken) leader.off('error', heard);
-      leader.release(broken);
-    }
+    });
   }
 
   async function carry(leader: PoolClient): Promise<number> {
