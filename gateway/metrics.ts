@@ -1,4 +1,5 @@
 import { type Attributes, metrics, type ObservableResult } from '@opentelemetry/api';
+import { measureEventLoop } from '../src/contract/event-loop.ts';
 import type { FollowerStatus } from './redirect/follow-routes.ts';
 import type { ShipperStatus } from './redirect/ship-scans.ts';
 import type { SpoolStatus } from './redirect/spool.ts';
@@ -12,6 +13,7 @@ export function measureWorker(
   status: () => { readonly answered: number; readonly spool: SpoolStatus },
 ): void {
   const attributes = { worker };
+  measureEventLoop(attributes);
   count('scans.answered', '{scan}', 'Scans that were answered and kept', attributes, () => status().answered);
   count('scans.lost', '{scan}', 'Scans that neither disk nor memory took', attributes, () => status().spool.lost);
   count(
@@ -34,6 +36,7 @@ export function measureWorker(
 export function measureCarrier(status: () => { readonly shipping: ShipperStatus; readonly routes: FollowerStatus }): {
   change(ms: number): void;
 } {
+  measureEventLoop({ worker: 'carrier' });
   count('scans.shipped', '{scan}', 'Scans that the log took', {}, () => status().shipping.shipped);
   gauge('spool.depth', 'By', 'Scans that wait on disk for the log', {}, () => status().shipping.depth);
   gauge('routes.age', 's', 'Since the route table last had all that its topic had', {}, () => {

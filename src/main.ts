@@ -3,6 +3,7 @@ import { sweepIdempotency } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
+import { measureEventLoop } from './contract/event-loop.ts';
 import { openLogger } from './contract/logger.ts';
 import { readVariables, WrongVariables } from './contract/variables.ts';
 import { isAway } from './db/away.ts';
@@ -27,6 +28,7 @@ const SWEEP_MS = 60_000;
 /** Starts the roles that are asked for and stops them in the opposite order; nothing else is decided here. */
 async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
+  measureEventLoop();
   await using running = new AsyncDisposableStack();
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS);
   running.defer(() => database.close());
