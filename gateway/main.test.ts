@@ -303,6 +303,23 @@ describe('a start that can not succeed ends with one sentence and code 1:', () =
     await expectSentence({}, `PORT ${port} can't be listened on: it is taken.`);
   });
 
+  test('another gateway uses DATA_DIR, and kill -9 leaves nothing behind that says so', async () => {
+    const sentence = `Another gateway is using DATA_DIR ${join(folder, 'data')}: each needs a folder of its own.`;
+    const env = { PORT: String(await freePort()) };
+    const first = await startReady();
+    await expectSentence(env, sentence);
+    expect((await get(code.path)).status).toBe(302);
+    first.process.kill('SIGSTOP');
+    await expectSentence(env, sentence);
+    first.process.kill('SIGKILL');
+    await first.ended;
+    const second = await startReady();
+    await expectSentence(env, sentence);
+    second.process.kill('SIGTERM');
+    expect(await second.ended).toEqual({ code: 0, stderr: '' });
+    await startReady();
+  });
+
   test('DATA_DIR can not be written to', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables, WrongVariables } from '../src/contract/variables.ts';
+import { claimFolder } from './claim-folder.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { type KeptProcess, keepProcess, Sentence } from './keep-process.ts';
 import { type CarrierStatus, type Order, STATUS_MS, type Told, type WorkerStatus } from './processes.ts';
@@ -28,7 +29,9 @@ const LOOK_MS = 5;
  */
 async function main(config: GatewayConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway' });
+  await using running = new AsyncDisposableStack();
   expectWritable(config.DATA_DIR);
+  running.use(claimFolder(config.DATA_DIR, logger));
   const table = join(config.DATA_DIR, 'routes');
   const count = config.GATEWAY_WORKERS ?? availableParallelism();
   try {
@@ -36,7 +39,6 @@ async function main(config: GatewayConfig): Promise<void> {
   } catch (error) {
     logger.error({ err: error }, 'a spool that a worker left which there is no more is not taken away');
   }
-  await using running = new AsyncDisposableStack();
   const workers: KeptProcess[] = [];
   const workerStatuses = new Map<number, WorkerStatus>();
   const closed = new Set<number>();
