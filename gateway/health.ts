@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { CoreClients } from './core.ts';
-import { inTime, PATIENCE_MS } from './in-time.ts';
+import { inTime, machineMs, PATIENCE_MS } from './in-time.ts';
 import type { GatewayState } from './processes.ts';
 import type { Spool } from './redirect/spool.ts';
 
@@ -23,10 +23,11 @@ export function answerAlive(response: ServerResponse): void {
  * second, however often we are.
  */
 export function readiness({ spool, core, state }: Parts): (response: ServerResponse) => void {
-  let asked = { at: 0, answer: Promise.resolve(false) };
+  let asked = { at: Number.NEGATIVE_INFINITY, answer: Promise.resolve(false) };
 
   return async (response) => {
-    if (Date.now() - asked.at >= PATIENCE_MS) asked = { at: Date.now(), answer: inTime(core.check()) };
+    const now = performance.now();
+    if (now - asked.at >= PATIENCE_MS) asked = { at: now, answer: inTime(core.check()) };
     const coreIsThere = await asked.answer;
     const { carrier, workers } = state();
     const failing = spool.status().failing ?? workers.find((worker) => worker.spool.failing)?.spool.failing;
@@ -49,7 +50,7 @@ export function readiness({ spool, core, state }: Parts): (response: ServerRespo
         taken: taken ?? 0,
         last_taken_at: last === undefined ? null : new Date(last).toISOString(),
         // Since the table last had all that its topic had, and how long changes took from the topic into it.
-        age_ms: complete === undefined ? null : Date.now() - complete,
+        age_ms: complete === undefined ? null : Math.round(machineMs() - complete),
         change_latency_p99_ms: changeLatencyMs ?? null,
       },
       workers: workers.length,

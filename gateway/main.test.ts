@@ -281,6 +281,9 @@ test('health: alive, and ready while scans can be answered and kept', async () =
   expect(ready.status).toBe(200);
   expect(await ready.json()).toMatchObject({ status: 'ready' });
   await expect.poll(degraded, EVENTUALLY).toEqual(['api']);
+  // Measured by one process and told by another.
+  const age = async () => ((await (await get('/readyz')).json()) as { routes: { age_ms: number } }).routes.age_ms;
+  await expect.poll(age, EVENTUALLY).toSatisfy((ms) => typeof ms === 'number' && ms >= 0 && ms < 10_000);
 });
 
 describe('a start that can not succeed ends with one sentence and code 1:', () => {

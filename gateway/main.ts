@@ -111,7 +111,8 @@ async function main(config: GatewayConfig): Promise<void> {
   running.defer(async () => {
     // Whoever hears that its connection ends is back at once: nobody hears it before the port is closed in all of them.
     tellWorkers({ type: 'close' });
-    for (const end = Date.now() + CLOSE_MS; closed.size < workers.length && Date.now() < end; ) await sleep(LOOK_MS);
+    const end = performance.now() + CLOSE_MS;
+    while (closed.size < workers.length && performance.now() < end) await sleep(LOOK_MS);
     await Promise.all(workers.map((worker) => worker.stop()));
   });
 

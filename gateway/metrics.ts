@@ -1,5 +1,6 @@
 import { type Attributes, metrics, type ObservableResult } from '@opentelemetry/api';
 import { measureEventLoop } from '../src/contract/event-loop.ts';
+import { machineMs } from './in-time.ts';
 import type { FollowerStatus } from './redirect/follow-routes.ts';
 import type { ShipperStatus } from './redirect/ship-scans.ts';
 import type { SpoolStatus } from './redirect/spool.ts';
@@ -41,7 +42,7 @@ export function measureCarrier(status: () => { readonly shipping: ShipperStatus;
   gauge('spool.depth', 'By', 'Scans that wait on disk for the log', {}, () => status().shipping.depth);
   gauge('routes.age', 's', 'Since the route table last had all that its topic had', {}, () => {
     const { complete } = status().routes;
-    return complete === undefined ? undefined : (Date.now() - complete) / 1_000;
+    return complete === undefined ? undefined : (machineMs() - complete) / 1_000;
   });
   const latency = meter.createHistogram('signpost.gateway.routes.change_latency', {
     unit: 's',

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Log, LogRecord, Positions, Subscription } from '../../src/events/log/log.ts';
 import { ROUTES } from '../../src/events/log/topics.ts';
+import { machineMs } from '../in-time.ts';
 import { recentTimes } from './recent-times.ts';
 import type { RouteTable } from './route-table.ts';
 
@@ -17,7 +18,7 @@ export interface FollowerStatus {
   readonly taken: number;
   /** When the last one was, in ms since 1970. */
   readonly last: number | undefined;
-  /** When the table was last known to have all that the topic had, in ms since 1970. */
+  /** When the table was last known to have all that the topic had, by `machineMs`. */
   readonly complete: number | undefined;
   /** How long changes took from the topic into the table, lately, at the 99th percentile, in ms. */
   readonly changeLatencyMs: number | undefined;
@@ -85,7 +86,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
 
   async function compare(): Promise<void> {
     while (!signal.aborted) {
-      const asked = Date.now();
+      const asked = machineMs();
       const ends = await log.ends(ROUTES.name).catch(() => undefined);
       if (signal.aborted) return;
       const positions = table.positions();

@@ -14,11 +14,11 @@ export function recentTimes(): RecentTimes {
   return {
     add(ms) {
       // Clocks of two machines differ.
-      times.push({ ms: Math.max(0, ms), at: Date.now() });
+      times.push({ ms: Math.max(0, ms), at: performance.now() });
       if (times.length >= 2 * MOST) times = times.slice(-MOST);
     },
     percentile(share) {
-      const since = Date.now() - KEPT_MS;
+      const since = performance.now() - KEPT_MS;
       const sorted = times
         .slice(-MOST)
         .filter(({ at }) => at >= since)

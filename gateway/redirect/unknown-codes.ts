@@ -43,7 +43,7 @@ export function lookUpUnknownCodes(databaseUrl: string, logger: Logger): Unknown
     const [row] = rows;
     if (row) return routeOf(row);
     if (missing.size >= REMEMBERED) missing.clear();
-    missing.set(shortCode, Date.now() + REMEMBERED_MS);
+    missing.set(shortCode, performance.now() + REMEMBERED_MS);
     return undefined;
   }
 
@@ -51,7 +51,7 @@ export function lookUpUnknownCodes(databaseUrl: string, logger: Logger): Unknown
     find(shortCode) {
       const until = missing.get(shortCode);
       if (until !== undefined) {
-        if (until > Date.now()) return Promise.resolve(undefined);
+        if (until > performance.now()) return Promise.resolve(undefined);
         missing.delete(shortCode);
       }
       const asked = underWay.get(shortCode);

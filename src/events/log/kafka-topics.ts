@@ -53,14 +53,14 @@ async function createTopics(admin: Admin, topics: readonly Topic[]): Promise<voi
  * published before may be refused in part, and published again as a whole.
  */
 async function untilUsable(admin: Admin, topics: readonly string[]): Promise<void> {
-  const deadline = Date.now() + USABLE_WITHIN_MS;
+  const deadline = performance.now() + USABLE_WITHIN_MS;
   for (const topic of topics) {
     for (;;) {
       try {
         await admin.fetchTopicOffsets(topic);
         break;
       } catch (error) {
-        if (Date.now() > deadline) throw error;
+        if (performance.now() > deadline) throw error;
         await sleep(USABLE_POLL_MS);
       }
     }
