@@ -24,14 +24,24 @@ export type Offer = (frames: Buffer, taken: () => void) => void;
 const MOST_BYTES = 64 * 1024 * 1024;
 const OFFER_BYTES = 512 * 1024;
 const OFFER_MS = 15_000;
+/** The least time from one line in the log that scans are lost to the next, in ms: it happens in every turn. */
+const TELL_MS = 10_000;
 
 export function holdFrames(offer: Offer, logger: Logger): HeldFrames {
   let held: Buffer[] = [];
   let bytes = 0;
   let lost = 0;
+  let told = { lost: 0, at: Number.NEGATIVE_INFINITY };
   let offered: { readonly count: number; readonly at: number } | undefined;
 
+  function tellLost(pauseMs: number): void {
+    if (told.lost === lost || performance.now() - told.at < pauseMs) return;
+    told = { lost, at: performance.now() };
+    logger.error({ lost }, 'scans were lost: neither disk nor memory takes them');
+  }
+
   function offerOldest(): void {
+    tellLost(TELL_MS);
     if (held.length === 0 || (offered && performance.now() - offered.at < OFFER_MS)) return;
     let [count, size] = [0, 0];
     while (count < held.length && size < OFFER_BYTES) size += held[count++]?.length ?? 0;
@@ -51,7 +61,7 @@ export function holdFrames(offer: Offer, logger: Logger): HeldFrames {
     hold(frames, payloads) {
       if (bytes + frames.length > MOST_BYTES) {
         lost += payloads;
-        logger.error({ lost }, 'scans were lost: neither disk nor memory takes them');
+        tellLost(TELL_MS);
         return;
       }
       held.push(Buffer.from(frames));
@@ -59,6 +69,7 @@ export function holdFrames(offer: Offer, logger: Logger): HeldFrames {
     },
     all: () => held,
     clear() {
+      tellLost(0);
       held = [];
       bytes = 0;
       offered = undefined;
