@@ -35,21 +35,56 @@ function told(record: LogRecord, figures: readonly GatewayFigures[]): LogRecord 
   return { ...record, headers: { [GATEWAY_FIGURES]: writeGatewayFigures(figures) } };
 }
 
+/** The same records, published once more. */
+function again(records: readonly LogRecord[], partition = 0): LogRecord[] {
+  return records.map(({ key, value }) => ({ ...logRecord(key, value), partition }));
+}
+
 test('records are entered as recorded or duplicates, on the day of their scans, however they come', async () => {
   const [one, two] = [anotherDay(), anotherDay()];
   const first = Array.from({ length: 10 }, () => scanRecord(scanned, { at: one }));
   const second = Array.from({ length: 5 }, () => scanRecord(scanned, { at: two }));
-  await handle([...first, ...second, ...second.slice(0, 2)]);
-  await handle(first);
+  await handle([...first, ...second, ...again(second.slice(0, 2))]);
+  await handle(again(first));
   expect(await ledgerOf(one)).toMatchObject({ recorded: 10, duplicates: 10 });
   expect(await ledgerOf(two)).toMatchObject({ recorded: 5, duplicates: 2 });
+});
+
+test('a record that the log hands out again is entered once, whatever it holds', async () => {
+  const at = anotherDay();
+  const records = Array.from({ length: 6 }, () => scanRecord(scanned, { at }));
+  const poll = [...records, ...again(records.slice(0, 2)), logRecord('k', null)];
+  const { dead_lettered } = await ledgerOf(Date.now());
+  await handle(poll);
+  await handle(poll);
+  await handle(poll.slice(0, 3));
+  await handle([...poll.slice(2), ...again(records.slice(5))]);
+  expect(await ledgerOf(at)).toMatchObject({ recorded: 6, duplicates: 3 });
+  expect((await ledgerOf(Date.now())).dead_lettered).toBe(dead_lettered + 1);
+});
+
+test('a topic that begins anew is entered like any other', async () => {
+  const at = anotherDay();
+  const from = (offset: bigint) => ({ ...scanRecord(scanned, { at }), partition: 6, offset });
+  await handle([from(1_000n), from(1_001n)]);
+  await handle([from(0n), from(1n)]);
+  const next = from(2n);
+  await handle([next, { ...next, offset: 3n }]);
+  expect(await ledgerOf(at)).toMatchObject({ recorded: 5, duplicates: 1 });
 });
 
 test('two recorders at once enter every record, and each scan as recorded once', async () => {
   const at = anotherDay();
   const records = Array.from({ length: 200 }, () => scanRecord(scanned, { at }));
-  await Promise.all([handle(records), handle(records.slice(100)), handle(records.toReversed())]);
+  await Promise.all([handle(records), handle(again(records.slice(100), 1)), handle(again(records.toReversed(), 2))]);
   expect(await ledgerOf(at)).toMatchObject({ recorded: 200, duplicates: 300 });
+});
+
+test('two recorders with the same records in hand enter them once', async () => {
+  const at = anotherDay();
+  const records = Array.from({ length: 200 }, () => scanRecord(scanned, { at }));
+  await Promise.all([handle(records), handle(records), handle(records)]);
+  expect(await ledgerOf(at)).toMatchObject({ recorded: 200, duplicates: 0 });
 });
 
 test('dead letters are entered on the day on which they came', async () => {

@@ -1,12 +1,13 @@
+import type { PoolClient } from 'pg';
 import type { GatewayFigures } from '../contract/gateway-figures.ts';
-import { type Queryable, run, statement } from '../db/sql.ts';
+import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { columns } from './columns.ts';
 import { dayOf } from './days.ts';
 
 /** What became of some records of the topic, all of one partition. */
 export interface Entry {
   readonly partition: number;
-  /** Offset of the record after them. */
+  /** Where the partition stands now: the offset after the last record that is entered. */
   readonly position: bigint;
   /** By day, `YYYY-MM-DD`; each once. */
   readonly days: readonly DayEntry[];
@@ -31,13 +32,21 @@ export interface Ledger {
   readonly published: number;
   /** Inserted and counted. */
   readonly recorded: number;
-  /** Records of scans that were there already. */
+  /** Records of scans that were there already; a record that the log hands out again is none. */
   readonly duplicates: number;
   /** Records that could not be read, by the day on which they came. */
   readonly dead_lettered: number;
   /** Recorded ones that were deleted on request. */
   readonly deleted: number;
 }
+
+// Primary key; what changes is in no index.
+const POSITION = statement<{ position: string }>(
+  'scan_position',
+  `insert into scan_positions as p values ($1, 0)
+   on conflict (partition) do update set position = p.position
+   returning position`,
+);
 
 // Primary keys, all three; what changes is in no index.
 const ENTER_DAYS = statement(
@@ -65,6 +74,15 @@ const ENTER_GATEWAYS = statement(
        published = greatest(g.published, excluded.published)
    where (excluded.answered, excluded.lost, excluded.published) is distinct from (g.answered, g.lost, g.published)`,
 );
+
+/**
+ * Where a partition stands. First in the transaction of its entry: until that ends, whoever else has the partition's
+ * records in hand waits here.
+ */
+export async function positionOf(tx: PoolClient, partition: number): Promise<bigint> {
+  const row = await first(tx, POSITION, [partition]);
+  return BigInt(row?.position ?? 0);
+}
 
 /** Writes an entry into the ledger. Last in its transaction: gateways' rows are shared by all recorders. */
 export async function enter(on: Queryable, { partition, position, days, gateways }: Entry): Promise<void> {

@@ -1,4 +1,5 @@
 import { decodeId, type IdPrefix } from '../contract/ids.ts';
+import type { LogRecord } from '../events/log/log.ts';
 import { readFields } from './scan-fields.ts';
 
 /** A scan as the gateway told it, its ids as Postgres has them. */
@@ -16,6 +17,8 @@ export interface ToldScan {
   readonly address: string;
   readonly purpose: string;
   readonly countryHint: string;
+  /** Of its record in the log. */
+  readonly offset: bigint;
 }
 
 /** What can't be recorded, and why: a sentence for whoever reads the dead letters. */
@@ -29,8 +32,8 @@ const EARLIEST = Date.UTC(2020, 0, 1);
 /** How far a gateway's clock may be ahead, in ms. */
 const AHEAD_MS = 86_400_000;
 
-/** Reads the value of a record of `signpost.scans.v1`. `now` is in ms since 1970. */
-export function readScan(value: Uint8Array | null, now: number): ToldScan | Unreadable {
+/** Reads a record of `signpost.scans.v1`. `now` is in ms since 1970. */
+export function readScan({ value, offset }: LogRecord, now: number): ToldScan | Unreadable {
   if (value === null) return { unreadable: 'The record has no value.' };
   const scan = readFields(value);
   if (!scan)
@@ -46,7 +49,7 @@ export function readScan(value: Uint8Array | null, now: number): ToldScan | Unre
     return { unreadable: 'The scanned_at is before 2020 or more than a day ahead.' };
   }
   const id = uuidOf(scan.id);
-  return { id, codeId, accountId, scannedAt, userAgent, referrer, address, purpose, countryHint };
+  return { id, codeId, accountId, scannedAt, userAgent, referrer, address, purpose, countryHint, offset };
 }
 
 function uuidOf(bytes: Uint8Array): string {

@@ -1,11 +1,12 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
 import { run, statement, transaction } from '../db/sql.ts';
+import type { LogRecord } from '../events/log/log.ts';
 import { columns } from './columns.ts';
 import { countByDay } from './days.ts';
 import type { DerivedScan } from './derive.ts';
 import { copyScans, insertScans } from './insert-scans.ts';
 import { insertVisitors } from './insert-visitors.ts';
-import { type DayEntry, type Entry, enter } from './ledger.ts';
+import { type DayEntry, type Entry, enter, positionOf } from './ledger.ts';
 import { move } from './move.ts';
 import type { ToldScan } from './read-scan.ts';
 import { takeBack } from './take-back.ts';
@@ -21,8 +22,16 @@ const KNOWN_DAYS = statement<{ code_day: string }>(
 /** SQLSTATE of a row that is there already. */
 const UNIQUE_VIOLATION = '23505';
 
-/** Where recorded records came from, for the ledger. */
-export type Source = Pick<Entry, 'partition' | 'position' | 'gateways'>;
+/** What a poll brought, all of one partition. */
+export interface Poll {
+  readonly told: readonly ToldScan[];
+  /** What could not be read, and went to the dead letters. */
+  readonly dead: readonly Pick<LogRecord, 'offset' | 'timestamp'>[];
+  readonly partition: number;
+  /** Offset of the record after them. */
+  readonly next: bigint;
+  readonly gateways: Entry['gateways'];
+}
 
 /**
  * Records scans, moves every counter by those that were not there before and enters them in the ledger, in one
@@ -35,19 +44,20 @@ export type Source = Pick<Entry, 'partition' | 'position' | 'gateways'>;
  */
 export async function record(
   pool: Pool,
-  told: readonly ToldScan[],
+  poll: Poll,
   derived: (told: ToldScan) => DerivedScan,
-  source: Source,
 ): Promise<readonly DayEntry[]> {
+  const { told, partition, gateways } = poll;
   const ordered = inOrder(told);
   const recordIn = (allNew: boolean) =>
     transaction(pool, async (tx) => {
+      const position = await positionOf(tx, partition);
       const inserted = await (allNew ? copyScans(tx, ordered, derived) : insertScans(tx, ordered.map(derived)));
       const { kept, deleted } = await takeBack(tx, inserted);
       if (kept.length > 0) await count(tx, kept, allNew);
-      const days = daysOf(told, kept, deleted);
-      await enter(tx, { ...source, days });
-      return days;
+      const days = daysOf(poll, kept, deleted, position);
+      await enter(tx, { partition, ...days, gateways });
+      return days.days;
     });
   try {
     return await recordIn(true);
@@ -80,13 +90,31 @@ async function count(tx: PoolClient, scans: readonly DerivedScan[], allNew: bool
   await move(tx, tally(scans, isFirst, isKnown));
 }
 
-function daysOf(told: readonly ToldScan[], kept: readonly DerivedScan[], deleted: readonly DerivedScan[]): DayEntry[] {
-  const [counted, gone] = [byDay(kept), byDay(deleted)];
-  return [...byDay(told)].map(([day, records]) => {
+/**
+ * What became of each day's records, and where the partition stands now. A log hands records out again whose recorder
+ * was stopped between its transaction and the log's hearing of it: the ledger has those before `position` already.
+ */
+function daysOf(
+  { told, dead, next }: Pick<Poll, 'told' | 'dead' | 'next'>,
+  kept: readonly DerivedScan[],
+  deleted: readonly DerivedScan[],
+  position: bigint,
+): Pick<Entry, 'days' | 'position'> {
+  const again = new Set(told.filter(({ offset }) => offset < position).map(({ id }) => id));
+  // Of records that were handled before, nothing can be new: the position is another log's, or another topic's.
+  if (kept.some(({ id }) => again.has(id))) return daysOf({ told, dead, next }, kept, deleted, 0n);
+  const fresh = <Of extends { offset: bigint }>(records: readonly Of[]) =>
+    records.filter(({ offset }) => offset >= position);
+  const records = byDay(fresh(told));
+  const [counted, gone] = [byDay(kept), byDay(deleted.filter(({ id }) => !again.has(id)))];
+  const letters = countByDay(fresh(dead).map(({ timestamp }) => timestamp));
+  const days = [...new Set([...records.keys(), ...letters.keys()])].map((day) => {
     const late = gone.get(day) ?? 0;
     const recorded = (counted.get(day) ?? 0) + late;
-    return { day, recorded, duplicates: records - recorded, deleted: late };
+    const duplicates = (records.get(day) ?? 0) - recorded;
+    return { day, recorded, duplicates, deadLettered: letters.get(day) ?? 0, deleted: late };
   });
+  return { days, position: next > position ? next : position };
 }
 
 function byDay(scans: readonly { scannedAt: number }[]): Map<string, number> {

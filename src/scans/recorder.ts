@@ -7,10 +7,9 @@ import { SCANS, SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
 import { hourly } from '../hourly.ts';
 import { type ArchiveOptions, archiveMonths } from './archive.ts';
 import { openCountries } from './countries.ts';
-import { countByDay, dayOf } from './days.ts';
+import { dayOf } from './days.ts';
 import { finishDeletions } from './delete-account-scans.ts';
 import { derive } from './derive.ts';
-import { enter } from './ledger.ts';
 import { measureWaiting, stagesOfScans } from './measure.ts';
 import { ensureMonths, monthAfter, monthOf } from './partitions.ts';
 import { readScan, type ToldScan } from './read-scan.ts';
@@ -73,30 +72,9 @@ export async function recordingOf({
     const told: ToldScan[] = [];
     const dead: { record: LogRecord; reason: string }[] = [];
     for (const record of records) {
-      const scan = readScan(record.value, now);
+      const scan = readScan(record, now);
       if ('unreadable' in scan) dead.push({ record, reason: scan.unreadable });
       else told.push(scan);
-    }
-    const source = {
-      partition: records.at(-1)?.partition ?? 0,
-      position: (records.at(-1)?.offset ?? -1n) + 1n,
-      gateways: records
-        .filter(({ headers }) => GATEWAY_FIGURES in headers)
-        .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
-    };
-    if (told.length > 0) {
-      const days = new Set(told.map(({ scannedAt }) => dayOf(scannedAt)));
-      const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(months);
-      await ensureMonths(pool, [...missing]);
-      for (const month of missing) months.add(month);
-      await loadSalts(pool, salts, days, now);
-      try {
-        measure(await record(pool, told, (scan) => derive(scan, countryOf, salts), source));
-      } catch (error) {
-        // A month may have been detached meanwhile: the next try looks again.
-        months.clear();
-        throw error;
-      }
     }
     if (dead.length > 0) {
       logger.error(
@@ -111,10 +89,27 @@ export async function recordingOf({
           headers: { ...headers, reason },
         })),
       );
-      const days = countByDay(dead.map(({ record }) => record.timestamp));
-      const letters = [...days].map(([day, deadLettered]) => ({ day, deadLettered }));
-      await enter(pool, { ...source, days: letters });
-      measure(letters);
+    }
+    const days = new Set(told.map(({ scannedAt }) => dayOf(scannedAt)));
+    const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(months);
+    await ensureMonths(pool, [...missing]);
+    for (const month of missing) months.add(month);
+    await loadSalts(pool, salts, days, now);
+    const poll = {
+      told,
+      dead: dead.map(({ record }) => record),
+      partition: records.at(-1)?.partition ?? 0,
+      next: (records.at(-1)?.offset ?? -1n) + 1n,
+      gateways: records
+        .filter(({ headers }) => GATEWAY_FIGURES in headers)
+        .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
+    };
+    try {
+      measure(await record(pool, poll, (scan) => derive(scan, countryOf, salts)));
+    } catch (error) {
+      // A month may have been detached meanwhile: the next try looks again.
+      months.clear();
+      throw error;
     }
   };
 

@@ -38,9 +38,11 @@ export function scanRecord(
   return logRecord(scan.codeId, toBinary(ScanSchema, scan));
 }
 
-/** A record as the log hands it out. */
+let published = 0n;
+
+/** A record as the log hands it out, published after those before it. */
 export function logRecord(key: string, value: Uint8Array | null): LogRecord {
-  return { key, value, headers: {}, partition: 0, offset: 0n, timestamp: Date.now() };
+  return { key, value, headers: {}, partition: 0, offset: published++, timestamp: Date.now() };
 }
 
 /** A log that keeps what is published and consumes nothing: for what the recorder does with a poll in hand. */
