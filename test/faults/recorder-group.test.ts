@@ -22,7 +22,7 @@ const IN_HAND = 3;
 // A broker that is not ours must not be paused.
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
-/** Publishes scans, each of them twice, and in every wave a record that is none, until it is stopped. */
+/** Publishes scans, every second of them twice, and in every wave a record that is none, until it is stopped. */
 function startScans(log: Log, codes: readonly Scanned[]) {
   const flow = { scans: 0, unreadable: 0, published: 0 };
   let going = true;
@@ -34,7 +34,7 @@ function startScans(log: Log, codes: readonly Scanned[]) {
     for (let wave = 0; going; wave++) {
       const scans = Array.from({ length: WAVE }, (_, index) => scanRecord(codes[index % codes.length] as Scanned));
       await publish([...scans, logRecord(`unreadable ${wave}`, Buffer.from('no protobuf'))]);
-      await publish(scans);
+      await publish(scans.slice(WAVE / 2));
       flow.scans += WAVE;
       flow.unreadable++;
       await sleep(WAVE_PAUSE_MS);
@@ -59,7 +59,7 @@ function startScans(log: Log, codes: readonly Scanned[]) {
 }
 
 describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
-  test('one joins, one stops, two are killed, all is published twice: every scan counts once, and the ledger adds up', async () => {
+  test('one joins, one stops, two are killed, half is published twice: every scan counts once, and the ledger adds up', async () => {
     const broker = await startKafka();
     afterFile(() => broker.stop());
     const signpost = await startSignpost({ kafkaBrokers: broker.brokers, cores: 3 });
