@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { transaction } from '../db/sql.ts';
 import type { Log, NewRecord } from './log/log.ts';
@@ -94,3 +94,70 @@ test('a relay whose connection is cut off goes on, and forgets nothing that the 
   expect(values.size).toBe(30);
   await relay.stop();
 });
+
+describe('an outbox that is filled and emptied', () => {
+  const many = (count: number) => Array.from({ length: count }, (_, value) => record(`key ${value % 7}`, value));
+  const empty = async () => expect((await pool.query('select from outbox limit 1')).rowCount).toBe(0);
+
+  /** What reading the outbox has cost so far: Postgres adds a connection's figures up once a second. */
+  async function cost(): Promise<{ sequential: number; scans: number; entries: number }> {
+    const { rows } = await pool.query(
+      `select t.seq_tup_read as sequential, i.idx_scan as scans, i.idx_tup_read as entries
+       from pg_stat_user_tables t join pg_stat_user_indexes i using (relid) where t.relname = 'outbox'`,
+    );
+    return { sequential: Number(rows[0].sequential), scans: Number(rows[0].scans), entries: Number(rows[0].entries) };
+  }
+
+  test('is read along its index, though it was empty when the statement was prepared', async () => {
+    const relay = relayOver();
+    await transaction(pool, (tx) => addToOutbox(tx, [record('first', 1)]));
+    await vi.waitFor(empty, EVENTUALLY);
+    const before = await cost();
+    await transaction(pool, (tx) => addToOutbox(tx, many(20_000)));
+    await vi.waitFor(empty, EVENTUALLY);
+    await vi.waitFor(async () => expect((await cost()).entries - before.entries).toBeGreaterThan(20_000), EVENTUALLY);
+    expect((await cost()).sequential - before.sequential).toBeLessThan(20_000);
+    await relay.stop();
+  });
+
+  test('is not gone through again and again while an open transaction keeps what was deleted', async () => {
+    await using reader = await connect();
+    await reader.client.query('begin isolation level repeatable read');
+    await reader.client.query('select from outbox');
+    const relay = relayOver();
+    for (let round = 0; round < 2; round++) {
+      await transaction(pool, (tx) => addToOutbox(tx, many(10_000)));
+      await vi.waitFor(empty, EVENTUALLY);
+    }
+    // What was carried last may still be gone through, and what there was before is not.
+    let before = await cost();
+    await vi.waitFor(async () => expect((await cost()).scans - before.scans).toBeGreaterThan(15), EVENTUALLY);
+    before = await cost();
+    await vi.waitFor(async () => expect((await cost()).scans - before.scans).toBeGreaterThan(15), EVENTUALLY);
+    const after = await cost();
+    expect((after.entries - before.entries) / (after.scans - before.scans)).toBeLessThan(8_000);
+    await relay.stop();
+  });
+
+  test('loses nothing of a transaction that took its numbers early and commits late', async () => {
+    const relay = relayOver();
+    await using late = await connect();
+    await late.client.query('begin');
+    await addToOutbox(late.client, [record('late', 1)]);
+    for (let round = 0; round < 3; round++) {
+      await transaction(pool, (tx) => addToOutbox(tx, many(10_000)));
+      await vi.waitFor(empty, EVENTUALLY);
+    }
+    await late.client.query('commit');
+    await vi.waitFor(empty, EVENTUALLY);
+    expect((await published()).filter(({ key }) => key === 'late')).toEqual([{ key: 'late', value: 1 }]);
+    await relay.stop();
+  });
+});
+
+/** A connection of its own. */
+async function connect(): Promise<{ client: pg.Client } & AsyncDisposable> {
+  const client = new pg.Client(url);
+  await client.connect();
+  return { client, [Symbol.asyncDispose]: () => client.end() };
+}

@@ -3,8 +3,9 @@ import { SpanKind, trace } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { LOCKS } from '../db/locks.ts';
-import { connected, run, statement } from '../db/sql.ts';
+import { BY_COST, BY_INDEX, connected } from '../db/sql.ts';
 import { type Log, type NewRecord, type Topic, WrongTopic } from './log/log.ts';
+import { BATCH, OutboxReader } from './outbox-reader.ts';
 
 /** Carries the outbox to the log. */
 export interface Relay {
@@ -16,26 +17,8 @@ export interface Relay {
   stop(): Promise<void>;
 }
 
-const BATCH = 1_000;
 const IDLE_MS = 50;
 const RETRY_MS = 1_000;
-
-interface OutboxRow {
-  id: string;
-  topic: string;
-  key: string;
-  headers: Record<string, string>;
-  value: Buffer | null;
-}
-
-/** Index: outbox_pkey. */
-const next = statement<OutboxRow>(
-  'events_outbox_next',
-  `select id, topic, key, headers, value from outbox order by id limit ${BATCH}`,
-);
-
-/** Index: outbox_pkey. */
-const forget = statement('events_outbox_forget', `delete from outbox where id = any($1::bigint[])`);
 
 const tracer = trace.getTracer('signpost.outbox');
 
@@ -87,30 +70,32 @@ export function startRelay({
         return;
       }
       try {
+        await client.query(BY_INDEX);
+        const outbox = new OutboxReader(client);
         while (!stopping.signal.aborted) {
           const woken = new Promise<void>((resolve) => {
             wake = resolve;
           });
-          const carried = await carry(client);
+          const carried = await carry(outbox);
           working = true;
           if (carried < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
         }
       } finally {
         // Where not even that succeeds, the end of the connection gives the lock back.
-        await client.query('select pg_advisory_unlock($1)', [LOCKS.relay]).catch(broke);
+        await client.query(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`).catch(broke);
       }
     });
   }
 
-  async function carry(leader: PoolClient): Promise<number> {
-    const rows = await run(leader, next);
+  async function carry(outbox: OutboxReader): Promise<number> {
+    const rows = await outbox.next();
     if (rows.length === 0) return 0;
     await tracer.startActiveSpan('outbox relay', { kind: SpanKind.PRODUCER }, async (span) => {
       try {
         span.setAttribute('messaging.batch.message_count', rows.length);
         const byTopic = Map.groupBy(rows, ({ topic }) => topic);
         await Promise.all([...byTopic].map(([topic, records]) => log.publish(topic, records satisfies NewRecord[])));
-        await run(leader, forget, [rows.map(({ id }) => id)]);
+        await outbox.forget(rows);
       } finally {
         span.end();
       }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { run, statement } from '../../db/sql.ts';
+import { BY_INDEX, run, statement } from '../../db/sql.ts';
 import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
 import { type Ask, joinGroup } from './postgres-members.ts';
 
@@ -40,7 +40,7 @@ const endsOf = statement<{ partition: number; next: string }>(
   'select partition, next from log_partitions where topic = $1',
 );
 
-/** Index: log_records_pkey. */
+/** Index: log_records_pkey, always (`BY_INDEX`). */
 const recordsFrom = statement<{
   offset: string;
   key: string;
@@ -129,7 +129,7 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
   const inHand = new Map<number, Promise<void>>();
   const rests = new Map<number, number>();
   try {
-    await client.query(`listen ${CHANNEL}`);
+    await client.query(`listen ${CHANNEL}; ${BY_INDEX}`);
     const ask = inTurn(client);
     const progress = await reading.start(ask);
     const { positions } = progress;
