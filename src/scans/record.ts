@@ -100,14 +100,13 @@ function daysOf(
   deleted: readonly DerivedScan[],
   position: bigint,
 ): Pick<Entry, 'days' | 'position'> {
-  const again = new Set(told.filter(({ offset }) => offset < position).map(({ id }) => id));
+  const [fresh, freshDead] = [since(position, told), since(position, dead)];
+  const again = new Set(told.slice(0, told.length - fresh.length).map(({ id }) => id));
   // Of records that were handled before, nothing can be new: the position is another log's, or another topic's.
-  if (kept.some(({ id }) => again.has(id))) return daysOf({ told, dead, next }, kept, deleted, 0n);
-  const fresh = <Of extends { offset: bigint }>(records: readonly Of[]) =>
-    records.filter(({ offset }) => offset >= position);
-  const records = byDay(fresh(told));
+  if (again.size > 0 && kept.some(({ id }) => again.has(id))) return daysOf({ told, dead, next }, kept, deleted, 0n);
+  const records = byDay(fresh);
   const [counted, gone] = [byDay(kept), byDay(deleted.filter(({ id }) => !again.has(id)))];
-  const letters = countByDay(fresh(dead).map(({ timestamp }) => timestamp));
+  const letters = countByDay(freshDead.map(({ timestamp }) => timestamp));
   const days = [...new Set([...records.keys(), ...letters.keys()])].map((day) => {
     const late = gone.get(day) ?? 0;
     const recorded = (counted.get(day) ?? 0) + late;
@@ -115,6 +114,12 @@ function daysOf(
     return { day, recorded, duplicates, deadLettered: letters.get(day) ?? 0, deleted: late };
   });
   return { days, position: next > position ? next : position };
+}
+
+/** Records from an offset on; they come in the order of their offsets. */
+function since<Of extends { readonly offset: bigint }>(position: bigint, records: readonly Of[]): readonly Of[] {
+  const first = records.findIndex(({ offset }) => offset >= position);
+  return first < 0 ? [] : records.slice(first);
 }
 
 function byDay(scans: readonly { scannedAt: number }[]): Map<string, number> {
