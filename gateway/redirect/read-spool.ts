@@ -5,7 +5,10 @@ import { type Segment, segmentsIn } from './segments.ts';
 
 /** What a spool holds, read beside the process that writes it. */
 export interface SpoolReader {
-  /** The oldest payloads that were not forgotten; undefined when there are none. Removes what is done with. */
+  /**
+   * The oldest payloads that were not forgotten; undefined when there are none. Removes what is done with, and steps
+   * over segments that can't be read. Throws when the folder can't be.
+   */
   next(): Batch | undefined;
   /** Bytes that were not forgotten, as far as the folder could be read lately. */
   depth(): number;
@@ -68,7 +71,7 @@ export function readSpool(folder: string, logger: Logger): SpoolReader {
           if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
           aside.set(segment.name, performance.now() + ASIDE_MS);
           logger.error({ err: error, segment: segment.path }, 'a segment can’t be read; it is tried again in a minute');
-          throw error;
+          continue;
         }
         if (frames.payloads.length > 0) {
           const reached = done + frames.read;

@@ -7,7 +7,7 @@ import { GATEWAY_FIGURES } from '../../src/contract/gateway-figures.ts';
 import type { Log } from '../../src/events/log/log.ts';
 import { SCANS } from '../../src/events/log/topics.ts';
 import { readFrames } from './frames.ts';
-import { readSpool, type SpoolReader } from './read-spool.ts';
+import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
 import { codeIdIn } from './scan-message.ts';
 import { spoolsIn } from './segments.ts';
 import { countShipped } from './shipped-figures.ts';
@@ -26,7 +26,7 @@ export interface ShipperStatus {
   readonly shipped: number;
   /** Bytes that wait on disk. */
   readonly depth: number;
-  /** Whether the last attempt failed. */
+  /** Whether the log refused what it was given last, or a spool can't be read. */
   readonly failing: boolean;
 }
 
@@ -42,7 +42,7 @@ const MOST_RETRY_MS = 5_000;
 export interface ShippingOptions {
   /** Holds a spool for each worker, also for those that there are no more. */
   readonly folder: string;
-  readonly log: Log;
+  readonly log: Pick<Log, 'publish'>;
   readonly logger: Logger;
 }
 
@@ -55,6 +55,7 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
   const { signal } = stopping;
   const count = countShipped();
   const spools = new Map<string, { reader: SpoolReader; running: Promise<void> }>();
+  const unreadable = new Set<SpoolReader>();
   let deadline = Number.POSITIVE_INFINITY;
   let shipped = 0;
   let failures = 0;
@@ -78,10 +79,22 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
     failures = 0;
   }
 
+  function nextOf(reader: SpoolReader): Batch | undefined {
+    try {
+      const batch = reader.next();
+      if (unreadable.delete(reader)) logger.info('a spool can be read again');
+      return batch;
+    } catch (error) {
+      if (!unreadable.has(reader)) logger.error({ err: error }, 'a spool can’t be read; its scans wait on disk');
+      unreadable.add(reader);
+      return undefined;
+    }
+  }
+
   async function ship(reader: SpoolReader): Promise<void> {
     while (performance.now() < deadline) {
       try {
-        const batch = reader.next();
+        const batch = nextOf(reader);
         if (batch) {
           await publish(batch.payloads);
           batch.forget();
@@ -113,7 +126,7 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
   return {
     status() {
       const depth = [...spools.values()].reduce((sum, { reader }) => sum + reader.depth(), 0);
-      return { shipped, depth, failing: failures > 0 };
+      return { shipped, depth, failing: failures > 0 || unreadable.size > 0 };
     },
     publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
     async stop(graceMs) {
