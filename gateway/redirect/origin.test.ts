@@ -41,6 +41,17 @@ describe('behind trusted proxies', () => {
     expect(originOf('10.0.0.1', { 'x-forwarded-for': given })).toMatchObject({ address });
   });
 
+  test('a Forwarded that the proxy has passed on beside its own X-Forwarded-* is the reader’s word, and not believed', () => {
+    const host = 'go.example.com';
+    const forwarded = 'for=6.6.6.6;host=other.example';
+    const reader = { hostname: host, address: '198.51.100.7', proxied: true };
+    expect(originOf('10.0.0.1', { host, forwarded, 'x-forwarded-for': '198.51.100.7' })).toEqual(reader);
+    expect(originOf('10.0.0.1', { host: 'internal', forwarded, 'x-forwarded-host': host })).toMatchObject({
+      hostname: host,
+      address: '10.0.0.1',
+    });
+  });
+
   test('the host is the one that the reader asked for', () => {
     const host = 'internal:8080';
     expect(originOf('192.0.2.10', { host, forwarded: 'for=198.51.100.7;host="Go.Example.com:443"' }).hostname).toBe(

@@ -41,18 +41,21 @@ export function originsBy(trusted: readonly string[]): (peer: string, headers: S
   };
 }
 
-/** `Forwarded` (RFC 7239) where it is there, else the older `X-Forwarded-For` and `X-Forwarded-Host`. */
+/**
+ * `X-Forwarded-For` and `X-Forwarded-Host`, and `Forwarded` (RFC 7239) where neither is there: nearly all proxies write
+ * the older ones, and pass on a `Forwarded` as the reader made it up.
+ */
 function forwardedOf(headers: ScanHeaders): { addresses: string[]; host: string | undefined } {
-  const { forwarded } = headers;
-  if (forwarded !== undefined) {
+  const { forwarded, 'x-forwarded-for': xFor, 'x-forwarded-host': xHost } = headers;
+  if (forwarded !== undefined && xFor === undefined && xHost === undefined) {
     const values = (name: string) =>
       [...forwarded.matchAll(new RegExp(`(?:^|[;,\\s])${name}=(?:"([^"]*)"|([^;,\\s]*))`, 'gi'))].map(
         ([, quoted, plain]) => quoted ?? plain ?? '',
       );
     return { addresses: values('for').map(addressIn), host: values('host')[0] };
   }
-  const listed = [headers['x-forwarded-for'] ?? []].flat().join(',');
-  const host = [headers['x-forwarded-host'] ?? []].flat()[0]?.split(',')[0]?.trim();
+  const listed = [xFor ?? []].flat().join(',');
+  const host = [xHost ?? []].flat()[0]?.split(',')[0]?.trim();
   return { addresses: listed.split(',').map((each) => addressIn(each.trim())), host };
 }
 
