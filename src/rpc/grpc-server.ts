@@ -16,6 +16,7 @@ import grpc from '@grpc/grpc-js';
 import { peerKey } from '../access/caller.ts';
 import { failure } from '../contract/errors.ts';
 import type { Listening } from './connect-server.ts';
+import { limitTimeouts } from './grpc-timeouts.ts';
 import { MAX_MESSAGE_BYTES, type RegisterServices } from './services.ts';
 import { nameIn, type Tls, type TlsContext } from './tls.ts';
 
@@ -50,11 +51,16 @@ export async function serveGrpc(options: {
       error ? reject(error) : resolve(bound),
     );
   });
+  limitTimeouts(server);
   return {
     port,
     stop: (graceMs) =>
       new Promise((resolve) => {
-        const timer = setTimeout(() => server.forceShutdown(), graceMs);
+        const timer = setTimeout(() => {
+          server.forceShutdown();
+          // It goes on waiting for connections that are in the middle of a handshake.
+          resolve();
+        }, graceMs);
         server.tryShutdown(() => {
           clearTimeout(timer);
           resolve();
