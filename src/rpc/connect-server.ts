@@ -18,6 +18,10 @@ export interface Listening {
 /** What an HTTP/2 client with prior knowledge opens a connection with (RFC 9113 §3.4). */
 const HTTP2_PREFACE_START = 'PRI';
 
+/** How long a connection may take until it has said what it wants, in ms, and how often that is looked after. */
+const HEAD_MS = 15_000;
+const LOOK_MS = 5_000;
+
 /**
  * Serves Connect, gRPC-Web and gRPC on one port, in cleartext or over TLS. Node parses HTTP/1.1 and HTTP/2 with different servers, so
  * the first bytes of a connection decide which of the two gets it: curl and browsers speak HTTP/1.1, gRPC HTTP/2.
@@ -41,16 +45,24 @@ export async function serveConnect(options: {
       return createContextValues().set(peerKey, nameOfPeer(socket));
     },
   });
-  const http1 = createServer(handler);
+  const http1 = createServer({ headersTimeout: HEAD_MS, connectionsCheckingInterval: LOOK_MS }, handler);
+  // It is given its connections and never listens, and only a server that does looks after slow ones.
+  http1.emit('listening');
   const http2 = createHttp2Server(handler);
   const sessions = new Set<ServerHttp2Session>();
   http2.on('session', (session) => {
     sessions.add(session);
     session.on('close', () => sessions.delete(session));
   });
+  const silent = new Set<net.Socket>();
   const server = options.tls
     ? secureServer(options.tls, http1, http2)
-    : net.createServer((socket) => sniff(socket, http1, http2));
+    : net.createServer((socket) => sniff(socket, silent, http1, http2));
+  const sockets = new Set<net.Socket>();
+  server.on('connection', (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
   await listen(server, options.host, options.port);
 
   return {
@@ -59,13 +71,17 @@ export async function serveConnect(options: {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of sessions) session.close();
       http1.closeIdleConnections();
+      http1.keepAliveTimeout = 1;
+      // Those that have not said anything yet are nobody's.
+      for (const socket of silent) socket.destroy();
       const timer = setTimeout(() => {
         shutdown.abort();
-        http1.closeAllConnections();
         for (const session of sessions) session.destroy();
+        for (const socket of sockets) socket.destroy();
       }, graceMs);
       await closed;
       clearTimeout(timer);
+      http1.close();
     },
   };
 }
@@ -81,10 +97,16 @@ function secureServer(tls: Tls, http1: Server, http2: Http2Server): net.Server {
   return server;
 }
 
-function sniff(socket: net.Socket, http1: Server, http2: Http2Server): void {
+function sniff(socket: net.Socket, silent: Set<net.Socket>, http1: Server, http2: Http2Server): void {
   // A client that resets before its first byte has no server yet that would listen for errors.
   socket.on('error', () => socket.destroy());
+  silent.add(socket);
+  socket.once('close', () => silent.delete(socket));
+  const end = () => socket.destroy();
+  socket.setTimeout(HEAD_MS, end);
   socket.once('data', (start: Buffer) => {
+    socket.setTimeout(0, end);
+    silent.delete(socket);
     socket.pause();
     socket.unshift(start);
     const chosen = start.toString('latin1', 0, 3) === HTTP2_PREFACE_START ? http2 : http1;

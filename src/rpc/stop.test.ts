@@ -1,0 +1,77 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Listening, serveConnect } from './connect-server.ts';
+import { serveGrpc } from './grpc-server.ts';
+
+/** Much longer than a test may take. */
+const LONG_MS = 600_000;
+const options = { host: '127.0.0.1', port: 0, register: () => {}, interceptors: [] };
+
+async function started(serve: (options: never) => Promise<Listening>): Promise<Listening> {
+  const server = await serve(options as never);
+  onTestFinished(() => server.stop(0));
+  return server;
+}
+
+/** A connection that says so much and no more. */
+async function saying(start: string, { port }: Listening): Promise<{ socket: Socket; ended: Promise<unknown> }> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  onTestFinished(() => void socket.destroy());
+  const ended = once(socket, 'close');
+  await once(socket, 'connect');
+  socket.write(start);
+  socket.resume();
+  // So that it has arrived.
+  await sleep(200);
+  return { socket, ended };
+}
+
+const NOTHING = '';
+const HALF_A_HEAD = 'POST /signpost.codes.v1.CodesService/ListCodes HTTP/1.1\r\nhost: a.example\r\ncontent-ty';
+const A_CALL = 'GET /nothing HTTP/1.1\r\nhost: a.example\r\n\r\n';
+const HALF_A_PREFACE = 'PRI * HTTP/2.0\r\n';
+
+describe.each([
+  ['the Connect port', serveConnect],
+  ['the gRPC port', serveGrpc],
+])('%s', (_, serve) => {
+  test('a stop does not wait for connections that have said nothing', async () => {
+    const server = await started(serve);
+    const { ended } = await saying(NOTHING, server);
+    await server.stop(LONG_MS);
+    await ended;
+  });
+
+  test.each([HALF_A_HEAD, HALF_A_PREFACE])('a stop ends what never becomes a call: %j', async (start) => {
+    const server = await started(serve);
+    const { ended } = await saying(start, server);
+    await server.stop(500);
+    await ended;
+  });
+});
+
+test('a stop does not wait for HTTP/1.1 connections that have had their answer', async () => {
+  const server = await started(serveConnect);
+  const { ended } = await saying(A_CALL, server);
+  await server.stop(LONG_MS);
+  await ended;
+});
+
+test.each([NOTHING, HALF_A_HEAD])(
+  'who does not come to the point is let go on the Connect port: %j',
+  async (start) => {
+    const { ended } = await saying(start, await started(serveConnect));
+    await ended;
+  },
+  40_000,
+);
+
+test('who has made a call keeps the connection', async () => {
+  const server = await started(serveConnect);
+  const { socket } = await saying(A_CALL, server);
+  const answered = once(socket, 'data');
+  socket.write(A_CALL);
+  expect(String((await answered)[0])).toContain('HTTP/1.1 404');
+});
