@@ -1,0 +1,105 @@
+import { EventEmitter, once } from 'node:events';
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { beforeAll, expect, test } from 'vitest';
+import { LOOPBACK } from '../../local/free-port.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { serveGrpc } from '../../src/rpc/grpc-server.ts';
+import { afterFile } from '../../test/harness/after-file.ts';
+import { connectCore } from '../core.ts';
+import { createApi } from './api.ts';
+
+const UUID = '01kagcpn9te5gvjxq1rmm30w4h';
+
+/** Tells of calls in the core: `started`, and `aborted` when one ends before it is answered. */
+const calls = new EventEmitter();
+/** Lets a call be answered. */
+let answer = Promise.withResolvers<void>();
+let port: number;
+
+beforeAll(async () => {
+  const slow = async (signal: AbortSignal) => {
+    answer = Promise.withResolvers();
+    const abort = () => calls.emit('aborted');
+    signal.addEventListener('abort', abort);
+    calls.emit('started');
+    await answer.promise;
+    signal.removeEventListener('abort', abort);
+    calls.emit('answered');
+    return { code: { id: `qr_${UUID}` } };
+  };
+  const core = await serveGrpc({
+    host: LOOPBACK,
+    port: 0,
+    register: (services) =>
+      services.service(CodesService, {
+        getCode: (_, { signal }) => slow(signal),
+        createCode: (_, { signal }) => slow(signal),
+      }),
+    interceptors: [],
+  });
+  afterFile(() => core.stop(0));
+  const clients = connectCore({ address: `${LOOPBACK}:${core.port}`, timeoutMs: 20_000 });
+  afterFile(async () => clients.close());
+  const api = await createApi({
+    core: clients,
+    logger: pino({ level: 'silent' }),
+    publicUrl: 'http://a.example',
+    onRoute: async () => {},
+  });
+  const server = createServer((asked: IncomingMessage, response: ServerResponse) => api.handle(asked, response));
+  server.listen(0, LOOPBACK);
+  await once(server, 'listening');
+  afterFile(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  ({ port } = server.address() as AddressInfo);
+});
+
+function ask(method: string, path: string, body?: string) {
+  const headers = { authorization: 'Bearer a-key' };
+  const asked = request({ host: LOOPBACK, port, method, path: `/api/v1${path}`, headers, agent: false });
+  asked.on('error', () => {});
+  asked.end(body);
+  return asked;
+}
+
+test('a caller who leaves in the middle of a read ends its call in the core', async () => {
+  const [started, aborted] = [once(calls, 'started'), once(calls, 'aborted')];
+  const asked = ask('GET', `/qr-codes/qr_${UUID}`);
+  await started;
+  asked.destroy();
+  await aborted;
+  answer.resolve();
+});
+
+test.each([
+  ['POST', '/qr-codes', '{"target_url":"https://a.example/"}', true],
+  ['GET', `/qr-codes/qr_${UUID}`, undefined, false],
+])(
+  'a caller who leaves in the middle of a change, or with the answer to a read, ends nothing: %s',
+  async (method, path, body, early) => {
+    let aborts = 0;
+    calls.on('aborted', () => aborts++);
+    const started = once(calls, 'started');
+    const asked = ask(method, path, body);
+    await started;
+    if (early) asked.destroy();
+    // Long enough for the news to arrive, where there are any.
+    await sleep(300);
+    const answered = once(calls, 'answered');
+    answer.resolve();
+    await answered;
+    if (!early) {
+      const [response] = await once(asked, 'response');
+      response.resume();
+      await once(response, 'end');
+      asked.destroy();
+      await sleep(300);
+    }
+    expect(aborts).toBe(0);
+  },
+);
