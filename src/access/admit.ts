@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { failure } from '../contract/errors.ts';
-import { first, statement } from '../db/sql.ts';
+import { first, promptStatement } from '../db/sql.ts';
 import type { Account, Rate } from './caller.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
 import { MONTH, quotaExhausted, USED } from './usage.ts';
@@ -57,7 +57,7 @@ const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
  * over any number of cores, and a request that is refused changes nothing. Indexes: api_keys_hash_key, then primary
  * keys. $1 hash, $2 needs api, $3 needs bulk, $4 needs images.
  */
-const admitKey = statement<AccountRow>(
+const admitKey = promptStatement<AccountRow>(
   'access_admit_key',
   `with account as (${ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1 and a.closed_at is null')}),
    admitted as (
@@ -82,7 +82,7 @@ const admitKey = statement<AccountRow>(
 );
 
 /** The account that an internal service names. Index: accounts_pkey. */
-const findAccount = statement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait'>>(
+const findAccount = promptStatement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait'>>(
   'access_find_account',
   ACCOUNT('where a.id = $1 and (a.closed_at is null or $2)'),
 );

@@ -11,7 +11,15 @@ const AWAY_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAI
 
 /** What pg says of connections that broke, or that it could not get in time; these errors carry no code. */
 const AWAY_MESSAGE =
-  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable/;
+  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Query read timeout/;
+
+/** What pg says of a statement that took longer than its `query_timeout`. */
+const UNANSWERED = 'Query read timeout';
+
+/** Whether an error means that nobody answers on a connection any more. */
+export function isUnanswered(error: unknown): error is Error {
+  return error instanceof Error && error.message === UNANSWERED;
+}
 
 /** Whether an error means that Postgres is away, so that the same call can succeed later. */
 export function isAway(error: unknown): boolean {

@@ -6,6 +6,7 @@ import { entities } from './entities.ts';
 import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
 import { migrations } from './migrations/index.ts';
+import { KEEP_ALIVE } from './sql.ts';
 
 /** Postgres as the rooms use it: entities through the ORM, statements of weight through the pool (see `sql.ts`). */
 export interface Database {
@@ -28,7 +29,11 @@ export async function openDatabase(url: string, connections: number): Promise<Da
     extensions: [Migrator],
     migrations: { migrationsList: migrations, snapshot: false, tableName: 'migrations', silent: true },
     pool: { min: 0, max: connections },
-    driverOptions: { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, application_name: 'signpost-core' },
+    driverOptions: {
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      ...KEEP_ALIVE,
+      application_name: 'signpost-core',
+    },
     // Postgres that is away must not end the start: the core answers 503 until it is back.
     ensureDatabase: false,
   });

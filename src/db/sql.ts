@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { CompiledQuery } from 'kysely';
 import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
+import { isUnanswered } from './away.ts';
 
 /**
  * A statement that is prepared once a connection, under its name. Values always travel as parameters: they never reach
@@ -9,6 +10,8 @@ import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResul
 export interface Statement<Row extends QueryResultRow> {
   readonly name: string;
   readonly text: string;
+  /** It never takes longer, in ms: a connection that has not answered it by then has lost its server. */
+  readonly withinMs?: number;
   /** Carries the row's type; never set. */
   readonly row?: Row;
 }
@@ -24,7 +27,26 @@ interface PreparedQuery {
   readonly text: string;
   readonly values: unknown[];
   readonly types: CustomTypesConfig;
+  readonly query_timeout?: number;
 }
+
+/**
+ * How long a server may take over what never takes long, in ms. A machine that vanished ends no connection, and what was
+ * sent to it is given up by the system after a quarter of an hour; and other statements may take as long as they need.
+ */
+export const ANSWER_MS = 10_000;
+
+/** Has the system ask, on a connection that is silent, whether there is still somebody, and end it when there is not. */
+export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: ANSWER_MS };
+
+/** Text that never takes long, for `client.query`. */
+export function promptly(text: string): { readonly text: string; readonly query_timeout: number } {
+  return { text, query_timeout: ANSWER_MS };
+}
+
+/** Begins and ends transactions. */
+const BEGIN = promptly('begin');
+const ROLLBACK = promptly('rollback');
 
 /** Runs statements in the transaction that the entity manager has open. */
 export function unitOfWork(em: EntityManager): Queryable {
@@ -39,13 +61,28 @@ export function statement<Row extends QueryResultRow>(name: string, text: string
   return { name, text };
 }
 
+/** Declares a statement that never takes long: whatever a call or a loop does first on a connection should be one. */
+export function promptStatement<Row extends QueryResultRow>(
+  name: string,
+  text: string,
+  withinMs = ANSWER_MS,
+): Statement<Row> {
+  return { name, text, withinMs };
+}
+
 /** Runs a statement; `values` are its parameters in order. */
 export async function run<Row extends QueryResultRow>(
   on: Queryable,
-  { name, text }: Statement<Row>,
+  { name, text, withinMs }: Statement<Row>,
   values: readonly unknown[] = [],
 ): Promise<Row[]> {
-  const { rows } = await on.query<Row>({ name, text, values: [...values], types: pg.types });
+  const { rows } = await on.query<Row>({
+    name,
+    text,
+    values: [...values],
+    types: pg.types,
+    ...(withinMs !== undefined && { query_timeout: withinMs }),
+  });
   return rows;
 }
 
@@ -66,12 +103,14 @@ export async function transaction<Result>(
   if (!('client' in on)) return connected(on, (connection) => transaction(connection, work));
   const { client } = on;
   try {
-    await client.query('begin');
+    await client.query(BEGIN);
     const result = await work(client);
     await client.query('commit');
     return result;
   } catch (error) {
-    await client.query('rollback').catch(on.broke);
+    // Behind a statement that is not answered no other one is.
+    if (isUnanswered(error)) on.broke(error);
+    else await client.query(ROLLBACK).catch(on.broke);
     throw error;
   }
 }
@@ -97,6 +136,9 @@ export async function connected<Result>(
   client.on('error', broke);
   try {
     return await work({ client, broke });
+  } catch (error) {
+    if (isUnanswered(error)) broke(error);
+    throw error;
   } finally {
     // A connection that broke, or could not even roll back, is not put back into the pool; it may complain once more.
     if (!broken) client.off('error', broke);

@@ -1,10 +1,12 @@
 import type { PoolClient } from 'pg';
-import { run, statement } from '../db/sql.ts';
+import { promptStatement, run } from '../db/sql.ts';
 
 /** The most rows at a time. */
 export const BATCH = 1_000;
 /** So many rows gone, it is worth to ask how far nothing can come any more. */
 const GONE = 5_000;
+/** Nothing here takes longer, also where a read goes through millions of rows that are gone, in ms. */
+const WITHIN_MS = 30_000;
 
 export interface OutboxRow {
   readonly id: string;
@@ -15,18 +17,19 @@ export interface OutboxRow {
 }
 
 /** Index: outbox_pkey, whatever statistics say: the connection is set to `BY_INDEX`. */
-const next = statement<OutboxRow>(
+const next = promptStatement<OutboxRow>(
   'events_outbox_next',
   `select id, topic, key, headers, value from outbox where id > $1 order by id limit ${BATCH}`,
+  WITHIN_MS,
 );
 
 /** Index: outbox_pkey. */
-const forget = statement('events_outbox_forget', 'delete from outbox where id = any($1::bigint[])');
+const forget = promptStatement('events_outbox_forget', 'delete from outbox where id = any($1::bigint[])', WITHIN_MS);
 
-const lastNumber = statement<{ id: string }>('events_outbox_last', 'select last_value as id from outbox_id_seq');
+const lastNumber = promptStatement<{ id: string }>('events_outbox_last', 'select last_value as id from outbox_id_seq');
 
 /** Whoever writes holds this lock from before it takes a number until it has committed or given up. */
-const writers = statement<{ writer: string }>(
+const writers = promptStatement<{ writer: string }>(
   'events_outbox_writers',
   `select virtualtransaction as writer from pg_locks
    where relation = 'outbox'::regclass and mode = 'RowExclusiveLock' and database = (

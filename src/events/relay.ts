@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SpanKind, trace } from '@opentelemetry/api';
-import type { Pool, PoolClient } from 'pg';
+import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { LOCKS } from '../db/locks.ts';
-import { BY_COST, BY_INDEX, connected } from '../db/sql.ts';
+import { BY_COST, BY_INDEX, connected, first, promptly, promptStatement } from '../db/sql.ts';
 import { type Log, type NewRecord, type Topic, WrongTopic } from './log/log.ts';
 import { BATCH, OutboxReader } from './outbox-reader.ts';
 
@@ -19,6 +19,8 @@ export interface Relay {
 
 const IDLE_MS = 50;
 const RETRY_MS = 1_000;
+
+const lead = promptStatement<{ mine: boolean }>('events_outbox_lead', 'select pg_try_advisory_lock($1) as mine');
 
 const tracer = trace.getTracer('signpost.outbox');
 
@@ -65,12 +67,12 @@ export function startRelay({
     if (!prepared) await prepare?.();
     prepared = true;
     await connected(pool, async ({ client, broke }) => {
-      if (!(await lead(client))) {
+      if (!(await first(client, lead, [LOCKS.relay]))?.mine) {
         working = true;
         return;
       }
       try {
-        await client.query(BY_INDEX);
+        await client.query(promptly(BY_INDEX));
         const outbox = new OutboxReader(client);
         while (!stopping.signal.aborted) {
           const woken = new Promise<void>((resolve) => {
@@ -82,7 +84,7 @@ export function startRelay({
         }
       } finally {
         // Where not even that succeeds, the end of the connection gives the lock back.
-        await client.query(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`).catch(broke);
+        await client.query(promptly(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`)).catch(broke);
       }
     });
   }
@@ -125,9 +127,4 @@ export function startRelay({
       await running;
     },
   };
-}
-
-async function lead(leader: PoolClient): Promise<boolean> {
-  const { rows } = await leader.query<{ mine: boolean }>('select pg_try_advisory_lock($1) as mine', [LOCKS.relay]);
-  return rows[0]?.mine ?? false;
 }

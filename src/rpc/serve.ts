@@ -8,6 +8,7 @@ import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/
 import { access } from '../access/interceptor.ts';
 import { requirementsOf } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
+import { promptStatement, run } from '../db/sql.ts';
 import { fewImagesAtOnce } from '../images/few-at-once.ts';
 import { type Listening, serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
@@ -90,8 +91,10 @@ function servicesIn(register: RegisterServices): DescService[] {
   return services;
 }
 
+const ANSWERS = promptStatement('rpc_answers', 'select');
+
 async function answers(pool: Pool): Promise<boolean> {
-  return pool.query('select').then(
+  return run(pool, ANSWERS).then(
     () => true,
     () => false,
   );

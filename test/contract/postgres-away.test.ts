@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { freshDatabase } from '../harness/database.ts';
 import { startTcpProxy, type TcpProxy } from '../harness/tcp-proxy.ts';
@@ -11,6 +12,7 @@ const api = contract(async () => {
 afterEach(() => postgres.mend());
 
 const EVENTUALLY = { timeout: 20_000, interval: 100 };
+const VANISHED = { timeout: 60_000, interval: 500 };
 
 async function everyEndpoint(account: Account, id: string) {
   const create = JSON.stringify({ target_url: TARGET });
@@ -76,3 +78,23 @@ describe.each([
     expect((await account.call<Page>('GET', '/qr-codes')).body.total).toBe(2);
   });
 });
+
+test('after its machine has vanished and another one has taken its place, the core finds its way', async () => {
+  const account = await api.account();
+  await account.create();
+  postgres.vanish();
+  // More at once than the core has connections: each of these is one that nobody answers on.
+  await Promise.all(Array.from({ length: 30 }, () => account.call('GET', '/qr-codes')));
+  await expect.poll(async () => (await account.call('GET', '/qr-codes')).status, VANISHED).toBe(200);
+  await account.create();
+  // The relay had a connection of its own.
+  await expect.poll(() => outboxOf(api.signpost.databaseUrl), VANISHED).toBe(0);
+}, 120_000);
+
+async function outboxOf(databaseUrl: string): Promise<number> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const { rows } = await client.query<{ waiting: number }>('select count(*)::integer as waiting from outbox');
+  await client.end();
+  return rows[0]?.waiting ?? -1;
+}

@@ -11,6 +11,11 @@ export interface TcpProxy {
   cut(): void;
   /** Keeps all connections, takes new ones, and carries nothing any more. */
   hang(): void;
+  /**
+   * The server's machine vanishes and another one takes its place: the server's ends of all connections are gone, the
+   * client's ends stay and hear nothing, and new connections are carried.
+   */
+  vanish(): void;
   /** Carries everything again, what it kept back first. */
   mend(): void;
 }
@@ -19,6 +24,8 @@ export interface TcpProxy {
 export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
+  const servers = new Set<Socket>();
+  const vanished = new WeakSet<Socket>();
   let state: 'open' | 'cut' | 'hanging' = 'open';
   const server = createServer((incoming) => {
     if (state === 'cut') {
@@ -26,6 +33,8 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       return;
     }
     const outgoing = connect(Number(port), hostname);
+    servers.add(outgoing);
+    outgoing.on('close', () => servers.delete(outgoing));
     const both = [incoming, outgoing] as const;
     for (const [from, to] of [both, [outgoing, incoming] as const]) {
       sockets.add(from);
@@ -33,7 +42,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       from.on('error', () => from.destroy());
       from.on('close', () => {
         sockets.delete(from);
-        to.destroy();
+        if (!vanished.has(from)) to.destroy();
       });
       if (state === 'hanging') from.pause();
     }
@@ -55,6 +64,13 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   return {
     url: url.href,
     cut,
+    vanish() {
+      for (const socket of sockets) socket.pause();
+      for (const socket of servers) {
+        vanished.add(socket);
+        socket.destroy();
+      }
+    },
     hang: forAll('hanging', (socket) => socket.pause()),
     mend: forAll('open', (socket) => socket.resume()),
   };

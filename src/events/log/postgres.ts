@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { first, run, statement } from '../../db/sql.ts';
+import { first, KEEP_ALIVE, run, statement } from '../../db/sql.ts';
 import { type Log, type Positions, type Subscription, type Topic, WrongTopic } from './log.ts';
 import { CHANNEL, consumeTopic, followTopic } from './postgres-reader.ts';
 import { startUpkeep } from './postgres-upkeep.ts';
@@ -70,6 +70,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
     connectionString: url,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
+    ...KEEP_ALIVE,
     application_name: clientId,
   };
   const pool = new pg.Pool({ ...config, max: CONNECTIONS });
