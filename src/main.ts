@@ -23,6 +23,9 @@ import { startWebhooks } from './webhooks/start.ts';
 /** How long calls in hand may take when the core is asked to stop, in ms. */
 const GRACE_MS = 10_000;
 
+/** How long the whole stop may take, in ms: a connection that nobody answers on must not keep the process. */
+const STOP_MS = 25_000;
+
 const SWEEP_MS = 60_000;
 
 /** Starts the roles that are asked for and stops them in the opposite order; nothing else is decided here. */
@@ -113,6 +116,10 @@ async function main(config: CoreConfig): Promise<void> {
   const reason = await askedToStop();
   logger.info({ reason }, 'the core stops');
   stopping.abort();
+  setTimeout(() => {
+    logger.error('the core has not stopped in time and ends as it is');
+    process.exit(1);
+  }, STOP_MS).unref();
 }
 
 function tlsOf({ TLS_CERT: cert, TLS_KEY: key, TLS_CLIENT_CA: clientCa }: CoreConfig, logger: Logger): Tls | undefined {
