@@ -40,6 +40,7 @@ export async function connectRest(port: number): Promise<RestClient> {
   socket.on('close', () => waiting?.reject(new Error('the gateway closed a connection')));
   return {
     send(request) {
+      if (socket.destroyed) return Promise.reject(new Error('the gateway closed a connection'));
       waiting = Promise.withResolvers<number>();
       socket.write(request, 'utf8');
       return waiting.promise;

@@ -1,106 +1,119 @@
 /**
- * What reading costs beside many scans: analytics of a code with 1,000,000 scans and of one with 1,000, and the counts of a
- * page of codes.
+ * What reading costs beside many scans: analytics of a code with 1,000,000 scans and of one with 1,000, once with the
+ * countries and referrers that so many scans bring and once with no more than the other's; and the page of codes that
+ * the one or the other is on.
  *
- *   node test/bench/scan-reads.ts [scans]      3,000,000 in all unless told
+ *   node test/bench/scan-reads.ts [scans]      10,000,000 in all unless told
  *
- * Starts a Postgres of its own with the settings of a local run. Scans of 30 days are written by SQL, and every counter
- * from them.
+ * Scans of 30 days are written by SQL, and every counter from them. Each read is measured as the core does it, from this
+ * process, and over REST, where it comes from this process too.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { startPostgres } from '../../local/postgres.ts';
+import { randomBytes } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
-import { newUuid } from '../../src/contract/ids.ts';
+import { cursors } from '../../src/codes/cursor.ts';
+import { listCodes } from '../../src/codes/list-codes.ts';
+import { encodeId } from '../../src/contract/ids.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { DAY_MS } from '../../src/scans/days.ts';
-import { ensureMonths, monthOf } from '../../src/scans/partitions.ts';
-import { scanCounts } from '../../src/scans/totals.ts';
+import { startPlatform } from './platform.ts';
+import { connectRest, requestText } from './rest-client.ts';
+import { type Seeded, seedAccount, seedCounters, seedScans } from './scan-reads-seed.ts';
 
-const SCANS = Number(process.argv[2] ?? 3_000_000);
+const SCANS = Number(process.argv[2] ?? 10_000_000);
 const [MANY, FEW] = [1_000_000, 1_000];
 const CODES = 1_000;
-const READS = 500;
+const PAGE = 25;
+const [WARM_UP, READS] = [100, 500];
+/** A key makes 120 requests a minute. */
+const WINDOW = 100;
 
-const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
-const postgres = await startPostgres({ folder });
-const database = await openDatabase(postgres.url, 4);
-const { pool } = database;
+await using platform = await startPlatform();
+const database = await openDatabase(platform.databaseUrl, 4);
 try {
-  await database.migrate();
-  const now = Date.now();
-  await ensureMonths(pool, [...new Set(Array.from({ length: 31 }, (_, day) => monthOf(now - day * DAY_MS)))]);
-  const accountId = newUuid();
-  const [many, few] = [newUuid(), newUuid()];
-  const others = Array.from({ length: CODES }, newUuid);
-  await seed(accountId, [many], MANY);
-  await seed(accountId, [few], FEW);
-  await seed(accountId, others, SCANS - MANY - FEW);
-  await count();
-  await pool.query('vacuum analyze');
-  console.log(`${SCANS} scans of ${CODES + 2} codes`);
+  const { pool } = database;
+  // Of as many codes, so that their pages differ in nothing but scans.
+  const [busy, quiet] = [await seedAccount(platform, pool, CODES), await seedAccount(platform, pool, CODES)];
+  const [most = '', uniform = '', ...others] = busy.codes;
+  const [little = ''] = quiet.codes;
+  const start = performance.now();
+  await seedScans(pool, busy, [most], MANY);
+  await seedScans(pool, busy, [uniform], MANY, { countries: 14, referrers: 10 });
+  await seedScans(pool, busy, others, SCANS - 2 * MANY - FEW * PAGE);
+  await seedScans(pool, quiet, quiet.codes.slice(0, PAGE), FEW * PAGE);
+  await seedCounters(pool);
+  console.log(
+    `${SCANS} scans of ${CODES + PAGE} codes, written in ${Math.round((performance.now() - start) / 1_000)} s`,
+  );
+  const { rows } = await pool.query<{ code_id: string; values: string }>(
+    'select code_id, count(*) as values from scan_values where code_id = any($1::uuid[]) group by 1',
+    [[most, uniform, little]],
+  );
+  const values = new Map(rows.map((row) => [row.code_id, row.values]));
+  console.log(`values of 30 days: ${[most, uniform, little].map((code) => values.get(code)).join(', ')}`);
 
-  const analytics = (codeId: string) => () => codeAnalytics(database, { accountId, codeId, period: 30, now });
-  const page = (first: string) => () => scanCounts(pool, accountId, [first, ...others.slice(0, 24)]);
-  const [slow, quick] = await medians(analytics(many), analytics(few));
-  console.log(`analytics of ${MANY} scans: ${told(slow)}`);
-  console.log(`analytics of ${FEW} scans: ${told(quick)}; ratio of medians ${(slow.p50 / quick.p50).toFixed(2)}`);
-  const [withMany, withFew] = await medians(page(many), page(few));
-  console.log(`counts of a page of 25 codes: ${told(withMany)} with the one, ${told(withFew)} with the other`);
+  const platformUrl = platform.url;
+  // Only now: the gateway closes connections that are idle for as long as the writing took.
+  const client = await connectRest(Number(new URL(platformUrl).port));
+  const issued = cursors(randomBytes(32));
+  const rest =
+    (path: string, { key }: Seeded) =>
+    async () => {
+      const status = await client.send(requestText('GET', path, key));
+      if (status !== 200) throw new Error(`${path} answered ${status}`);
+    };
+  const analytics = (account: Seeded, codeId: string): Reads => ({
+    core: () => codeAnalytics(database, { accountId: account.id, codeId, period: 30, now: Date.now() }),
+    rest: rest(`/qr-codes/${encodeId('qr', codeId)}/analytics`, account),
+  });
+  const page = (account: Seeded): Reads => ({
+    core: () => listCodes({ pool, platformUrl, cursors: issued }, account.id, create(ListCodesRequestSchema)),
+    rest: rest('/qr-codes', account),
+  });
+  const compared: [string, Reads, Reads][] = [
+    ['analytics', analytics(busy, most), analytics(quiet, little)],
+    ['analytics, values as few as the other’s', analytics(busy, uniform), analytics(quiet, little)],
+    ['a page of 25', page(busy), page(quiet)],
+  ];
+  for (const [what, one, other] of compared) {
+    for (const by of ['core', 'rest'] as const) {
+      const [many, few] = await inTurn(one[by], other[by]);
+      const ratio = (many.p50 / few.p50).toFixed(2);
+      console.log(`${by}: ${what}: ${told(many)} with ${MANY} scans; ${told(few)} with ${FEW}; medians ${ratio}`);
+    }
+  }
+  client.close();
 } finally {
   await database.close();
-  await postgres.stop();
-  await rm(folder, { recursive: true });
 }
 
-function seed(accountId: string, codes: readonly string[], scans: number): Promise<unknown> {
-  return pool.query(
-    `insert into scans (id, scanned_at, account_id, code_id, kind, rules, country, device, operating_system, browser,
-                        referrer, visitor)
-     select gen_random_uuid(), now() - (n::float8 / $3) * interval '29 days', $1, ($2::uuid[])[1 + n % $4], 'person', 1,
-            (array['DE','FR','US','GB','BR','JP','ES','IT','PL','unknown'])[1 + n * 7 % 10],
-            (array['mobile','mobile','mobile','desktop','tablet'])[1 + n * 3 % 5],
-            (array['iOS','Android','Windows','macOS'])[1 + n % 4],
-            (array['Safari','Chrome','Firefox','Samsung Internet for Android'])[1 + n * 5 % 4],
-            case when n % 3 > 0 then 'direct' else 'r' || n % 60 || '.example' end, n::bigint * 7919
-     from generate_series(0, $3::integer - 1) n`,
-    [accountId, codes, scans, codes.length],
-  );
-}
-
-async function count(): Promise<void> {
-  await pool.query(`insert into scan_days select code_id, (scanned_at at time zone 'UTC')::date, account_id, count(*),
-    count(distinct visitor) from scans group by 1, 2, 3`);
-  await pool.query(`insert into scan_hours select code_id, date_trunc('hour', scanned_at), account_id, count(*),
-    count(distinct visitor) from scans group by 1, 2, 3`);
-  for (const dimension of ['country', 'device', 'operating_system', 'browser', 'referrer']) {
-    await pool.query(`insert into scan_values select code_id, (scanned_at at time zone 'UTC')::date, '${dimension}',
-      ${dimension}, account_id, count(*) from scans group by 1, 2, 4, 5`);
-  }
-  await pool.query('insert into scan_totals select code_id, account_id, sum(scans) from scan_days group by 1, 2');
-}
+/** The same read, as the core does it in this process, and over REST. */
+type Reads = Record<'core' | 'rest', () => Promise<unknown>>;
 
 interface Times {
   readonly p50: number;
   readonly p99: number;
 }
 
-/** Two kinds of reads in turn, so that a busy moment meets both. */
-async function medians(one: () => Promise<unknown>, other: () => Promise<unknown>): Promise<[Times, Times]> {
+/** Two kinds of reads in turn, so that a busy moment meets both; in ms. */
+async function inTurn(one: () => Promise<unknown>, other: () => Promise<unknown>): Promise<[Times, Times]> {
   const took: [number[], number[]] = [[], []];
-  for (let read = 0; read < READS; read++) {
+  for (let read = -WARM_UP; read < READS; read++) {
+    if (read % WINDOW === 0) {
+      await database.pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1');
+    }
     for (const [which, work] of [one, other].entries()) {
       const start = performance.now();
       await work();
-      took[which]?.push(performance.now() - start);
+      if (read >= 0) took[which]?.push(performance.now() - start);
     }
   }
-  const [a, b] = took.map((times) => {
-    times.sort((x, y) => x - y);
-    return { p50: times[READS / 2] ?? 0, p99: times[Math.floor(READS * 0.99)] ?? 0 };
-  });
-  return [a as Times, b as Times];
+  return took.map(timesOf) as [Times, Times];
+}
+
+function timesOf(times: readonly number[]): Times {
+  const sorted = times.toSorted((x, y) => x - y);
+  return { p50: sorted[READS / 2] ?? 0, p99: sorted[Math.floor(READS * 0.99)] ?? 0 };
 }
 
 function told({ p50, p99 }: Times): string {

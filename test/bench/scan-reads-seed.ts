@@ -1,0 +1,83 @@
+import type { Pool } from 'pg';
+import { decodeId, newUuid } from '../../src/contract/ids.ts';
+import { DAY_MS } from '../../src/scans/days.ts';
+import { ensureMonths, monthOf } from '../../src/scans/partitions.ts';
+import { DIMENSIONS } from '../../src/scans/tally.ts';
+import type { Platform } from './platform.ts';
+
+const DAYS = 30;
+
+export interface Seeded {
+  /** UUID. */
+  readonly id: string;
+  readonly key: string;
+  /** UUIDs, newest first, as a page lists them. */
+  readonly codes: readonly string[];
+}
+
+/** An account with as many codes. */
+export async function seedAccount(platform: Platform, pool: Pool, codes: number): Promise<Seeded> {
+  const { accountId, apiKey } = await platform.newAccount();
+  const id = decodeId('acct', accountId) ?? '';
+  const ids = Array.from({ length: codes }, newUuid);
+  await pool.query(
+    `insert into codes (id, account_id, type, short_code, target_url, name)
+     select id, $1::uuid, 'dynamic', substr(md5(id::text), 1, 14), 'https://example.com/' || n, 'Code ' || n
+     from unnest($2::uuid[]) with ordinality as t (id, n)`,
+    [id, ids],
+  );
+  await pool.query('update code_counts set listed = $2, live = $2 where account_id = $1', [id, codes]);
+  return { id, key: apiKey, codes: ids.reverse() };
+}
+
+/** How many values of a kind there are at most; the first ones are far more frequent than the last. */
+export interface Tails {
+  readonly countries: number;
+  readonly referrers: number;
+}
+
+/**
+ * Scans of the codes in turn, in the order of time, each of a visitor of its own. Nine in ten come without a referrer.
+ * Tails are long unless told: a code then sees the more different values, the more it is scanned.
+ */
+export async function seedScans(
+  pool: Pool,
+  account: Seeded,
+  codes: readonly string[],
+  scans: number,
+  { countries, referrers }: Tails = { countries: 50, referrers: 100 },
+): Promise<void> {
+  const now = Date.now();
+  await ensureMonths(pool, [...new Set(Array.from({ length: DAYS }, (_, day) => monthOf(now - day * DAY_MS)))]);
+  await pool.query(
+    `insert into scans (id, scanned_at, account_id, code_id, kind, rules, country, device, operating_system, browser,
+                        referrer, visitor)
+     select uuidv7(at - now()), at, $1, ($2::uuid[])[1 + n % $4], 'person', 1,
+            'C' || floor($5::integer * random() ^ 3),
+            (array['mobile','mobile','mobile','desktop','tablet'])[1 + n * 3 % 5],
+            (array['iOS','Android','Windows','macOS'])[1 + n % 4],
+            (array['Safari','Chrome','Firefox','Samsung Internet for Android'])[1 + n * 5 % 4],
+            case when random() < 0.9 then 'direct' else 'r' || floor($6::integer * random() ^ 3) || '.example' end,
+            n::bigint * 7919
+     from generate_series(0, $3::integer - 1) n,
+          lateral (select now() - (1 - n::float8 / $3) * interval '29 days' as at) times`,
+    [account.id, codes, scans, codes.length, countries, referrers],
+  );
+}
+
+/** Every counter, from the scans; day by day, as they come to be. */
+export async function seedCounters(pool: Pool): Promise<void> {
+  const day = `(scanned_at at time zone 'UTC')::date`;
+  const statements = [
+    `insert into scan_days select code_id, ${day}, account_id, count(*), count(*) from scans group by 1, 2, 3`,
+    `insert into scan_hours select code_id, date_trunc('hour', scanned_at), account_id, count(*), count(*)
+     from scans group by 1, 2, 3`,
+    ...DIMENSIONS.map(
+      (dimension) => `insert into scan_values select code_id, ${day}, '${dimension}', ${dimension}, account_id, count(*)
+                      from scans group by 1, 2, 4, 5 order by 2, 1`,
+    ),
+    'insert into scan_totals select code_id, account_id, count(*) from scans group by 1, 2',
+  ];
+  for (const statement of statements) await pool.query(statement);
+  await pool.query('vacuum analyze');
+}
