@@ -4,7 +4,8 @@ import type { DesignJson } from '../contract/code-json.ts';
 import { failure } from '../contract/errors.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
 import { first, run, statement } from '../db/sql.ts';
-import { resolveFolders, resolveManyTags } from '../taxonomy/resolve-many.ts';
+import { FOLDER, TAG } from '../taxonomy/kinds.ts';
+import { resolveLabels } from '../taxonomy/resolve.ts';
 import { announceAll } from './announce.ts';
 import { type CodeRow, codeFrom, newDynamicRow } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';
@@ -85,13 +86,15 @@ export async function createCodes(
   wanted: readonly WantedCode[],
 ): Promise<void> {
   const { accountId: account_id, domain, design, now: created_at } = together;
-  const folders = await resolveFolders(
+  const { found: folders } = await resolveLabels(
     tx,
+    FOLDER,
     account_id,
     wanted.flatMap(({ folder }) => folder ?? []),
   );
-  const known = await resolveManyTags(
+  const { found: known } = await resolveLabels(
     tx,
+    TAG,
     account_id,
     wanted.flatMap((code) => code.tags),
   );

@@ -3,26 +3,73 @@ import { decodeId } from '../contract/ids.ts';
 import { type Queryable, run, type Statement, statement } from '../db/sql.ts';
 import { folderName, type Name, tagName } from './names.ts';
 
+/** A folder or tag as codes refer to it. `id` is a UUID. */
+export interface Label {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** The label that the `nth` reference leads to, from 1. */
+export type Led = Label & { readonly nth: number };
+
 /** The two kinds of labels: alike in everything but how codes carry them. */
 export interface Kind {
   /** Prefix of ids, and the word for people. */
   readonly name: 'folder' | 'tag';
-  readonly nameOf: (input: string, field: string) => Name;
+  readonly nameOf: (input: string, field?: string) => Name;
+  /** Labels by ids, or else by names: the `nth` of each goes together. */
+  readonly find: Statement<Led>;
+  /** The same for who gives them to codes: whoever wants to delete one waits until that has committed. */
+  readonly keep: Statement<Led>;
+  /** The names, with the ids for them; one that another call created in the meantime is given as well, kept. */
+  readonly create: Statement<Led>;
   /** In the order of ids, for all transactions, so that two of them never wait for each other in a circle. */
   readonly lock: Statement<{ id: string }>;
   readonly rename: Statement<Record<string, never>>;
   readonly remove: Statement<Record<string, never>>;
 }
 
-/** Index, for each of the statements: folders_pkey, tags_pkey. */
+/** Without regard to case, as the indexes have it. */
+const folded = (name: string) => `lower(${name} collate "pg_c_utf8")`;
+
+/** Index, for each of the statements: folders_pkey, folders_name; tags_pkey, tags_name. */
 function kind(name: Kind['name'], nameOf: Kind['nameOf']): Kind {
+  const labels = `${name}s`;
   const where = 'where account_id = $1 and id = any($2::uuid[])';
+  const led = (lock: string) => `
+    with known as materialized (
+      select id, name, ${folded('name')} as folded from ${labels}
+      where account_id = $1 and (id = any($2::uuid[])
+        or ${folded('name')} = any(array(select ${folded('sought')} from unnest($3::text[]) sought)))
+      order by id ${lock}
+    )
+    select nth::integer, coalesce(i.id, n.id) as id, coalesce(i.name, n.name) as name
+    from unnest($2::uuid[], $3::text[]) with ordinality as sought (id, name, nth)
+    left join known i on i.id = sought.id
+    left join known n on n.folded = ${folded('sought.name')}
+    where coalesce(i.id, n.id) is not null`;
   return {
     name,
     nameOf,
-    lock: statement(`taxonomy_lock_${name}s`, `select id from ${name}s ${where} order by id for update`),
-    rename: statement(`taxonomy_rename_${name}`, `update ${name}s set name = $3 ${where}`),
-    remove: statement(`taxonomy_remove_${name}`, `delete from ${name}s ${where}`),
+    find: statement(`taxonomy_find_${labels}`, led('')),
+    keep: statement(`taxonomy_keep_${labels}`, led('for key share')),
+    // In one order for all transactions, so that two of them never wait for each other in a circle.
+    create: statement(
+      `taxonomy_create_${labels}`,
+      `with wanted as materialized (
+         select id, name, nth, ${folded('name')} as folded
+         from unnest($2::uuid[], $3::text[]) with ordinality as t (id, name, nth)
+       ), created as (
+         insert into ${labels} (id, account_id, name)
+         select distinct on (folded) id, $1::uuid, name from wanted order by folded, nth
+         on conflict (account_id, ${folded('name')}) do update set name = ${labels}.name returning id, name
+       )
+       select nth::integer, created.id, created.name
+       from wanted join created on ${folded('created.name')} = folded`,
+    ),
+    lock: statement(`taxonomy_lock_${labels}`, `select id from ${labels} ${where} order by id for update`),
+    rename: statement(`taxonomy_rename_${name}`, `update ${labels} set name = $3 ${where}`),
+    remove: statement(`taxonomy_remove_${name}`, `delete from ${labels} ${where}`),
   };
 }
 
