@@ -4,28 +4,36 @@
  *   npm run bench:batch
  *
  * Starts a Postgres with the settings of a local run, a core and a gateway, and sends batches over REST: time to the
- * answer, beside `COPY` of as many bare rows into the same table; time a row at sizes from 1,000 to 25,000; what other
- * requests and scans wait meanwhile; the longest pause of either event loop; peak memory. Rounds are interleaved, and
- * the load shares the machine with all of it.
+ * answer, beside `COPY` of as many bare rows into the same table; time a row at sizes from 1,000 to 25,000; what single
+ * creates and scans wait beside batches of 3.5 MB, and how long turns of each event loop take meanwhile; peak memory of
+ * each process. Rounds are interleaved, and the load shares the machine with all of it.
  */
-import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { DatabaseError } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { decodeId, newUuid } from '../../src/contract/ids.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { ASKED, eventLoops } from './event-loops.ts';
 import { startPlatform } from './platform.ts';
+import { childrenOf, memoryOf } from './process-tree.ts';
 import { settled } from './settled.ts';
 
 const ROWS = 25_000;
 const ROUNDS = 5;
 const SIZES = [1_000, 5_000, 10_000, ROWS];
+/** Batches that others are beside, and for how long they are alone, in ms. */
+const BESIDE = 6;
+const ALONE_MS = 15_000;
 const PROBE_MS = 20;
+const MEMORY_MS = 100;
+/** The largest body that is taken. */
+const MAX_BYTES = 3_500_000;
 
-await using platform = await startPlatform();
-const { url } = platform;
+await using platform = await startPlatform(ASKED);
+const { url, pids } = platform;
 const database = await openDatabase(platform.databaseUrl, 4);
 const { pool } = database;
 const bulk = await newAccount();
@@ -42,20 +50,26 @@ async function newAccount(): Promise<Account> {
   return { key: apiKey, id: decodeId('acct', accountId) ?? '' };
 }
 
-/** Sends a batch and gives how long the answer took, in ms. */
-async function batch(rows: number): Promise<number> {
-  const body = JSON.stringify({
-    rows: Array.from({ length: rows }, (_, n) => ({
-      target_url: `https://shop.example.com/menu?table=${n}`,
-      name: `Table ${n} outside`,
-      external_ref: `T-${n}`,
-    })),
+/** A batch's body, made ahead: making it would hold up everything that is measured beside it. */
+function bodyOf(rows: number, padding = ''): Buffer {
+  const row = (n: number) => ({
+    target_url: `https://shop.example.com/menu?table=${n}`,
+    name: `Table ${n} outside${padding}`,
+    external_ref: `T-${n}`,
   });
+  return Buffer.from(JSON.stringify({ rows: Array.from({ length: rows }, (_, n) => row(n)) }));
+}
+
+const bodies = new Map(SIZES.map((size) => [size, bodyOf(size)]));
+const largest = bodyOf(ROWS, '.'.repeat((MAX_BYTES - (bodies.get(ROWS)?.length ?? 0)) / ROWS));
+
+/** Sends a batch of so many rows and gives how long the answer took, in ms. */
+async function batch(rows: number, body = bodies.get(rows)): Promise<number> {
   const start = performance.now();
   const response = await fetch(`${url}/api/v1/batches`, {
     method: 'POST',
     headers: { authorization: `Bearer ${bulk.key}` },
-    body,
+    body: body ?? null,
   });
   const { data } = (await response.json()) as { data: { status: string; counts: { created: number } } };
   if (response.status !== 201 || data.counts.created !== rows) throw new Error(`the batch answered ${response.status}`);
@@ -68,62 +82,88 @@ async function copy(rows: number): Promise<number> {
     return `${newUuid()}\t${single.id}\tdynamic\t${newShortCode()}\thttps://shop.example.com/menu?table=${n}\tTable ${n} outside\n`;
   });
   const client = await pool.connect();
-  const start = performance.now();
-  await pipeline(
-    Readable.from(lines.join('')),
-    client.query(copyFrom('copy codes (id, account_id, type, short_code, target_url, name) from stdin')),
-  );
-  const took = performance.now() - start;
-  client.release();
-  return took;
+  try {
+    const start = performance.now();
+    await pipeline(
+      Readable.from(lines.join('')),
+      client.query(copyFrom('copy codes (id, account_id, type, short_code, target_url, name) from stdin')),
+    );
+    return performance.now() - start;
+  } catch (error) {
+    // One of its codes was taken, which happens among so many.
+    if (error instanceof DatabaseError && error.constraint === 'codes_short_code_key') return copy(rows);
+    throw error;
+  } finally {
+    client.release();
+  }
 }
 
-/** What single creates and scans take while `work` runs, in ms. */
-async function beside(work: () => Promise<unknown>): Promise<{ create: number[]; scan: number[] }> {
-  const times = { create: [] as number[], scan: [] as number[] };
-  let over = false;
-  const probe = async (list: number[], one: () => Promise<Response>) => {
-    while (!over) {
-      const start = performance.now();
-      await (await one()).arrayBuffer();
-      list.push(performance.now() - start);
-      await new Promise((resolve) => setTimeout(resolve, PROBE_MS));
-    }
-  };
-  const probes = [
-    probe(times.create, async () => {
-      await pool.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
-        single.id,
-      ]);
-      return fetch(`${url}/api/v1/qr-codes`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${single.key}` },
-        body: JSON.stringify({ target_url: 'https://example.com' }),
-      });
-    }),
-    probe(times.scan, () => fetch(scanned, { redirect: 'manual' })),
-  ];
-  await work();
-  over = true;
-  await Promise.all(probes);
-  return times;
+/** What single creates and scans took, in ms, by what went on when they began. */
+class Beside {
+  readonly times = { create: new Map<string, number[]>(), scan: new Map<string, number[]>() };
+  #now = '';
+
+  /** Counts what begins until `work` is done as being beside `what`. */
+  async during<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+    this.#now = what;
+    return work();
+  }
+
+  /** Asks until `work` is done. */
+  async ask(work: () => Promise<unknown>): Promise<void> {
+    let over = false;
+    const probe = async (
+      times: Map<string, number[]>,
+      one: () => Promise<Response>,
+      before?: () => Promise<unknown>,
+    ) => {
+      while (!over) {
+        await before?.();
+        const list = times.get(this.#now) ?? [];
+        times.set(this.#now, list);
+        const start = performance.now();
+        await (await one()).arrayBuffer();
+        list.push(performance.now() - start);
+        await new Promise((resolve) => setTimeout(resolve, PROBE_MS));
+      }
+    };
+    const probes = [probe(this.times.create, create, liftBurst), probe(this.times.scan, scan)];
+    await work();
+    over = true;
+    await Promise.all(probes);
+  }
 }
 
-async function peakMiB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
+function create(): Promise<Response> {
+  return fetch(`${url}/api/v1/qr-codes`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${single.key}` },
+    body: JSON.stringify({ target_url: 'https://example.com' }),
+  });
 }
+
+/** Lets the account go on creating past what a key may in a minute. */
+function liftBurst() {
+  const statement = 'update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1';
+  return pool.query(statement, [single.id]);
+}
+
+const made = (await (await create()).json()) as { data: { scan_url: string } };
+const scan = () => fetch(made.data.scan_url, { redirect: 'manual' });
 
 function at(times: readonly number[], share: number): number {
   return times.toSorted((one, other) => one - other)[Math.floor(times.length * share)] ?? 0;
 }
 
-const made = await fetch(`${url}/api/v1/qr-codes`, {
-  method: 'POST',
-  headers: { authorization: `Bearer ${single.key}` },
-  body: JSON.stringify({ target_url: 'https://example.com' }),
-});
-const scanned = ((await made.json()) as { data: { scan_url: string } }).data.scan_url;
+/** What Postgres' processes have in memory at most, in MiB: what each has of its own, and what they share, once. */
+let postgresPeak = 0;
+const measuring = setInterval(() => {
+  const all = [pids.postgres, ...childrenOf(pids.postgres)];
+  // What has ended meanwhile has none.
+  const sizes = (figure: 'RssAnon' | 'RssShmem') => all.map((pid) => memoryOf(pid, figure) || 0);
+  const own = sizes('RssAnon').reduce((sum, size) => sum + size, 0);
+  postgresPeak = Math.max(postgresPeak, own + Math.max(...sizes('RssShmem')));
+}, MEMORY_MS);
 
 const answers: number[] = [];
 const copies: number[] = [];
@@ -132,11 +172,12 @@ for (let round = 0; round <= ROUNDS; round++) {
   const start = performance.now();
   const answer = await batch(ROWS);
   await settled(pool);
+  const whole = performance.now() - start;
   const took = await copy(ROWS);
   // The first round warms up.
   if (round === 0) continue;
   answers.push(answer);
-  logged.push(performance.now() - start - took);
+  logged.push(whole);
   copies.push(took);
 }
 const ratio = at(answers, 0.5) / at(copies, 0.5);
@@ -157,19 +198,49 @@ for (const size of SIZES) {
   console.log(`| ${size} | ${at(times, 0.5).toFixed(0)} ms | ${((at(times, 0.5) / size) * 1_000).toFixed(0)} µs |`);
 }
 
-const idle = await beside(() => new Promise((resolve) => setTimeout(resolve, 5_000)));
-const busy = await beside(async () => {
-  for (let round = 0; round < 3; round++) {
-    await batch(ROWS);
-    await settled(pool);
+const beside = new Beside();
+const batchLoops: Awaited<ReturnType<typeof eventLoops>> = [];
+await beside.ask(async () => {
+  await beside.during('alone', () => new Promise((resolve) => setTimeout(resolve, ALONE_MS)));
+  for (let round = 0; round < BESIDE; round++) {
+    await eventLoops(platform);
+    await beside.during('beside a batch', () => batch(ROWS, largest));
+    batchLoops.push(...(await eventLoops(platform)));
+    await beside.during('while the log takes it', () => settled(pool));
   }
 });
-console.log('\n| beside | p50 idle | p99 idle | p50 during | p99 during |\n| --- | --- | --- | --- | --- |');
+const phases = ['alone', 'beside a batch', 'while the log takes it'];
+console.log(
+  `\n| | ${phases.map((phase) => `${phase}: p50 | p99`).join(' | ')} |\n| --- | ${phases.map(() => '--- | ---').join(' | ')} |`,
+);
 for (const name of ['create', 'scan'] as const) {
-  const cells = [idle[name], busy[name]].flatMap((times) => [at(times, 0.5), at(times, 0.99)]);
+  const cells = phases.flatMap((phase) => {
+    const times = beside.times[name].get(phase) ?? [];
+    return [at(times, 0.5), at(times, 0.99)];
+  });
   console.log(`| ${name} | ${cells.map((ms) => `${ms.toFixed(1)} ms`).join(' | ')} |`);
 }
-console.log(
-  `\nPeak memory: core ${(await peakMiB(platform.pids.core)).toFixed(0)} MiB, gateway ${(await peakMiB(platform.pids.gateway)).toFixed(0)} MiB`,
-);
+
+console.log(`\nTurns of event loops during ${BESIDE} bodies of ${largest.length} bytes:\n`);
+console.log('| process | p99 | longest of each | at work | peak memory |\n| --- | --- | --- | --- | --- |');
+for (const [process, loops] of Map.groupBy(batchLoops, (loop) => loop.process)) {
+  const longest = loops.map(({ max }) => max.toFixed(0)).join(', ');
+  const [p99, work] = [
+    at(
+      loops.map((loop) => loop.p99),
+      0.5,
+    ),
+    at(
+      loops.map((loop) => loop.utilization),
+      0.5,
+    ),
+  ];
+  const memory = memoryOf(loops[0]?.pid ?? 0, 'VmHWM');
+  console.log(
+    `| ${process} | ${p99.toFixed(1)} ms | ${longest} ms | ${(work * 100).toFixed(0)} % | ${memory.toFixed(0)} MiB |`,
+  );
+}
+clearInterval(measuring);
+console.log(`| gateway, first process | | | | ${memoryOf(pids.gateway, 'VmHWM').toFixed(0)} MiB |`);
+console.log(`| Postgres, all processes | | | | ${postgresPeak.toFixed(0)} MiB |`);
 await database.close();

@@ -16,6 +16,8 @@ export interface Platform extends AsyncDisposable {
   readonly url: string;
   readonly databaseUrl: string;
   readonly pids: { readonly core: number; readonly gateway: number; readonly postgres: number };
+  /** Files that core and gateway print to. */
+  readonly logs: { readonly core: string; readonly gateway: string };
   newAccount(): Promise<NewAccount>;
   /** The core's Connect port, as an internal service that acts for an account. */
   transportFor(accountId: string): ReturnType<typeof createConnectTransport>;
@@ -33,11 +35,12 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     const [port, corePort, grpcPort] = [await freePort(), await freePort(), await freePort()];
     const serviceToken = randomBytes(32).toString('hex');
     const url = `http://${LOOPBACK}:${port}`;
+    const logs = { core: join(folder, 'core.log'), gateway: join(folder, 'gateway.log') };
     const shared = { PATH: process.env.PATH, LOG_LEVEL: 'warn', PUBLIC_URL: url, ...env };
     const core = await startChild({
       name: 'core',
       program: 'src/main.ts',
-      log: join(folder, 'core.log'),
+      log: logs.core,
       env: {
         ...shared,
         DATABASE_URL: postgres.url,
@@ -51,7 +54,7 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     const gateway = await startChild({
       name: 'gateway',
       program: 'gateway/main.ts',
-      log: join(folder, 'gateway.log'),
+      log: logs.gateway,
       env: {
         ...shared,
         DATABASE_URL: postgres.gatewayUrl,
@@ -65,6 +68,7 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
       url,
       databaseUrl: postgres.url,
       pids: { core: core.pid, gateway: gateway.pid, postgres: Number(postgresPid) },
+      logs,
       newAccount: () => createAccount({ corePort, serviceToken }, { name: 'Bench', plan: Plan.ENTERPRISE }),
       transportFor(accountId) {
         const identify: Interceptor = (next) => (request) => {

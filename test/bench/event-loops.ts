@@ -1,0 +1,66 @@
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { PrintedMetrics } from '../harness/metrics.ts';
+import type { Platform } from './platform.ts';
+import { childrenOf } from './process-tree.ts';
+
+/** What processes have to be started with, so that they can be asked. */
+export const ASKED = {
+  NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, '../harness/metrics.ts')).href}`,
+};
+
+/** Turns of an event loop since it was last asked. */
+export interface EventLoop {
+  readonly process: string;
+  readonly pid: number;
+  /** In ms. */
+  readonly p99: number;
+  readonly max: number;
+  /** Share of the time in which it was at work. */
+  readonly utilization: number;
+}
+
+/** How the event loops of the core, the gateway's workers and its carrier were since they were last asked. */
+export async function eventLoops({ pids, logs }: Platform): Promise<EventLoop[]> {
+  const gateway = [pids.gateway, ...childrenOf(pids.gateway)];
+  const told = await Promise.all([asked(logs.core, [pids.core]), asked(logs.gateway, gateway)]);
+  return told.flat().flatMap(({ pid, metrics }) => {
+    const figure = (name: string) => metrics.find((metric) => metric.name === `nodejs.eventloop.${name}`);
+    const max = figure('delay.max');
+    if (!max) return [];
+    const worker = max.attributes.worker;
+    return {
+      process: worker === undefined ? 'core' : worker === 'carrier' ? 'carrier' : `worker ${worker}`,
+      pid,
+      p99: (figure('delay.p99')?.value ?? 0) * 1_000,
+      max: max.value * 1_000,
+      utilization: figure('utilization')?.value ?? 0,
+    };
+  });
+}
+
+/** What the processes, which share a log, print of their metrics. */
+async function asked(log: string, pids: readonly number[]): Promise<PrintedMetrics[]> {
+  const file = await open(log);
+  try {
+    const { size } = await file.stat();
+    for (const pid of pids) process.kill(pid, 'SIGUSR2');
+    for (;;) {
+      const text = await read(file, size);
+      const lines = text.split('\n').slice(0, -1);
+      const printed = lines.filter((line) => line.startsWith('{"pid"')).map((line) => JSON.parse(line));
+      if (printed.length >= pids.length) return printed;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function read(file: Awaited<ReturnType<typeof open>>, from: number): Promise<string> {
+  const { size } = await file.stat();
+  const bytes = Buffer.alloc(size - from);
+  await file.read(bytes, 0, bytes.length, from);
+  return bytes.toString();
+}

@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+
+/** Processes that this one started and that still run; none where there is no /proc. */
+export function childrenOf(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
+    return children.split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Figures of /proc/…/status in MiB, as `VmHWM`, the peak of what was resident; NaN where there are none. */
+export function memoryOf(pid: number, figure: 'VmHWM' | 'RssAnon' | 'RssShmem'): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+    return Number(new RegExp(`^${figure}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1_024;
+  } catch {
+    return Number.NaN;
+  }
+}
