@@ -1,6 +1,8 @@
 import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { writeUuid } from '../contract/ids.ts';
 
 /** Postgres counts time from here. */
 const EPOCH_MS = Date.UTC(2000, 0, 1);
@@ -18,11 +20,6 @@ const ROW_BYTES = 2 * 1024;
 const TEXT_OID = 25;
 const JSONB_VERSION = 1;
 
-/** Where the hexadecimal digits of a UUID's 16 bytes stand. */
-const DIGITS = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
-const VALUE = new Uint8Array(128);
-for (const [value, digit] of [...'0123456789abcdef'].entries()) VALUE[digit.charCodeAt(0)] = value;
-
 /**
  * Rows in the binary format of `copy`, which spares Postgres to parse texts: reading a time as text takes it longer than
  * putting the row into an index. Each field is written in its column's type, in the order of the columns.
@@ -36,7 +33,8 @@ export class BinaryRows {
 
   /**
    * Copies a row for each item into a table, named with its columns, while the rows of the next items are being written:
-   * Postgres and this process then work at once. No other statement may be under way.
+   * Postgres and this process then work at once, and others get a turn of the event loop after each part. No other
+   * statement may be under way.
    */
   static copyEach<Item>(
     tx: PoolClient,
@@ -45,11 +43,13 @@ export class BinaryRows {
     write: (rows: BinaryRows, item: Item) => void,
   ): Promise<void> {
     if (items.length === 0) return Promise.resolve();
-    function* parts(): Generator<Buffer> {
+    async function* parts(): AsyncGenerator<Buffer> {
       const rows = new BinaryRows();
       for (const item of items) {
         write(rows, item);
-        if (rows.#end >= PART_BYTES) yield rows.#part();
+        if (rows.#end < PART_BYTES) continue;
+        yield rows.#part();
+        await setImmediate();
       }
       yield rows.#lastPart();
     }
@@ -77,11 +77,8 @@ export class BinaryRows {
       this.null();
       return;
     }
-    let at = this.#field(16);
-    for (const digit of DIGITS) {
-      const high = VALUE[value.charCodeAt(digit)] as number;
-      this.#bytes[at++] = (high << 4) | (VALUE[value.charCodeAt(digit + 1)] as number);
-    }
+    const at = this.#field(16);
+    writeUuid(value, this.#bytes, at);
   }
 
   /** A timestamptz, in ms since 1970. */
@@ -194,6 +191,6 @@ export class BinaryRows {
   }
 }
 
-function copyParts(tx: PoolClient, table: string, parts: Iterable<Buffer>): Promise<void> {
+function copyParts(tx: PoolClient, table: string, parts: AsyncIterable<Buffer>): Promise<void> {
   return pipeline(parts, tx.query(copyFrom(`copy ${table} from stdin (format binary)`)));
 }
