@@ -51,11 +51,11 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
   let last: number | undefined;
   let complete: number | undefined;
 
-  function handle(records: readonly LogRecord[]): void {
+  async function handle(records: readonly LogRecord[]): Promise<void> {
     const end = records.at(-1);
     if (!end) return;
     const routes = records.flatMap((record) => readRoute(record, logger));
-    table.advance(routes, { partition: end.partition, next: end.offset + 1n });
+    await table.advance(routes, { partition: end.partition, next: end.offset + 1n });
     const before = taken;
     taken += records.length;
     last = Date.now();

@@ -51,12 +51,12 @@ test('a change is seen at once, and still after a restart', async () => {
 
 test('the higher version stays, in whatever order they arrive', async () => {
   table.apply(code(3n, 'https://three.example'));
-  table.advance([code(2n, 'https://two.example')], START);
+  await table.advance([code(2n, 'https://two.example')], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://three.example');
-  table.advance([code(5n, 'https://five.example'), code(4n, 'https://four.example')], START);
+  await table.advance([code(5n, 'https://five.example'), code(4n, 'https://four.example')], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
   await reopen();
-  table.advance([code(4n, 'https://four.example')], START);
+  await table.advance([code(4n, 'https://four.example')], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
 });
 
@@ -66,7 +66,7 @@ test('what is taken over in one commit with others is seen when that resolves, b
   const versions = [5n, 3n, 9n, 4n, 8n];
   const soon = versions.map((version) => table.applySoon(code(version, `https://${version}.example`)));
   table.apply(code(7n, 'https://7.example'));
-  table.advance([code(6n, 'https://6.example')], START);
+  await table.advance([code(6n, 'https://6.example')], START);
   await Promise.all(soon);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://9.example');
   await reopen();
@@ -77,24 +77,34 @@ test('of many versions in a row the newest stays on disk', async () => {
   for (let version = 1n; version <= 50n; version++) table.apply(code(version, `https://example.com/${version}`));
   table.apply(code(7n, 'https://late.example'));
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
-  table.advance([], START);
+  await table.advance([], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
   await reopen();
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
 });
 
+test('the answer to a change does not wait until all of the topic is taken over', async () => {
+  const routes = Array.from({ length: 1_000 }, (_, version) => code(BigInt(version), 'https://topic.example'));
+  const topic = table.advance(routes, START).then(() => 'topic');
+  const answer = table.applySoon(code(5_000n, 'https://answer.example')).then(() => 'answer');
+  expect(await Promise.race([topic, answer])).toBe('answer');
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://answer.example');
+  await topic;
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://answer.example');
+});
+
 test('a custom domain counts until it is removed', async () => {
   expect(table.customDomain('go.example.com')).toBeUndefined();
-  table.advance([host(1n, false)], START);
+  await table.advance([host(1n, false)], START);
   expect(table.customDomain('go.example.com')?.accountId).toBe(accountId);
-  table.advance([host(2n, true)], START);
+  await table.advance([host(2n, true)], START);
   expect(table.customDomain('go.example.com')).toBeUndefined();
 });
 
 test('positions outlive the process, as the routes do that they were reached with', async () => {
   expect(table.positions()).toEqual(new Map());
-  table.advance([code(1n, 'https://one.example')], { partition: 3, next: 17n });
-  table.advance([], { partition: 11, next: 2n ** 60n });
+  await table.advance([code(1n, 'https://one.example')], { partition: 3, next: 17n });
+  await table.advance([], { partition: 11, next: 2n ** 60n });
   await reopen();
   expect(table.positions()).toEqual(
     new Map([

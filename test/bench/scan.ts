@@ -151,7 +151,7 @@ async function fillTable(name: string, count: number): Promise<{ folder: string;
       const value = { shortCode, codeId: encodeId('qr', newUuid()), accountId, answer: Answer.REDIRECT, targetUrl };
       return create(RouteSchema, { version: 1n, entry: { case: 'code', value } });
     });
-    table.advance(routes, { partition: 0, next: 0n });
+    await table.advance(routes, { partition: 0, next: 0n });
   }
   await table.close();
   return made;
