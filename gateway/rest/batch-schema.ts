@@ -41,8 +41,11 @@ const shape = {
 
 const ARRAY = ({ input }: { input: unknown }) => (input === undefined ? 'is required' : 'must be an array');
 
-/** What is read of a batch to create: its rows are looked at one by one. */
-export const createBatchBody = z.object({ ...shape, rows: z.array(z.unknown(), { error: ARRAY }) });
+/** What is read of a batch to create: its rows are looked at one by one, and not before. */
+export const createBatchBody = z.object({
+  ...shape,
+  rows: z.custom<readonly unknown[]>(Array.isArray, { error: ARRAY }),
+});
 
 /** What a batch to create should be. */
 export const documentedBatchBody = z.object({

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { type CallOptions, Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
@@ -9,6 +10,9 @@ import type { Answer, Endpoint, RequestBody } from './endpoint.ts';
 import { errorAnswer, isToldByCore } from './errors.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { Refusal, refuse } from './refusal.ts';
+
+/** A body of so many bytes takes so long that others get a turn of the event loop between what is done with it. */
+const LARGE_BYTES = 64 * 1024;
 
 /** What every endpoint needs. */
 export interface Serving {
@@ -57,7 +61,10 @@ async function takeBody<Body>(
   const raw = await readBody(request.raw, maxBytes);
   const path = request.url.split('?', 1)[0] ?? '';
   metadata.set('idempotency-fingerprint', fingerprint(request.method, path, raw));
+  const pause = () => (raw.length < LARGE_BYTES ? undefined : setImmediate());
+  await pause();
   const json = parseJson(raw);
+  await pause();
   judgeSize?.(json);
   return checkBody(schema, json);
 }
