@@ -12,8 +12,8 @@ import { newUuid } from '../contract/ids.ts';
 /** Longest name that a caller may give to the thing that a code is glued to. Source: decision "Batches". */
 const MAX_EXTERNAL_REF = 128;
 
-/** Rows that are judged before others get a turn of the event loop. */
-const SLICE = 1_000;
+/** Rows that are judged before others get a turn of the event loop: some milliseconds. */
+const SLICE = 200;
 
 /** A row as it is kept: what was sent, and what becomes of it. */
 export interface JudgedRow {

@@ -1,3 +1,4 @@
+import { isoTime } from '../contract/code-json.ts';
 import { encodeId, newUuid } from '../contract/ids.ts';
 import { EVENTS } from './log/topics.ts';
 import type { Outgoing } from './outbox.ts';
@@ -29,7 +30,7 @@ export function cloudEvent(event: { type: EventType; accountId: string; subject:
       ce_type: event.type,
       ce_source: `/accounts/${event.accountId}`,
       ce_subject: event.subject,
-      ce_time: new Date().toISOString(),
+      ce_time: isoTime(Date.now()),
       'content-type': 'application/json',
     },
     value: Buffer.from(JSON.stringify(event.data)),
