@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { LOCKS } from '../db/locks.ts';
 import { transaction } from '../db/sql.ts';
+import { openKafkaLog } from './log/kafka.ts';
 import type { Log, NewRecord } from './log/log.ts';
 import { openPostgresLog } from './log/postgres.ts';
 import { addToOutbox, outboxBacklog } from './outbox.ts';
@@ -25,9 +28,13 @@ afterAll(async () => {
 
 beforeEach(() => pool.query('truncate outbox, log_records'));
 
-/** Starts a relay, by default over the real log. */
-function relayOver(publish: Log['publish'] = log.publish): Relay {
-  const relay = startRelay({ pool, log: { ...log, publish }, logger });
+/** Starts a relay, whose leaders publish as `through` does with what they would. */
+function relayOver(through: (publish: Log['publish']) => Log['publish'] = (publish) => publish, over = log): Relay {
+  const lead: Log['lead'] = async (...options) => {
+    const publisher = await over.lead(...options);
+    return { ...publisher, publish: through(publisher.publish) };
+  };
+  const relay = startRelay({ pool, log: { ...over, lead }, logger });
   relays.push(relay);
   return relay;
 }
@@ -57,9 +64,9 @@ test('a record of a transaction that was rolled back is never published, one tha
 
 test('with two relays, and a log that fails every other time, nothing is lost and each key keeps its order', async () => {
   let calls = 0;
-  const failing = async (topic: string, records: readonly NewRecord[]) => {
+  const failing = (publish: Log['publish']) => async (topic: string, records: readonly NewRecord[]) => {
     if (calls++ % 2 === 0) throw new Error('the broker is away');
-    await log.publish(topic, records);
+    await publish(topic, records);
   };
   const both = [relayOver(failing), relayOver(failing)];
   for (let value = 0; value < 60; value++) {
@@ -153,6 +160,82 @@ describe('an outbox that is filled and emptied', () => {
     expect((await published()).filter(({ key }) => key === 'late')).toEqual([{ key: 'late', value: 1 }]);
     await relay.stop();
   });
+});
+
+const brokers = inject('kafkaBrokers');
+const overKafka = () => openKafkaLog({ brokers: (brokers ?? '').split(','), clientId: 'signpost-test', logger });
+const overPostgres = () => openPostgresLog({ url, clientId: 'signpost-test', logger });
+
+describe.each([
+  ['Postgres', overPostgres, false],
+  ['Kafka', overKafka, brokers === null],
+] as const)('a leader that stood still, over %s', (_, open, lacking) => {
+  test.skipIf(lacking)(
+    'appends nothing behind what its successor appended, and goes on when it leads again',
+    async () => {
+      const [olds, news] = [open(), open()];
+      onTestFinished(async () => void (await Promise.all([olds.close(), news.close()])));
+      const topic = `test.routes.${randomUUID()}`;
+      await olds.ensureTopics([{ name: topic, partitions: 1, retention: 'compact' }]);
+      const change = (version: number) =>
+        transaction(pool, (tx) => addToOutbox(tx, [{ ...record('code', version), topic }]));
+      const carried = () =>
+        vi.waitFor(async () => expect((await pool.query('select from outbox')).rowCount).toBe(0), EVENTUALLY);
+      const versions: number[] = [];
+      news.follow({
+        topic,
+        from: new Map(),
+        handle: (records) => void versions.push(...records.map(({ value }) => Number(value))),
+      });
+
+      // A leader is there, and stands still when it has the next change in hand.
+      const still = Promise.withResolvers<void>();
+      const goesOn = Promise.withResolvers<void>();
+      const late = Promise.withResolvers<string>();
+      let stands = false;
+      const old = relayOver(
+        (publish) => async (to, records) => {
+          if (!stands) return publish(to, records);
+          stands = false;
+          still.resolve();
+          await goesOn.promise;
+          await publish(to, records).then(
+            () => late.resolve('appended'),
+            (error: Error) => {
+              late.resolve('refused');
+              throw error;
+            },
+          );
+        },
+        olds,
+      );
+      await change(1);
+      await carried();
+      stands = true;
+      await change(2);
+      await still.promise;
+      const ended = await pool.query(
+        `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted and objid = $1
+         and database = (select oid from pg_database where datname = current_database())`,
+        [LOCKS.relay],
+      );
+      expect(ended.rowCount).toBe(1);
+
+      const successor = relayOver(undefined, news);
+      await carried();
+      await change(3);
+      await carried();
+      goesOn.resolve();
+      expect(await late.promise).toBe('refused');
+      await successor.stop();
+      // It can lead again.
+      await change(4);
+      await carried();
+      await vi.waitFor(() => expect(versions).toEqual([1, 2, 3, 4]), EVENTUALLY);
+      await old.stop();
+    },
+    60_000,
+  );
 });
 
 /** A connection of its own. */

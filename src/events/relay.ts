@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SpanKind, trace } from '@opentelemetry/api';
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { LOCKS } from '../db/locks.ts';
 import { BY_COST, BY_INDEX, connected, first, promptly, promptStatement } from '../db/sql.ts';
-import { type Log, type NewRecord, type Topic, WrongTopic } from './log/log.ts';
+import { type Log, type NewRecord, type Publisher, type Topic, WrongTopic } from './log/log.ts';
 import { BATCH, OutboxReader } from './outbox-reader.ts';
 
 /** Carries the outbox to the log. */
@@ -19,8 +19,13 @@ export interface Relay {
 
 const IDLE_MS = 50;
 const RETRY_MS = 1_000;
+/** Brokers forget who leads a week after they were last told. */
+const TELL_MS = 3_600_000;
 
-const lead = promptStatement<{ mine: boolean }>('events_outbox_lead', 'select pg_try_advisory_lock($1) as mine');
+const tryToLead = promptStatement<{ mine: boolean; database: string }>(
+  'events_outbox_lead',
+  'select pg_try_advisory_lock($1) as mine, current_database() as database',
+);
 
 const tracer = trace.getTracer('signpost.outbox');
 
@@ -67,18 +72,19 @@ export function startRelay({
     if (!prepared) await prepare?.();
     prepared = true;
     await connected(pool, async ({ client, broke }) => {
-      if (!(await first(client, lead, [LOCKS.relay]))?.mine) {
+      const lead = await first(client, tryToLead, [LOCKS.relay]);
+      if (!lead?.mine) {
         working = true;
         return;
       }
+      await using leadership = new Leadership(client, log, `signpost.relay.${lead.database}`);
       try {
         await client.query(promptly(BY_INDEX));
-        const outbox = new OutboxReader(client);
         while (!stopping.signal.aborted) {
           const woken = new Promise<void>((resolve) => {
             wake = resolve;
           });
-          const carried = await carry(outbox);
+          const carried = await leadership.carry();
           working = true;
           if (carried < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
         }
@@ -87,22 +93,6 @@ export function startRelay({
         await client.query(promptly(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`)).catch(broke);
       }
     });
-  }
-
-  async function carry(outbox: OutboxReader): Promise<number> {
-    const rows = await outbox.next();
-    if (rows.length === 0) return 0;
-    await tracer.startActiveSpan('outbox relay', { kind: SpanKind.PRODUCER }, async (span) => {
-      try {
-        span.setAttribute('messaging.batch.message_count', rows.length);
-        const byTopic = Map.groupBy(rows, ({ topic }) => topic);
-        await Promise.all([...byTopic].map(([topic, records]) => log.publish(topic, records satisfies NewRecord[])));
-        await outbox.forget(rows);
-      } finally {
-        span.end();
-      }
-    });
-    return rows.length;
   }
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
@@ -127,4 +117,59 @@ export function startRelay({
       await running;
     },
   };
+}
+
+/** What whoever leads does, over the connection that holds the lead. */
+class Leadership {
+  readonly #client: PoolClient;
+  readonly #log: Log;
+  readonly #name: string;
+  readonly #outbox: OutboxReader;
+  #publisher: Publisher | undefined;
+  #told = 0;
+
+  constructor(client: PoolClient, log: Log, name: string) {
+    this.#client = client;
+    this.#log = log;
+    this.#name = name;
+    this.#outbox = new OutboxReader(client);
+  }
+
+  /** Carries what waits, at most a batch; gives how many rows that were. */
+  async carry(): Promise<number> {
+    let rows = await this.#outbox.next();
+    if (rows.length === 0) return 0;
+    await tracer.startActiveSpan('outbox relay', { kind: SpanKind.PRODUCER }, async (span) => {
+      try {
+        let publisher = this.#publisher;
+        if (!publisher || performance.now() - this.#told > TELL_MS) {
+          publisher = await this.#tell();
+          // What was read before may meanwhile have been carried by another leader, and newer things too.
+          rows = await this.#outbox.next();
+        }
+        span.setAttribute('messaging.batch.message_count', rows.length);
+        const byTopic = Map.groupBy(rows, ({ topic }) => topic);
+        await Promise.all(
+          [...byTopic].map(([topic, records]) => publisher.publish(topic, records satisfies NewRecord[])),
+        );
+        await this.#outbox.forget(rows);
+      } finally {
+        span.end();
+      }
+    });
+    return rows.length;
+  }
+
+  /** Opened only when there is something to publish: while the log is away, an empty outbox is carried well. */
+  async #tell(): Promise<Publisher> {
+    await this.#publisher?.close();
+    this.#told = performance.now();
+    this.#publisher = await this.#log.lead(this.#name, this.#client);
+    return this.#publisher;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // What fails to end has nothing left to end.
+    await this.#publisher?.close().catch(() => undefined);
+  }
 }

@@ -49,9 +49,11 @@ export function logRecord(key: string, value: Uint8Array | null): LogRecord {
 export function keepingLog(): Log & { readonly published: { topic: string; records: readonly NewRecord[] }[] } {
   const published: { topic: string; records: readonly NewRecord[] }[] = [];
   const nothing = { stop: async () => undefined };
+  const publish: Log['publish'] = async (topic, records) => void published.push({ topic, records });
   return {
     published,
-    publish: async (topic, records) => void published.push({ topic, records }),
+    publish,
+    lead: async () => ({ publish, close: async () => undefined }),
     consume: (_: ConsumeOptions) => nothing,
     follow: () => nothing,
     ends: async () => new Map(),

@@ -1,23 +1,15 @@
-import kafkajs, { type Message } from 'kafkajs';
+import kafkajs from 'kafkajs';
 import type { Logger } from 'pino';
+import { newProducer, openLeader, RETRIES, send } from './kafka-publisher.ts';
 import { consumeTopic, followTopic } from './kafka-reader.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
 import { mendConnect } from './kafkajs-connect.ts';
 import { mendTimers } from './kafkajs-timers.ts';
-import type { Log, NewRecord, Positions, Subscription } from './log.ts';
+import type { Log, Positions, Subscription } from './log.ts';
 
-/** Two attempts of five seconds: a publisher hears within some ten seconds that the brokers are away. */
+/** One of a publisher's two attempts. */
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
-const RETRIES = { retries: 1, initialRetryTime: 200, maxRetryTime: 1_000 };
-
-/**
- * The most bytes in one request, estimated. kafkajs makes one record batch of all that a request has for a partition,
- * and brokers refuse batches over 1 MiB unless they are told otherwise.
- */
-const REQUEST_BYTES = 900_000;
-/** What a record costs besides its key, value and headers, at most. */
-const RECORD_BYTES = 40;
 
 /** The log in Kafka, by kafkajs. Returns at once, whether brokers answer or not. */
 export function openKafkaLog({
@@ -44,12 +36,7 @@ export function openKafkaLog({
       ({ log }) =>
         logger.debug({ kafkajs: log }, log.message),
   });
-  const producer = kafka.producer({
-    allowAutoTopicCreation: false,
-    // Places keys as Java's producers do.
-    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
-    retry: RETRIES,
-  });
+  const producer = newProducer(kafka);
   const admin = kafka.admin({ retry: RETRIES });
   const producerReady = connectOnce(producer);
   const adminReady = connectOnce(admin);
@@ -67,9 +54,9 @@ export function openKafkaLog({
 
   return {
     async publish(topic, records) {
-      await producerReady();
-      for (const messages of requests(records)) await producer.send({ topic, messages, acks: -1 });
+      await send(await producerReady(), topic, records);
     },
+    lead: (name) => openLeader(kafka, name),
     consume: (options) => kept(consumeTopic(kafka, options)),
     follow: (options) => kept(followTopic(kafka, adminReady, options)),
     async ends(topic): Promise<Positions> {
@@ -102,26 +89,4 @@ function connectOnce<Client extends { connect(): Promise<void> }>(client: Client
     );
     return connecting;
   };
-}
-
-/** Parts the records, in their order, into requests that brokers take. */
-function* requests(records: readonly NewRecord[]): Generator<Message[]> {
-  let request: Message[] = [];
-  let bytes = 0;
-  for (const { key, value, headers } of records) {
-    let size = RECORD_BYTES + Buffer.byteLength(key) + (value?.length ?? 0);
-    for (const header of Object.entries(headers ?? {}).flat()) size += 2 + Buffer.byteLength(header);
-    if (request.length > 0 && bytes + size > REQUEST_BYTES) {
-      yield request;
-      request = [];
-      bytes = 0;
-    }
-    request.push({
-      key,
-      value: value && Buffer.from(value.buffer, value.byteOffset, value.byteLength),
-      ...(headers ? { headers: { ...headers } } : {}),
-    });
-    bytes += size;
-  }
-  if (request.length > 0) yield request;
 }

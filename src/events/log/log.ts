@@ -1,3 +1,5 @@
+import type { Queryable } from '../../db/sql.ts';
+
 /**
  * The log that everything durable travels on: scans from gateways to the recorder, events and routes from the outbox
  * to whoever listens. Two implementations, `kafka.ts` and `postgres.ts`, pass one suite (`conformance.ts`).
@@ -10,6 +12,13 @@ export interface Log {
    * when that can't be known: the caller publishes again.
    */
   publish(topic: string, records: readonly NewRecord[]): Promise<void>;
+  /**
+   * Opens the publisher of a leader: of whoever holds a lock that lives as long as the connection `over`, in the
+   * database of the log where that is in Postgres. Once a leader who opened one later under the same name has appended to
+   * a partition, this one appends nothing more to it, however long its process stood still or its records were on their
+   * way. What it appends has to be read after it was opened, over that connection. After a failure it is of no use.
+   */
+  lead(name: string, over: Queryable): Promise<Publisher>;
   /**
    * Joins a consumer group: every record goes to one of its members, from the oldest kept on. Returns at once and
    * keeps trying while the log is away.
@@ -27,6 +36,11 @@ export interface Log {
   /** Rejects when the log does not answer. */
   check(): Promise<void>;
   /** Leaves groups, ends followers and connections. Batches in hand are finished first. */
+  close(): Promise<void>;
+}
+
+export interface Publisher extends Pick<Log, 'publish'> {
+  /** Ends it; records in hand may or may not be appended. */
   close(): Promise<void>;
 }
 

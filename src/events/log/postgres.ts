@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { first, KEEP_ALIVE, run, statement } from '../../db/sql.ts';
-import { type Log, type Positions, type Subscription, type Topic, WrongTopic } from './log.ts';
+import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../../db/sql.ts';
+import { type Log, type NewRecord, type Positions, type Subscription, type Topic, WrongTopic } from './log.ts';
 import { CHANNEL, consumeTopic, followTopic } from './postgres-reader.ts';
 import { startUpkeep } from './postgres-upkeep.ts';
 
@@ -17,7 +17,7 @@ const QUERY_TIMEOUT_MS = 10_000;
  * the plan: none can be moved before it was locked. Index: log_partitions_pkey. $3 partitions, $4 keys, $5 headers,
  * $6 values, in the order of publishing.
  */
-const append = statement(
+const append = promptStatement(
   'log_append',
   `with sent as materialized (
      select partition, key, headers, value, row_number() over (partition by partition order by turn) - 1 as nth
@@ -36,6 +36,7 @@ const append = statement(
      select $1, partition, start + nth, $2, key, headers, value from sent join moved using (partition)
    )
    select pg_notify('${CHANNEL}', $1)`,
+  QUERY_TIMEOUT_MS,
 );
 
 /** Creates a topic, or gives an existing one of the same kind its new retention. */
@@ -86,6 +87,19 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
     return topic;
   }
 
+  async function publish(over: Queryable, topic: string, records: readonly NewRecord[]): Promise<void> {
+    if (records.length === 0) return;
+    const { partitions, compacted } = await known(topic);
+    await run(over, append, [
+      topic,
+      compacted,
+      records.map(({ key }) => crc32(key) % partitions),
+      records.map(({ key }) => key),
+      records.map(({ headers }) => JSON.stringify(headers ?? {})),
+      records.map(({ value }) => value),
+    ]);
+  }
+
   async function connect(): Promise<pg.Client> {
     const client = new pg.Client(config);
     await client.connect();
@@ -103,18 +117,9 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
   }
 
   return {
-    async publish(topic, records) {
-      if (records.length === 0) return;
-      const { partitions, compacted } = await known(topic);
-      await run(pool, append, [
-        topic,
-        compacted,
-        records.map(({ key }) => crc32(key) % partitions),
-        records.map(({ key }) => key),
-        records.map(({ headers }) => JSON.stringify(headers ?? {})),
-        records.map(({ value }) => value),
-      ]);
-    },
+    publish: (topic, records) => publish(pool, topic, records),
+    // Nobody else has the lock before this connection has ended, and with it every statement that it was sent.
+    lead: async (_, over) => ({ publish: (topic, records) => publish(over, topic, records), close: async () => {} }),
     consume: (options) => kept(consumeTopic(connect, options)),
     follow: (options) => kept(followTopic(connect, options)),
     async ends(topic): Promise<Positions> {

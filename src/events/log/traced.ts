@@ -11,18 +11,25 @@ export function traced(log: Log): Log {
       const parent = propagation.extract(context.active(), records[0]?.headers ?? {});
       return spanned(`${topic} process`, SpanKind.CONSUMER, records.length, parent, async () => handle(records));
     };
-  return {
-    ...log,
-    publish: (topic, records) =>
+  const publishing =
+    (publish: Log['publish']): Log['publish'] =>
+    (topic, records) =>
       spanned(`${topic} publish`, SpanKind.PRODUCER, records.length, context.active(), () => {
         const headers: Record<string, string> = {};
         propagation.inject(context.active(), headers);
-        if (Object.keys(headers).length === 0) return log.publish(topic, records);
-        return log.publish(
+        if (Object.keys(headers).length === 0) return publish(topic, records);
+        return publish(
           topic,
           records.map((record) => ({ ...record, headers: { ...headers, ...record.headers } })),
         );
-      }),
+      });
+  return {
+    ...log,
+    publish: publishing(log.publish),
+    async lead(name, over) {
+      const publisher = await log.lead(name, over);
+      return { ...publisher, publish: publishing(publisher.publish) };
+    },
     consume: (options) => log.consume({ ...options, handle: handling(options.topic, options.handle) }),
     follow: (options) => log.follow({ ...options, handle: handling(options.topic, options.handle) }),
   };

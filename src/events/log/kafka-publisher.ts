@@ -1,0 +1,124 @@
+import kafkajs, { type Kafka, type Message, type Producer } from 'kafkajs';
+import type { NewRecord, Publisher } from './log.ts';
+
+/** Two attempts of five seconds: a publisher hears within some ten seconds that the brokers are away. */
+export const RETRIES = { retries: 1, initialRetryTime: 200, maxRetryTime: 1_000 };
+
+/**
+ * The most bytes in one request, estimated. kafkajs makes one record batch of all that a request has for a partition,
+ * and brokers refuse batches over 1 MiB unless they are told otherwise.
+ */
+const REQUEST_BYTES = 900_000;
+/** What a record costs besides its key, value and headers, at most. */
+const RECORD_BYTES = 40;
+
+const PRODUCER = {
+  allowAutoTopicCreation: false,
+  // Places keys as Java's producers do.
+  createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+  retry: RETRIES,
+};
+
+export function newProducer(kafka: Kafka): Producer {
+  return kafka.producer(PRODUCER);
+}
+
+export async function send(producer: Producer, topic: string, records: readonly NewRecord[]): Promise<void> {
+  for (const messages of requests(records)) await producer.send({ topic, messages, acks: -1 });
+}
+
+/** What kafkajs calls a coordinator of transactions. */
+const OF_TRANSACTIONS = 1;
+
+/** The part of a kafkajs cluster that is used here. */
+interface Cluster {
+  findControllerBroker(): Promise<Pick<Broker, 'initProducerId'>>;
+  findGroupCoordinator(of: { groupId: string; coordinatorType: number }): Promise<Broker>;
+}
+
+interface Broker {
+  initProducerId(of: { transactionalId: string | undefined; transactionTimeout: number }): Promise<unknown>;
+}
+
+/**
+ * Opens the publisher of whoever leads now: see `Log.lead`. Brokers keep a number for each name, which grows with each
+ * publisher that is opened and comes with its records. A partition that has seen one takes nothing with a lower one.
+ *
+ * The number is the producer epoch of a transactional id, here without transactions: their markers would stand between
+ * the records as offsets that nobody reads. kafkajs asks for one only together with transactions, so the producer's own
+ * question for a number goes to the name's coordinator instead. An epoch is good for one publisher and until its first
+ * failure: kafkajs would then give the sequence numbers of what may have arrived to something else, which brokers would
+ * take for a repetition and drop.
+ */
+export async function openLeader(kafka: Kafka, name: string): Promise<Publisher> {
+  const producer = asNamed(kafka, name).producer({ ...PRODUCER, idempotent: true, maxInFlightRequests: 1 });
+  try {
+    await producer.connect();
+  } catch (error) {
+    await producer.disconnect();
+    throw error;
+  }
+  let failure: unknown;
+  return {
+    async publish(topic, records) {
+      if (failure) throw failure;
+      try {
+        await send(producer, topic, records);
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    },
+    close: () => producer.disconnect(),
+  };
+}
+
+/** The same client, whose idempotent producers get their numbers under a name. */
+function asNamed(kafka: Kafka, name: string): Kafka {
+  const key = Object.getOwnPropertySymbols(kafka).find(
+    ({ description }) => description === 'private:Kafka:createCluster',
+  );
+  if (!key) throw new Error('kafkajs is not the one that this was written for');
+  const createCluster = (kafka as unknown as Record<symbol, (options: unknown) => Cluster>)[key];
+  return Object.create(kafka, {
+    [key]: {
+      value: (options: unknown) => {
+        const cluster = createCluster?.(options);
+        return Object.assign(cluster ?? {}, {
+          findControllerBroker: async () => {
+            const coordinator = await cluster?.findGroupCoordinator({
+              groupId: name,
+              coordinatorType: OF_TRANSACTIONS,
+            });
+            return {
+              initProducerId: ({ transactionTimeout }: { transactionTimeout: number }) =>
+                coordinator?.initProducerId({ transactionalId: name, transactionTimeout }),
+            };
+          },
+        });
+      },
+    },
+  });
+}
+
+/** Parts the records, in their order, into requests that brokers take. */
+function* requests(records: readonly NewRecord[]): Generator<Message[]> {
+  let request: Message[] = [];
+  let bytes = 0;
+  for (const { key, value, headers } of records) {
+    let size = RECORD_BYTES + Buffer.byteLength(key) + (value?.length ?? 0);
+    for (const header of Object.entries(headers ?? {}).flat()) size += 2 + Buffer.byteLength(header);
+    if (request.length > 0 && bytes + size > REQUEST_BYTES) {
+      yield request;
+      request = [];
+      bytes = 0;
+    }
+    request.push({
+      key,
+      value: value && Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+      ...(headers ? { headers: { ...headers } } : {}),
+    });
+    bytes += size;
+  }
+  if (request.length > 0) yield request;
+}

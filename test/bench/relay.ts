@@ -1,0 +1,73 @@
+/**
+ * How fast the outbox is carried to the log in Postgres, and whether it stays so.
+ *
+ *   npm run bench:relay
+ *
+ * Rounds of as many rows as a batch of 25,000 codes writes, in one transaction each, on a Postgres with the settings of a
+ * local run; the relay is this process. The second half of the rounds is beside an open transaction, as a backup's, which
+ * keeps everything that is deleted meanwhile.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import { startPostgres } from '../../local/postgres.ts';
+import { encodeId, newUuid } from '../../src/contract/ids.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { transaction } from '../../src/db/sql.ts';
+import { cloudEvent } from '../../src/events/cloud-event.ts';
+import { openPostgresLog } from '../../src/events/log/postgres.ts';
+import { ROUTES, TOPICS } from '../../src/events/log/topics.ts';
+import { copyToOutbox, type Outgoing } from '../../src/events/outbox.ts';
+import { startRelayOver } from '../../src/events/relay.ts';
+import { settled } from './settled.ts';
+
+const CODES = 25_000;
+const ROUNDS = 8;
+
+await using running = new AsyncDisposableStack();
+const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
+running.defer(() => rm(folder, { recursive: true, force: true }));
+const postgres = await startPostgres({ folder });
+running.defer(() => postgres.stop());
+const database = await openDatabase(postgres.url, 4);
+running.defer(() => database.close());
+await database.migrate();
+const { pool } = database;
+const logger = pino({ level: 'warn' });
+const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-bench', logger });
+running.defer(() => log.close());
+const relay = await startRelayOver(TOPICS, { pool, log, logger });
+running.defer(() => relay.stop());
+
+const accountId = encodeId('acct', newUuid());
+
+/** As many and as large as those of a code. */
+function recordsOf(id: string): Outgoing[] {
+  const data = { id, padding: 'x'.repeat(700) };
+  return [
+    cloudEvent({ type: 'qr.created', accountId, subject: id, data }),
+    { topic: ROUTES.name, key: `code:${id}`, value: Buffer.alloc(120, 'r') },
+  ];
+}
+
+async function round(): Promise<string> {
+  const ids = Array.from({ length: CODES }, () => encodeId('qr', newUuid()));
+  await transaction(pool, (tx) => copyToOutbox(tx, ids, recordsOf));
+  const start = performance.now();
+  relay.wake();
+  await settled(pool);
+  return `${(performance.now() - start).toFixed(0)} ms`;
+}
+
+const rows = { alone: [] as string[], 'beside an open transaction': [] as string[] };
+for (let nth = 0; nth < ROUNDS; nth++) rows.alone.push(await round());
+const backup = new pg.Client(postgres.url);
+await backup.connect();
+await backup.query('begin isolation level repeatable read; select from outbox');
+for (let nth = 0; nth < ROUNDS; nth++) rows['beside an open transaction'].push(await round());
+await backup.end();
+
+console.log(`${2 * CODES} rows, ${ROUNDS} rounds after each other:\n`);
+for (const [name, times] of Object.entries(rows)) console.log(`| ${name} | ${times.join(' | ')} |`);
