@@ -13,6 +13,8 @@ const HEADER = Buffer.from(`5047434f50590aff0d0a00${'00'.repeat(8)}`, 'hex');
 
 /** How many bytes are sent at once: some hundred rows. */
 const PART_BYTES = 64 * 1024;
+/** How long rows are written before others get a turn of the event loop, in ms: each turn may be another's long one. */
+const TURN_MS = 20;
 /** What a row that ends a part is expected to take at most. */
 const ROW_BYTES = 2 * 1024;
 
@@ -33,8 +35,8 @@ export class BinaryRows {
 
   /**
    * Copies a row for each item into a table, named with its columns, while the rows of the next items are being written:
-   * Postgres and this process then work at once, and others get a turn of the event loop after each part. No other
-   * statement may be under way.
+   * Postgres and this process then work at once, and others get their turns of the event loop. No other statement may
+   * be under way.
    */
   static copyEach<Item>(
     tx: PoolClient,
@@ -45,11 +47,14 @@ export class BinaryRows {
     if (items.length === 0) return Promise.resolve();
     async function* parts(): AsyncGenerator<Buffer> {
       const rows = new BinaryRows();
+      let since = performance.now();
       for (const item of items) {
         write(rows, item);
         if (rows.#end < PART_BYTES) continue;
         yield rows.#part();
+        if (performance.now() - since < TURN_MS) continue;
         await setImmediate();
+        since = performance.now();
       }
       yield rows.#lastPart();
     }
