@@ -25,12 +25,14 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'Service Unavailable',
 };
 
+const NONE: ScanHeaders = {};
+
 /** Answers the scans on a connection one after the other, in their order. */
 export class Connection implements Reply, ScanRequest {
   readonly peer: string;
   method = '';
   shortCode: string | undefined;
-  headers: ScanHeaders = {};
+  headers = NONE;
   /** When something came last, by the sweeps since the start. */
   swept: number;
   readonly #lane: Lane;
@@ -108,6 +110,9 @@ export class Connection implements Reply, ScanRequest {
 
   #send(head: string, body?: Buffer): void {
     this.#busy = false;
+    // What a connection that says nothing for long kept of its last request would be moved to memory that is costly to clear.
+    this.headers = NONE;
+    this.shortCode = undefined;
     const socket = this.#socket;
     if (socket.destroyed) return;
     const last = this.#lane.stopping || (socket.readableEnded && this.#rest === undefined);

@@ -24,7 +24,7 @@ interface Load {
   readonly codes: string;
 }
 
-/** What a load came to; latencies in ms. */
+/** What a load came to; latencies in ms. Rate and latencies are of what came after the first second. */
 export interface Measured {
   readonly requests: number;
   readonly rate: number;
@@ -40,14 +40,18 @@ const latencies: number[] = [];
 const clock = new Int32Array(new SharedArrayBuffer(4));
 /** Between looks at what has come and what is due, in ms: as exact as latencies are. */
 const PAUSE_MS = 0.02;
+/** What comes before counts nothing: both sides compile their code first. */
+const WARM_MS = 1_000;
 /** When the requests were due that no connection was free for. */
 const waiting: number[] = [];
 const free: ((due: number) => void)[] = [];
+let answered = 0;
 let wrong = 0;
 
 await Promise.all(Array.from({ length: connections }, open));
 const start = performance.now();
-const end = start + seconds * 1_000;
+const counted = start + WARM_MS;
+const end = counted + seconds * 1_000;
 if (rate === undefined) {
   for (const send of free.splice(0)) send(performance.now());
   while (performance.now() < end) await turn();
@@ -66,8 +70,8 @@ if (rate === undefined) {
 latencies.sort((one, other) => one - other);
 const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN;
 const measured: Measured = {
-  requests: latencies.length,
-  rate: latencies.length / ((performance.now() - start) / 1_000),
+  requests: answered,
+  rate: latencies.length / ((performance.now() - counted) / 1_000),
   p50: at(0.5),
   p99: at(0.99),
   wrong,
@@ -92,8 +96,9 @@ async function open(): Promise<void> {
     if (head < 0 || answer.length < head + 4 + body) return;
     if (!answer.startsWith('HTTP/1.1 302 ')) wrong++;
     answer = '';
+    answered++;
     const now = performance.now();
-    latencies.push(now - dueAt);
+    if (dueAt >= counted) latencies.push(now - dueAt);
     if (rate === undefined) send(now);
     else {
       const due = waiting.shift();
