@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admin, Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
+import { keepReading, MOST_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS } from './subscriptions.ts';
 
-/** After a failure, in ms. */
-const RETRY_MS = 1_000;
 /** Tried again before a consumer is given up and replaced. */
 const RETRIES = { retries: 4, initialRetryTime: 100, maxRetryTime: 2_000 };
 /** A member that was killed is replaced after this time. */
@@ -19,9 +17,6 @@ const FETCH_WAIT_MS = 1_000;
  */
 const PARTITION_BYTES = 4 * 2 ** 20;
 const FETCH_BYTES = 10 * 2 ** 20;
-/** Partitions that one subscription handles at a time, unless it says how many. */
-const PARTITIONS_AT_ONCE = 3;
-const MOST_RECORDS = 5_000;
 
 interface Reading {
   readonly topic: string;
@@ -40,7 +35,7 @@ interface Reading {
 
 /** A member of a group, for ever: see `Log.consume`. */
 export function consumeTopic(kafka: Kafka, options: ConsumeOptions): Subscription {
-  return keepReading(kafka, {
+  return subscribe(kafka, {
     ...options,
     group: () => options.group,
     // Unlike `consumer.commitOffsets`, this also commits the batch in hand when the consumer has been told to stop.
@@ -56,7 +51,7 @@ export function consumeTopic(kafka: Kafka, options: ConsumeOptions): Subscriptio
 export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: FollowOptions): Subscription {
   const { topic } = options;
   const positions = new Map(options.from);
-  return keepReading(kafka, {
+  return subscribe(kafka, {
     ...options,
     // A new one each time: in the old one, a consumer that crashed may still count as a member.
     group: () => `signpost.follower.${randomUUID()}`,
@@ -80,21 +75,8 @@ export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: 
  * Reads until it is stopped. kafkajs ends a consumer for good on some errors, told only by its CRASH event; here any
  * crash leads to a new consumer a second later.
  */
-function keepReading(kafka: Kafka, reading: Reading): Subscription {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const running = (async () => {
-    while (!signal.aborted) {
-      await readOnce(kafka, reading, signal).catch((error: unknown) => reading.onError?.(error));
-      await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
-    }
-  })();
-  return {
-    async stop() {
-      stopping.abort();
-      await running;
-    },
-  };
+function subscribe(kafka: Kafka, reading: Reading): Subscription {
+  return keepReading((signal) => readOnce(kafka, reading, signal), reading);
 }
 
 async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Promise<void> {

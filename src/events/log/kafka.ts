@@ -5,7 +5,8 @@ import { consumeTopic, followTopic } from './kafka-reader.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
 import { mendConnect } from './kafkajs-connect.ts';
 import { mendTimers } from './kafkajs-timers.ts';
-import type { Log, Positions, Subscription } from './log.ts';
+import type { Log, Positions } from './log.ts';
+import { Subscriptions } from './subscriptions.ts';
 
 /** One of a publisher's two attempts. */
 const REQUEST_TIMEOUT_MS = 5_000;
@@ -40,25 +41,15 @@ export function openKafkaLog({
   const admin = kafka.admin({ retry: RETRIES });
   const producerReady = connectOnce(producer);
   const adminReady = connectOnce(admin);
-  const subscriptions = new Set<Subscription>();
-
-  function kept(subscription: Subscription): Subscription {
-    subscriptions.add(subscription);
-    return {
-      stop: () => {
-        subscriptions.delete(subscription);
-        return subscription.stop();
-      },
-    };
-  }
+  const subscriptions = new Subscriptions();
 
   return {
     async publish(topic, records) {
       await send(await producerReady(), topic, records);
     },
     lead: (name) => openLeader(kafka, name),
-    consume: (options) => kept(consumeTopic(kafka, options)),
-    follow: (options) => kept(followTopic(kafka, adminReady, options)),
+    consume: (options) => subscriptions.add(consumeTopic(kafka, options)),
+    follow: (options) => subscriptions.add(followTopic(kafka, adminReady, options)),
     async ends(topic): Promise<Positions> {
       const offsets = await (await adminReady()).fetchTopicOffsets(topic);
       return new Map(offsets.map(({ partition, high }) => [partition, BigInt(high)]));
@@ -70,7 +61,7 @@ export function openKafkaLog({
       await (await adminReady()).describeCluster();
     },
     async close() {
-      await Promise.all([...subscriptions].map((subscription) => subscription.stop()));
+      await subscriptions.stop();
       await Promise.all([producer.disconnect(), admin.disconnect()]);
     },
   };

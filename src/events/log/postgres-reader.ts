@@ -1,19 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { BY_INDEX, run, statement } from '../../db/sql.ts';
 import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
 import { type Ask, joinGroup } from './postgres-members.ts';
+import { keepReading, MOST_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS } from './subscriptions.ts';
 
 /** The channel on which publishers tell which topic has something new. */
 export const CHANNEL = 'signpost_log';
 
 /** How often a reader looks without having been told: the price of a notification that was lost, in ms. */
 const POLL_MS = 250;
-/** After a failure, in ms. */
-const RETRY_MS = 1_000;
-/** Partitions that one subscription handles at a time, unless it says how many. */
-const PARTITIONS_AT_ONCE = 3;
-const MOST_RECORDS = 5_000;
 
 /** What a reader does over one connection. */
 interface Progress {
@@ -62,7 +57,7 @@ const commitOffset = statement(
 /** A member of a group: see `Log.consume`. It commits over the connection that holds its partitions, or not at all. */
 export function consumeTopic(connect: () => Promise<Client>, options: ConsumeOptions): Subscription {
   const { group, topic } = options;
-  return keepReading(connect, {
+  return subscribe(connect, {
     ...options,
     async start(ask) {
       const positions = new Map<number, bigint>();
@@ -79,7 +74,7 @@ export function consumeTopic(connect: () => Promise<Client>, options: ConsumeOpt
 /** A reader of its own: see `Log.follow`. */
 export function followTopic(connect: () => Promise<Client>, options: FollowOptions): Subscription {
   const positions = new Map(options.from);
-  return keepReading(connect, {
+  return subscribe(connect, {
     ...options,
     start: () => ({
       positions,
@@ -95,25 +90,8 @@ export function followTopic(connect: () => Promise<Client>, options: FollowOptio
 }
 
 /** Reads until it is stopped, over a connection of its own that is opened again whenever it breaks. */
-function keepReading(connect: () => Promise<Client>, reading: Reading): Subscription {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const running = (async () => {
-    while (!signal.aborted) {
-      try {
-        await readOverOneConnection(await connect(), reading, signal);
-      } catch (error) {
-        reading.onError?.(error);
-        await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
-      }
-    }
-  })();
-  return {
-    async stop() {
-      stopping.abort();
-      await running;
-    },
-  };
+function subscribe(connect: () => Promise<Client>, reading: Reading): Subscription {
+  return keepReading(async (signal) => readOverOneConnection(await connect(), reading, signal), reading);
 }
 
 async function readOverOneConnection(client: Client, reading: Reading, signal: AbortSignal): Promise<void> {

@@ -2,9 +2,10 @@ import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../../db/sql.ts';
-import { type Log, type NewRecord, type Positions, type Subscription, type Topic, WrongTopic } from './log.ts';
+import { type Log, type NewRecord, type Positions, type Topic, WrongTopic } from './log.ts';
 import { CHANNEL, consumeTopic, followTopic } from './postgres-reader.ts';
 import { startUpkeep } from './postgres-upkeep.ts';
+import { Subscriptions } from './subscriptions.ts';
 
 /** Connections for publishing and questions; each subscription has one of its own besides. */
 const CONNECTIONS = 3;
@@ -77,7 +78,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
   const pool = new pg.Pool({ ...config, max: CONNECTIONS });
   pool.on('error', (error) => logger.warn({ err: error }, 'an idle connection of the log broke'));
   const topics = new Map<string, { partitions: number; compacted: boolean }>();
-  const subscriptions = new Set<Subscription>();
+  const subscriptions = new Subscriptions();
   const upkeep = startUpkeep(pool, logger);
 
   async function known(name: string): Promise<{ partitions: number; compacted: boolean }> {
@@ -106,22 +107,12 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
     return client;
   }
 
-  function kept(subscription: Subscription): Subscription {
-    subscriptions.add(subscription);
-    return {
-      stop: () => {
-        subscriptions.delete(subscription);
-        return subscription.stop();
-      },
-    };
-  }
-
   return {
     publish: (topic, records) => publish(pool, topic, records),
     // Nobody else has the lock before this connection has ended, and with it every statement that it was sent.
     lead: async (_, over) => ({ publish: (topic, records) => publish(over, topic, records), close: async () => {} }),
-    consume: (options) => kept(consumeTopic(connect, options)),
-    follow: (options) => kept(followTopic(connect, options)),
+    consume: (options) => subscriptions.add(consumeTopic(connect, options)),
+    follow: (options) => subscriptions.add(followTopic(connect, options)),
     async ends(topic): Promise<Positions> {
       const rows = await run(pool, endsOf, [topic]);
       return new Map(rows.map(({ partition, next }) => [partition, BigInt(next)]));
@@ -142,7 +133,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
     },
     async close() {
       await upkeep.stop();
-      await Promise.all([...subscriptions].map((subscription) => subscription.stop()));
+      await subscriptions.stop();
       await pool.end();
     },
   };

@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ConsumeOptions, Subscription } from './log.ts';
+
+/** After a failure, in ms. */
+export const RETRY_MS = 1_000;
+/** Partitions that one subscription handles at a time, unless it says how many. */
+export const PARTITIONS_AT_ONCE = 3;
+/** The most records that are handed out at a time, unless it says how many. */
+export const MOST_RECORDS = 5_000;
+
+/** The subscriptions of a log, which end with it. */
+export class Subscriptions {
+  readonly #open = new Set<Subscription>();
+
+  add(subscription: Subscription): Subscription {
+    this.#open.add(subscription);
+    return {
+      stop: () => {
+        this.#open.delete(subscription);
+        return subscription.stop();
+      },
+    };
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#open].map((subscription) => subscription.stop()));
+  }
+}
+
+/** Reads until it is stopped, and again whenever that fails. `read` resolves once its signal is aborted. */
+export function keepReading(
+  read: (signal: AbortSignal) => Promise<void>,
+  options: Pick<ConsumeOptions, 'onError'>,
+): Subscription {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const running = (async () => {
+    while (!signal.aborted) {
+      try {
+        await read(signal);
+      } catch (error) {
+        options.onError?.(error);
+        await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  })();
+  return {
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
