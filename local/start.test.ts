@@ -79,7 +79,7 @@ describe('npm start', () => {
       expect((await stat(join(place.DATA_DIR, name))).mode & 0o777).toBe(0o600);
     }
     const logs = await Promise.all(
-      ['core.log', 'gateway.log'].map((name) => readFile(join(place.DATA_DIR, 'logs', name), 'utf8')),
+      ['core.log', 'worker.log', 'gateway.log'].map((name) => readFile(join(place.DATA_DIR, 'logs', name), 'utf8')),
     );
     for (const name of ['api-key', 'service-token', 'secret-key', 'postgres/password']) {
       const secret = (await readFile(join(place.DATA_DIR, name), 'utf8')).trim();
@@ -96,7 +96,7 @@ describe('npm start', () => {
       const [postgres, core, gateway] = await portsOf(place);
       let gone = false;
       run.ended.then(() => (gone = true));
-      const gatewayPid = await run.child('gateway/main.ts');
+      const gatewayPid = await run.child('gateway');
       process.kill(gatewayPid, 'SIGSTOP');
       run.signal(signal);
       // Long enough for a core that was told at the same time to be gone.
@@ -126,7 +126,7 @@ describe('npm start', () => {
     const place = await ownPlace();
     const run = startLocally(place);
     await run.ready;
-    process.kill(await run.child('gateway/main.ts'), 'SIGSTOP');
+    process.kill(await run.child('gateway'), 'SIGSTOP');
     run.signal('SIGINT');
     const again = setInterval(() => run.signal('SIGINT'), 1_000);
     onTestFinished(() => clearInterval(again));
@@ -134,16 +134,16 @@ describe('npm start', () => {
     await expectNothingLeft(place);
   });
 
-  test.each(['src/main.ts', 'gateway/main.ts'])(
-    'when %s dies, says so, stops everything and exits 1',
-    async (program) => {
+  test.each(['core', 'worker', 'gateway'] as const)(
+    'when the %s dies, says so, stops everything and exits 1',
+    async (name) => {
       const place = await ownPlace();
       const run = startLocally(place);
       await run.ready;
-      process.kill(await run.child(program), 'SIGKILL');
+      process.kill(await run.child(name), 'SIGKILL');
       const { code, stderr } = await run.ended;
       expect(code).toBe(1);
-      expect(stderr).toMatch(/^The (core|gateway) ended by SIGKILL\. /);
+      expect(stderr).toContain(`The ${name} ended by SIGKILL. `);
       await expectNothingLeft(place);
     },
   );

@@ -11,8 +11,8 @@ import { readSettings, type Settings } from './settings.ts';
 import { welcome } from './welcome.ts';
 
 /**
- * `npm start`: Postgres, core and gateway on this machine, each a process of its own as in production, and stopped in
- * the opposite order. Nothing is started again when it dies: supervisors do that in production, and here it would hide
+ * `npm start`: Postgres, a core that answers calls, one that works in the background, and a gateway on this machine, each
+ * a process of its own as in production, and stopped in the opposite order. Nothing is started again when it dies: supervisors do that in production, and here it would hide
  * the reason. Rejects with a sentence, or with the reason of `interruption.stop`; by then everything has stopped.
  */
 async function run(settings: Settings, interruption: Interruption): Promise<void> {
@@ -32,8 +32,6 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     CORE_PORT: String(settings.corePort),
     GRPC_PORT: String(settings.grpcPort),
     PUBLIC_URL: settings.publicUrl,
-    // One core plays them all.
-    ROLES: undefined,
     // Everything is on this machine.
     TLS_CERT: undefined,
     TLS_KEY: undefined,
@@ -45,26 +43,34 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     running.defer(() => stopChild(child, interruption.force));
     return child;
   };
-  const core = await start({
-    name: 'core',
-    program: 'src/main.ts',
-    env: { ...env, DATA_DIR: dataDir, DATABASE_URL: database.url, SERVICE_TOKEN: serviceToken, SECRET_KEY: secretKey },
-  });
-  const gateway = await start({
-    name: 'gateway',
-    program: 'gateway/main.ts',
-    env: {
-      ...env,
-      DATA_DIR: join(dataDir, 'gateway'),
-      // Every one takes memory, and two show what many do.
-      GATEWAY_WORKERS: process.env.GATEWAY_WORKERS || '2',
-      DATABASE_URL: database.gatewayUrl,
-      CORE_ADDRESS: `${LOOPBACK}:${settings.grpcPort}`,
-      // What opens the core is none of the gateway's business.
-      SERVICE_TOKEN: undefined,
-      SECRET_KEY: undefined,
-    },
-  });
+  const coreEnv = {
+    ...env,
+    DATA_DIR: dataDir,
+    DATABASE_URL: database.url,
+    SERVICE_TOKEN: serviceToken,
+    SECRET_KEY: secretKey,
+  };
+  const core = await start({ name: 'core', program: 'src/main.ts', env: { ...coreEnv, ROLES: 'rpc' } });
+  const others = await Promise.allSettled([
+    start({ name: 'worker', program: 'src/main.ts', env: { ...coreEnv, ROLES: 'relay,recorder,worker' } }),
+    start({
+      name: 'gateway',
+      program: 'gateway/main.ts',
+      env: {
+        ...env,
+        DATA_DIR: join(dataDir, 'gateway'),
+        // Every one takes memory, and two show what many do.
+        GATEWAY_WORKERS: process.env.GATEWAY_WORKERS || '2',
+        DATABASE_URL: database.gatewayUrl,
+        CORE_ADDRESS: `${LOOPBACK}:${settings.grpcPort}`,
+        // What opens the core is none of the gateway's business.
+        SERVICE_TOKEN: undefined,
+        SECRET_KEY: undefined,
+        ROLES: undefined,
+      },
+    }),
+  ]);
+  const children = [core, ...others.map(started)];
   const key = await localKey(settings, serviceToken);
   stop.throwIfAborted();
   console.log(welcome(settings, key));
@@ -73,8 +79,14 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     if (stop.aborted) resolve();
     stop.addEventListener('abort', () => resolve(), { once: true });
   });
-  const accident = await Promise.race([interrupted, core.ended, gateway.ended]);
+  const accident = await Promise.race([interrupted, ...children.map(({ ended }) => ended)]);
   if (accident !== undefined) throw new Sentence(accident);
+}
+
+/** The child, or why there is none. */
+function started(child: PromiseSettledResult<Child>): Child {
+  if (child.status === 'rejected') throw child.reason;
+  return child.value;
 }
 
 async function expectFreePorts({ port, corePort, grpcPort }: Settings): Promise<void> {

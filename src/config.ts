@@ -83,7 +83,8 @@ export const CORE_VARIABLES = {
   },
   BATCH_WINDOW_MS: {
     type: integer(0, 60_000, 20_000),
-    about: 'How long a batch’s request creates codes before the rest is left to the background, in ms.',
+    about:
+      'How long a batch’s request waits until its codes are created before it answers that some are still to come, in ms.',
   },
   WEBHOOKS_ALLOW_PRIVATE: {
     type: flag(false),

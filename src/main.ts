@@ -57,17 +57,15 @@ async function main(config: CoreConfig): Promise<void> {
     running.defer(() => recorder.stop());
   }
   const changed = () => relay?.wake();
-  const batches = {
-    pool,
-    platformUrl: config.PUBLIC_URL,
-    windowMs: config.BATCH_WINDOW_MS,
-    windows: Math.ceil(config.DATABASE_CONNECTIONS / 4),
-    logger,
-    changed,
-  };
   const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   if (roles.has('worker')) {
-    const worker = startBatchWorker({ ...batches, databaseUrl: config.DATABASE_URL });
+    const worker = startBatchWorker({
+      databaseUrl: config.DATABASE_URL,
+      pool,
+      platformUrl: config.PUBLIC_URL,
+      logger,
+      changed,
+    });
     running.defer(() => worker.stop());
     const checks = startChecks({ database, platform: platformOf(config), changed, logger });
     running.defer(() => checks.stop());
@@ -100,7 +98,9 @@ async function main(config: CoreConfig): Promise<void> {
         log,
         clearance: closed,
         seal,
-        batches: { ...batches, stopping: stopping.signal },
+        logger,
+        stopping: stopping.signal,
+        changed,
       }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),

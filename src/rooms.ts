@@ -1,5 +1,6 @@
 /** How the rooms are put together: what each gets of the others. */
 import { join } from 'node:path';
+import type { Logger } from 'pino';
 import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
@@ -64,17 +65,34 @@ interface Parts {
   readonly log: Log;
   readonly clearance: Clearance;
   readonly seal: Seal;
-  readonly batches: Parameters<typeof batchesService>[0];
+  readonly logger: Logger;
+  /** Aborts when the process is asked to stop. */
+  readonly stopping: AbortSignal;
+  /** Called after a change: the outbox has something to carry. */
+  changed(): void;
 }
 
 /** The rooms' services; a method that is not there answers `unimplemented`. */
-export function services({ config, database, log, clearance, seal, batches }: Parts): (target: Services) => void {
+export function services({
+  config,
+  database,
+  log,
+  clearance,
+  seal,
+  logger,
+  stopping,
+  changed,
+}: Parts): (target: Services) => void {
   const { pool } = database;
-  const { platformUrl, changed } = batches;
+  const platformUrl = config.PUBLIC_URL;
+  const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
     target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));
-    target.service(BatchesService, batchesService(batches));
+    target.service(
+      BatchesService,
+      batchesService({ pool, platformUrl, windowMs: config.BATCH_WINDOW_MS, windows, logger, stopping }),
+    );
     target.service(TaxonomyService, taxonomyService(pool));
     target.service(
       AnalyticsService,

@@ -5,7 +5,7 @@ import type { Pool, PoolClient } from 'pg';
 import { asFailure } from '../contract/as-failure.ts';
 import { failure, REASONS, type Reason, readFailure } from '../contract/errors.ts';
 import { isAway } from '../db/away.ts';
-import { type Connection, connected, first, run, statement, transaction } from '../db/sql.ts';
+import { connected, first, run, statement, transaction } from '../db/sql.ts';
 import { expectValid } from './validator.ts';
 
 /** 1–255 visible ASCII characters. Source: decision "Idempotency". */
@@ -86,7 +86,7 @@ export interface Call<Request extends DescMessage, Response extends DescMessage>
  * with what it remembers.
  *
  * `finish` goes on once that has committed and gives the answer that is remembered instead; the key stays in flight
- * meanwhile. Where the process dies on the way, the answer of `operation` is the one that is replayed.
+ * meanwhile, and holds a connection. Where the process dies on the way, the answer of `operation` is the one that is replayed.
  *
  * Metadata read: `idempotency-key`; `idempotency-fingerprint`, what makes two bodies the same (the gateway's hash of
  * method, path and raw body; otherwise the request itself is hashed).
@@ -94,15 +94,13 @@ export interface Call<Request extends DescMessage, Response extends DescMessage>
 export async function once<Request extends DescMessage, Response extends DescMessage>(
   call: Call<Request, Response>,
   operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
-  finish?: (connection: Connection, done: MessageShape<Response>) => Promise<MessageShape<Response>>,
+  finish?: (done: MessageShape<Response>) => Promise<MessageShape<Response>>,
 ): Promise<MessageShape<Response>> {
   const { pool, accountId, context } = call;
   const key = context.requestHeader.get('idempotency-key');
   if (key === null) {
-    return connected(pool, async (connection) => {
-      const response = await transaction(connection, (tx) => validated(call, tx, operation));
-      return finish ? finish(connection, response) : response;
-    });
+    const response = await transaction(pool, (tx) => validated(call, tx, operation));
+    return finish ? finish(response) : response;
   }
   if (!isIdempotencyKey(key)) {
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
@@ -113,7 +111,7 @@ export async function once<Request extends DescMessage, Response extends DescMes
     try {
       const made = await transaction(connection, (tx) => runOrRecall(call, key, tx, operation));
       if (made.replay || !made.response) return made;
-      const response = await finish(connection, made.response);
+      const response = await finish(made.response);
       await run(connection.client, amend, [accountId, key, toBinary(call.method.output, response)]);
       return { ...made, response };
     } finally {

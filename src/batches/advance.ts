@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import { createCodes } from '../codes/create-many.ts';
-import { type Connection, first, run, statement, transaction } from '../db/sql.ts';
+import { first, run, statement, transaction } from '../db/sql.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
 
@@ -48,8 +48,8 @@ const move = statement<BatchRecord>(
  * Creates the codes of the next rows of a batch in one transaction, and tells when they were the last. Gives the batch
  * as it then is; undefined when there is no such batch, or no such account, any more. `batchId`: UUID.
  */
-export function advance(on: Pool | Connection, platformUrl: string, batchId: string): Promise<BatchRecord | undefined> {
-  return transaction(on, async (tx) => {
+export function advance(pool: Pool, platformUrl: string, batchId: string): Promise<BatchRecord | undefined> {
+  return transaction(pool, async (tx) => {
     const batch = await first(tx, lock, [batchId]);
     if (!batch || batch.completed_at !== null) return batch;
     const created = await createNext(tx, platformUrl, batch, batch.now);

@@ -1,33 +1,36 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
-import { type Queryable, run, statement } from '../db/sql.ts';
+import { run, statement } from '../db/sql.ts';
 import { advance } from './advance.ts';
 
 const RETRY_MS = 1_000;
 
-/** How long a batch may be unfinished past its window before it is taken up again, in ms. */
+/** Batches that a process works on at once. */
+const AT_ONCE = 4;
+
+/** How long a batch may be unfinished, and nobody at it, before it gets a new job, and how often that is looked for. */
 const STALLED_MS = 10_000;
 
-/** Replaces the job of the same batch that has not begun; one that has begun is left to itself. */
+/** Replaces the job of the same batch that has not begun. */
 const schedule = statement(
   'batches_schedule',
-  `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', $1::text), job_key := $1::text,
-                                  run_at := now() + $2 * interval '1 ms')`,
+  `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', $1::text), job_key := $1::text)`,
 );
 
-/** Indexes: batches_unfinished, accounts_pkey. */
+/** A batch that somebody is at is locked but for moments; to be at it twice does no harm. Indexes: batches_unfinished, accounts_pkey. */
 const scheduleStalled = statement(
   'batches_schedule_stalled',
   `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', b.id), job_key := b.id::text)
    from batches b join accounts a on a.id = b.account_id and a.closed_at is null
-   where b.completed_at is null and b.created_at < now() - $1 * interval '1 ms'`,
+   where b.completed_at is null and b.created_at < now() - ${STALLED_MS} * interval '1 ms'
+   for update of b skip locked`,
 );
 
-/** Has the batch gone on with in the background, `delayMs` from now. `batchId`: UUID. */
-export async function goOnLater(on: Queryable, batchId: string, delayMs: number): Promise<void> {
-  await run(on, schedule, [batchId, delayMs]);
+/** Has the batch finished in the background, as soon as the transaction has committed. `batchId`: UUID. */
+export async function finishSoon(tx: PoolClient, batchId: string): Promise<void> {
+  await run(tx, schedule, [batchId]);
 }
 
 /** The role that finishes batches. */
@@ -38,14 +41,13 @@ export interface BatchWorker {
 
 /**
  * Runs the jobs that finish batches. Any number of processes may: a step of a batch is one transaction, and whoever
- * comes second goes on behind it. The job of a process that died is locked for hours, so every minute each batch that
- * should have been done gets a new one.
+ * comes second goes on behind it. The job of a process that died is locked for hours, so every batch that should have
+ * been done and that nobody is at gets a new one.
  */
 export function startBatchWorker(options: {
   databaseUrl: string;
   pool: Pool;
   platformUrl: string;
-  windowMs: number;
   logger: Logger;
   /** Called when codes were created: the outbox has something to carry. */
   changed(): void;
@@ -68,15 +70,11 @@ export function startBatchWorker(options: {
     runner = await runJobs({
       connectionString: options.databaseUrl,
       maxPoolSize: 3,
-      concurrency: 2,
+      concurrency: AT_ONCE,
       pollInterval: RETRY_MS,
       noHandleSignals: true,
       logger: jobLogger(logger),
-      taskList: {
-        batch_go_on: (payload) => finish((payload as { batchId: string }).batchId),
-        batch_take_up: async () => void (await run(pool, scheduleStalled, [options.windowMs + STALLED_MS])),
-      },
-      crontab: '* * * * * batch_take_up ?max=1',
+      taskList: { batch_go_on: (payload) => finish((payload as { batchId: string }).batchId) },
     });
     if (stopping.signal.aborted) await runner.stop();
     await runner.promise;
@@ -93,8 +91,13 @@ export function startBatchWorker(options: {
     }
   })();
 
+  const takingUp = setInterval(() => {
+    run(pool, scheduleStalled).catch((error: unknown) => logger.warn({ err: error }, 'stalled batches wait'));
+  }, STALLED_MS);
+
   return {
     async stop() {
+      clearInterval(takingUp);
       stopping.abort(new Error('the core stops'));
       await runner?.stop().catch(() => undefined);
       await running;

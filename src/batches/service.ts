@@ -12,10 +12,8 @@ import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
 import { encodeId } from '../contract/ids.ts';
-import type { Connection } from '../db/sql.ts';
 import { designWarnings } from '../images/contrast.ts';
-import { advance } from './advance.ts';
-import { goOnLater } from './background.ts';
+import { finishSoon } from './background.ts';
 import { type BatchRecord, batchFrom } from './batch-row.ts';
 import { exportBatch } from './export.ts';
 import { findBatch, getBatch, listBatches } from './read.ts';
@@ -23,6 +21,9 @@ import { stage } from './stage.ts';
 
 /** How often a batch that is watched is looked at, in ms. */
 const WATCH_MS = 200;
+
+/** How often a request looks whether its batch is done: soon, as most are small, then up to so many ms apart. */
+const LOOK_MS = { first: 5, last: 50 };
 
 function answer(batch: BatchRecord): CreateBatchResponse {
   const staged = batchFrom(batch);
@@ -33,34 +34,33 @@ function answer(batch: BatchRecord): CreateBatchResponse {
 export function batchesService(options: {
   pool: Pool;
   platformUrl: string;
-  /** How long a request may go on creating codes before it leaves the rest to the background, in ms. */
+  /** How long a request may wait for its batch before it answers that the rest is still to come, in ms. */
   windowMs: number;
-  /** How many requests may do so at once, each with a connection of its own; the others leave all to the background. */
+  /** How many requests may wait at once, as one with a key holds a connection meanwhile; others answer at once. */
   windows: number;
   logger: Logger;
-  /** Aborts when the process is asked to stop: batches in hand are then left to the background. */
+  /** Aborts when the process is asked to stop: no request waits any longer. */
   stopping: AbortSignal;
-  /** Called after codes were created: the outbox has something to carry. */
-  changed(): void;
 }): ServiceImpl<typeof BatchesService> {
-  const { pool, platformUrl, windowMs, windows, logger, stopping, changed } = options;
+  const { pool, platformUrl, windowMs, windows, logger, stopping } = options;
   let open = 0;
 
-  /** Creates codes until the batch is done or the window closes. What stands in the way is left to the background. */
-  async function useWindow(connection: Connection, staged: BatchRecord, closes: number): Promise<BatchRecord> {
+  /** Waits until the background has ended the batch or the window closes; the batch as it then is. */
+  async function wait(staged: BatchRecord, closes: number, left: AbortSignal): Promise<BatchRecord> {
     let batch = staged;
-    const until = open < windows ? closes : 0;
+    if (open >= windows) return batch;
     open += 1;
+    const signal = AbortSignal.any([stopping, left]);
     try {
-      while (batch.completed_at === null && Date.now() < until && !stopping.aborted) {
-        const advanced = await advance(connection, platformUrl, batch.id);
-        if (!advanced) return batch;
-        batch = advanced;
-        changed();
+      const id = encodeId('batch', batch.id);
+      let pause = LOOK_MS.first;
+      while (batch.completed_at === null && Date.now() < closes && !signal.aborted) {
+        await sleep(pause, undefined, { signal }).catch(() => undefined);
+        pause = Math.min(pause * 2, LOOK_MS.last);
+        batch = await findBatch(pool, batch.account_id, id);
       }
-      if (batch.completed_at === null) await goOnLater(connection.client, batch.id, 0);
     } catch (error) {
-      logger.warn({ err: error }, 'a batch goes on in the background');
+      logger.warn({ err: error }, 'a request waits for its batch no longer');
     } finally {
       open -= 1;
     }
@@ -78,11 +78,10 @@ export function batchesService(options: {
         async (tx) => {
           staged = await stage(options, tx, context, request);
           await recordInternalChange(tx, context, encodeId('batch', staged.id));
-          // Should this process die in the window, the job takes over when it closes.
-          if (staged.completed_at === null) await goOnLater(tx, staged.id, windowMs);
+          if (staged.completed_at === null) await finishSoon(tx, staged.id);
           return answer(staged);
         },
-        async (connection, told) => (staged ? answer(await useWindow(connection, staged, closes)) : told),
+        async (told) => (staged ? answer(await wait(staged, closes, context.signal)) : told),
       );
     },
     getBatch: (request, context) => getBatch(pool, platformUrl, accountOf(context).id, request),

@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events';
-import { create, type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -14,9 +14,9 @@ import { invokeUnaryImplementation, transformInvokeImplementation } from '@conne
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { peerKey } from '../access/caller.ts';
-import { failure } from '../contract/errors.ts';
 import type { Listening } from './connect-server.ts';
 import { limitTimeouts } from './grpc-timeouts.ts';
+import { readMessage } from './read-message.ts';
 import { MAX_MESSAGE_BYTES, type RegisterServices } from './services.ts';
 import { nameIn, type Tls, type TlsContext } from './tls.ts';
 
@@ -94,44 +94,28 @@ function credentials(tls: Tls | undefined): grpc.ServerCredentials {
 const ENDED = new ConnectError('The call has ended.', Code.Canceled);
 
 type Message = MessageShape<DescMethod['input']>;
-type AnyCall = grpc.ServerDuplexStream<Message, Message> | grpc.ServerWritableStream<Message, Message>;
+type UnaryCall = grpc.ServerUnaryCall<Buffer, Message>;
+type AnyCall = grpc.ServerDuplexStream<Buffer, Message> | grpc.ServerWritableStream<Buffer, Message>;
 
-function definitionOf(method: DescMethod): grpc.MethodDefinition<Message, Message> {
+/** Requests come as bytes: whatever is thrown while the library reads one it tells as a defect. */
+function definitionOf(method: DescMethod): grpc.MethodDefinition<Buffer, Message> {
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
     responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
-    requestSerialize: (message) => Buffer.from(toBinary(method.input, message)),
-    requestDeserialize: (bytes) => received(method, bytes),
+    requestSerialize: (bytes) => bytes,
+    requestDeserialize: (bytes) => bytes,
     responseSerialize: (message) => Buffer.from(toBinary(method.output, message)),
     responseDeserialize: (bytes) => fromBinary(method.output, bytes),
   };
 }
 
-/** Stand-ins for messages that could not be read: whatever is thrown while one is, the library tells as a defect. */
-const unreadable = new WeakSet<Message>();
-
-function received({ input }: DescMethod, bytes: Buffer): Message {
-  try {
-    return fromBinary(input, bytes);
-  } catch {
-    const message = create(input);
-    unreadable.add(message);
-    return message;
-  }
-}
-
-/** The message, when it could be read. */
-function readable(message: Message): Message {
-  if (unreadable.has(message)) throw failure('INVALID_FIELD', `The message is no ${message.$typeName}.`);
-  return message;
-}
-
 function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.UntypedHandleCall {
   if (spec.kind === 'unary') {
-    const unary: grpc.handleUnaryCall<Message, Message> = (call, callback) => {
+    const unary: grpc.handleUnaryCall<Buffer, Message> = (call, callback) => {
       const context = contextOf(spec.method, call);
-      Promise.try(() => invokeUnaryImplementation(spec, context, readable(call.request), interceptors))
+      readMessage(spec.method.input, call.request)
+        .then((request) => invokeUnaryImplementation(spec, context, request, interceptors))
         .then(
           (message) => {
             call.sendMetadata(toMetadata(context.responseHeader));
@@ -146,7 +130,8 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
   const streaming = async (call: AnyCall): Promise<void> => {
     const context = contextOf(spec.method, call);
     // Iterated over plainly, the stream would be destroyed when its requests end, answers and all.
-    const input = readableOf('request' in call ? [call.request] : call.iterator({ destroyOnReturn: false }));
+    const requests = 'request' in call ? [call.request] : call.iterator({ destroyOnReturn: false });
+    const input = messagesOf(spec.method, requests);
     try {
       let started = false;
       const start = () => {
@@ -169,8 +154,11 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
   return streaming as grpc.UntypedHandleCall;
 }
 
-async function* readableOf(messages: AsyncIterable<Message> | Iterable<Message>): AsyncGenerator<Message> {
-  for await (const message of messages) yield readable(message);
+async function* messagesOf(
+  { input }: DescMethod,
+  requests: AsyncIterable<Buffer> | Iterable<Buffer>,
+): AsyncGenerator<Message> {
+  for await (const bytes of requests) yield readMessage(input, bytes);
 }
 
 function drained(call: AnyCall, signal: AbortSignal): Promise<void> {
@@ -186,10 +174,7 @@ function drained(call: AnyCall, signal: AbortSignal): Promise<void> {
   });
 }
 
-function contextOf(
-  method: DescMethod,
-  call: grpc.ServerUnaryCall<Message, Message> | AnyCall,
-): HandlerContext & { abort(reason?: unknown): void } {
+function contextOf(method: DescMethod, call: UnaryCall | AnyCall): HandlerContext & { abort(reason?: unknown): void } {
   const deadline = call.getDeadline();
   const context = createHandlerContext({
     service: method.parent,
@@ -207,7 +192,7 @@ function contextOf(
 }
 
 /** The library shows a certificate only when it is one of ours. */
-function peerOf(call: grpc.ServerUnaryCall<Message, Message> | AnyCall): string | undefined {
+function peerOf(call: UnaryCall | AnyCall): string | undefined {
   const { sslPeerCertificate } = call.getAuthContext();
   return sslPeerCertificate && nameIn(sslPeerCertificate);
 }

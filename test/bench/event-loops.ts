@@ -21,17 +21,25 @@ export interface EventLoop {
   readonly utilization: number;
 }
 
-/** How the event loops of the core, the gateway's workers and its carrier were since they were last asked. */
+/** How the event loops of the cores, the gateway's workers and its carrier were since they were last asked. */
 export async function eventLoops({ pids, logs }: Platform): Promise<EventLoop[]> {
   const gateway = [pids.gateway, ...childrenOf(pids.gateway)];
-  const told = await Promise.all([asked(logs.core, [pids.core]), asked(logs.gateway, gateway)]);
+  const told = await Promise.all([
+    asked(logs.core, [pids.core]),
+    asked(logs.worker, [pids.worker]),
+    asked(logs.gateway, gateway),
+  ]);
+  const cores = new Map([
+    [pids.core, 'core, rpc'],
+    [pids.worker, 'core, the rest'],
+  ]);
   return told.flat().flatMap(({ pid, metrics }) => {
     const figure = (name: string) => metrics.find((metric) => metric.name === `nodejs.eventloop.${name}`);
     const max = figure('delay.max');
     if (!max) return [];
     const worker = max.attributes.worker;
     return {
-      process: worker === undefined ? 'core' : worker === 'carrier' ? 'carrier' : `worker ${worker}`,
+      process: cores.get(pid) ?? (worker === 'carrier' ? 'gateway, carrier' : `gateway, worker ${worker}`),
       pid,
       p99: (figure('delay.p99')?.value ?? 0) * 1_000,
       max: max.value * 1_000,

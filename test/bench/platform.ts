@@ -10,20 +10,20 @@ import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 
-/** A Signpost for a benchmark: Postgres with the settings of a local run, a core that plays every role, a gateway. */
+/** A Signpost for a benchmark, as a local run has it: Postgres, a core that answers calls, one that works, a gateway. */
 export interface Platform extends AsyncDisposable {
   /** REST and scans. */
   readonly url: string;
   readonly databaseUrl: string;
-  readonly pids: { readonly core: number; readonly gateway: number; readonly postgres: number };
-  /** Files that core and gateway print to. */
-  readonly logs: { readonly core: string; readonly gateway: string };
+  readonly pids: Readonly<Record<'core' | 'worker' | 'gateway' | 'postgres', number>>;
+  /** Files that they print to. */
+  readonly logs: Readonly<Record<'core' | 'worker' | 'gateway', string>>;
   newAccount(): Promise<NewAccount>;
   /** The core's Connect port, as an internal service that acts for an account. */
   transportFor(accountId: string): ReturnType<typeof createConnectTransport>;
 }
 
-/** `env`: for core and gateway, over what is set here. */
+/** `env`: for cores and gateway, over what is set here. */
 export async function startPlatform(env: Readonly<Record<string, string>> = {}): Promise<Platform> {
   const running = new AsyncDisposableStack();
   try {
@@ -35,22 +35,32 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     const [port, corePort, grpcPort] = [await freePort(), await freePort(), await freePort()];
     const serviceToken = randomBytes(32).toString('hex');
     const url = `http://${LOOPBACK}:${port}`;
-    const logs = { core: join(folder, 'core.log'), gateway: join(folder, 'gateway.log') };
+    const logs = {
+      core: join(folder, 'core.log'),
+      worker: join(folder, 'worker.log'),
+      gateway: join(folder, 'gateway.log'),
+    };
     const shared = { PATH: process.env.PATH, LOG_LEVEL: 'warn', PUBLIC_URL: url, ...env };
-    const core = await startChild({
-      name: 'core',
-      program: 'src/main.ts',
-      log: logs.core,
-      env: {
-        ...shared,
-        DATABASE_URL: postgres.url,
-        CORE_PORT: String(corePort),
-        GRPC_PORT: String(grpcPort),
-        SERVICE_TOKEN: serviceToken,
-        SECRET_KEY: randomBytes(32).toString('base64'),
-      },
-    });
-    running.defer(() => core.stop());
+    const coreEnv = {
+      ...shared,
+      DATABASE_URL: postgres.url,
+      CORE_PORT: String(corePort),
+      GRPC_PORT: String(grpcPort),
+      SERVICE_TOKEN: serviceToken,
+      SECRET_KEY: randomBytes(32).toString('base64'),
+    };
+    const startCore = async (name: 'core' | 'worker', roles: string) => {
+      const child = await startChild({
+        name,
+        program: 'src/main.ts',
+        log: logs[name],
+        env: { ...coreEnv, ROLES: roles },
+      });
+      running.defer(() => child.stop());
+      return child;
+    };
+    const core = await startCore('core', 'rpc');
+    const worker = await startCore('worker', 'relay,recorder,worker');
     const gateway = await startChild({
       name: 'gateway',
       program: 'gateway/main.ts',
@@ -67,7 +77,7 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     return {
       url,
       databaseUrl: postgres.url,
-      pids: { core: core.pid, gateway: gateway.pid, postgres: Number(postgresPid) },
+      pids: { core: core.pid, worker: worker.pid, gateway: gateway.pid, postgres: Number(postgresPid) },
       logs,
       newAccount: () => createAccount({ corePort, serviceToken }, { name: 'Bench', plan: Plan.ENTERPRISE }),
       transportFor(accountId) {

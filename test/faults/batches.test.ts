@@ -110,6 +110,25 @@ test('a core that is killed again and again in the middle of a batch: it complet
   await expectWhole(signpost, await completed(call, data.id));
 }, 150_000);
 
+test('a worker that is killed in the middle: another one ends the batch while its request waits', async () => {
+  const roles = ['rpc', 'relay,recorder,worker'];
+  const signpost = await startSignpost({ cores: 2, roles, env: { BATCH_WINDOW_MS: '45000' } });
+  const call = await account(signpost);
+  const posted = call('POST', '/batches', { rows });
+  const client = new pg.Client({ connectionString: signpost.databaseUrl });
+  await client.connect();
+  afterFile(() => client.end());
+  const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
+  await expect.poll(created, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
+  await signpost.cores[1]?.kill();
+  expect(await created()).toBeLessThan(ROWS - ROWS / 100);
+  await signpost.cores[1]?.restart();
+  const answer = await posted;
+  const { data } = (await answer.json()) as { data: Batch };
+  expect([answer.status, data.status]).toEqual([201, 'completed']);
+  await expectWhole(signpost, data);
+}, 90_000);
+
 test('many batches at once leave connections to other requests: what finds no window goes on in the background', async () => {
   const signpost = await startSignpost({ env: { DATABASE_CONNECTIONS: '6' } });
   const calls = await Promise.all(Array.from({ length: 7 }, () => account(signpost)));
@@ -132,7 +151,7 @@ test('many batches at once leave connections to other requests: what finds no wi
 }, 120_000);
 
 test('a batch of an account that is closed creates nothing more', async () => {
-  const signpost = await startSignpost();
+  const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '5000' } });
   const { accountId, apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
   const many = Array.from({ length: 25_000 }, () => ({ target_url: 'https://example.com' }));
   const posted = fetch(`${signpost.url}/api/v1/batches`, {

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -21,9 +21,18 @@ export interface LocalRun {
   readonly ended: Promise<Ended>;
   /** Sends a signal to the whole process group, as a terminal does. */
   signal(name: NodeJS.Signals): void;
-  /** The process id of `src/main.ts` or `gateway/main.ts`. */
-  child(program: string): Promise<number>;
+  /** The process id of one that was started. */
+  child(name: ChildName): Promise<number>;
 }
+
+/** Their programs, and which roles they play. */
+const PROGRAMS = {
+  core: ['src/main.ts', 'ROLES=rpc'],
+  worker: ['src/main.ts', 'ROLES=relay,recorder,worker'],
+  gateway: ['gateway/main.ts', undefined],
+} as const;
+
+type ChildName = keyof typeof PROGRAMS;
 
 /** A folder and ports that no other run has; the folder is removed after the test. */
 export async function ownPlace(): Promise<Record<'DATA_DIR' | 'PORT' | 'CORE_PORT' | 'GRPC_PORT', string>> {
@@ -74,8 +83,13 @@ export function startLocally(env: Readonly<Record<string, string>>, command = ['
     ended,
     signal,
     async child(name) {
-      const { stdout: found } = await promisify(execFile)('pgrep', ['-P', String(pid), '-f', name]);
-      return Number(found);
+      const [program, roles] = PROGRAMS[name];
+      const { stdout: found } = await promisify(execFile)('pgrep', ['-P', String(pid), '-f', program]);
+      for (const one of found.trim().split('\n')) {
+        const env = (await readFile(`/proc/${one}/environ`, 'utf8')).split('\0');
+        if (env.find((variable) => variable.startsWith('ROLES=')) === roles) return Number(one);
+      }
+      throw new Error(`no ${name} runs`);
     },
   };
 }

@@ -21,6 +21,8 @@ export interface SignpostOptions {
   readonly gateways?: number;
   /** How many; default 1. */
   readonly cores?: number;
+  /** `ROLES` of each core; one for which nothing is said plays them all. */
+  readonly roles?: readonly string[];
   /** Variables for all processes, over what the harness sets. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -90,6 +92,7 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
       DATABASE_URL: databaseUrl,
       SERVICE_TOKEN: serviceToken,
       SECRET_KEY: secretKey,
+      ROLES: options.roles?.[index],
       ...options.env,
     };
     const log = join(dataDir, `core-${index}.log`);
