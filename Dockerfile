@@ -19,5 +19,7 @@ COPY cli ./cli
 # The gateway's route table and scan spool, the core's archives: mount a volume here, it must outlive the container.
 RUN install -d -o node -g node -m 0700 /data
 ENV DATA_DIR=/data
+# What Node compiled: with it the next start takes two thirds of the time.
+ENV NODE_COMPILE_CACHE=/data/compiled
 USER node
 CMD ["node", "src/main.ts"]

@@ -9,7 +9,7 @@ export interface ChildOptions {
   readonly name: string;
   /** Its file, from the project's folder on. */
   readonly program: string;
-  /** Its whole environment. */
+  /** Its whole environment, but for where Node keeps what it compiled. */
   readonly env: NodeJS.ProcessEnv;
   /** The file that its output is appended to. */
   readonly log: string;
@@ -25,6 +25,9 @@ export interface Child {
 }
 
 const PROJECT = resolve(import.meta.dirname, '..');
+
+/** Where Node keeps what it compiled: with it the next start takes two thirds of the time. */
+const COMPILED = resolve(PROJECT, 'node_modules/.cache/compiled');
 
 /** The first core of a new database also migrates it. */
 const READY_WITHIN_MS = 60_000;
@@ -45,7 +48,7 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   const { size } = await output.stat();
   const child = spawn(process.execPath, [program], {
     cwd: PROJECT,
-    env,
+    env: { NODE_COMPILE_CACHE: COMPILED, ...env },
     detached: true,
     stdio: ['ignore', output.fd, output.fd, 'ipc'],
   });
