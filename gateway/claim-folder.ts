@@ -7,21 +7,32 @@ import { Sentence } from './keep-process.ts';
 const BUSY = 5;
 
 /**
- * Claims DATA_DIR for this process until it is disposed of or the process ends, however it ends: two gateways would read
- * and remove each other's spools. Node itself locks no files and SQLite does, with a lock of the system's that goes with
- * its process and needs no room on the disk.
+ * Locks a file, which is made if it is missing, until the lock is disposed of or this process ends, however it ends;
+ * undefined when another process has locked it. Node itself locks no files and SQLite does, with a lock of the system's
+ * that goes with its process and needs no room on the disk.
  */
-export function claimFolder(folder: string, logger: Logger): Disposable {
-  let lock: DatabaseSync | undefined;
+export function lockFile(path: string): Disposable | undefined {
+  const lock = new DatabaseSync(path, { timeout: 0 });
   try {
-    lock = new DatabaseSync(join(folder, 'lock'), { timeout: 0 });
     lock.exec('pragma journal_mode = memory; begin exclusive');
   } catch (error) {
-    if ((error as { errcode?: number }).errcode === BUSY) {
-      throw new Sentence(`Another gateway is using DATA_DIR ${folder}: each needs a folder of its own.`);
-    }
+    lock.close();
+    if ((error as { errcode?: number }).errcode === BUSY) return undefined;
+    throw error;
+  }
+  return { [Symbol.dispose]: () => lock.close() };
+}
+
+/** Claims DATA_DIR for this process: two gateways would read and remove each other's spools. */
+export function claimFolder(folder: string, logger: Logger): Disposable {
+  let lock: Disposable | undefined;
+  try {
+    lock = lockFile(join(folder, 'lock'));
+  } catch (error) {
     // A disk that takes nothing stops no redirects.
     logger.error({ err: error }, 'DATA_DIR can’t be locked: another gateway that uses it would go unnoticed');
+    return { [Symbol.dispose]: () => undefined };
   }
-  return { [Symbol.dispose]: () => lock?.close() };
+  if (!lock) throw new Sentence(`Another gateway is using DATA_DIR ${folder}: each needs a folder of its own.`);
+  return lock;
 }

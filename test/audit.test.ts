@@ -39,7 +39,7 @@ let dns: Dns;
 let signpost: Signpost;
 beforeAll(async () => {
   dns = await startDns();
-  const env = { ROLES: 'rpc', DNS_RESOLVERS: dns.address, WEBHOOKS_ALLOW_PRIVATE: 'true' };
+  const env = { ROLES: 'rpc', BATCH_WINDOW_MS: '0', DNS_RESOLVERS: dns.address, WEBHOOKS_ALLOW_PRIVATE: 'true' };
   signpost = await startSignpost({ env });
 });
 

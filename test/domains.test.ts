@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import jsqr from 'jsqr';
+import { pino } from 'pino';
 import { PNG } from 'pngjs';
 import { beforeAll, expect, test } from 'vitest';
 import { type Domain, DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { startBatchWorker } from '../src/batches/background.ts';
+import { openDatabase } from '../src/db/database.ts';
 import { internal } from './contract/internal.ts';
 import { type Dns, startDns } from './harness/dns.ts';
 import { type Signpost, startSignpost } from './harness/processes.ts';
@@ -20,6 +23,21 @@ beforeAll(async () => {
   dns = await startDns();
   const env = { ROLES: 'rpc,relay', PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address };
   signpost = await startSignpost({ env });
+  // Of the role `worker` only what creates batches: the other half of it would look domains up by itself.
+  const database = await openDatabase(signpost.databaseUrl, 5);
+  const logger = pino({ level: 'silent' });
+  const { databaseUrl } = signpost;
+  const worker = startBatchWorker({
+    databaseUrl,
+    pool: database.pool,
+    platformUrl: env.PUBLIC_URL,
+    logger,
+    changed: () => undefined,
+  });
+  return async () => {
+    await worker.stop();
+    await database.close();
+  };
 });
 
 interface Owner {

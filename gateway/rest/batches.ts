@@ -1,36 +1,22 @@
-import { setImmediate } from 'node:timers/promises';
-import { create, fromJson, type JsonObject, toBinary, type UnknownField } from '@bufbuild/protobuf';
-import { WireType } from '@bufbuild/protobuf/wire';
+import { fromJson, type UnknownField } from '@bufbuild/protobuf';
+import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { z } from 'zod';
 import {
   type Batch,
   BatchesService,
   type BatchRow,
-  BatchRowInputSchema,
   CreateBatchRequestSchema,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { batchJson } from '../../src/contract/batch-json.ts';
 import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../src/contract/names.ts';
 import type { CoreClients } from '../core.ts';
-import {
-  batchExample,
-  batchSchema,
-  createBatchBody,
-  documentedBatchBody,
-  rowInput,
-  rowSchema,
-} from './batch-schema.ts';
-import { faultOf } from './body.ts';
+import { readBatch } from './batch-body.ts';
+import { batchExample, batchSchema, documentedBatchBody, rowSchema } from './batch-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 import { envelope, limitParameter, offsetParameter, pageSchema } from './page.ts';
 import { integer, oneOf } from './query.ts';
-import { Refusal } from './refusal.ts';
 
 const MAX_BYTES = 3_500_000;
-const MAX_ROWS = 25_000;
-
-/** Rows that are read before others, scans among them, get a turn of the event loop. */
-const SLICE = 250;
 
 /** Creating may take the whole synchronous window of the core (about 20 s), and some time around it. */
 const CREATE_TIMEOUT_MS = 60_000;
@@ -88,8 +74,7 @@ export function batches(core: CoreClients): Endpoint[] {
         'Every row is judged alone: a bad one fails with a reason, rows past the QR code limit are skipped. ' +
         'Costs one request of the quota for every 100 rows, at least one.',
       body: {
-        schema: createBatchBody,
-        documented: documentedBatchBody,
+        schema: documentedBatchBody,
         example: {
           name: 'Tables of the terrace',
           rows: [
@@ -99,13 +84,7 @@ export function batches(core: CoreClients): Endpoint[] {
           design: { foregroundColor: '#123456' },
         },
         maxBytes: MAX_BYTES,
-        judgeSize(json) {
-          const rows: unknown = typeof json === 'object' && json !== null && 'rows' in json ? json.rows : undefined;
-          if (Array.isArray(rows) && rows.length > MAX_ROWS) {
-            const message = `A batch may have at most ${MAX_ROWS} rows, this one has ${rows.length}; split it.`;
-            throw new Refusal('TOO_MANY_ROWS', message);
-          }
-        },
+        read: readBatch,
       },
       idempotent: true,
       timeoutMs: CREATE_TIMEOUT_MS,
@@ -130,13 +109,8 @@ export function batches(core: CoreClients): Endpoint[] {
         413: 'More than 25,000 rows, or more than 3,500,000 bytes; split it into sequential batches.',
       },
       async handle({ body, options }) {
-        const { rows, ...fields } = body;
-        const request = fromJson(CreateBatchRequestSchema, fields);
-        request.$unknown = [];
-        for (let start = 0; start < rows.length; start += SLICE) {
-          request.$unknown.push(written(rows.slice(start, start + SLICE)));
-          await setImmediate();
-        }
+        const request = fromJson(CreateBatchRequestSchema, body.fields);
+        if (body.rows.length > 0) request.$unknown = [asWritten(body.rows)];
         const { batch: staged, warnings } = await core.batches.createBatch(request, options);
         const batch = batchJson(present(staged));
         return {
@@ -214,28 +188,13 @@ export function batches(core: CoreClients): Endpoint[] {
 }
 
 /**
- * Rows as they go over the wire, so that sending the whole batch is copying bytes: to write 25,000 messages takes longer
- * than others should wait. What a message does not know it writes as it is, and a repeated field may come in any number
- * of parts.
+ * Rows that are written already, so that sending the whole batch is copying bytes. What a message does not know it writes
+ * as it is: the tag of the field, which is that of the first row, and what follows it.
  */
-function written(rows: readonly unknown[]): UnknownField {
-  const { number: no } = CreateBatchRequestSchema.field.rows;
-  const part = create(CreateBatchRequestSchema, {
-    rows: rows.map((row) => fromJson(BatchRowInputSchema, readRow(row))),
-  });
-  // The tag of the first row, a byte as the number is small, is written with the field.
-  return { no, wireType: WireType.LengthDelimited, data: toBinary(CreateBatchRequestSchema, part).subarray(1) };
-}
-
-/** The row; one with a field of a wrong type keeps the others and gets a fault, with which it fails alone. */
-function readRow(row: unknown): JsonObject {
-  const { data, error } = rowInput.safeParse(row);
-  if (data) return data;
-  const readable = Object.entries(rowInput.shape).flatMap(([name, field]) => {
-    const read = field.safeParse(Object(row)[name]);
-    return read.success ? [[name, read.data]] : [];
-  });
-  return { ...Object.fromEntries(readable), fault: faultOf(error) };
+function asWritten(rows: Uint8Array): UnknownField {
+  const tag = new BinaryReader(rows);
+  const [no, wireType] = tag.tag();
+  return { no, wireType, data: rows.subarray(tag.pos) };
 }
 
 function rowJson(row: BatchRow): z.infer<typeof rowSchema> {

@@ -50,7 +50,7 @@ export function fingerprint(method: string, path: string, body: Buffer): string 
 }
 
 /** The JSON value; undefined when it is none in UTF-8. */
-export function parseJson(body: Buffer): unknown {
+export function parseJson(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {
@@ -67,6 +67,11 @@ export function checkBody<Body>(schema: z.ZodType<Body>, json: unknown): Body {
   const { data, error } = schema.safeParse(json);
   if (error) throw new Refusal('INVALID_FIELD', faultOf(error));
   return data;
+}
+
+/** Reads a body that is all of the schema's. */
+export function readBy<Body>(schema: z.ZodType<Body>): (raw: Buffer) => Promise<Body> {
+  return async (raw) => checkBody(schema, parseJson(raw));
 }
 
 /** The first thing that is wrong, as a sentence. */

@@ -11,7 +11,7 @@ export interface Call<Body> {
   readonly id: string;
   readonly query: Query;
   readonly headers: IncomingHttpHeaders;
-  /** Of the endpoint's schema; undefined where it takes none. */
+  /** As the endpoint reads it; undefined where it takes none. */
   readonly body: Body;
   /** For the one RPC that the endpoint makes of the request. */
   readonly options: CallOptions;
@@ -69,14 +69,12 @@ export interface Endpoint<Body = unknown, Data = unknown> {
 
 /** A JSON object that an endpoint takes. */
 export interface RequestBody<Body> {
-  /** What is read of it: types only. Rules are the core's, and stand here as annotations. */
-  readonly schema: z.ZodType<Body>;
-  /** What the OpenAPI document shows where it says more than what is read. */
-  readonly documented?: z.ZodType;
+  /** What the OpenAPI document says of it: types, and rules that are the core's as annotations. */
+  readonly schema: z.ZodType;
   readonly example: unknown;
   readonly maxBytes: number;
-  /** Throws a Refusal when the body is too large in a way that its bytes don't tell; judged before anything else of it. */
-  judgeSize?(json: unknown): void;
+  /** Reads the bytes, whose memory is its own from then on. Rejects with a Refusal when they are none. */
+  read(raw: Buffer): Promise<Body>;
 }
 
 /** Checks a definition by its own types and forgets them, so that endpoints fit in one list. */

@@ -79,7 +79,7 @@ function operation(endpoint: Endpoint, schemas: Record<string, Schema>): Operati
       requestBody: {
         required: true,
         content: {
-          'application/json': { schema: jsonSchema(body.documented ?? body.schema, schemas), example: body.example },
+          'application/json': { schema: jsonSchema(body.schema, schemas), example: body.example },
         },
       },
     }),

@@ -10,6 +10,7 @@ import {
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { codeJson } from '../../src/contract/code-json.ts';
 import type { CoreClients } from '../core.ts';
+import { readBy } from './body.ts';
 import { codeExample, codeSchema } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 import { nullableText, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
@@ -34,6 +35,7 @@ const createBody = z.object({
   folder: nullableText({ description: 'Folder id or name; an unknown name is created.' }),
   tags: optionalTexts(TAGS),
 });
+const readCreate = readBy(createBody);
 
 const updateBody = z
   .object({
@@ -44,6 +46,7 @@ const updateBody = z
     tags: optionalTexts({ ...TAGS, description: `Exactly the tags it has from now on. ${TAGS.description}` }),
   })
   .meta({ minProperties: 1 });
+const readUpdate = readBy(updateBody);
 
 const one = { schema: envelope(codeSchema), example: { success: true as const, data: codeExample } };
 
@@ -133,6 +136,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         'costs the label, not the code, and is told in `warnings`.',
       body: {
         schema: createBody,
+        read: readCreate,
         example: {
           target_url: 'https://example.com/menu',
           name: 'Table 4',
@@ -191,7 +195,12 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
       tag: 'QR codes',
       summary: 'Change a code',
       description: 'Changes the fields that are sent and no others; at least one. The print stays as it is.',
-      body: { schema: updateBody, example: { target_url: 'https://example.com/winter-menu' }, maxBytes: MAX_BYTES },
+      body: {
+        schema: updateBody,
+        read: readUpdate,
+        example: { target_url: 'https://example.com/winter-menu' },
+        maxBytes: MAX_BYTES,
+      },
       success: { 200: 'The code as it is now.' },
       answer: one,
       errors: {

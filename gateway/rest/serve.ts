@@ -1,18 +1,14 @@
 import { Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
 import { type CallOptions, Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { CoreClients } from '../core.ts';
-import { answerThenDrain, BodyTooLarge, checkBody, fingerprint, parseJson, readBody } from './body.ts';
+import { answerThenDrain, BodyTooLarge, fingerprint, readBody } from './body.ts';
 import { callMetadata } from './call-metadata.ts';
 import type { Answer, Endpoint, RequestBody } from './endpoint.ts';
 import { errorAnswer, isToldByCore } from './errors.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { Refusal, refuse } from './refusal.ts';
-
-/** A body of so many bytes takes so long that others get a turn of the event loop between what is done with it. */
-const LARGE_BYTES = 64 * 1024;
 
 /** What every endpoint needs. */
 export interface Serving {
@@ -54,19 +50,14 @@ export async function serve(
 
 /** The body as the endpoint reads it; what makes the request the same as another goes into the metadata. */
 async function takeBody<Body>(
-  { schema, maxBytes, judgeSize }: RequestBody<Body>,
+  { maxBytes, read }: RequestBody<Body>,
   request: FastifyRequest,
   metadata: Headers,
 ): Promise<Body> {
   const raw = await readBody(request.raw, maxBytes);
   const path = request.url.split('?', 1)[0] ?? '';
   metadata.set('idempotency-fingerprint', fingerprint(request.method, path, raw));
-  const pause = () => (raw.length < LARGE_BYTES ? undefined : setImmediate());
-  await pause();
-  const json = parseJson(raw);
-  await pause();
-  judgeSize?.(json);
-  return checkBody(schema, json);
+  return read(raw);
 }
 
 /** Why a call is aborted whose caller left; one for all, because making an error takes its stack down. */

@@ -19,10 +19,14 @@ const schedule = statement(
   `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', $1::text), job_key := $1::text)`,
 );
 
-/** A batch that somebody is at is locked but for moments; to be at it twice does no harm. Indexes: batches_unfinished, accounts_pkey. */
+/**
+ * A batch that somebody is at is locked but for moments, and to be at it twice does no harm; a job that only waits keeps
+ * its turn. Indexes: batches_unfinished, accounts_pkey.
+ */
 const scheduleStalled = statement(
   'batches_schedule_stalled',
-  `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', b.id), job_key := b.id::text)
+  `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', b.id), job_key := b.id::text,
+                                  job_key_mode := 'preserve_run_at')
    from batches b join accounts a on a.id = b.account_id and a.closed_at is null
    where b.completed_at is null and b.created_at < now() - ${STALLED_MS} * interval '1 ms'
    for update of b skip locked`,

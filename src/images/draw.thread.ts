@@ -1,13 +1,4 @@
-import { parentPort } from 'node:worker_threads';
-import type { Drawn } from './draw.ts';
-import { type Drawing, drawn } from './drawing.ts';
+import { answerInThread } from '../contract/thread.ts';
+import { drawn } from './drawing.ts';
 
-parentPort?.on('message', (drawing: Drawing) => {
-  let answer: Drawn;
-  try {
-    answer = { image: drawn(drawing) };
-  } catch (error) {
-    answer = { error };
-  }
-  parentPort?.postMessage(answer);
-});
+answerInThread(drawn);

@@ -2,18 +2,11 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import net from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { createContextValues, type Interceptor } from '@connectrpc/connect';
+import { createContextValues } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { peerKey } from '../access/caller.ts';
-import { MAX_MESSAGE_BYTES, MAX_TIMEOUT_MS, type RegisterServices } from './services.ts';
+import { type Listening, MAX_MESSAGE_BYTES, MAX_TIMEOUT_MS, type ServerOptions } from './services.ts';
 import { nameOfPeer, type Tls } from './tls.ts';
-
-/** A server that listens. */
-export interface Listening {
-  readonly port: number;
-  /** Takes no more calls, lets those in hand end, and resolves; after `graceMs` they are cut off. */
-  stop(graceMs: number): Promise<void>;
-}
 
 /** What an HTTP/2 client with prior knowledge opens a connection with (RFC 9113 §3.4). */
 const HTTP2_PREFACE_START = 'PRI';
@@ -23,16 +16,11 @@ const HEAD_MS = 15_000;
 const LOOK_MS = 5_000;
 
 /**
- * Serves Connect, gRPC-Web and gRPC on one port, in cleartext or over TLS. Node parses HTTP/1.1 and HTTP/2 with different servers, so
- * the first bytes of a connection decide which of the two gets it: curl and browsers speak HTTP/1.1, gRPC HTTP/2.
+ * Serves Connect, gRPC-Web and gRPC on one port, in cleartext or over TLS. Node parses HTTP/1.1 and HTTP/2 with
+ * different servers, so the first bytes of a connection decide which of the two gets it: curl and browsers speak
+ * HTTP/1.1, gRPC HTTP/2.
  */
-export async function serveConnect(options: {
-  host: string;
-  port: number;
-  register: RegisterServices;
-  interceptors: Interceptor[];
-  tls?: Tls | undefined;
-}): Promise<Listening> {
+export async function serveConnect(options: ServerOptions): Promise<Listening> {
   const shutdown = new AbortController();
   const handler = connectNodeAdapter({
     routes: (router) => options.register(router),

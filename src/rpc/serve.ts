@@ -10,12 +10,12 @@ import { requirementsOf } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
 import { promptStatement, run } from '../db/sql.ts';
 import { fewImagesAtOnce } from '../images/few-at-once.ts';
-import { type Listening, serveConnect } from './connect-server.ts';
+import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
 import { healthService } from './health.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
-import type { RegisterServices, Services } from './services.ts';
+import type { Listening, RegisterServices, Services } from './services.ts';
 import type { Tls } from './tls.ts';
 import { validate } from './validate.ts';
 

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Listening, serveConnect } from './connect-server.ts';
+import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
+import type { Listening } from './services.ts';
 
 /** Much longer than a test may take. */
 const LONG_MS = 600_000;

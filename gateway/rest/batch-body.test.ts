@@ -1,0 +1,67 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import { CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { batchIn, readBatch } from './batch-body.ts';
+import { Refusal } from './refusal.ts';
+
+const rows = (count: number) => Array.from({ length: count }, (_, n) => ({ target_url: `https://example.com/${n}` }));
+
+function bytes(json: unknown): Buffer {
+  return Buffer.concat([Buffer.from(JSON.stringify(json))]);
+}
+
+/** Event loop turns that another thread leaves to this one. */
+async function turnsWhile(work: Promise<unknown>): Promise<number> {
+  let [turns, over] = [0, false];
+  const end = () => {
+    over = true;
+  };
+  work.then(end, end);
+  while (!over) {
+    await new Promise((resolve) => setImmediate(resolve));
+    turns += 1;
+  }
+  return turns;
+}
+
+test.each([0, 1, 25_000])('a batch of %i rows is read as it was sent, whoever reads it', async (count) => {
+  const json = { name: 'Tables', design: { foregroundColor: '#123456' }, rows: rows(count), unknown: 1 };
+  const read = await readBatch(bytes(json));
+  expect(read).toEqual(batchIn(bytes(json)));
+  expect(read.fields).toEqual({ name: 'Tables', design: { foregroundColor: '#123456' } });
+  const { rows: written } = fromBinary(CreateBatchRequestSchema, read.rows);
+  expect(written.map(({ targetUrl }) => targetUrl)).toEqual(rows(count).map(({ target_url }) => target_url));
+});
+
+test('while a large one is read, others get their turns', async () => {
+  const raw = bytes({ rows: rows(25_000) });
+  const reading = readBatch(raw);
+  expect(await turnsWhile(reading)).toBeGreaterThan(20);
+  // What was moved to the thread is no longer here.
+  expect(raw.length).toBe(0);
+  await reading;
+});
+
+test('a row with fields of wrong types keeps the others and says what is wrong', async () => {
+  const json = { rows: [...rows(2_000), { target_url: 7, name: 'Table' }, 'nonsense'] };
+  const { rows: written } = fromBinary(CreateBatchRequestSchema, (await readBatch(bytes(json))).rows);
+  expect(written.slice(-2)).toMatchObject([
+    { name: 'Table', fault: 'target_url must be a string.' },
+    { fault: 'A row must be an object.' },
+  ]);
+});
+
+test.each([
+  [
+    'too many rows',
+    { rows: rows(25_001) },
+    'TOO_MANY_ROWS',
+    /^A batch may have at most 25000 rows, this one has 25001/,
+  ],
+  ['a field of a wrong type', { rows: rows(5_000), name: 7 }, 'INVALID_FIELD', /^name must be a string\.$/],
+  ['no object', [rows(5_000)], 'MALFORMED_BODY', /^The body must be a JSON object\.$/],
+])('%s is refused by the thread with its reason', async (_, json, reason, sentence) => {
+  const refusal = await readBatch(bytes(json)).catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(Refusal);
+  expect(refusal).toMatchObject({ reason, message: expect.stringMatching(sentence) });
+});
