@@ -1,5 +1,5 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { connectCore } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { fields, jsonWanted, print, table } from './output.ts';
@@ -7,13 +7,14 @@ import { fields, jsonWanted, print, table } from './output.ts';
 /** `scans …`: what became of scans on their way into analytics. */
 export function scansCommands(program: Command): void {
   const json = jsonWanted(program);
-  const today = new Date().toISOString().slice(0, 10);
+  const today = day(new Date().toISOString().slice(0, 10));
+  const dayOption = (flags: string, what: string) => new Option(flags, what).argParser(day).default(today, 'today');
   const scans = program.command('scans').description('scans on their way into analytics');
 
   example(scans.command('audit'), 'scans audit --from 2027-01-01 --to 2027-01-31')
     .description('how many scans of some days (UTC) got how far, and whether every counter tells what the scans tell')
-    .option('--from <day>', 'first day, YYYY-MM-DD', day, day(today))
-    .option('--to <day>', 'last day, included', day, day(today))
+    .addOption(dayOption('--from <day>', 'first day, YYYY-MM-DD'))
+    .addOption(dayOption('--to <day>', 'last day, included'))
     .action(async ({ from, to }: { from: number; to: number }) => {
       const core = await connectCore(process.env);
       const audit = await core.scans.auditScans({ from: timestampFromMs(from), to: timestampFromMs(to) });

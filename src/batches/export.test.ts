@@ -15,10 +15,11 @@ import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 let signpost: Signpost;
 let batches: Client<typeof BatchesService>;
 let folder: string;
+let apiKey: string;
 
 beforeAll(async () => {
   signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '0' } });
-  const { apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+  ({ apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE }));
   const transport = createConnectTransport({ baseUrl: `http://127.0.0.1:${signpost.corePort}`, httpVersion: '1.1' });
   const headers = { authorization: `Bearer ${apiKey}` };
   const client = createClient(BatchesService, transport);
@@ -125,15 +126,30 @@ test('as SVG, and in another size', async () => {
   expect(png?.[1].readUInt32BE(16)).toBe(256);
 });
 
+test('a batch of several pages comes whole, but for a code that was deleted', async () => {
+  const id = await finished(1_100);
+  const { rows } = await batches.getBatch({ id, limit: 1_000 });
+  const deleted = rows[700];
+  const answer = await fetch(`${signpost.url}/api/v1/qr-codes/${deleted?.codeId}`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${apiKey}` },
+  });
+  expect(answer.status).toBe(200);
+  const names = [...(await exported({ id })).keys()];
+  expect(names).toHaveLength(1_099 + 1);
+  expect(names).toEqual(names.toSorted());
+  expect(names.join()).not.toContain(deleted?.shortCode);
+});
+
 test('the command line saves it', async () => {
-  const { accountId, apiKey } = await signpost.createAccount();
+  const { accountId, apiKey: key } = await signpost.createAccount();
   const answer = await fetch(`${signpost.url}/api/v1/batches`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${apiKey}` },
+    headers: { authorization: `Bearer ${key}` },
     body: JSON.stringify({ rows: [{ target_url: 'https://example.com' }] }),
   });
   const { data } = (await answer.json()) as { data: { id: string } };
-  for await (const _ of watchAs(apiKey, data.id));
+  for await (const _ of watchAs(key, data.id));
   const out = join(folder, 'saved.zip');
   const args = ['batch', 'export', '--account', accountId, '--id', data.id, '--format', 'svg', '--out', out, '--json'];
   const env = { ...process.env, CORE_PORT: String(signpost.corePort), SERVICE_TOKEN: signpost.serviceToken };
@@ -142,7 +158,7 @@ test('the command line saves it', async () => {
   expect((await readFile(out)).subarray(0, 2).toString()).toBe('PK');
 });
 
-function watchAs(apiKey: string, id: string) {
+function watchAs(key: string, id: string) {
   const transport = createConnectTransport({ baseUrl: `http://127.0.0.1:${signpost.corePort}`, httpVersion: '1.1' });
-  return createClient(BatchesService, transport).watchBatch({ id }, { headers: { authorization: `Bearer ${apiKey}` } });
+  return createClient(BatchesService, transport).watchBatch({ id }, { headers: { authorization: `Bearer ${key}` } });
 }
