@@ -1,13 +1,18 @@
 import type { Pool } from 'pg';
 import { run, statement } from '../db/sql.ts';
 
-/** Indexes: batches_pkey, batch_rows_pkey, codes_pkey. A batch without codes gives one row of null. */
+/**
+ * A batch without rows gives one row of null. Each row looks for its code, as for an export: a join may begin at all codes of
+ * the account. Indexes: batches_pkey, batch_rows_pkey, codes_pkey or codes_listed.
+ */
 const created = statement<{ code_id: string | null }>(
   'batches_codes',
   `select c.id as code_id
    from batches b
-   left join (batch_rows r join codes c on c.id = r.code_id and c.account_id = $2 and c.deleted_at is null)
-     on r.batch_id = b.id
+   left join batch_rows r on r.batch_id = b.id
+   left join lateral (
+     select id from codes where id = r.code_id and account_id = $2 and deleted_at is null offset 0
+   ) c on true
    where b.id = $1 and b.account_id = $2`,
 );
 
