@@ -11,9 +11,10 @@ import { readSettings, type Settings } from './settings.ts';
 import { welcome } from './welcome.ts';
 
 /**
- * `npm start`: Postgres, a core that answers calls, one that works in the background, and a gateway on this machine, each
- * a process of its own as in production, and stopped in the opposite order. Nothing is started again when it dies: supervisors do that in production, and here it would hide
- * the reason. Rejects with a sentence, or with the reason of `interruption.stop`; by then everything has stopped.
+ * `npm start`: Postgres, a core that answers calls, one that works in the background, and a gateway on this machine,
+ * each a process of its own as in production, and stopped in the opposite order. Nothing is started again when it dies:
+ * supervisors do that in production, and here it would hide the reason. Rejects with a sentence, or with the reason of
+ * `interruption.stop`; by then everything has stopped.
  */
 async function run(settings: Settings, interruption: Interruption): Promise<void> {
   const { dataDir } = settings;

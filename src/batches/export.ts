@@ -17,6 +17,8 @@ import { findBatch } from './read.ts';
 const CHUNK_BYTES = 64 * 1024;
 /** How a file is in the archive. Source: ZIP, APPNOTE.TXT 4.4.5. */
 const [STORED, DEFLATED] = [0, 8];
+
+const deflate = promisify<Buffer, Buffer>(deflateRaw);
 const PAGE_ROWS = 500;
 const MANIFEST = ['index', 'file', 'id', 'short_code', 'scan_url', 'target_url', 'name', 'external_ref'] as const;
 
@@ -72,7 +74,7 @@ export async function* exportBatch(
     waiting += bytes.length;
   });
   const add = async (filename: string, content: Buffer, deflated: boolean) => {
-    const packed = deflated ? await promisify<Buffer, Buffer>(deflateRaw)(content) : content;
+    const packed = deflated ? await deflate(content) : content;
     const compression = deflated ? DEFLATED : STORED;
     const { length: size } = content;
     const file: ZipInputFile = { filename, size, crc: crc32(content), compression, mtime: batch.created_at };

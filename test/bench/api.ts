@@ -107,7 +107,7 @@ function cpu(): Record<Part, number> {
   const { user, system } = process.cpuUsage();
   return {
     gateway: cpuOf(pids.gateway),
-    core: cpuOf(pids.core),
+    core: cpuOf(pids.core) + cpuOf(pids.worker),
     postgres: cpuOf(pids.postgres),
     load: user + system,
   };
