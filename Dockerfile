@@ -11,7 +11,7 @@ FROM ${NODE}
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
-COPY package.json ./
+COPY LICENSE package.json ./
 COPY proto/gen ./proto/gen
 COPY src ./src
 COPY gateway ./gateway
