@@ -16,6 +16,8 @@ export interface Platform extends AsyncDisposable {
   readonly url: string;
   readonly databaseUrl: string;
   readonly pids: Readonly<Record<'core' | 'worker' | 'gateway' | 'postgres', number>>;
+  /** Where the core listens. */
+  readonly ports: Readonly<Record<'connect' | 'grpc', number>>;
   /** Files that they print to. */
   readonly logs: Readonly<Record<'core' | 'worker' | 'gateway', string>>;
   newAccount(): Promise<NewAccount>;
@@ -76,6 +78,7 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     running.defer(() => gateway.stop());
     return {
       url,
+      ports: { connect: corePort, grpc: grpcPort },
       databaseUrl: postgres.url,
       pids: { core: core.pid, worker: worker.pid, gateway: gateway.pid, postgres: Number(postgresPid) },
       logs,

@@ -1,0 +1,210 @@
+/**
+ * What a kilobyte costs us that a caller without a valid key sends: CPU time and memory, for every RPC over both ports and
+ * for every operation of the REST API.
+ *
+ *   node test/bench/hostile-cost.ts [requests]      300 for each unless told
+ *
+ * Each request brings a made-up key of the right shape and about 1 KiB of body: gzip that inflates to a mebibyte of empty
+ * rows for RPCs, rows in JSON for REST. CPU is that of core, gateway and Postgres together.
+ */
+import { once } from 'node:events';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { startPlatform } from './platform.ts';
+import { childrenOf, memoryOf } from './process-tree.ts';
+
+const REQUESTS = Number(process.argv[2] ?? 300);
+const LANES = 8;
+/** How long an answer is waited for, in ms: `Watch` of the health service never ends by itself. */
+const ANSWER_MS = 1_000;
+const SERVICES: readonly DescService[] = [
+  AccountsService,
+  AdmissionService,
+  AnalyticsService,
+  BatchesService,
+  CodesService,
+  DomainsService,
+  Health,
+  ImagesService,
+  ScansService,
+  ServerReflection,
+  TaxonomyService,
+  WebhooksService,
+];
+
+/** One thing that a stranger can send again and again. `send` gives how many bytes went over the wire. */
+interface Attempt {
+  readonly name: string;
+  readonly way: string;
+  send(): Promise<number>;
+}
+
+/** Connections that wait for their next request, by port, and the one of native gRPC. */
+const kept = new Map<number, Socket[]>();
+let session: ReturnType<typeof connectHttp2> | undefined;
+
+const MADE_UP_KEY = `sk_live_${'Ab3'.repeat(14)}x`;
+/** A mebibyte of empty messages in field 1, or in the first field that repeats messages. */
+const bombFor = (method: DescMethod) => {
+  const field = method.input.fields.find(({ fieldKind }) => fieldKind === 'list');
+  const tag = Buffer.of(((field?.number ?? 1) << 3) | 2, 0);
+  return gzipSync(Buffer.alloc(1024 * 1024, tag), { level: 9 });
+};
+const rowsInJson = `{"target_url":1,"rows":[${'{},'.repeat(330)}{}]}`;
+
+await using platform = await startPlatform();
+const { apiKey } = await platform.newAccount();
+const gatewayPort = Number(new URL(platform.url).port);
+const attempts = [...(await restAttempts()), ...SERVICES.flatMap(({ methods }) => methods.flatMap(rpcAttempts))];
+
+const rows = [];
+for (const { name, way, send } of attempts) {
+  const pids = [platform.pids.core, platform.pids.gateway].flatMap(tree);
+  const before = memory(pids, 'now');
+  const start = cpuMs();
+  let bytes = 0;
+  const lanes = Array.from({ length: LANES }, async () => {
+    for (let sent = 0; sent < REQUESTS / LANES; sent++) bytes += await send();
+  });
+  await Promise.all(lanes);
+  process.stderr.write('.');
+  const us = Math.round(((cpuMs() - start) * 1_000) / (bytes / 1_024));
+  rows.push({ operation: name, over: way, 'µs/KiB': us, 'peak MiB': Math.round(memory(pids, 'peak') - before) });
+}
+console.table(rows);
+for (const way of new Set(attempts.map((attempt) => attempt.way))) {
+  const costs = rows.filter(({ over }) => over === way).map((row) => row['µs/KiB']);
+  const sorted = costs.toSorted((one, other) => one - other);
+  console.log(`${way}: median ${sorted[sorted.length >> 1]} µs, most ${sorted.at(-1)} µs for a kibibyte`);
+}
+process.exit();
+
+async function restAttempts(): Promise<Attempt[]> {
+  const answer = await fetch(`${platform.url}/api/v1/openapi`, { headers: { authorization: `Bearer ${apiKey}` } });
+  const { paths } = (await answer.json()) as { paths: Record<string, Record<string, unknown>> };
+  return Object.entries(paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map((method) => {
+      const id = path.includes('batches') ? 'batch_01h455vb4pex5vsknk084sn02q' : 'qr_01h455vb4pex5vsknk084sn02q';
+      const url = `${path.startsWith('/api') ? '' : '/api/v1'}${path.replace('{id}', id)}`;
+      const head = `${method.toUpperCase()} ${url} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${MADE_UP_KEY}\r\n`;
+      const request = `${head}content-length: ${rowsInJson.length}\r\n\r\n${rowsInJson}`;
+      return { name: `${method.toUpperCase()} ${path}`, way: 'REST', send: () => overHttp1(gatewayPort, request) };
+    }),
+  );
+}
+
+function rpcAttempts(method: DescMethod): Attempt[] {
+  const name = `${method.parent.name}/${method.name}`;
+  const path = `/${method.parent.typeName}/${method.name}`;
+  const bomb = bombFor(method);
+  const unary = method.methodKind === 'unary';
+  const frame = Buffer.concat([Buffer.of(1), Buffer.alloc(4), bomb]);
+  frame.writeUInt32BE(bomb.length, 1);
+  const body = unary ? bomb : frame;
+  const type = unary
+    ? 'content-type: application/proto\r\ncontent-encoding: gzip'
+    : 'content-type: application/connect+proto\r\nconnect-content-encoding: gzip';
+  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${MADE_UP_KEY}\r\n${type}\r\ncontent-length: ${body.length}\r\n\r\n`;
+  const request = Buffer.concat([Buffer.from(head), body]);
+  return [
+    { name, way: 'Connect', send: () => overHttp1(platform.ports.connect, request) },
+    { name, way: 'native gRPC', send: () => overGrpc(path, frame) },
+  ];
+}
+
+/** Sends a request on a kept connection and waits for an answer; a connection that is closed is opened anew. */
+async function overHttp1(port: number, request: string | Buffer): Promise<number> {
+  const idle = kept.get(port) ?? [];
+  kept.set(port, idle);
+  let socket = idle.pop();
+  while (socket?.destroyed) socket = idle.pop();
+  if (!socket) {
+    socket = connect({ port, host: '127.0.0.1', noDelay: true }).on('error', () => undefined);
+    await once(socket, 'connect');
+  }
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let answer = '';
+  let closing = false;
+  const read = (chunk: Buffer) => {
+    answer += chunk.toString('latin1');
+    const end = answer.indexOf('\r\n\r\n');
+    const head = answer.slice(0, Math.max(0, end)).toLowerCase();
+    closing = head.includes('connection: close');
+    const length = /\r\ncontent-length: (\d+)/.exec(head)?.[1];
+    const chunked = head.includes('transfer-encoding: chunked') && answer.endsWith('0\r\n\r\n');
+    if (end >= 0 && (chunked || (length !== undefined && answer.length >= end + 4 + Number(length)))) resolve();
+  };
+  socket.on('data', read).once('close', resolve);
+  const timer = setTimeout(() => socket.destroy(), ANSWER_MS);
+  socket.write(request);
+  await promise;
+  clearTimeout(timer);
+  socket.off('data', read).off('close', resolve);
+  if (closing) socket.destroy();
+  else idle.push(socket);
+  return request.length;
+}
+
+async function overGrpc(path: string, frame: Buffer): Promise<number> {
+  if (!session || session.closed || session.destroyed) {
+    session = connectHttp2(`http://127.0.0.1:${platform.ports.grpc}`);
+    session.on('error', () => undefined);
+  }
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/grpc',
+    'grpc-encoding': 'gzip',
+    te: 'trailers',
+    authorization: `Bearer ${MADE_UP_KEY}`,
+  });
+  stream.on('error', () => undefined).resume();
+  stream.end(frame);
+  const timer = setTimeout(() => stream.close(), ANSWER_MS);
+  await once(stream, 'close');
+  clearTimeout(timer);
+  return frame.length;
+}
+
+function tree(pid: number): number[] {
+  return [pid, ...childrenOf(pid).flatMap(tree)];
+}
+
+/** CPU time of core, gateway and Postgres so far, in ms: the scheduler's own figure, exact to the nanosecond. */
+function cpuMs(): number {
+  const { core, gateway, postgres } = platform.pids;
+  let ns = 0;
+  for (const pid of [core, gateway, postgres].flatMap(tree)) {
+    for (const task of readdirSync(`/proc/${pid}/task`)) {
+      try {
+        ns += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'latin1').split(' ', 1)[0]);
+      } catch {
+        // The thread has ended.
+      }
+    }
+  }
+  return ns / 1e6;
+}
+
+/** Resident memory in MiB: what it is, and then sets the peak back to it; or what the peak was since. */
+function memory(pids: readonly number[], figure: 'now' | 'peak'): number {
+  return pids.reduce((sum, pid) => {
+    if (figure === 'now') writeFileSync(`/proc/${pid}/clear_refs`, '5');
+    return sum + memoryOf(pid, 'VmHWM');
+  }, 0);
+}

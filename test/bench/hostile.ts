@@ -1,0 +1,157 @@
+/**
+ * What scans and creates of others take beside an attacker at full speed, from one address and from many.
+ *
+ *   npm run bench:hostile [-- seconds]      5 for each unless told
+ *
+ * The attacker takes processor time itself, so the same attack on a bare `node:http` server that turns everything down is
+ * measured as well: what it costs beyond that is ours. Callers and attacker share the machine with everything else.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { decodeId } from '../../src/contract/ids.ts';
+import type { Attack, AttackKind } from './attacker.ts';
+import type { Measured } from './load.ts';
+import { startPlatform } from './platform.ts';
+import { connectRest, requestText } from './rest-client.ts';
+
+const SECONDS = Number(process.argv[2] ?? 5);
+const CODES = 500;
+const SCANS_A_SECOND = 500;
+const CREATE_EVERY_MS = 50;
+const MANY = 250;
+const KINDS: readonly AttackKind[] = [
+  'reset after CONNECT',
+  'garbage',
+  'made-up keys',
+  'large bodies',
+  'unknown codes',
+  'slow heads',
+  'core: gzip by Connect',
+  'core: gzip by gRPC',
+];
+
+await using platform = await startPlatform();
+const { apiKey, accountId } = await platform.newAccount();
+const database = new pg.Client({ connectionString: platform.databaseUrl });
+await database.connect();
+const gatewayPort = Number(new URL(platform.url).port);
+const codes = join(tmpdir(), `signpost-hostile-${process.pid}`);
+await writeFile(codes, (await createCodes()).join('\n'));
+const sink = fork('test/bench/sink.ts');
+const [sinkPort] = (await once(sink, 'message')) as [number];
+
+const rows: Record<string, string | number>[] = [];
+await others();
+const idle = await others();
+rows.push({ beside: 'nothing', from: '', ...shown(idle) });
+for (const kind of KINDS) {
+  for (const addresses of [1, MANY]) {
+    const from = addresses === 1 ? 'one address' : `${MANY} addresses`;
+    const port = kind.endsWith('Connect')
+      ? platform.ports.connect
+      : kind.endsWith('gRPC')
+        ? platform.ports.grpc
+        : gatewayPort;
+    if (addresses === 1 && !kind.startsWith('core')) {
+      rows.push({ beside: kind, from: 'elsewhere', ...shown(await beside({ kind, port: sinkPort, addresses })) });
+    }
+    rows.push({ beside: kind, from, ...shown(await beside({ kind, port, addresses })) });
+    process.stderr.write('.');
+  }
+}
+rows.push({ beside: 'nothing, again', from: '', ...shown(await others()) });
+console.table(rows);
+sink.kill();
+await database.end();
+process.exit();
+
+interface Waited {
+  readonly scan: Measured;
+  readonly creates: readonly number[];
+  readonly failed: number;
+}
+
+async function beside(attack: Attack): Promise<Waited> {
+  const attacker = fork('test/bench/attacker.ts', [JSON.stringify(attack)], { stdio: 'ignore' });
+  await sleep(1_000);
+  const waited = await others();
+  attacker.kill('SIGKILL');
+  await once(attacker, 'exit');
+  await sleep(500);
+  return waited;
+}
+
+/** What others get meanwhile: latencies in ms. */
+async function others(): Promise<Waited> {
+  const load = fork(
+    'test/bench/load.ts',
+    [JSON.stringify({ port: gatewayPort, connections: 16, seconds: SECONDS, rate: SCANS_A_SECOND, codes })],
+    { silent: true },
+  );
+  let printed = '';
+  load.stdout?.on('data', (text) => {
+    printed += text;
+  });
+  const over = once(load, 'exit');
+  const creates: number[] = [];
+  let failed = 0;
+  let client: Awaited<ReturnType<typeof connectRest>> | undefined;
+  const end = performance.now() + SECONDS * 1_000;
+  for (let count = 0; performance.now() < end; count++) {
+    if (count % 50 === 0) await emptyWindow();
+    const start = performance.now();
+    const request = requestText('POST', '/qr-codes', apiKey, '{"target_url":"https://example.com/menu"}');
+    let status = 0;
+    try {
+      client ??= await connectRest(gatewayPort);
+      status = await client.send(request);
+    } catch {
+      client = undefined;
+    }
+    if (status === 201) creates.push(performance.now() - start);
+    else failed++;
+    await sleep(CREATE_EVERY_MS);
+  }
+  client?.close();
+  await over;
+  return { scan: JSON.parse(printed || '{"p50":null,"p99":null,"wrong":-1}') as Measured, creates, failed };
+}
+
+function shown({ scan, creates, failed }: Waited) {
+  const sorted = creates.toSorted((one, other) => one - other);
+  return {
+    'scan p50': scan.p50?.toFixed(1) ?? 'failed',
+    'scan p99': scan.p99?.toFixed(1) ?? 'failed',
+    'scans wrong': scan.wrong,
+    'create p50': sorted[sorted.length >> 1]?.toFixed(1) ?? 'failed',
+    'create p99': sorted[Math.floor(sorted.length * 0.99)]?.toFixed(1) ?? 'failed',
+    'creates failed': failed,
+  };
+}
+
+async function createCodes(): Promise<string[]> {
+  const found: string[] = [];
+  for (let n = 0; n < CODES; n++) {
+    if (n % 50 === 0) await emptyWindow();
+    const response = await fetch(`${platform.url}/api/v1/qr-codes`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}` },
+      body: '{"target_url":"https://example.com/menu"}',
+    });
+    const { data } = (await response.json()) as { data: { short_code: string } };
+    found.push(data.short_code);
+  }
+  return found;
+}
+
+/** The window of the burst limit is emptied before it fills. */
+async function emptyWindow(): Promise<void> {
+  await database.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
+    decodeId('acct', accountId),
+  ]);
+}
