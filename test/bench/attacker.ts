@@ -34,6 +34,8 @@ const CODE = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 const KEY = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const { kind, port, addresses } = JSON.parse(process.argv[2] ?? '{}') as Attack;
 
+process.once('disconnect', () => process.exit());
+
 const drawn = (alphabet: string, length: number) =>
   Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('');
 const key = () => `sk_live_${drawn(KEY, 43)}`;
