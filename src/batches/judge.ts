@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
-import type { Pool } from 'pg';
 import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CreateCodeRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { expectValid } from '../access/validator.ts';
@@ -8,6 +7,7 @@ import { readTags } from '../codes/tags.ts';
 import { readTargets } from '../codes/target-url.ts';
 import { asFailure } from '../contract/as-failure.ts';
 import { newUuid } from '../contract/ids.ts';
+import type { Queryable } from '../db/sql.ts';
 
 /** Longest name that a caller may give to the thing that a code is glued to. Source: decision "Batches". */
 const MAX_EXTERNAL_REF = 128;
@@ -30,7 +30,7 @@ export interface JudgedRow {
 
 /** Judges every row alone, in their order; the ids of their codes rise with it. */
 export async function judge(
-  pool: Pool,
+  on: Queryable,
   platformUrl: string,
   inputs: readonly BatchRowInput[],
 ): Promise<readonly JudgedRow[]> {
@@ -38,7 +38,7 @@ export async function judge(
   for (let start = 0; start < inputs.length; start += SLICE) {
     const slice = inputs.slice(start, start + SLICE);
     const targets = await readTargets(
-      pool,
+      on,
       platformUrl,
       slice.map(({ targetUrl }) => targetUrl ?? ''),
     );

@@ -1,5 +1,5 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import type { Pool, PoolClient } from 'pg';
+import type { PoolClient } from 'pg';
 import type { CreateBatchRequest } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { accountOf } from '../access/caller.ts';
 import { chargeQuota, expectQuota } from '../access/usage.ts';
@@ -46,10 +46,11 @@ const SLICE = 5_000;
 
 /**
  * Judges and keeps every row, takes the room that its codes need in the account's limit, and charges what the batch
- * costs: all of it in the transaction of `tx`, or nothing. What locks others out, counter and meter, comes last.
+ * costs: all of it in the transaction of `tx`, or nothing. What locks others out, counter and meter, comes last. Every
+ * statement runs on `tx`: as many batches as the pool has connections would otherwise wait for a second one each.
  */
 export async function stage(
-  { pool, platformUrl }: { pool: Pool; platformUrl: string },
+  { platformUrl }: { platformUrl: string },
   tx: PoolClient,
   context: HandlerContext,
   request: CreateBatchRequest,
@@ -61,13 +62,13 @@ export async function stage(
   if (rows.length > MAX_ROWS) {
     throw failure('TOO_MANY_ROWS', `A batch may have at most ${MAX_ROWS} rows, this one has ${rows.length}; split it.`);
   }
-  const domain = domainId === undefined ? null : await domainForPrinting(pool, account.id, domainId, FOR_A_BATCH);
+  const domain = domainId === undefined ? null : await domainForPrinting(tx, account.id, domainId, FOR_A_BATCH);
   if (rows.length > account.batchLimit) {
     const message = `A batch of this account may have at most ${account.batchLimit} rows, this one has ${rows.length}.`;
     throw failure('BATCH_LIMIT_EXCEEDED', message);
   }
 
-  const judged = await judge(pool, platformUrl, rows);
+  const judged = await judge(tx, platformUrl, rows);
   const good = judged.flatMap(({ codeId }, index) => (codeId === null ? [] : index));
   const id = newUuid();
   const { foregroundColor, backgroundColor } = designJson(design);

@@ -1,0 +1,45 @@
+import { createClient, createRouterTransport, type Interceptor } from '@connectrpc/connect';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { callerKey } from '../access/caller.ts';
+import { newUuid } from '../contract/ids.ts';
+import { openDatabase } from '../db/database.ts';
+import { batchesService } from './service.ts';
+
+const CONNECTIONS = 2;
+const BATCHES = 3 * CONNECTIONS;
+
+test('more batches at once than the pool has connections are all staged, their targets looked up too', async () => {
+  const { pool, close } = await openDatabase((await freshDatabase()).url, CONNECTIONS);
+  onTestFinished(() => close());
+  const account = {
+    id: newUuid(),
+    features: { api: true, bulk: true, images: true },
+    codeLimit: null,
+    batchLimit: 1_000,
+  };
+  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [account.id]);
+  await pool.query('insert into code_counts (account_id) values ($1)', [account.id]);
+  const asAccount: Interceptor = (next) => (request) => {
+    request.contextValues.set(callerKey, { kind: 'service', account, actor: 'test' });
+    return next(request);
+  };
+  const service = batchesService({
+    pool,
+    platformUrl: 'https://signpost.example',
+    windowMs: 0,
+    windows: 1,
+    logger: pino({ level: 'silent' }),
+    stopping: new AbortController().signal,
+  });
+  const transport = createRouterTransport((router) => void router.service(BatchesService, service), {
+    router: { interceptors: [asAccount] },
+  });
+  const client = createClient(BatchesService, transport);
+  // Only targets that look like scan URLs are looked up.
+  const rows = Array.from({ length: 300 }, (_, nth) => ({ targetUrl: `https://other-${nth}.example/r/abcdefg` }));
+  const staged = await Promise.all(Array.from({ length: BATCHES }, () => client.createBatch({ rows })));
+  expect(staged.map(({ batch }) => batch?.counts?.total)).toEqual(Array(BATCHES).fill(rows.length));
+}, 60_000);
