@@ -6,8 +6,11 @@ import { DatabaseError } from 'pg';
  */
 const AWAY_CLASSES = new Set(['08', '40', '53', '57']);
 
+/** SQLSTATE of a lock that was not granted within `lock_timeout`: the transaction gave way to others. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
 /** Errors of the network, by Node's code. */
-const AWAY_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE', 'ENOENT']);
+const AWAY_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE']);
 
 /** What pg says of connections that broke, or that it could not get in time; these errors carry no code. */
 const AWAY_MESSAGE =
@@ -24,7 +27,11 @@ export function isUnanswered(error: unknown): error is Error {
 /** Whether an error means that Postgres is away, so that the same call can succeed later. */
 export function isAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (error instanceof DatabaseError) return AWAY_CLASSES.has(error.code?.slice(0, 2) ?? '');
-  const { code } = error as NodeJS.ErrnoException;
+  if (error instanceof DatabaseError) {
+    return error.code === LOCK_NOT_AVAILABLE || AWAY_CLASSES.has(error.code?.slice(0, 2) ?? '');
+  }
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of our own.
+  if (code === 'ENOENT') return syscall === 'connect';
   return (code !== undefined && AWAY_CODES.has(code)) || AWAY_MESSAGE.test(error.message) || isAway(error.cause);
 }
