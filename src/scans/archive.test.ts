@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { codeAnalytics } from '../analytics/code-analytics.ts';
+import { isAway } from '../db/away.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import type { LogRecord } from '../events/log/log.ts';
 import { archiveMonths } from './archive.ts';
@@ -271,6 +273,23 @@ describe('deleting the scans of an account', () => {
     expect(await hotRows(scanned)).toBe(0);
     expect(await total(scanned)).toBe(0);
   });
+
+  test('gives way to recorders that it can not lock out, says that it can be tried again, and then goes on', async () => {
+    const scanned = newScanned();
+    await handle(scansOf(scanned, Date.now() - 60_000, 10));
+    const stuck = await database.pool.connect();
+    onTestFinished(() => stuck.release());
+    await stuck.query('begin; lock table scans in row exclusive mode');
+    const deleting: Promise<unknown> = deleteAccountScans(database.pool, folder, scanned.accountId).then(
+      () => 'deleted',
+      (error: unknown) => error,
+    );
+    const gaveWay = await Promise.race([deleting, sleep(20_000, 'still waiting')]);
+    await stuck.query('rollback');
+    expect(gaveWay).toSatisfy(isAway);
+    await deleteAccountScans(database.pool, folder, scanned.accountId);
+    expect(await total(scanned)).toBe(0);
+  }, 60_000);
 
   test('leaves every counter right while recorders go on with the same code', async () => {
     const scanned = newScanned();

@@ -25,8 +25,8 @@ export interface Archive {
   readonly scans: number;
 }
 
-/** How long it may wait for others, who wait behind it, before it gives way until the next time. */
-const PATIENCE = `set local lock_timeout = '3s'`;
+/** How long a transaction may wait for a lock, with others waiting behind it, before it gives way until the next time. */
+export const PATIENCE = `set local lock_timeout = '3s'`;
 /** Ids in a row: 16 kB. */
 const IDS_IN_ROW = 1_000;
 

@@ -1,6 +1,6 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
 import { type Queryable, run, statement, transaction } from '../db/sql.ts';
-import { type Archive, archiveTable, lockArchives } from './archive.ts';
+import { type Archive, archiveTable, lockArchives, PATIENCE } from './archive.ts';
 import { rewriteWithout } from './archive-file.ts';
 
 const ASK = statement(
@@ -52,6 +52,12 @@ const DONE = statement(
   'update scan_deletions set done_at = clock_timestamp() where account_id = $1',
 );
 
+/**
+ * Keeps recorders out until the transaction ends, once those that began before have ended. Recorders that come later
+ * wait behind whoever waits for this lock, so it gives way after `PATIENCE`; the deletion then goes on at its next call.
+ */
+const LOCK_OUT_RECORDERS = `${PATIENCE}; lock table scans in share mode`;
+
 /** SQLSTATEs of a transaction that another one came in between of. */
 const CROSSED = new Set(['40001', '40P01']);
 /** How often a deletion is tried beside recorders. */
@@ -82,10 +88,13 @@ export async function finishDeletions(pool: Pool, folder: string): Promise<void>
   for (const { account_id } of await run(pool, UNFINISHED)) await finishDeletion(pool, folder, account_id);
 }
 
-/** Does what `askToDelete` asked for, as `deleteAccountScans`. */
+/**
+ * Does what `askToDelete` asked for, as `deleteAccountScans`. Rejects with an error that `isAway` knows when recorders
+ * can't be locked out in time.
+ */
 export async function finishDeletion(pool: Pool, folder: string, accountId: string): Promise<void> {
   // Recorders that began before it was asked for end first; later ones see it.
-  await transaction(pool, (tx) => tx.query('lock table scans in share mode'));
+  await transaction(pool, (tx) => tx.query(LOCK_OUT_RECORDERS));
   for (const { code_id } of await run(pool, COUNTED, [accountId])) await deleteCode(pool, code_id);
   await transaction(pool, async (tx) => {
     await lockArchives(tx);
@@ -106,7 +115,7 @@ async function deleteCode(pool: Pool, codeId: string): Promise<void> {
     try {
       await transaction(pool, async (tx) => {
         await tx.query('set transaction isolation level repeatable read');
-        if (attempt > UNDISTURBED) await tx.query('lock table scans in share mode');
+        if (attempt > UNDISTURBED) await tx.query(LOCK_OUT_RECORDERS);
         await run(tx, ENTER_DELETED, [codeId]);
         for (const remove of DELETE_CODE) await run(tx, remove, [codeId]);
       });
