@@ -33,7 +33,7 @@ async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
   measureEventLoop();
   await using running = new AsyncDisposableStack();
-  const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS);
+  const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, logger);
   running.defer(() => database.close());
   await database.migrate();
   const log = openLog({

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { logIdleErrors } from '../../src/contract/idle-errors.ts';
 import { type RoutedCode, routeOf } from '../../src/contract/route.ts';
 
 /** Looks codes up that the route table does not know (yet). */
@@ -34,7 +35,7 @@ export function lookUpUnknownCodes(databaseUrl: string, logger: Logger): Unknown
     options: '-c default_transaction_read_only=on',
     application_name: 'signpost-gateway',
   });
-  pool.on('error', (error) => logger.debug({ err: error }, 'an idle connection broke'));
+  logIdleErrors(pool, logger);
   const underWay = new Map<string, Promise<Route | undefined>>();
   const missing = new Map<string, number>();
 

@@ -2,6 +2,8 @@ import { Migrator } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Logger, runMigrations } from 'graphile-worker';
 import type pg from 'pg';
+import { type Logger as Pino, pino } from 'pino';
+import { logIdleErrors } from '../contract/idle-errors.ts';
 import { entities } from './entities.ts';
 import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
@@ -21,8 +23,15 @@ export interface Database {
 /** How long a statement may wait for a connection before the caller is told that Postgres is away, in ms. */
 const CONNECT_TIMEOUT_MS = 3_000;
 
-/** Opens a pool of at most `connections`, two or more; the first statement connects. */
-export async function openDatabase(url: string, connections: number): Promise<Database> {
+/**
+ * Opens a pool of at most `connections`, two or more; the first statement connects. `logger` hears of idle connections
+ * that break; for programs and tests that live shorter than that matters there is none.
+ */
+export async function openDatabase(
+  url: string,
+  connections: number,
+  logger: Pino = pino({ level: 'silent' }),
+): Promise<Database> {
   const orm = await MikroORM.init({
     clientUrl: url,
     entities,
@@ -38,8 +47,7 @@ export async function openDatabase(url: string, connections: number): Promise<Da
     ensureDatabase: false,
   });
   const pool = (await orm.em.getConnection().getNativeClient()) as unknown as pg.Pool;
-  // Unheard, the end of an idle connection (a restart of Postgres) would end the process; the pool opens another.
-  pool.on('error', () => undefined);
+  logIdleErrors(pool, logger);
   return {
     orm,
     pool,

@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { logIdleErrors } from '../../contract/idle-errors.ts';
 import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../../db/sql.ts';
 import { type Log, type NewRecord, type Positions, type Topic, WrongTopic } from './log.ts';
 import { CHANNEL, consumeTopic, followTopic } from './postgres-reader.ts';
@@ -76,7 +77,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
     application_name: clientId,
   };
   const pool = new pg.Pool({ ...config, max: CONNECTIONS });
-  pool.on('error', (error) => logger.warn({ err: error }, 'an idle connection of the log broke'));
+  logIdleErrors(pool, logger);
   const topics = new Map<string, { partitions: number; compacted: boolean }>();
   const subscriptions = new Subscriptions();
   const upkeep = startUpkeep(pool, logger);
