@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
@@ -40,6 +40,21 @@ function host(version: bigint, removed: boolean): Route {
 }
 
 const START = { partition: 0, next: 1n };
+
+const modes = (path: string) => ['.', 'data.mdb', 'lock.mdb'].map((name) => statSync(join(path, name)).mode & 0o777);
+
+test('no other user of the machine can read the table, neither a new one nor one that an older version made', async () => {
+  const made = join(folder, 'routes');
+  const another = openRouteTable(made, logger);
+  onTestFinished(() => another.close());
+  expect(modes(made)).toEqual([0o700, 0o600, 0o600]);
+  table.apply(code(1n, 'https://one.example'));
+  chmodSync(folder, 0o755);
+  for (const name of ['data.mdb', 'lock.mdb']) chmodSync(join(folder, name), 0o664);
+  await reopen();
+  expect(modes(folder)).toEqual([0o700, 0o600, 0o600]);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
+});
 
 test('a change is seen at once, and still after a restart', async () => {
   expect(table.code('abcdefg')).toBeUndefined();

@@ -1,4 +1,5 @@
-import { mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { open } from 'lmdb';
@@ -57,8 +58,9 @@ const MOST_NAME = 255;
 
 /** Opens the table in `folder`, which is made if it is missing. */
 export function openRouteTable(folder: string, logger: Logger): RouteTable {
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const store = open<Buffer, string>({ path: folder, encoding: 'binary', noSubdir: false });
+  closeToOthers(folder, logger);
   /** Hosts that were asked for in this turn of the event loop: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
@@ -160,6 +162,17 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     },
     close: () => store.close(),
   };
+}
+
+/** The targets and landing pages of all accounts are nobody else's business. LMDB makes files that everybody may read. */
+function closeToOthers(folder: string, logger: Logger): void {
+  try {
+    chmodSync(folder, 0o700);
+    for (const file of ['data.mdb', 'lock.mdb']) chmodSync(join(folder, file), 0o600);
+  } catch (error) {
+    // A file system without modes, or another owner, stops no redirects.
+    logger.warn({ err: error }, 'the route table can’t be closed to other users of this machine');
+  }
 }
 
 /** A host in the route table: version (8 bytes), and what the topic says of it as protobuf. */
