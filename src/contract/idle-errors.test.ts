@@ -1,26 +1,14 @@
-import { Writable } from 'node:stream';
 import pg from 'pg';
-import { pino } from 'pino';
+import type { Logger } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { lookUpUnknownCodes } from '../../gateway/redirect/unknown-codes.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { openDatabase } from '../db/database.ts';
 import { openPostgresLog } from '../events/log/postgres.ts';
 
 const CONNECTIONS = 5;
 const EVENTUALLY = { timeout: 10_000 };
-
-/** A logger, and the text that it has written. */
-function recordingLogger() {
-  const lines: string[] = [];
-  const sink = new Writable({
-    write(chunk, _, done) {
-      lines.push(String(chunk));
-      done();
-    },
-  });
-  return { lines, logger: pino({ level: 'warn' }, sink) };
-}
 
 /** Ends every other connection of the database and tells how many those were. */
 async function endConnections(url: string): Promise<number> {
@@ -58,14 +46,14 @@ test('idle connections that break are logged once a minute, with their number an
 test.each([
   [
     'the log in Postgres',
-    (url: string, logger: pino.Logger) => {
+    (url: string, logger: Logger) => {
       const log = openPostgresLog({ url, clientId: 'test', logger });
       return { use: () => log.check(), close: () => log.close() };
     },
   ],
   [
     'the look-ups of unknown codes',
-    (url: string, logger: pino.Logger) => {
+    (url: string, logger: Logger) => {
       const unknown = lookUpUnknownCodes(url, logger);
       return { use: () => unknown.find('abcdefg'), close: () => unknown.close() };
     },

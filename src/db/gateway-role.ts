@@ -4,24 +4,40 @@ import { type Queryable, run, statement } from './sql.ts';
 export const GATEWAY_ROLE = 'signpost_gateway';
 
 /**
- * Least privilege: a gateway looks up where codes lead, without what scans don't show, and works with the log. No keys,
- * no accounts, no payloads, and nothing to change but the log.
+ * Everything that a gateway may do, for it faces the public: look up where codes lead, follow the routes in the log
+ * (policies let no other topic through), and append scans. It changes no table itself. No keys, no accounts, no
+ * payloads, no scans.
  */
+const GRANTS = [
+  `select (id, account_id, type, short_code, target_url, landing_page, paused, hostname, version, deleted_at) on codes`,
+  `select (name, partitions, compacted) on log_topics`,
+  `select (topic, partition, next) on log_partitions`,
+  `select (topic, partition, "offset", key, headers, value, at) on log_records`,
+  `execute on function log_append_scans`,
+];
+
+/** First takes back what older versions granted, all in one transaction. */
 const grant = statement(
   'db_grant_gateway',
-  `do $$ begin
+  `do $$
+   declare granted regclass;
+   begin
      if exists (select from pg_roles where rolname = '${GATEWAY_ROLE}') then
-       grant select (id, account_id, type, short_code, target_url, landing_page, paused, domain_id, hostname, version,
-         deleted_at) on codes to ${GATEWAY_ROLE};
-       grant select on domains, log_topics to ${GATEWAY_ROLE};
-       grant select, update on log_partitions to ${GATEWAY_ROLE};
-       -- Everybody who uses the log deletes the records that are too old.
-       grant select, insert, delete on log_records to ${GATEWAY_ROLE};
+       for granted in
+         select distinct c.oid from pg_shdepend d join pg_class c on c.oid = d.objid
+         where d.dbid = (select oid from pg_database where datname = current_database())
+           and d.classid = 'pg_class'::regclass and d.deptype = 'a'
+           and d.refclassid = 'pg_authid'::regclass and d.refobjid = '${GATEWAY_ROLE}'::regrole
+           and pg_has_role(c.relowner, 'usage')
+       loop
+         execute format('revoke all on %s from ${GATEWAY_ROLE}', granted);
+       end loop;
+       ${GRANTS.map((what) => `grant ${what} to ${GATEWAY_ROLE};`).join('\n       ')}
      end if;
    end $$`,
 );
 
-/** Grants it all, after every migration; a database whose server has no such role is left as it is. */
+/** Grants what is needed and nothing else, after every migration; a server without the role is left as it is. */
 export async function grantGatewayRole(on: Queryable): Promise<void> {
   await run(on, grant);
 }

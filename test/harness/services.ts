@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { GATEWAY_ROLE } from '../../src/db/gateway-role.ts';
 import { kafkaForTests } from './kafka.ts';
 
 /**
@@ -15,7 +16,7 @@ import { kafkaForTests } from './kafka.ts';
 export interface Services {
   /** A migrated database that tests clone and nobody connects to. Its role may create databases. */
   readonly templateUrl: string;
-  /** The same server as the role `signpost_gateway`, or null where the server has no such role. */
+  /** The same server as the role `signpost_gateway`, or null where tests were not told how to log in. */
   readonly gatewayUrl: string | null;
   /** Comma-separated, or null where no Kafka can be had. */
   readonly kafkaBrokers: string | null;
@@ -29,9 +30,22 @@ const NOT_DURABLE = {
   max_connections: '200',
 };
 
+/**
+ * The Postgres of a test run: the one that `TEST_DATABASE_URL` names, else one of our own. Of a named one, tests of what
+ * gateways may do need `TEST_GATEWAY_DATABASE_URL` too. Without it they are skipped and this says so; with `CI=true`
+ * that is a failure.
+ */
 async function postgresForTests(): Promise<{ url: string; gatewayUrl: string | null; stop(): Promise<void> }> {
   const url = process.env.TEST_DATABASE_URL;
-  if (url) return { url, gatewayUrl: null, stop: async () => undefined };
+  const gatewayUrl = process.env.TEST_GATEWAY_DATABASE_URL ?? null;
+  if (url) {
+    if (gatewayUrl === null) {
+      const sentence = `Tests of the role ${GATEWAY_ROLE} need TEST_GATEWAY_DATABASE_URL: the same server as that role.`;
+      if (process.env.CI === 'true') throw new Error(sentence);
+      console.error(`${sentence} They are skipped.`);
+    }
+    return { url, gatewayUrl, stop: async () => undefined };
+  }
   const folder = await mkdtemp(join(tmpdir(), 'signpost-test-'));
   const postgres = await startPostgres({ folder, settings: NOT_DURABLE });
   return {

@@ -31,7 +31,10 @@ export interface Log {
   follow(options: FollowOptions): Subscription;
   /** Where the topic ends now: the offset that the next record of each partition will have. */
   ends(topic: string): Promise<Positions>;
-  /** Creates the topics that are missing and checks the ones that exist. Rejects with a WrongTopic when one does not fit. */
+  /**
+   * Creates the topics that are missing and checks the ones that exist. Rejects with a WrongTopic when one does not fit.
+   * Where no server does it, this process from then on deletes what topics need not keep.
+   */
   ensureTopics(topics: readonly Topic[]): Promise<void>;
   /** Rejects when the log does not answer. */
   check(): Promise<void>;

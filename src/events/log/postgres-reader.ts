@@ -5,7 +5,7 @@ import { type Ask, joinGroup } from './postgres-members.ts';
 import { keepReading, MOST_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS } from './subscriptions.ts';
 
 /** The channel on which publishers tell which topic has something new. */
-export const CHANNEL = 'signpost_log';
+const CHANNEL = 'signpost_log';
 
 /** How often a reader looks without having been told: the price of a notification that was lost, in ms. */
 const POLL_MS = 250;

@@ -4,7 +4,8 @@ import type { Logger } from 'pino';
 import { run, statement } from '../../db/sql.ts';
 import type { Subscription } from './log.ts';
 
-const EVERY_MS = 5_000;
+/** How often the log is shortened, in ms. */
+export const EVERY_MS = 5_000;
 /** The most records of a partition that one statement looks at, so that it stays far below a second. */
 const STEP = 5_000;
 

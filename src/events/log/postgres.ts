@@ -3,10 +3,11 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { logIdleErrors } from '../../contract/idle-errors.ts';
 import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../../db/sql.ts';
-import { type Log, type NewRecord, type Positions, type Topic, WrongTopic } from './log.ts';
-import { CHANNEL, consumeTopic, followTopic } from './postgres-reader.ts';
+import { type Log, type NewRecord, type Positions, type Subscription, type Topic, WrongTopic } from './log.ts';
+import { consumeTopic, followTopic } from './postgres-reader.ts';
 import { startUpkeep } from './postgres-upkeep.ts';
 import { Subscriptions } from './subscriptions.ts';
+import { SCANS } from './topics.ts';
 
 /** Connections for publishing and questions; each subscription has one of its own besides. */
 const CONNECTIONS = 3;
@@ -15,31 +16,13 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const QUERY_TIMEOUT_MS = 10_000;
 
 /**
- * One statement, so one transaction that no slow client can hold open. Partitions are locked in their order, whatever
- * the plan: none can be moved before it was locked. Index: log_partitions_pkey. $3 partitions, $4 keys, $5 headers,
- * $6 values, in the order of publishing.
+ * A function of the database's, so that gateways need no rights on its tables. $1 topic, $2 whether it is compacted, $3
+ * partitions, $4 keys, $5 headers, $6 values, in the order of publishing.
  */
-const append = promptStatement(
-  'log_append',
-  `with sent as materialized (
-     select partition, key, headers, value, row_number() over (partition by partition order by turn) - 1 as nth
-     from unnest($3::integer[], $4::text[], $5::jsonb[], $6::bytea[]) with ordinality
-       as sent (partition, key, headers, value, turn)
-   ), locked as materialized (
-     select partition from log_partitions where topic = $1 and partition = any($3::integer[])
-     order by partition for update
-   ), moved as (
-     update log_partitions p set next = p.next + counted.records
-     from locked join (select partition, count(*) as records from sent group by partition) counted using (partition)
-     where p.topic = $1 and p.partition = locked.partition
-     returning p.partition, p.next - counted.records as start
-   ), appended as (
-     insert into log_records (topic, partition, "offset", compacted, key, headers, value)
-     select $1, partition, start + nth, $2, key, headers, value from sent join moved using (partition)
-   )
-   select pg_notify('${CHANNEL}', $1)`,
-  QUERY_TIMEOUT_MS,
-);
+const append = promptStatement('log_append', 'select log_append($1, $2, $3, $4, $5, $6)', QUERY_TIMEOUT_MS);
+
+/** The same for scans, which is all that the role of gateways may append. */
+const appendScans = promptStatement('log_append_scans', 'select log_append_scans($1, $2, $3, $4)', QUERY_TIMEOUT_MS);
 
 /** Creates a topic, or gives an existing one of the same kind its new retention. */
 const createTopic = statement(
@@ -66,7 +49,7 @@ const endsOf = statement<{ partition: number; next: string }>(
 
 /**
  * The log in Postgres, for a machine that has no Kafka: everything that `Log` promises, at a cost that one machine
- * bears. Needs migration 0002 and changes no schema itself. Returns at once, whether Postgres answers or not.
+ * bears. Needs migrations 0002 and 0012 and changes no schema itself. Returns at once, whether Postgres answers or not.
  */
 export function openPostgresLog({ url, clientId, logger }: { url: string; clientId: string; logger: Logger }): Log {
   const config = {
@@ -80,7 +63,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
   logIdleErrors(pool, logger);
   const topics = new Map<string, { partitions: number; compacted: boolean }>();
   const subscriptions = new Subscriptions();
-  const upkeep = startUpkeep(pool, logger);
+  let upkeep: Subscription | undefined;
 
   async function known(name: string): Promise<{ partitions: number; compacted: boolean }> {
     const topic = topics.get(name) ?? (await first(pool, topicNamed, [name]));
@@ -92,14 +75,14 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
   async function publish(over: Queryable, topic: string, records: readonly NewRecord[]): Promise<void> {
     if (records.length === 0) return;
     const { partitions, compacted } = await known(topic);
-    await run(over, append, [
-      topic,
-      compacted,
+    const columns = [
       records.map(({ key }) => crc32(key) % partitions),
       records.map(({ key }) => key),
       records.map(({ headers }) => JSON.stringify(headers ?? {})),
       records.map(({ value }) => value),
-    ]);
+    ];
+    if (topic === SCANS.name) await run(over, appendScans, columns);
+    else await run(over, append, [topic, compacted, ...columns]);
   }
 
   async function connect(): Promise<pg.Client> {
@@ -128,12 +111,14 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
           );
         }
       }
+      // Whoever makes topics is a core, and may delete; gateways may not.
+      upkeep ??= startUpkeep(pool, logger);
     },
     async check() {
       await pool.query('select');
     },
     async close() {
-      await upkeep.stop();
+      await upkeep?.stop();
       await subscriptions.stop();
       await pool.end();
     },
