@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
+import { readKafkaSecurity } from '../src/events/log/kafka-variables.ts';
 import { openLog } from '../src/events/log/open.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { inTime } from './in-time.ts';
@@ -23,6 +24,7 @@ async function carry(): Promise<void> {
   await using running = new AsyncDisposableStack();
   const log = openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
+    kafkaSecurity: readKafkaSecurity(config),
     databaseUrl: config.DATABASE_URL,
     clientId: 'signpost-gateway',
     logger,

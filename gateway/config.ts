@@ -11,6 +11,7 @@ import {
   textOr,
   type Values,
 } from '../src/contract/variables.ts';
+import { KAFKA_VARIABLES } from '../src/events/log/kafka-variables.ts';
 
 const NETWORKS = list('an address or a network in CIDR notation', /^[^/]+(\/\d{1,3})?$/, []);
 
@@ -42,6 +43,7 @@ export const GATEWAY_VARIABLES = {
     type: list('host:port', HOST_AND_PORT, []),
     about: 'Kafka, as the log of scans and routes. Unset: the log in Postgres.',
   },
+  ...KAFKA_VARIABLES,
   CORE_ADDRESS: {
     type: list('host:port', HOST_AND_PORT, ['127.0.0.1:50051']),
     about: 'The native gRPC ports of the cores, used in turn.',

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables, WrongVariables } from '../src/contract/variables.ts';
+import { readKafkaSecurity } from '../src/events/log/kafka-variables.ts';
 import { claimFolder } from './claim-folder.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { type KeptProcess, keepProcess, Sentence } from './keep-process.ts';
@@ -35,6 +36,8 @@ const LOOK_MS = 5;
  */
 async function main(config: GatewayConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway' });
+  // The carrier reads it; what is wrong with it ends the start here, with a sentence.
+  readKafkaSecurity(config);
   await using running = new AsyncDisposableStack();
   expectWritable(config.DATA_DIR);
   running.use(claimFolder(config.DATA_DIR, logger));

@@ -16,6 +16,7 @@ import {
   textOr,
   type Values,
 } from './contract/variables.ts';
+import { KAFKA_VARIABLES } from './events/log/kafka-variables.ts';
 
 /** The roles that a core may play; each may run in several processes. */
 export const ROLES = ['rpc', 'relay', 'recorder', 'worker'] as const;
@@ -44,6 +45,7 @@ export const CORE_VARIABLES = {
     type: list('host:port', HOST_AND_PORT, []),
     about: 'Kafka, as the log of scans, events and routes. Unset: a log in Postgres, for one machine.',
   },
+  ...KAFKA_VARIABLES,
   PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'What scan URLs on the platform’s own host start with.' },
   SERVICE_TOKEN: {
     type: list('one or two tokens of at least 32 characters', /^[\x21-\x2b\x2d-\x7e]{32,}$/, []),

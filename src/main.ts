@@ -9,6 +9,7 @@ import { readVariables, WrongVariables } from './contract/variables.ts';
 import { isAway } from './db/away.ts';
 import { openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
+import { readKafkaSecurity } from './events/log/kafka-variables.ts';
 import { WrongTopic } from './events/log/log.ts';
 import { openLog } from './events/log/open.ts';
 import { TOPICS } from './events/log/topics.ts';
@@ -38,6 +39,7 @@ async function main(config: CoreConfig): Promise<void> {
   await database.migrate();
   const log = openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
+    kafkaSecurity: readKafkaSecurity(config),
     databaseUrl: config.DATABASE_URL,
     clientId: 'signpost-core',
     logger,

@@ -132,6 +132,12 @@ export function oneOf<Word extends string>(words: readonly [Word, ...Word[]], st
   return { schema, name: `one of ${words.join(', ')}`, standard };
 }
 
+/** The same, which may be missing. */
+export function optionalOneOf<Word extends string>(words: readonly [Word, ...Word[]]): Kind<Word | undefined> {
+  const schema = z.enum(words).optional() as z.ZodType<Word | undefined, string | undefined>;
+  return { schema, name: `one of ${words.join(', ')}`, standard: '' };
+}
+
 /** Secret bytes in base64, at least `bytes` of them. */
 export function secret(bytes: number): Kind<Buffer> {
   const schema = z

@@ -48,14 +48,23 @@ export async function kafkaForTests(): Promise<{ brokers: string; stop(): Promis
   return undefined;
 }
 
+/** What a broker is given beyond its own settings. */
+export interface KafkaOptions {
+  /** Lines of `server.properties` over the ones below. `listeners`: those that it has anyhow. */
+  settings?(listeners: string): string;
+  /** Arguments of the tool that formats its storage, such as those that create users. */
+  readonly format?: readonly string[];
+}
+
 /** Starts a broker of its own on free loopback ports. It dies with this process, however that ends. */
-export async function startKafka(): Promise<Broker> {
+export async function startKafka({ settings: more = () => '', format = [] }: KafkaOptions = {}): Promise<Broker> {
   const classpath = `${await jars()}/*`;
   const folder = await mkdtemp(join(tmpdir(), 'signpost-kafka-'));
   const [port, controllerPort] = [await freePort(), await freePort()];
   const brokers = `${LOOPBACK}:${port}`;
   const properties = join(folder, 'server.properties');
-  await writeFile(properties, settings({ folder, port, controllerPort }));
+  const listeners = `PLAINTEXT://${brokers},CONTROLLER://${LOOPBACK}:${controllerPort}`;
+  await writeFile(properties, settings({ folder, port, controllerPort, listeners }) + more(listeners));
   const id = randomBytes(16).toString('base64url');
   await run('java', [
     ...JVM,
@@ -66,6 +75,7 @@ export async function startKafka(): Promise<Broker> {
     `--cluster-id=${id}`,
     '-c',
     properties,
+    ...format,
   ]);
 
   let server: ChildProcess;
@@ -150,12 +160,22 @@ function dieTogether(child: ChildProcess): void {
   child.once('exit', () => watcher.kill('SIGKILL'));
 }
 
-function settings({ folder, port, controllerPort }: { folder: string; port: number; controllerPort: number }): string {
+function settings({
+  folder,
+  port,
+  controllerPort,
+  listeners,
+}: {
+  folder: string;
+  port: number;
+  controllerPort: number;
+  listeners: string;
+}): string {
   return `
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@${LOOPBACK}:${controllerPort}
-listeners=PLAINTEXT://${LOOPBACK}:${port},CONTROLLER://${LOOPBACK}:${controllerPort}
+listeners=${listeners}
 advertised.listeners=PLAINTEXT://${LOOPBACK}:${port}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT

@@ -25,6 +25,8 @@ export interface SignpostOptions {
   readonly roles?: readonly string[];
   /** Variables for all processes, over what the harness sets. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Variables for gateways, over `env`. */
+  readonly gatewayEnv?: Readonly<Record<string, string>>;
 }
 
 /** A process of Signpost's that a test may kill and start again at the same address. */
@@ -110,6 +112,7 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
       DATABASE_URL: options.gatewayDatabaseUrl ?? asGateway(databaseUrl),
       CORE_ADDRESS: `${LOOPBACK}:${grpcPorts[index] ?? grpcPorts.at(-1)}`,
       ...options.env,
+      ...options.gatewayEnv,
     };
     const log = join(dataDir, `gateway-${index}.log`);
     running.push(await startProcess(each, { name: 'gateway', program: 'gateway/main.ts', env, log }));

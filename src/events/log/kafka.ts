@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { newProducer, openLeader, RETRIES, send } from './kafka-publisher.ts';
 import { consumeTopic, followTopic } from './kafka-reader.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
+import type { KafkaSecurity } from './kafka-variables.ts';
 import { mendConnect } from './kafkajs-connect.ts';
 import { mendTimers } from './kafkajs-timers.ts';
 import type { Log, Positions } from './log.ts';
@@ -15,16 +16,19 @@ const CONNECT_TIMEOUT_MS = 3_000;
 /** The log in Kafka, by kafkajs. Returns at once, whether brokers answer or not. */
 export function openKafkaLog({
   brokers,
+  security = {},
   clientId,
   logger,
 }: {
   brokers: readonly string[];
+  security?: KafkaSecurity;
   clientId: string;
   logger: Logger;
 }): Log {
   mendTimers();
   mendConnect();
   const kafka = new kafkajs.Kafka({
+    ...security,
     brokers: [...brokers],
     clientId,
     connectionTimeout: CONNECT_TIMEOUT_MS,

@@ -1,0 +1,48 @@
+import { writeFile } from 'node:fs/promises';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { type Authority, newAuthority } from './certificates.ts';
+import { type Broker, startKafka } from './kafka.ts';
+
+/** A broker whose clients need a certificate, a login, and rights for everything that they do. */
+export interface SecuredBroker extends Broker {
+  /** `host:port` of the listener for clients. `brokers` is for the test itself, who may do everything. */
+  readonly clients: string;
+  /** Signed the broker's certificate, and signs those that it takes. */
+  readonly authority: Authority;
+}
+
+/** Starts it with Kafka's own authorizer. `users`: their passwords, for every SASL mechanism; nobody has rights yet. */
+export async function startSecuredKafka(users: Readonly<Record<string, string>>): Promise<SecuredBroker> {
+  const authority = await newAuthority();
+  const { certFile, cert, key } = await authority.issue('broker');
+  const keystore = `${certFile}.keystore`;
+  await writeFile(keystore, Buffer.concat([key, cert]), { mode: 0o600 });
+  const port = await freePort();
+  const clients = `${LOOPBACK}:${port}`;
+  const entries = Object.entries(users);
+  const plainUsers = entries.map(([name, password]) => `user_${name}="${password}"`).join(' ');
+  const modules = 'org.apache.kafka.common.security';
+  const scram = ['SCRAM-SHA-256', 'SCRAM-SHA-512'];
+  const broker = await startKafka({
+    format: entries.flatMap(([name, password]) =>
+      scram.flatMap((mechanism) => ['--add-scram', `${mechanism}=[name=${name},password=${password}]`]),
+    ),
+    settings: (listeners) => `
+listeners=${listeners},CLIENTS://${clients}
+advertised.listeners=${listeners.split(',')[0]},CLIENTS://${clients}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,CLIENTS:SASL_SSL
+inter.broker.listener.name=PLAINTEXT
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+listener.name.clients.sasl.enabled.mechanisms=PLAIN,${scram.join(',')}
+listener.name.clients.plain.sasl.jaas.config=${modules}.plain.PlainLoginModule required ${plainUsers};
+${scram.map((mechanism) => `listener.name.clients.${mechanism.toLowerCase()}.sasl.jaas.config=${modules}.scram.ScramLoginModule required;`).join('\n')}
+listener.name.clients.ssl.keystore.type=PEM
+listener.name.clients.ssl.keystore.location=${keystore}
+listener.name.clients.ssl.truststore.type=PEM
+listener.name.clients.ssl.truststore.location=${authority.certFile}
+listener.name.clients.ssl.client.auth=required
+`,
+  });
+  return { ...broker, clients, authority };
+}
