@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
+import { limitAttempts } from './address-limits.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { connectCore } from './core.ts';
 import { answerAlive, readiness } from './health.ts';
@@ -44,7 +45,7 @@ async function work(number: number): Promise<void> {
   await using running = new AsyncDisposableStack();
   const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
   running.defer(() => table.close());
-  const unknown = lookUpUnknownCodes(config.DATABASE_URL, logger);
+  const unknown = lookUpUnknownCodes(config.DATABASE_URL, limitAttempts(config.UNKNOWN_CODES_PER_MINUTE), logger);
   running.defer(() => unknown.close());
   let offered = { offer: '', taken: () => {} };
   const spool = openSpool({
@@ -71,7 +72,6 @@ async function work(number: number): Promise<void> {
     spool,
     trustedProxies: config.TRUST_PROXY,
     countryHeader: config.COUNTRY_HEADER,
-    logger,
   });
 
   let state: GatewayState = { carrier: undefined, workers: [] };

@@ -22,6 +22,7 @@ const REASONS: Readonly<Record<number, string>> = {
   200: 'OK',
   404: 'Not Found',
   410: 'Gone',
+  429: 'Too Many Requests',
   503: 'Service Unavailable',
 };
 

@@ -106,6 +106,8 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
       ...shared,
       PORT: String(each),
       GATEWAY_WORKERS: '1',
+      // All clients of a suite share one address.
+      UNKNOWN_CODES_PER_MINUTE: '100000',
       DATA_DIR: folder,
       DATABASE_URL: options.gatewayDatabaseUrl ?? asGateway(databaseUrl),
       CORE_ADDRESS: `${LOOPBACK}:${grpcPorts[index] ?? grpcPorts.at(-1)}`,
