@@ -16,10 +16,12 @@ import { measureWorker } from './metrics.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
 import { answerScans } from './redirect/answer-scans.ts';
 import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
+import { proxiesIn } from './redirect/origin.ts';
 import { openRouteTable } from './redirect/route-table.ts';
 import { openSpool } from './redirect/spool.ts';
 import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
 import { createApi } from './rest/api.ts';
+import { watchConnections } from './watch-connections.ts';
 
 /** How long connections are given for a last answer when it is asked to stop, in ms. */
 const DRAIN_MS = 500;
@@ -79,6 +81,8 @@ async function work(number: number): Promise<void> {
   const ready = readiness({ spool, core, state: () => state });
   const server = createFront({ scans, table, api, ready, isStopping: () => isStopping });
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
+  const watching = watchConnections(server, config.CONNECTIONS_PER_ADDRESS, proxiesIn(config.TRUST_PROXY));
+  running.defer(() => watching.close());
   await listen(server, config);
   const closed = Promise.withResolvers<void>();
   /** `server.close()` would also close connections whose next request is under way. */
