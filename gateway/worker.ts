@@ -16,11 +16,12 @@ import { measureWorker } from './metrics.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
 import { answerScans } from './redirect/answer-scans.ts';
 import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
-import { proxiesIn } from './redirect/origin.ts';
+import { originsBy, proxiesIn } from './redirect/origin.ts';
 import { openRouteTable } from './redirect/route-table.ts';
 import { openSpool } from './redirect/spool.ts';
 import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
 import { createApi } from './rest/api.ts';
+import { limitFailures } from './rest/authentication-attempts.ts';
 import { watchConnections } from './watch-connections.ts';
 
 /** How long connections are given for a last answer when it is asked to stop, in ms. */
@@ -57,7 +58,12 @@ async function work(number: number): Promise<void> {
   });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const api = await createApi({ core, logger, publicUrl, onRoute: table.applySoon });
+  const originOf = originsBy(config.TRUST_PROXY);
+  const attempts = limitFailures(
+    limitAttempts(config.FAILED_AUTHENTICATIONS_PER_MINUTE),
+    ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
+  );
+  const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.applySoon });
   running.defer(() => api.close());
   const scans = answerScans({
     table,
