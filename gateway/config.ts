@@ -61,6 +61,18 @@ export const GATEWAY_VARIABLES = {
     type: { ...NETWORKS, schema: NETWORKS.schema.refine((networks) => networks.every(isNetwork)) },
     about: 'Proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.',
   },
+  CONNECTIONS_PER_ADDRESS: {
+    type: integer(1, 1_000_000, 1_000),
+    about: 'How many connections a client address may have open with each worker; trusted proxies have no limit.',
+  },
+  FAILED_AUTHENTICATIONS_PER_MINUTE: {
+    type: integer(1, 1_000_000, 100),
+    about: 'How many API requests with a wrong key each worker answers a client address before it answers 429.',
+  },
+  UNKNOWN_CODES_PER_MINUTE: {
+    type: integer(1, 1_000_000, 300),
+    about: 'How many codes that do not exist each worker looks up for a client address before it answers 429.',
+  },
   COUNTRY_HEADER: {
     type: optionalText('the name of a header'),
     about: 'The header in which a trusted proxy names the reader’s country, such as `CF-IPCountry`.',

@@ -1,26 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import { type AddressInfo, isIP, Server as NetServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
+import { limitAttempts } from './address-limits.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { connectCore } from './core.ts';
-import { answerAlive, readiness } from './health.ts';
+import { createFront } from './front.ts';
+import { readiness } from './health.ts';
 import { Sentence } from './keep-process.ts';
 import { measureWorker } from './metrics.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
-import { ASK_PATH, answerAsk } from './redirect/answer-ask.ts';
 import { answerScans } from './redirect/answer-scans.ts';
 import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
-import { httpLane } from './redirect/http-lane.ts';
+import { originsBy, proxiesIn } from './redirect/origin.ts';
 import { openRouteTable } from './redirect/route-table.ts';
 import { openSpool } from './redirect/spool.ts';
 import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
 import { createApi } from './rest/api.ts';
-import { answerClientError, answerUnreadable, answerWithoutHost, hasNoHost } from './rest/client-error.ts';
+import { limitFailures } from './rest/authentication-attempts.ts';
+import { watchConnections } from './watch-connections.ts';
 
 /** How long connections are given for a last answer when it is asked to stop, in ms. */
 const DRAIN_MS = 500;
@@ -28,13 +30,6 @@ const DRAIN_MS = 500;
 const GRACE_MS = 10_000;
 const SPOOL_MS = 2_000;
 const CLOSE_MS = 2_000;
-
-/** How long the headers of a request may take, in ms, and how often that is looked after. */
-const HEADERS_MS = 15_000;
-const LOOK_MS = 5_000;
-
-/** How long a connection may be idle, in ms: longer than proxies keep theirs, so that it is they who end them. */
-const KEEP_ALIVE_MS = 75_000;
 
 /** Answers requests: puts the parts together, and takes them apart in the opposite order. */
 async function work(number: number): Promise<void> {
@@ -44,7 +39,7 @@ async function work(number: number): Promise<void> {
   await using running = new AsyncDisposableStack();
   const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
   running.defer(() => table.close());
-  const unknown = lookUpUnknownCodes(config.DATABASE_URL, logger);
+  const unknown = lookUpUnknownCodes(config.DATABASE_URL, limitAttempts(config.UNKNOWN_CODES_PER_MINUTE), logger);
   running.defer(() => unknown.close());
   let offered = { offer: '', taken: () => {} };
   const spool = openSpool({
@@ -63,7 +58,12 @@ async function work(number: number): Promise<void> {
   });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const api = await createApi({ core, logger, publicUrl, onRoute: table.applySoon });
+  const originOf = originsBy(config.TRUST_PROXY);
+  const attempts = limitFailures(
+    limitAttempts(config.FAILED_AUTHENTICATIONS_PER_MINUTE),
+    ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
+  );
+  const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.applySoon });
   running.defer(() => api.close());
   const scans = answerScans({
     table,
@@ -71,7 +71,6 @@ async function work(number: number): Promise<void> {
     spool,
     trustedProxies: config.TRUST_PROXY,
     countryHeader: config.COUNTRY_HEADER,
-    logger,
   });
 
   let state: GatewayState = { carrier: undefined, workers: [] };
@@ -84,25 +83,12 @@ async function work(number: number): Promise<void> {
   const telling = setInterval(() => tell({ type: 'status', worker: status() }), STATUS_MS);
   running.defer(() => clearInterval(telling));
 
-  const lane = httpLane(scans);
   let isStopping = false;
   const ready = readiness({ spool, core, state: () => state });
-  const answer = (request: IncomingMessage, response: ServerResponse) => {
-    if (isStopping) response.setHeader('connection', 'close');
-    if (hasNoHost(request)) return answerWithoutHost(request, response);
-    if (lane.concerns(request)) return lane.handle(request, response);
-    if (request.url === '/healthz') return answerAlive(response);
-    if (request.url === '/readyz') return ready(response);
-    if (request.url?.startsWith(ASK_PATH)) return answerAsk(request.url, table, response);
-    api.handle(request, response);
-  };
-  // Node's own answers to these have no body that a client could read.
-  const limits = { headersTimeout: HEADERS_MS, connectionsCheckingInterval: LOOK_MS, keepAliveTimeout: KEEP_ALIVE_MS };
-  const server = createServer({ ...limits, requireHostHeader: false }, answer);
-  server.on('checkExpectation', answer);
-  server.on('connect', (_request, socket) => answerUnreadable(socket));
-  server.on('clientError', answerClientError);
+  const server = createFront({ scans, table, api, ready, isStopping: () => isStopping });
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
+  const watching = watchConnections(server, config.CONNECTIONS_PER_ADDRESS, proxiesIn(config.TRUST_PROXY));
+  running.defer(() => watching.close());
   await listen(server, config);
   const closed = Promise.withResolvers<void>();
   /** `server.close()` would also close connections whose next request is under way. */

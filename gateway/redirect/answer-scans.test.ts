@@ -13,6 +13,7 @@ import { type Scan, ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { encodeId, newUuid } from '../../src/contract/ids.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { limitAttempts } from '../address-limits.ts';
 import { answerScans } from './answer-scans.ts';
 import { openFastLane } from './fast-lane.ts';
 import { httpLane } from './http-lane.ts';
@@ -24,6 +25,8 @@ import { lookUpUnknownCodes, type UnknownCodes } from './unknown-codes.ts';
 const logger = pino({ level: 'silent' });
 const folder = mkdtempSync(join(tmpdir(), 'signpost-scans-'));
 const accountId = newUuid();
+/** Codes that do not exist, of each address in a minute. */
+const MOST_UNKNOWN = 20;
 const TARGET = 'https://example.com/menu?table=4&lang=de#today';
 
 let database: pg.Pool;
@@ -45,15 +48,14 @@ beforeAll(async () => {
   table = openRouteTable(join(folder, 'routes'), logger);
   spool = openSpool({ folder: join(folder, 'spool'), logger, offer: () => {} });
   spooled = readSpool(join(folder, 'spool'), logger);
-  unknown = lookUpUnknownCodes(url, logger);
+  unknown = lookUpUnknownCodes(url, limitAttempts(MOST_UNKNOWN), logger);
   lookUp = unknown;
   const scans = answerScans({
     table,
     spool,
-    unknown: { find: (shortCode) => lookUp.find(shortCode), close: async () => {} },
+    unknown: { find: (shortCode, address) => lookUp.find(shortCode, address), close: async () => {} },
     trustedProxies: ['127.0.0.0/8'],
     countryHeader: 'CF-IPCountry',
-    logger,
   });
   const lane = httpLane(scans);
   for (const server of [fast, standard]) {
@@ -206,7 +208,7 @@ describe.each([
 
   test('a code that can not be looked up is a 503 with Retry-After, and resolves as soon as it can', async () => {
     const { path } = await code();
-    const away = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', logger);
+    const away = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), logger);
     lookUp = away;
     const answer = await ask(path);
     expect(answer).toMatchObject({ status: 503, headers: { 'cache-control': 'no-store' } });
@@ -214,6 +216,44 @@ describe.each([
     lookUp = unknown;
     expect((await ask(path)).status).toBe(302);
     await away.close();
+  });
+
+  describe('codes that do not exist are limited by client address:', () => {
+    const unknownBy = async (address: string) => {
+      const headers = { 'x-forwarded-for': address };
+      const answers = [];
+      for (let n = 0; n < MOST_UNKNOWN + 5; n++) answers.push(await ask(`/r/${newShortCode()}`, headers));
+      return answers.map(({ status }) => status);
+    };
+    const expected = [...Array(MOST_UNKNOWN).fill(404), ...Array(5).fill(429)];
+    // A subnet of its own for each lane: the limit is for a minute.
+    const subnet = () => (server === fast ? '198.51.100' : '203.0.113');
+
+    test('one that asked for too many gets a 429 with Retry-After, and others do not', async () => {
+      expect(await unknownBy(`${subnet()}.1`)).toEqual(expected);
+      const answer = await ask(`/r/${newShortCode()}`, { 'x-forwarded-for': `${subnet()}.1` });
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+      expect(answer.body).toContain('Just a moment');
+      expect((await ask(`/r/${newShortCode()}`, { 'x-forwarded-for': `${subnet()}.2` })).status).toBe(404);
+    });
+
+    test('a code that this gateway knows resolves as ever, and so do new codes of others', async () => {
+      const [known, fresh] = [await code(), await code()];
+      const address = `${subnet()}.3`;
+      await ask(known.path);
+      await unknownBy(address);
+      expect((await ask(known.path, { 'x-forwarded-for': address })).status).toBe(302);
+      expect((await ask(fresh.path, { 'x-forwarded-for': address })).status).toBe(429);
+      expect((await ask(fresh.path, { 'x-forwarded-for': `${subnet()}.4` })).status).toBe(302);
+    });
+
+    test('text that is not a short code counts for nothing, and never reaches Postgres', async () => {
+      lookUp = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), logger);
+      for (const text of ['abc', 'Ab0dE9k', 'Ab3dE9O', 'Ab3dE9l', 'Ab3dE9kk', 'a'.repeat(32)]) {
+        expect((await ask(`/r/${text}`)).status).toBe(404);
+      }
+      await lookUp.close();
+    });
   });
 
   test('other methods are a 405 that names the ones there are', async () => {

@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import { Answer } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { newRequestId, usableRequestId } from '../rest/request-id.ts';
 import { type Origin, originsBy } from './origin.ts';
@@ -11,7 +10,7 @@ import { ID_AT, scanMessage } from './scan-message.ts';
 import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
 import { stampScans } from './scan-stamp.ts';
 import type { Spool } from './spool.ts';
-import type { UnknownCodes } from './unknown-codes.ts';
+import { TooManyUnknown, type UnknownCodes } from './unknown-codes.ts';
 
 /** How soon a reader may try again when a code can't be looked up, in seconds. */
 const RETRY_AFTER = '5';
@@ -28,7 +27,6 @@ export interface ScanOptions {
   readonly spool: Spool;
   readonly trustedProxies: readonly string[];
   readonly countryHeader: string | undefined;
-  readonly logger: Logger;
 }
 
 /** Answers scans; waits for nothing but this machine's disk, save for a code that it sees for the first time. */
@@ -41,7 +39,7 @@ export interface Scans {
 }
 
 export function answerScans(options: ScanOptions): Scans {
-  const { table, unknown, spool, logger } = options;
+  const { table, unknown, spool } = options;
   const originOf = originsBy(options.trustedProxies);
   let answered = 0;
   const countryHeader = options.countryHeader?.toLowerCase();
@@ -63,7 +61,7 @@ export function answerScans(options: ScanOptions): Scans {
       lead(request, reply, origin, route);
       return;
     }
-    unknown.find(shortCode).then(
+    unknown.find(shortCode, origin.address).then(
       (found) => {
         if (found) table.apply(found);
         // The table may know a newer one by now; and where its disk takes nothing, what was found still leads there.
@@ -71,8 +69,10 @@ export function answerScans(options: ScanOptions): Scans {
         lead(request, reply, origin, table.code(shortCode) ?? looked);
       },
       (error: unknown) => {
-        logger.warn({ err: error }, 'an unknown code could not be looked up');
-        page(request, reply, 'unavailable', { 'retry-after': RETRY_AFTER });
+        const tooMany = error instanceof TooManyUnknown;
+        const retryAfter = tooMany ? String(error.seconds) : RETRY_AFTER;
+        const show = pageFor('unavailable', headers['accept-language']);
+        reply.page(requestId(headers), tooMany ? 429 : STATUS.unavailable, show, { 'retry-after': retryAfter });
       },
     );
   }
@@ -127,13 +127,8 @@ function show(request: ScanRequest, reply: Reply, id: string, route: FoundRoute)
   }
 }
 
-function page(
-  { headers }: ScanRequest,
-  reply: Reply,
-  kind: PageKind,
-  moreHeaders?: Readonly<Record<string, string>>,
-): void {
-  reply.page(requestId(headers), STATUS[kind], pageFor(kind, headers['accept-language']), moreHeaders);
+function page({ headers }: ScanRequest, reply: Reply, kind: PageKind): void {
+  reply.page(requestId(headers), STATUS[kind], pageFor(kind, headers['accept-language']));
 }
 
 function requestId(headers: ScanHeaders): string {

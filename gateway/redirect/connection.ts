@@ -22,6 +22,7 @@ const REASONS: Readonly<Record<number, string>> = {
   200: 'OK',
   404: 'Not Found',
   410: 'Gone',
+  429: 'Too Many Requests',
   503: 'Service Unavailable',
 };
 
@@ -39,55 +40,41 @@ export class Connection implements Reply, ScanRequest {
   readonly #socket: Socket;
   /** Whether a request is being answered, or an answer waits to be read. */
   #busy = false;
-  /** Whether `#take` is at work, and will see that there is more to do. */
-  #taking = false;
-  /** What was read behind the request that is being answered; the socket is paused as long as there is any. */
-  #rest: Buffer | undefined;
 
   constructor(lane: Lane, socket: Socket) {
     this.#lane = lane;
     this.#socket = socket;
     this.swept = lane.sweeps;
     this.peer = socket.remoteAddress ?? '';
-    socket.on('data', this.#read).on('end', this.#ended).on('close', this.#forget).on('error', this.#broken);
+    socket.on('data', this.#read).on('end', this.#ended).on('close', this.#forget);
   }
 
   readonly #read = (bytes: Buffer) => {
     this.swept = this.#lane.sweeps;
-    if (this.#busy) this.#keep(this.#rest ? Buffer.concat([this.#rest, bytes]) : bytes);
-    else this.#take(bytes);
+    if (this.#busy) {
+      this.#putBack(bytes);
+      return;
+    }
+    const head = this.#lane.readHead(bytes);
+    if (!head) {
+      this.#handOver(bytes);
+      return;
+    }
+    this.#busy = true;
+    if (head.end < bytes.length) this.#putBack(bytes.subarray(head.end));
+    this.method = head.method;
+    this.shortCode = head.shortCode;
+    this.headers = head.headers;
+    this.#lane.scans.answer(this, this);
   };
 
-  #keep(bytes: Buffer): void {
-    this.#rest = bytes;
+  /**
+   * What came behind the request that is being answered stays in the socket, which is paused as long as it has any. So
+   * its end does not arrive before it, and Node's server can still be given both.
+   */
+  #putBack(bytes: Buffer): void {
     this.#socket.pause();
-  }
-
-  #take(bytes: Buffer): void {
-    this.#taking = true;
-    for (let unread: Buffer | undefined = bytes; unread; ) {
-      const head = this.#lane.readHead(unread);
-      if (!head) {
-        this.#handOver(unread);
-        return;
-      }
-      this.#busy = true;
-      if (head.end < unread.length) this.#keep(unread.subarray(head.end));
-      this.method = head.method;
-      this.shortCode = head.shortCode;
-      this.headers = head.headers;
-      this.#lane.scans.answer(this, this);
-      unread = this.#busy ? undefined : this.#takeRest();
-    }
-    this.#taking = false;
-  }
-
-  #takeRest(): Buffer | undefined {
-    const rest = this.#rest;
-    if (rest === undefined) return undefined;
-    this.#rest = undefined;
-    this.#socket.resume();
-    return rest;
+    this.#socket.unshift(bytes);
   }
 
   redirect(requestId: string, location: string): void {
@@ -115,7 +102,7 @@ export class Connection implements Reply, ScanRequest {
     this.shortCode = undefined;
     const socket = this.#socket;
     if (socket.destroyed) return;
-    const last = this.#lane.stopping || (socket.readableEnded && this.#rest === undefined);
+    const last = this.#lane.stopping || socket.readableEnded;
     const text = `${head}date: ${date()}\r\n${last ? 'connection: close\r\n' : ''}\r\n`;
     if (body) socket.cork();
     let taken = socket.write(text, 'latin1');
@@ -123,33 +110,30 @@ export class Connection implements Reply, ScanRequest {
       taken = socket.write(body);
       socket.uncork();
     }
-    if (last) {
-      this.#rest = undefined;
-      socket.end();
-    } else if (!taken) this.#waitForReader();
-    else this.#goOn();
+    if (last) this.#close();
+    else if (!taken) this.#waitForReader();
+    else if (socket.isPaused()) socket.resume();
   }
 
-  /** Nothing more is read from one who reads nothing. */
+  /** Nothing more is read from a client that does not read. */
   #waitForReader(): void {
     this.#busy = true;
     this.#socket.pause();
     this.#socket.once('drain', () => {
       this.#busy = false;
       this.#socket.resume();
-      this.#goOn();
     });
   }
 
-  #goOn(): void {
-    if (this.#taking) return;
-    const rest = this.#takeRest();
-    if (rest) this.#take(rest);
+  /** What still arrives is thrown away: closing at once would reset the connection, and the client could lose answers. */
+  #close(): void {
+    this.#socket.off('data', this.#read).end();
+    this.#socket.resume();
   }
 
   #handOver(bytes: Buffer): void {
     const socket = this.#socket;
-    socket.off('data', this.#read).off('end', this.#ended).off('close', this.#forget).off('error', this.#broken);
+    socket.off('data', this.#read).off('end', this.#ended).off('close', this.#forget);
     this.#lane.left(this);
     socket.unshift(bytes);
     this.#lane.takeOver(socket);
@@ -163,13 +147,9 @@ export class Connection implements Reply, ScanRequest {
     this.#lane.left(this);
   };
 
-  readonly #broken = () => {
-    this.#socket.destroy();
-  };
-
   /** Ends the connection unless an answer is in hand. */
   end(): void {
-    if (!this.#busy) this.#socket.end();
+    if (!this.#busy) this.#close();
   }
 
   destroy(): void {

@@ -44,7 +44,11 @@ export function openFastLane(server: Server, scans: Scans, countryHeader: string
   }, SWEEP_MS).unref();
 
   server.removeAllListeners('connection');
-  server.on('connection', (socket) => void connections.add(new Connection(lane, socket)));
+  server.on('connection', (socket) => {
+    // For as long as it lives: whoever has a socket later may lack a listener for a moment, which would end the process.
+    socket.on('error', () => undefined);
+    connections.add(new Connection(lane, socket));
+  });
   return {
     drain() {
       lane.stopping = true;

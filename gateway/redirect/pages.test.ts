@@ -31,6 +31,15 @@ test.each([
   expect(languageOf(header)).toBe(language);
 });
 
+test('only the first 256 characters of Accept-Language are read, up to the last whole range', () => {
+  expect(languageOf(`${'xx,'.repeat(80)}de`)).toBe('de');
+  expect(languageOf(`${'xx,'.repeat(5_000)}de`)).toBe('en');
+  // Cut within the range, German would have the quality 0.
+  expect(languageOf(`de;q=0.5,${'x'.repeat(300)}`)).toBe('de');
+  expect(languageOf(`fr;q=0.1,${'x'.repeat(240)},de;q=0.9,pt`)).toBe('fr');
+  expect(languageOf('x'.repeat(16_000))).toBe('en');
+});
+
 describe.each(Object.entries(PAGE_TEXTS))('in %s', (language, texts) => {
   test.each(KINDS)('the page for %s says what is the matter, and says its language', (kind) => {
     const { body, headers } = pageFor(kind, language);

@@ -1,3 +1,4 @@
+import { isHost } from '../request-target.ts';
 import type { ScanHeaders } from './scan-request.ts';
 
 /** The head of a request for a scan. */
@@ -58,8 +59,8 @@ interface Known {
 /**
  * Reads the head of a scan from the start of `bytes`, several times faster than a parser that has to take everything:
  * it takes requests in the one form that browsers and proxies send, and gives undefined for every other: a method but
- * GET and HEAD, a path but `/r/{short code}`, a body, a byte that is not ASCII, a folded line, a repeated header, a head
- * that is not whole. Those are for Node's parser. What it takes it reads as Node does; a test compares them.
+ * GET and HEAD, a path but `/r/{short code}`, a body, a byte that is not ASCII, a folded line, a repeated header, an
+ * invalid host, a head that is not whole. Those are for Node's parser. What it takes it reads as Node does; a test compares them.
  *
  * `more`: the name of a further header to read.
  */
@@ -78,6 +79,8 @@ export function headReader(more?: string): (bytes: Buffer) => Head | undefined {
   for (const name of FOREIGN) know(name, foreignSlot);
   const starts = new Int32Array(foreignSlot);
   const ends = new Int32Array(foreignSlot);
+  /** The valid host that was read last: it is nearly always the same one. */
+  let lastHost: string | undefined;
 
   function value(bytes: Buffer, slot: number): string | undefined {
     const start = starts[slot] ?? 0;
@@ -114,6 +117,10 @@ export function headReader(more?: string): (bytes: Buffer) => Head | undefined {
     const host = value(bytes, 0);
     const connection = value(bytes, connectionSlot);
     if (!host || (connection !== undefined && !/^keep-alive$/i.test(connection))) return undefined;
+    if (host !== lastHost) {
+      if (!isHost(host)) return undefined;
+      lastHost = host;
+    }
     const headers: Record<string, string | undefined> = {
       host,
       'user-agent': value(bytes, 1),

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { analytics } from './analytics.ts';
+import type { AuthenticationAttempts } from './authentication-attempts.ts';
 import { batches } from './batches.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type ErrorBody, errorAnswer } from './errors.ts';
@@ -27,6 +28,7 @@ const HEADERS = {
 export interface ApiOptions {
   readonly core: CoreClients;
   readonly logger: Logger;
+  readonly attempts: AuthenticationAttempts;
   /** The address that clients call, for the OpenAPI document. */
   readonly publicUrl: string;
   /** Given the route of every code that was changed; the answer leaves when it resolves. */
@@ -43,7 +45,7 @@ export interface Api {
 
 /** The REST API under `/api/v1`, and its reference under `/docs`. Source: contract, Endpoints. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { core, logger, onRoute } = options;
+  const { core, logger, attempts, onRoute } = options;
   const resources = [
     ...qrCodes(core, onRoute),
     ...analytics(core),
@@ -83,8 +85,11 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       method: endpoint.method,
       url: endpoint.path.replace('{id}', ':id'),
       async handler(request, reply) {
+        const seconds = attempts.waitOf(request.raw);
+        if (seconds !== undefined) return tooManyFailures(reply, seconds);
         const name = `${endpoint.method} ${endpoint.path}`;
-        await traced(name, request.headers, () => serve({ core, logger }, endpoint, request, reply));
+        const status = await traced(name, request.headers, () => serve({ core, logger }, endpoint, request, reply));
+        attempts.answered(request.raw, status);
         return reply;
       },
     });
@@ -102,6 +107,16 @@ export async function createApi(options: ApiOptions): Promise<Api> {
 
 function notFound(_request: FastifyRequest, reply: FastifyReply): void {
   reply.code(404).send({ error: 'There is nothing at this path.' } satisfies ErrorBody);
+}
+
+function tooManyFailures(reply: FastifyReply, seconds: number): FastifyReply {
+  const error = `Requests from this address failed to authenticate too often; try again in ${seconds} s.`;
+  // The body, if there is one, stays unread, so the connection can carry no further request.
+  const headers = { 'retry-after': String(seconds), connection: 'close' };
+  return reply
+    .code(429)
+    .headers(headers)
+    .send({ error } satisfies ErrorBody);
 }
 
 /** The methods that each path answers; HEAD wherever GET is. */

@@ -8,8 +8,10 @@ import { LOOPBACK } from '../../local/free-port.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serveGrpc } from '../../src/rpc/grpc-server.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
+import { limitAttempts } from '../address-limits.ts';
 import { connectCore } from '../core.ts';
 import { createApi } from './api.ts';
+import { limitFailures } from './authentication-attempts.ts';
 
 const UUID = '01kagcpn9te5gvjxq1rmm30w4h';
 
@@ -46,6 +48,7 @@ beforeAll(async () => {
   const api = await createApi({
     core: clients,
     logger: pino({ level: 'silent' }),
+    attempts: limitFailures(limitAttempts(1), () => LOOPBACK),
     publicUrl: 'http://a.example',
     onRoute: async () => {},
   });

@@ -35,7 +35,9 @@ export const ERRORS: Readonly<Record<number, ErrorDescription>> = {
   },
   413: { description: 'Too large.', example: { error: 'The body may have at most 1048576 bytes.' }, headers: RATE },
   429: {
-    description: 'The monthly quota is used up, or more than 120 requests in 60 seconds: then with `Retry-After`.',
+    description:
+      'The monthly quota is used up; or, with `Retry-After`, more than 120 requests in 60 seconds, or too many requests ' +
+      'from this address that failed to authenticate.',
     example: { error: 'More than 120 requests in 60 seconds; try again in 7 s.' },
     headers: [...RATE, 'Retry-After'],
   },

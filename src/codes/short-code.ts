@@ -8,9 +8,6 @@ const LENGTH = 7;
 /** How often a new short code is drawn before the caller is told to try again. */
 export const SHORT_CODE_ATTEMPTS = 5;
 
-/** Whether a path segment could be a short code. */
-export const SHORT_CODE = /^[2-9A-HJ-NP-Za-km-z]{7}$/;
-
 /** Random bytes are drawn from the system many at a time: a batch of 25,000 would spend a third of a second on it. */
 const pool = Buffer.alloc(4_096);
 let drawn = pool.length;

@@ -1,6 +1,6 @@
 import { failure } from '../contract/errors.ts';
+import { SHORT_CODE } from '../contract/short-code.ts';
 import { type Queryable, run, statement } from '../db/sql.ts';
-import { SHORT_CODE } from './short-code.ts';
 
 /** Longest target, in characters. Source: decision "The QR code resource". */
 const MAX_CHARACTERS = 2_048;

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { limitAttempts } from '../../gateway/address-limits.ts';
 import { lookUpUnknownCodes } from '../../gateway/redirect/unknown-codes.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
@@ -54,8 +55,8 @@ test.each([
   [
     'the look-ups of unknown codes',
     (url: string, logger: Logger) => {
-      const unknown = lookUpUnknownCodes(url, logger);
-      return { use: () => unknown.find('abcdefg'), close: () => unknown.close() };
+      const unknown = lookUpUnknownCodes(url, limitAttempts(1), logger);
+      return { use: () => unknown.find('abcdefg', '192.0.2.1'), close: () => unknown.close() };
     },
   ],
 ])('an idle connection of %s that breaks is logged as a warning', async (_, open) => {

@@ -108,6 +108,10 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
       ...shared,
       PORT: String(each),
       GATEWAY_WORKERS: '1',
+      // All clients of a suite share one address.
+      CONNECTIONS_PER_ADDRESS: '100000',
+      FAILED_AUTHENTICATIONS_PER_MINUTE: '100000',
+      UNKNOWN_CODES_PER_MINUTE: '100000',
       DATA_DIR: folder,
       DATABASE_URL: options.gatewayDatabaseUrl ?? asGateway(databaseUrl),
       CORE_ADDRESS: `${LOOPBACK}:${grpcPorts[index] ?? grpcPorts.at(-1)}`,

@@ -1,0 +1,50 @@
+import fc from 'fast-check';
+import { afterEach, expect, test, vi } from 'vitest';
+import { clientOf, limitAttempts } from './address-limits.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+test('an address has so many attempts a minute, whatever others do', () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const limit = limitAttempts(3);
+  for (let attempt = 0; attempt < 3; attempt++) {
+    expect(limit.waitOf('198.51.100.1')).toBeUndefined();
+    limit.count('198.51.100.1');
+    vi.advanceTimersByTime(1_000);
+  }
+  expect(limit.waitOf('198.51.100.1')).toBe(57);
+  expect(limit.waitOf('198.51.100.2')).toBeUndefined();
+  vi.advanceTimersByTime(56_999);
+  expect(limit.waitOf('198.51.100.1')).toBe(1);
+  vi.advanceTimersByTime(1);
+  expect(limit.waitOf('198.51.100.1')).toBeUndefined();
+});
+
+test('a subscriber with a whole /64 counts as one client, and the next one as another', () => {
+  const limit = limitAttempts(100);
+  for (let n = 0; n < 100; n++) limit.count(`2001:db8:0:1::${n.toString(16)}`);
+  expect(limit.waitOf('2001:db8::1:ffff:0:0:1')).toBeGreaterThan(0);
+  expect(limit.waitOf('2001:db8:0:2::1')).toBeUndefined();
+});
+
+test('any addresses of one /64 are one client, and those of two are not', () => {
+  const group = fc.integer({ min: 0, max: 0xffff }).map((value) => value.toString(16));
+  const four = fc.tuple(group, group, group, group).map((groups) => groups.join(':'));
+  fc.assert(
+    fc.property(four, four, four, (network, one, other) => {
+      expect(clientOf(`${network}:${one}`)).toBe(clientOf(`${network}:${other}`));
+      if (one !== other) expect(clientOf(`${one}:${network}`)).not.toBe(clientOf(`${other}:${network}`));
+    }),
+  );
+  for (const odd of ['', '198.51.100.1', 'fe80::1%eth0', '::', 'no:address'])
+    expect(clientOf(odd)).toBeTypeOf('string');
+});
+
+test('a flood of addresses limits nobody else', () => {
+  const limit = limitAttempts(1);
+  for (let n = 0; n < 50_000; n++) limit.count(`2001:db8:${(n >> 8).toString(16)}:${(n & 0xff).toString(16)}::1`);
+  expect(limit.waitOf('198.51.100.1')).toBeUndefined();
+  expect(limit.waitOf('2001:db8:0:0::1')).toBeUndefined();
+  limit.count('198.51.100.1');
+  expect(limit.waitOf('198.51.100.1')).toBeGreaterThan(0);
+});

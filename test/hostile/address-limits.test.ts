@@ -1,0 +1,109 @@
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { connect } from 'node:net';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { newShortCode } from '../../src/codes/short-code.ts';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { type Account, contract } from '../contract/client.ts';
+
+/** Clients of several addresses, all of them this machine's; the last one is a trusted proxy's. */
+const [ATTACKER, OTHER, PROXY] = ['127.0.0.5', '127.0.0.6', '127.0.0.9'];
+const [CONNECTIONS, FAILURES, UNKNOWN] = [30, 8, 8];
+
+const running = contract({
+  env: {
+    TRUST_PROXY: `${PROXY}/32`,
+    CONNECTIONS_PER_ADDRESS: String(CONNECTIONS),
+    FAILED_AUTHENTICATIONS_PER_MINUTE: String(FAILURES),
+    UNKNOWN_CODES_PER_MINUTE: String(UNKNOWN),
+  },
+});
+let account: Account;
+let code: CodeJson;
+beforeAll(async () => {
+  account = await running.account();
+  code = await account.create();
+});
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+function ask(localAddress: string, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const url = `${running.signpost.url}${path}`;
+    httpRequest(url, { localAddress, headers, agent: false }, async (response) => {
+      const body = Buffer.concat(await response.toArray()).toString();
+      resolve({ status: response.statusCode, headers: response.headers, body });
+    })
+      .once('error', reject)
+      .end();
+  });
+}
+
+const scan = (address: string, headers?: Record<string, string>) => ask(address, `/r/${code.short_code}`, headers);
+const wrongKey = () => ({ authorization: `Bearer sk_live_${newShortCode().repeat(7).slice(0, 43)}` });
+const read = (address: string, headers: Record<string, string>) => ask(address, `/api/v1/qr-codes/${code.id}`, headers);
+const key = () => ({ authorization: `Bearer ${account.apiKey}` });
+
+/** The statuses of requests that are sent one after the other. */
+async function statuses(count: number, send: () => Promise<Answer>): Promise<(number | undefined)[]> {
+  const all = [];
+  for (let n = 0; n < count; n++) all.push((await send()).status);
+  return all;
+}
+
+const exactly = (count: number, status: number) => Array<number>(count).fill(status);
+
+test('failed authentications are limited by address, and neither keys that work nor scans are', async () => {
+  expect((await read(ATTACKER, key())).status).toBe(200);
+  expect(await statuses(FAILURES + 3, () => read(ATTACKER, wrongKey()))).toEqual([
+    ...exactly(FAILURES, 401),
+    ...exactly(3, 429),
+  ]);
+  const { headers, body } = await read(ATTACKER, wrongKey());
+  expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+  expect(headers['x-request-id']).toBeDefined();
+  expect(JSON.parse(body)).toEqual({ error: expect.stringMatching(/failed to authenticate/) });
+  // A colleague behind the same address.
+  expect((await read(ATTACKER, key())).status).toBe(200);
+  expect((await scan(ATTACKER)).status).toBe(302);
+  expect((await read(OTHER, wrongKey())).status).toBe(401);
+});
+
+test('behind a trusted proxy it is the address that the proxy reports', async () => {
+  const from = (address: string) => ({ 'x-forwarded-for': address });
+  const failing = () => read(PROXY, { ...wrongKey(), ...from('198.51.100.1') });
+  expect(await statuses(FAILURES + 1, failing)).toEqual([...exactly(FAILURES, 401), 429]);
+  expect((await read(PROXY, { ...wrongKey(), ...from('198.51.100.2') })).status).toBe(401);
+
+  const unknown = (address: string) => ask(PROXY, `/r/${newShortCode()}`, from(address));
+  expect(await statuses(UNKNOWN + 1, () => unknown('198.51.100.1'))).toEqual([...exactly(UNKNOWN, 404), 429]);
+  expect((await unknown('198.51.100.2')).status).toBe(404);
+  // Scans of codes that exist are limited by nothing.
+  expect((await scan(PROXY, from('198.51.100.1'))).status).toBe(302);
+});
+
+test('who is not a trusted proxy reports nothing', async () => {
+  const unknown = (n: number) => ask(OTHER, `/r/${newShortCode()}`, { 'x-forwarded-for': `203.0.113.${n}` });
+  let n = 0;
+  expect(await statuses(UNKNOWN + 1, () => unknown(n++))).toEqual([...exactly(UNKNOWN, 404), 429]);
+});
+
+test('connections are limited by address', async () => {
+  const port = Number(new URL(running.signpost.url).port);
+  let closed = 0;
+  const open = (localAddress: string) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    socket.on('error', () => undefined).on('close', () => closed++);
+    onTestFinished(() => void socket.destroy());
+  };
+  for (let n = 0; n < CONNECTIONS + 10; n++) open(ATTACKER);
+  await expect.poll(() => closed).toBe(10);
+  await expect(scan(ATTACKER)).rejects.toThrow();
+  expect((await scan(OTHER)).status).toBe(302);
+  for (let n = 0; n < 2 * CONNECTIONS; n++) open(PROXY);
+  expect((await scan(PROXY)).status).toBe(302);
+  expect(closed).toBe(11 - 1);
+});

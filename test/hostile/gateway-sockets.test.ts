@@ -1,0 +1,216 @@
+import { readdir, readlink } from 'node:fs/promises';
+import { METHODS } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { afterEach, beforeAll, expect, test } from 'vitest';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { contract } from '../contract/client.ts';
+import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
+
+/**
+ * Raw sockets against the gateway's port. Whatever they do, the same processes go on answering, and all sockets are
+ * closed in the end. fast-check prints the seed of a failure.
+ */
+const running = contract();
+let code: CodeJson;
+let scan: string;
+let post: string;
+const opened = new Set<Socket>();
+let before: { readonly workers: number[]; readonly sockets: number };
+
+beforeAll(async () => {
+  const account = await running.account();
+  code = await account.create();
+  scan = `GET /r/${code.short_code} HTTP/1.1\r\nHost: signpost.example\r\nUser-Agent: a phone\r\n\r\n`;
+  const json = '{"target_url":"https://example.com/"}';
+  post = `POST /api/v1/qr-codes HTTP/1.1\r\nHost: a\r\nContent-Length: ${json.length}\r\n\r\n${json}`;
+  // Opens what stays open, to Postgres and to the core.
+  await Promise.all([exchange(scan), exchange(post), statusOf(`${running.signpost.url}/r/zzzzzzz`)]);
+  // Connections to Postgres, at most two, come and go.
+  before = { workers: await workers(), sockets: (await openSockets()) + 2 };
+});
+
+/** What every test has to leave behind. */
+afterEach(async () => {
+  for (const socket of opened) socket.destroy();
+  expect(await workers()).toEqual(before.workers);
+  expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
+  await expect.poll(openSockets, { timeout: 20_000, interval: 200 }).toBeLessThanOrEqual(before.sockets);
+  expect(await running.signpost.gateways[0]?.log()).not.toMatch(/is gone|hangs/);
+});
+
+async function workers(): Promise<number[]> {
+  const [gateway] = running.signpost.gateways;
+  return gateway ? childrenOf(gateway, 'gateway/worker.ts') : [];
+}
+
+/** How many sockets the workers have open, those to Postgres and to the core among them. */
+async function openSockets(): Promise<number> {
+  const all = await Promise.all(
+    (await workers()).map(async (pid) => {
+      const files = await readdir(`/proc/${pid}/fd`);
+      return Promise.all(files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')));
+    }),
+  );
+  return all.flat().filter((file) => file.startsWith('socket:')).length;
+}
+
+function open(): Socket {
+  const port = Number(new URL(running.signpost.url).port);
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+  opened.add(socket.once('close', () => opened.delete(socket)));
+  return socket.on('error', () => undefined);
+}
+
+/** Sends the pieces, one read each as far as possible; gives what came back once the server has ended the connection. */
+function exchange(...pieces: readonly string[]): Promise<string> {
+  const socket = open();
+  let received = '';
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    received += text;
+  });
+  socket.on('end', () => socket.end());
+  socket.setTimeout(10_000, () => socket.destroy(new Error('no end')));
+  socket.once('connect', async () => {
+    for (const piece of pieces) {
+      if (socket.writable) socket.write(piece, 'latin1');
+      await sleep(1);
+    }
+    socket.end();
+  });
+  return new Promise((resolve, reject) => {
+    socket.once('timeout', () => reject(new Error(`no end after ${JSON.stringify(pieces)} and ${received}`)));
+    socket.once('close', () => resolve(received));
+  });
+}
+
+/** Sends the bytes and resets the connection. */
+async function reset(bytes: string): Promise<void> {
+  const socket = open();
+  await new Promise<void>((resolve) => socket.once('connect', resolve));
+  await new Promise<unknown>((resolve) => (bytes === '' ? resolve(undefined) : socket.write(bytes, 'latin1', resolve)));
+  await sleep(1);
+  socket.resetAndDestroy();
+}
+
+/** Runs `work` for each, some at a time. */
+async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const rest = [...items];
+  const one = async () => {
+    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: 16 }, one));
+}
+
+function statusesIn(answers: string): number[] {
+  return [...answers.matchAll(/(?:^|\r\n\r\n|[}>])HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+}
+
+test('every method, on every kind of target, answered or reset', async () => {
+  const methods = [...METHODS, 'PRI', 'NONE', 'get'];
+  const targets = [`/r/${code.short_code}`, '/api/v1/qr-codes', '/', '*', 'a:1', 'http://a.example/r/a'];
+  const more = [
+    '',
+    'Upgrade: websocket\r\nConnection: upgrade\r\n',
+    'Upgrade: h2c\r\n',
+    'Content-Length: 3\r\n\r\nabc',
+  ];
+  const requests = methods.flatMap((method) =>
+    targets.flatMap((target) =>
+      more.map((headers) => `${method} ${target} HTTP/1.1\r\nHost: a.example\r\n${headers}\r\n`),
+    ),
+  );
+  await forEach(requests, async (request) => {
+    const statuses = statusesIn(await exchange(request));
+    // Node closes the connection on `PRI`, which begins HTTP/2.
+    expect(statuses, request).toEqual(
+      request.startsWith('PRI') ? expect.any(Array) : expect.arrayContaining([expect.any(Number)]),
+    );
+    for (const status of statuses) expect(status, request).toBeLessThan(500);
+  });
+  await forEach(requests, reset);
+}, 60_000);
+
+test('CONNECT, then a reset, again and again', async () => {
+  const body = 'Content-Length: 5\r\n';
+  const requests = ['', body, 'Transfer-Encoding: chunked\r\n'].flatMap((headers) =>
+    Array<string>(60).fill(`CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n${headers}\r\n`),
+  );
+  await forEach(requests, reset);
+  await forEach(requests.slice(0, 60), async (request) => reset(`${post}${request}`));
+});
+
+test('connections after CONNECT or garbage are closed although their clients never close them', async () => {
+  const sockets = Array.from({ length: 100 }, (_, n) => {
+    const socket = open();
+    socket.write(n % 2 === 0 ? 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n' : 'garbage\r\n\r\n');
+    return socket.resume();
+  });
+  await expect.poll(openSockets, { timeout: 10_000 }).toBeGreaterThan(before.sockets);
+  await expect.poll(openSockets, { timeout: 20_000, interval: 200 }).toBeLessThanOrEqual(before.sockets);
+  // The clients' ends are still open: only the server has closed.
+  expect(sockets.every((socket) => socket.bytesRead > 0)).toBe(true);
+}, 60_000);
+
+test('every split point of a scan and of a POST', async () => {
+  const places = Array.from({ length: (scan + post + scan).length - 1 }, (_, index) => index + 1);
+  await forEach(places, async (at) => {
+    const whole = scan + post + scan;
+    expect(statusesIn(await exchange(whole.slice(0, at), whole.slice(at))), String(at)).toEqual([302, 401, 302]);
+  });
+}, 60_000);
+
+test('a half-close after every byte', async () => {
+  const whole = scan + post;
+  const places = Array.from({ length: whole.length }, (_, index) => index);
+  await forEach(places, async (at) => {
+    const expected = [...(at >= scan.length ? [302] : []), ...(at === 0 || at === scan.length ? [] : [400])];
+    const statuses = statusesIn(await exchange(whole.slice(0, at)));
+    // A POST without a key may be answered before its body has arrived.
+    if (statuses.at(-1) === 401) expected.splice(-1, 1, 401);
+    expect(statuses, String(at)).toEqual(expected);
+  });
+}, 60_000);
+
+test('a reset after every byte', async () => {
+  const whole = scan + post;
+  await forEach(
+    Array.from({ length: whole.length + 1 }, (_, index) => index),
+    (at) => reset(whole.slice(0, at)),
+  );
+}, 60_000);
+
+test('any bytes, before, behind and in the middle of requests', async () => {
+  const garbage = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes).toString('latin1'));
+  const piece = fc.oneof(garbage, fc.constantFrom(scan, post, scan.slice(0, 20), post.slice(0, -3), '\r\n', '\0'));
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece, { minLength: 1, maxLength: 4 }), fc.boolean(), async (pieces, resets) => {
+      if (resets) return reset(pieces.join(''));
+      for (const status of statusesIn(await exchange(...pieces))) expect(status).toBeLessThan(500);
+    }),
+    { numRuns: 300, interruptAfterTimeLimit: 15_000, markInterruptAsFailure: false },
+  );
+}, 60_000);
+
+test('hundreds of idle and slow connections hold nobody up', async () => {
+  const idle = Array.from({ length: 400 }, open);
+  const slow = Array.from({ length: 400 }, open);
+  let sent = 0;
+  const head = `${scan.slice(0, -2)}x: ${'y'.repeat(5_000)}`;
+  const sending = setInterval(() => {
+    for (const socket of slow) socket.write(head[sent] ?? '');
+    sent++;
+  }, 50);
+  await expect.poll(openSockets, { timeout: 20_000 }).toBeGreaterThanOrEqual(800);
+  for (let n = 0; n < 50; n++) expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
+  clearInterval(sending);
+  for (const socket of [...idle, ...slow]) socket.destroy();
+}, 60_000);
+
+test('a client that sends ahead without end has few requests under way, and the others are refused', async () => {
+  const read = 'GET /api/v1/qr-codes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk_live_x\r\n\r\n';
+  const statuses = statusesIn(await exchange(read.repeat(1_000)));
+  expect(statuses.slice(0, 100)).not.toContain(429);
+  for (const status of statuses) expect([401, 429]).toContain(status);
+});
