@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, isIP, Server as NetServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openCountries } from '../src/contract/countries.ts';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
@@ -17,6 +18,7 @@ import { answerScans } from './redirect/answer-scans.ts';
 import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
 import { httpLane } from './redirect/http-lane.ts';
 import { openRouteTable } from './redirect/route-table.ts';
+import { openSalts } from './redirect/salts.ts';
 import { openSpool } from './redirect/spool.ts';
 import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
 import { createApi } from './rest/api.ts';
@@ -28,6 +30,9 @@ const DRAIN_MS = 500;
 const GRACE_MS = 10_000;
 const SPOOL_MS = 2_000;
 const CLOSE_MS = 2_000;
+
+/** How long the start waits for the salts at most, in ms: without them, visitors are counted too high. */
+const SALTS_MS = 500;
 
 /** How long the headers of a request may take, in ms, and how often that is looked after. */
 const HEADERS_MS = 15_000;
@@ -46,6 +51,8 @@ async function work(number: number): Promise<void> {
   running.defer(() => table.close());
   const unknown = lookUpUnknownCodes(config.DATABASE_URL, logger);
   running.defer(() => unknown.close());
+  const salts = openSalts(config.DATABASE_URL, logger);
+  running.defer(() => salts.close());
   let offered = { offer: '', taken: () => {} };
   const spool = openSpool({
     folder: join(config.DATA_DIR, 'spool', String(number)),
@@ -71,6 +78,8 @@ async function work(number: number): Promise<void> {
     spool,
     trustedProxies: config.TRUST_PROXY,
     countryHeader: config.COUNTRY_HEADER,
+    countryOf: await openCountries(),
+    saltAt: salts.at,
     logger,
   });
 
@@ -103,6 +112,7 @@ async function work(number: number): Promise<void> {
   server.on('connect', (_request, socket) => answerUnreadable(socket));
   server.on('clientError', answerClientError);
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
+  await Promise.race([salts.attempted, sleep(SALTS_MS)]);
   await listen(server, config);
   const closed = Promise.withResolvers<void>();
   /** `server.close()` would also close connections whose next request is under way. */

@@ -1,7 +1,7 @@
-import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type RoutedCode, routeOf } from '../../src/contract/route.ts';
+import { readOnlyPool } from './postgres.ts';
 
 /** Looks codes up that the route table does not know (yet). */
 export interface UnknownCodes {
@@ -14,7 +14,6 @@ export interface UnknownCodes {
 const REMEMBERED_MS = 2_000;
 const REMEMBERED = 10_000;
 const CONNECTIONS = 2;
-const TIMEOUT_MS = 1_000;
 
 /** Index: codes_short_code_key. */
 const FIND = {
@@ -25,16 +24,7 @@ const FIND = {
 
 /** Over read-only connections of its own; at most one look-up a code is under way. */
 export function lookUpUnknownCodes(databaseUrl: string, logger: Logger): UnknownCodes {
-  const pool = new pg.Pool({
-    connectionString: databaseUrl,
-    max: CONNECTIONS,
-    connectionTimeoutMillis: TIMEOUT_MS,
-    statement_timeout: TIMEOUT_MS,
-    query_timeout: TIMEOUT_MS,
-    options: '-c default_transaction_read_only=on',
-    application_name: 'signpost-gateway',
-  });
-  pool.on('error', (error) => logger.debug({ err: error }, 'an idle connection broke'));
+  const pool = readOnlyPool(databaseUrl, CONNECTIONS, logger);
   const underWay = new Map<string, Promise<Route | undefined>>();
   const missing = new Map<string, number>();
 

@@ -42,6 +42,10 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     await expect(pool.query('select hostname from domains')).resolves.toBeDefined();
   });
 
+  test('reads the salts of the visitor hash', async () => {
+    await expect(pool.query('select day, salt from visitor_salts')).resolves.toBeDefined();
+  });
+
   test.each([
     'select from api_keys',
     'select from accounts',
@@ -49,6 +53,9 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     "update codes set target_url = 'https://example.com'",
     "insert into outbox (topic, key) values ('signpost.routes.v1', 'x')",
     'delete from scans',
+    'select from scan_visitors',
+    "insert into visitor_salts values (current_date, '\\x00')",
+    'delete from visitor_salts',
     'update log_groups set "offset" = 0',
     'create table public.mine (id int)',
   ])('may not %s', async (statement) => {

@@ -4,8 +4,8 @@ import { type Queryable, run, statement } from './sql.ts';
 export const GATEWAY_ROLE = 'signpost_gateway';
 
 /**
- * Least privilege: a gateway looks up where codes lead, without what scans don't show, and works with the log. No keys,
- * no accounts, no payloads, and nothing to change but the log.
+ * Least privilege: a gateway looks up where codes lead, without what scans don't show, reads the salts of the visitor hash,
+ * and works with the log. No keys, no accounts, no payloads, and nothing to change but the log.
  */
 const grant = statement(
   'db_grant_gateway',
@@ -13,7 +13,7 @@ const grant = statement(
      if exists (select from pg_roles where rolname = '${GATEWAY_ROLE}') then
        grant select (id, account_id, type, short_code, target_url, landing_page, paused, domain_id, hostname, version,
          deleted_at) on codes to ${GATEWAY_ROLE};
-       grant select on domains, log_topics to ${GATEWAY_ROLE};
+       grant select on domains, log_topics, visitor_salts to ${GATEWAY_ROLE};
        grant select, update on log_partitions to ${GATEWAY_ROLE};
        -- Everybody who uses the log deletes the records that are too old.
        grant select, insert, delete on log_records to ${GATEWAY_ROLE};
