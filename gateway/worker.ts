@@ -4,7 +4,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, isIP, Server as NetServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openCountries } from '../src/contract/countries.ts';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
@@ -15,6 +14,7 @@ import { measureWorker } from './metrics.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
 import { ASK_PATH, answerAsk } from './redirect/answer-ask.ts';
 import { answerScans } from './redirect/answer-scans.ts';
+import { openCountryDatabase } from './redirect/country-database.ts';
 import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
 import { httpLane } from './redirect/http-lane.ts';
 import { openRouteTable } from './redirect/route-table.ts';
@@ -53,6 +53,8 @@ async function work(number: number): Promise<void> {
   running.defer(() => unknown.close());
   const salts = openSalts(config.DATABASE_URL, logger);
   running.defer(() => salts.close());
+  const countries = await openCountryDatabase(config.COUNTRY_DATABASE, logger);
+  running.defer(() => countries.close());
   let offered = { offer: '', taken: () => {} };
   const spool = openSpool({
     folder: join(config.DATA_DIR, 'spool', String(number)),
@@ -78,7 +80,7 @@ async function work(number: number): Promise<void> {
     spool,
     trustedProxies: config.TRUST_PROXY,
     countryHeader: config.COUNTRY_HEADER,
-    countryOf: await openCountries(),
+    countryOf: countries.countryOf,
     saltAt: salts.at,
     logger,
   });
