@@ -31,9 +31,6 @@ const GRACE_MS = 10_000;
 const SPOOL_MS = 2_000;
 const CLOSE_MS = 2_000;
 
-/** How long the start waits for the salts at most, in ms: without them, visitors are counted too high. */
-const SALTS_MS = 500;
-
 /** How long the headers of a request may take, in ms, and how often that is looked after. */
 const HEADERS_MS = 15_000;
 const LOOK_MS = 5_000;
@@ -51,8 +48,6 @@ async function work(number: number): Promise<void> {
   running.defer(() => table.close());
   const unknown = lookUpUnknownCodes(config.DATABASE_URL, logger);
   running.defer(() => unknown.close());
-  const salts = openSalts(config.DATABASE_URL, logger);
-  running.defer(() => salts.close());
   const countries = await openCountryDatabase(config.COUNTRY_DATABASE, logger);
   running.defer(() => countries.close());
   let offered = { offer: '', taken: () => {} };
@@ -74,6 +69,9 @@ async function work(number: number): Promise<void> {
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
   const api = await createApi({ core, logger, publicUrl, onRoute: table.applySoon });
   running.defer(() => api.close());
+  // Behind what keeps the event loop busy, which would make the first read time out.
+  const salts = openSalts(config.DATABASE_URL, logger);
+  running.defer(() => salts.close());
   const scans = answerScans({
     table,
     unknown,
@@ -114,7 +112,8 @@ async function work(number: number): Promise<void> {
   server.on('connect', (_request, socket) => answerUnreadable(socket));
   server.on('clientError', answerClientError);
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
-  await Promise.race([salts.attempted, sleep(SALTS_MS)]);
+  // Without them visitors are counted too high.
+  await salts.attempted;
   await listen(server, config);
   const closed = Promise.withResolvers<void>();
   /** `server.close()` would also close connections whose next request is under way. */
