@@ -117,9 +117,7 @@ function asyncapiDocument(): Part {
     events: channel(EVENTS, 'What happened to codes, batches, domains and teams. Ordered for each subject.', [
       ...Object.keys(EVENT_MESSAGES),
     ]),
-    scans: channel(SCANS, 'Scans on their way to the recorder. They hold addresses of readers: keep others out.', [
-      'scan',
-    ]),
+    scans: channel(SCANS, 'Scans on their way to the recorder, without addresses of readers.', ['scan']),
     routes: channel(ROUTES, 'The newest state of every short code and custom domain, for gateways.', ['route']),
   };
   return {

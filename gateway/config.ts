@@ -37,7 +37,8 @@ export const GATEWAY_VARIABLES = {
   },
   DATABASE_URL: {
     type: text('a Postgres address'),
-    about: 'Asked for codes that the route table does not know yet, and the log where there is no Kafka.',
+    about:
+      'Asked for codes that the route table does not know yet and for the salts of the visitor hash, and the log where there is no Kafka.',
   },
   KAFKA_BROKERS: {
     type: list('host:port', HOST_AND_PORT, []),
@@ -76,6 +77,11 @@ export const GATEWAY_VARIABLES = {
   COUNTRY_HEADER: {
     type: optionalText('the name of a header'),
     about: 'The header in which a trusted proxy names the reader’s country, such as `CF-IPCountry`.',
+  },
+  COUNTRY_DATABASE: {
+    type: optionalText('an MMDB file'),
+    about:
+      'Tells the country by the reader’s address (GeoLite2-Country, DB-IP), and is read again when it changes. Unset: the bundled one.',
   },
   LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
 } as const;

@@ -328,6 +328,10 @@ describe('a start that can not succeed ends with one sentence and code 1:', () =
     writeFileSync(file, '');
     await expectSentence({ DATA_DIR: file }, `DATA_DIR ${file} can't be written to (EEXIST).`);
   });
+
+  test('COUNTRY_DATABASE is not there', async () => {
+    await expectSentence({ COUNTRY_DATABASE: '/no.mmdb' }, "COUNTRY_DATABASE /no.mmdb can't be read (ENOENT).");
+  });
 });
 
 describe('CORE_CA', () => {

@@ -40,6 +40,7 @@ async function main(config: GatewayConfig): Promise<void> {
   readKafkaSecurity(config);
   await using running = new AsyncDisposableStack();
   expectWritable(config.DATA_DIR);
+  if (config.COUNTRY_DATABASE !== undefined) expectReadable(config.COUNTRY_DATABASE);
   running.use(claimFolder(config.DATA_DIR, logger));
   const table = join(config.DATA_DIR, 'routes');
   const count = config.GATEWAY_WORKERS ?? availableParallelism();
@@ -140,6 +141,14 @@ function expectWritable(folder: string): void {
     accessSync(folder, constants.W_OK);
   } catch (error) {
     throw new Sentence(`DATA_DIR ${folder} can't be written to (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}
+
+function expectReadable(database: string): void {
+  try {
+    accessSync(database, constants.R_OK);
+  } catch (error) {
+    throw new Sentence(`COUNTRY_DATABASE ${database} can't be read (${(error as NodeJS.ErrnoException).code}).`);
   }
 }
 

@@ -15,9 +15,11 @@ import { Sentence } from './keep-process.ts';
 import { measureWorker } from './metrics.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
 import { answerScans } from './redirect/answer-scans.ts';
+import { openCountryDatabase } from './redirect/country-database.ts';
 import { type FastLane, openFastLane } from './redirect/fast-lane.ts';
 import { originsBy, proxiesIn } from './redirect/origin.ts';
 import { openRouteTable } from './redirect/route-table.ts';
+import { openSalts } from './redirect/salts.ts';
 import { openSpool } from './redirect/spool.ts';
 import { lookUpUnknownCodes } from './redirect/unknown-codes.ts';
 import { createApi } from './rest/api.ts';
@@ -41,6 +43,8 @@ async function work(number: number): Promise<void> {
   running.defer(() => table.close());
   const unknown = lookUpUnknownCodes(config.DATABASE_URL, limitAttempts(config.UNKNOWN_CODES_PER_MINUTE), logger);
   running.defer(() => unknown.close());
+  const countries = await openCountryDatabase(config.COUNTRY_DATABASE, logger);
+  running.defer(() => countries.close());
   let offered = { offer: '', taken: () => {} };
   const spool = openSpool({
     folder: join(config.DATA_DIR, 'spool', String(number)),
@@ -65,12 +69,17 @@ async function work(number: number): Promise<void> {
   );
   const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.applySoon });
   running.defer(() => api.close());
+  // Behind what keeps the event loop busy, which would make the first read time out.
+  const salts = openSalts(config.DATABASE_URL, logger);
+  running.defer(() => salts.close());
   const scans = answerScans({
     table,
     unknown,
     spool,
     trustedProxies: config.TRUST_PROXY,
     countryHeader: config.COUNTRY_HEADER,
+    countryOf: countries.countryOf,
+    saltAt: salts.at,
   });
 
   let state: GatewayState = { carrier: undefined, workers: [] };
@@ -89,6 +98,8 @@ async function work(number: number): Promise<void> {
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
   const watching = watchConnections(server, config.CONNECTIONS_PER_ADDRESS, proxiesIn(config.TRUST_PROXY));
   running.defer(() => watching.close());
+  // Without them visitors are counted too high.
+  await salts.attempted;
   await listen(server, config);
   const closed = Promise.withResolvers<void>();
   /** `server.close()` would also close connections whose next request is under way. */

@@ -18,6 +18,7 @@ import { archiveOf, closing, platformOf, services } from './rooms.ts';
 import { serve } from './rpc/serve.ts';
 import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
 import { startRecorder } from './scans/recorder.ts';
+import { makeSalts } from './scans/visitors.ts';
 import { sealWith } from './webhooks/seal.ts';
 import { startWebhooks } from './webhooks/start.ts';
 
@@ -37,6 +38,8 @@ async function main(config: CoreConfig): Promise<void> {
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, logger);
   running.defer(() => database.close());
   await database.migrate();
+  // Gateways need them as soon as they start, and there may be no recorder yet.
+  await makeSalts(database.pool, Date.now());
   const log = openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),

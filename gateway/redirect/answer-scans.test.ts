@@ -11,7 +11,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type Scan, ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
+import { openCountries } from '../../src/contract/countries.ts';
 import { encodeId, newUuid } from '../../src/contract/ids.ts';
+import { visitorOf } from '../../src/contract/visitor.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { limitAttempts } from '../address-limits.ts';
 import { answerScans } from './answer-scans.ts';
@@ -27,6 +29,7 @@ const folder = mkdtempSync(join(tmpdir(), 'signpost-scans-'));
 const accountId = newUuid();
 /** Codes that do not exist, of each address in a minute. */
 const MOST_UNKNOWN = 20;
+const SALT = '5a'.repeat(32);
 const TARGET = 'https://example.com/menu?table=4&lang=de#today';
 
 let database: pg.Pool;
@@ -56,6 +59,8 @@ beforeAll(async () => {
     unknown: { find: (shortCode, address) => lookUp.find(shortCode, address), close: async () => {} },
     trustedProxies: ['127.0.0.0/8'],
     countryHeader: 'CF-IPCountry',
+    countryOf: await openCountries(),
+    saltAt: () => SALT,
   });
   const lane = httpLane(scans);
   for (const server of [fast, standard]) {
@@ -301,7 +306,7 @@ describe.each([
     const before = Date.now();
     await ask(path, {
       'user-agent': 'a'.repeat(2_000),
-      referer: 'https://example.com/',
+      referer: 'https://www.example.com/private?of=reader',
       'accept-language': 'de',
       'sec-purpose': 'prefetch',
       'cf-ipcountry': 'de',
@@ -315,16 +320,23 @@ describe.each([
       accountId: encodeId('acct', accountId),
       host: 'signpost.example',
       userAgent: 'a'.repeat(1_024),
-      referrer: 'https://example.com/',
-      address: '198.51.100.7',
-      language: 'de',
       purpose: 'prefetch',
-      countryHint: 'DE',
+      country: 'DE',
+      referrerHost: 'example.com',
     });
+    expect(Buffer.from(scan?.visitor ?? []).toString('hex')).toBe(visitorOf(SALT, '198.51.100.7', 'a'.repeat(1_024)));
     expect(scan?.id).toHaveLength(16);
     const scannedAt = scan?.scannedAt ? timestampMs(scan.scannedAt) : 0;
     expect(scannedAt).toBeGreaterThanOrEqual(before);
     expect(scannedAt).toBeLessThanOrEqual(Date.now());
+  });
+
+  test('without a trusted proxy’s word, the country is told by the address', async () => {
+    const { path } = await code();
+    await ask(path, { 'x-forwarded-for': '194.25.0.60' });
+    await ask(path, { 'x-forwarded-for': '194.25.0.60', 'cf-ipcountry': 'XX' });
+    await ask(path, { 'x-forwarded-for': 'fe80::1%eth0' });
+    expect(recorded().map(({ country }) => country)).toEqual(['DE', 'DE', '']);
   });
 
   test('every scan has an id of its own', async () => {

@@ -1,4 +1,5 @@
 import { Answer } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import type { CountryOf } from '../../src/contract/countries.ts';
 import { newRequestId, usableRequestId } from '../rest/request-id.ts';
 import { type Origin, originsBy } from './origin.ts';
 import type { PageKind } from './page-texts.ts';
@@ -6,7 +7,7 @@ import { landingPage, pageFor } from './pages.ts';
 import { type FoundRoute, foundRoute } from './route-record.ts';
 import type { RouteTable } from './route-table.ts';
 import { scanIdText } from './scan-id.ts';
-import { ID_AT, scanMessage } from './scan-message.ts';
+import { ID_AT, scanWriter } from './scan-message.ts';
 import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
 import { stampScans } from './scan-stamp.ts';
 import type { Spool } from './spool.ts';
@@ -27,6 +28,9 @@ export interface ScanOptions {
   readonly spool: Spool;
   readonly trustedProxies: readonly string[];
   readonly countryHeader: string | undefined;
+  readonly countryOf: CountryOf;
+  /** The salt of the visitor hash at a time in ms since 1970. */
+  readonly saltAt: (now: number) => string;
 }
 
 /** Answers scans; waits for nothing but this machine's disk, save for a code that it sees for the first time. */
@@ -42,8 +46,7 @@ export function answerScans(options: ScanOptions): Scans {
   const { table, unknown, spool } = options;
   const originOf = originsBy(options.trustedProxies);
   let answered = 0;
-  const countryHeader = options.countryHeader?.toLowerCase();
-  const stamp = stampScans(() => spool.status().lost);
+  const scanMessage = scanWriter({ ...options, stamp: stampScans(() => spool.status().lost) });
 
   function answer(request: ScanRequest, reply: Reply): void {
     const { method, shortCode, headers } = request;
@@ -83,7 +86,7 @@ export function answerScans(options: ScanOptions): Scans {
       page(request, reply, 'unknown');
     } else if (request.method === 'GET' && COUNTED.has(route.answer)) {
       // A GET is one scan, kept before its answer leaves. A HEAD resolves and counts nothing.
-      const message = scanMessage(headers, route, origin, countryHeader, stamp);
+      const message = scanMessage(headers, route, origin);
       const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
       answered++;
       spool.append(message, () => show(request, reply, id, route));

@@ -1,3 +1,6 @@
+import { type CountryOf, countryCode } from '../../src/contract/countries.ts';
+import { referrerHost } from '../../src/contract/referrer.ts';
+import { visitorOf } from '../../src/contract/visitor.ts';
 import type { Origin } from './origin.ts';
 import type { FoundRoute } from './route-record.ts';
 import { writeScanId } from './scan-id.ts';
@@ -6,43 +9,61 @@ import { STAMP_BYTES, type Stamp } from './scan-stamp.ts';
 
 /** Tags of the fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
 const [ID, CODE_ID, ACCOUNT_ID, SCANNED_AT, HOST, USER_AGENT] = [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32];
-const [REFERRER, ADDRESS, LANGUAGE, PURPOSE, COUNTRY_HINT] = [0x3a, 0x42, 0x4a, 0x52, 0x5a];
+const [PURPOSE, VISITOR, COUNTRY, REFERRER_HOST] = [0x52, 0x6a, 0x72, 0x7a];
 /** Tags of the fields of `google.protobuf.Timestamp`. */
 const [SECONDS, NANOS] = [0x08, 0x10];
 
-/** The longest message: 16 + 2 · 31 + 255 · 3 + 1,024 + 2,048 + 46 + 256 + 64 + 2 + 16 bytes and their tags. */
-const bytes = Buffer.allocUnsafeSlow(8_192);
+/** The longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 16 bytes, and tags and lengths. */
+const bytes = Buffer.allocUnsafeSlow(4_096);
 
 /** Where the id begins in every message. */
 export const ID_AT = 2;
 
+/** What scans are written with. */
+export interface ScanWriterOptions {
+  /** The header in which trusted proxies name the reader's country. */
+  readonly countryHeader: string | undefined;
+  readonly countryOf: CountryOf;
+  /** The salt of the visitor hash at a time in ms since 1970. */
+  readonly saltAt: (now: number) => string;
+  readonly stamp: Stamp;
+}
+
 /**
- * The scan that a request is, as it goes to the log; its id, given here, decides for ever after. Written field by field,
- * as protobuf would: that took four times as long. The bytes are the next message's too, so they have to be copied.
+ * Writes the scan that a request is, as it goes to the log; its id, given here, decides for ever after. What identifies
+ * the reader ends here: of the address only the country and a salted hash are written, of the referrer only the host.
+ *
+ * Written field by field, as protobuf would: that took four times as long. The stamp stays last, where the ledger looks
+ * for it. The bytes are the next message's too, so they have to be copied.
  */
-export function scanMessage(
-  headers: ScanHeaders,
-  route: FoundRoute,
-  origin: Origin,
-  countryHeader: string | undefined,
-  stamp: Stamp,
-): Buffer {
-  const now = Date.now();
-  bytes[0] = ID;
-  bytes[1] = 16;
-  writeScanId(bytes, ID_AT, now);
-  let at = text(ID_AT + 16, CODE_ID, route.codeId);
-  at = text(at, ACCOUNT_ID, route.accountId);
-  at = timestamp(at, now);
-  at = text(at, HOST, origin.hostname.length > 255 ? origin.hostname.slice(0, 255) : origin.hostname);
-  at = text(at, USER_AGENT, shortened(headers['user-agent'], 1_024));
-  at = text(at, REFERRER, shortened(headers.referer, 2_048));
-  at = text(at, ADDRESS, origin.address);
-  at = text(at, LANGUAGE, shortened(headers['accept-language'], 256));
-  at = text(at, PURPOSE, shortened(headers['sec-purpose'], 64));
-  if (origin.proxied && countryHeader !== undefined) at = text(at, COUNTRY_HINT, country(headers[countryHeader]));
-  stamp(bytes, at, now);
-  return bytes.subarray(0, at + STAMP_BYTES);
+export function scanWriter(options: ScanWriterOptions) {
+  const { countryOf, saltAt, stamp } = options;
+  const countryHeader = options.countryHeader?.toLowerCase();
+
+  function country(headers: ScanHeaders, { address, proxied }: Origin): string {
+    const told = proxied && countryHeader !== undefined ? countryCode(headers[countryHeader]) : 'unknown';
+    return told === 'unknown' ? countryOf(address) : told;
+  }
+
+  return (headers: ScanHeaders, route: FoundRoute, origin: Origin): Buffer => {
+    const now = Date.now();
+    bytes[0] = ID;
+    bytes[1] = 16;
+    writeScanId(bytes, ID_AT, now);
+    let at = text(ID_AT + 16, CODE_ID, route.codeId);
+    at = text(at, ACCOUNT_ID, route.accountId);
+    at = timestamp(at, now);
+    at = text(at, HOST, origin.hostname.length > 255 ? origin.hostname.slice(0, 255) : origin.hostname);
+    const userAgent = shortened(headers['user-agent'], 1_024);
+    at = text(at, USER_AGENT, userAgent);
+    at = text(at, PURPOSE, shortened(headers['sec-purpose'], 64));
+    at = visitor(at, visitorOf(saltAt(now), origin.address, userAgent));
+    const code = country(headers, origin);
+    if (code !== 'unknown') at = text(at, COUNTRY, code);
+    at = text(at, REFERRER_HOST, referrerHost(shortened(headers.referer, 2_048)));
+    stamp(bytes, at, now);
+    return bytes.subarray(0, at + STAMP_BYTES);
+  };
 }
 
 /** Header values are Latin-1 as Node reads them, so a character is at most two bytes of UTF-8. */
@@ -54,8 +75,12 @@ function shortened(value: string | string[] | undefined, mostBytes: number): str
   return cut.endsWith('\ufffd') ? cut.slice(0, -1) : cut;
 }
 
-function country(value: string | string[] | undefined): string {
-  return typeof value === 'string' && /^[A-Za-z]{2}$/.test(value) ? value.toUpperCase() : '';
+/** The field of a visitor, of 16 hexadecimal digits. Gives where the next field begins. */
+function visitor(at: number, digits: string): number {
+  bytes[at] = VISITOR;
+  bytes[at + 1] = 8;
+  bytes.write(digits, at + 2, 'hex');
+  return at + 10;
 }
 
 /** A field of text; an empty one is left out. Gives where the next field begins. */

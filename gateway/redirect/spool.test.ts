@@ -144,9 +144,9 @@ test('a reader beside the writer misses nothing and takes nothing twice, whereve
   expect([...taken, ...takeAll(reader)]).toEqual(texts);
 });
 
-test('an open segment is closed when it is old, so that no addresses stay', async () => {
-  await append(open(), 'an address');
-  expect(takeAll()).toEqual(['an address']);
+test('an open segment is closed when it is old, so that no scans stay', async () => {
+  await append(open(), 'a scan');
+  expect(takeAll()).toEqual(['a scan']);
   expect(segments()).toHaveLength(1);
   await expect.poll(() => takeAll().concat(segments()), { timeout: 15_000, interval: 500 }).toEqual([]);
 });
@@ -229,7 +229,7 @@ describe('a disk that takes nothing', () => {
   });
 });
 
-test('nobody else on the machine can read the addresses in a segment', async () => {
-  await append(open(), 'an address');
+test('nobody else on the machine can read the scans in a segment', async () => {
+  await append(open(), 'a scan');
   expect(statSync(segments()[0] ?? '').mode & 0o077).toBe(0);
 });

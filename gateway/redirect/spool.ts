@@ -35,7 +35,7 @@ export interface SpoolOptions {
 }
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
-/** Nothing is added to a segment of this age: it holds addresses of readers, and goes when it is read. */
+/** Nothing is added to a segment of this age: it holds what readers did, and goes when it is read. */
 const SEGMENT_MS = 10_000;
 /** The scans of a turn of the event loop; more room is made when it is too little. */
 const TURN_BYTES = 256 * 1024;

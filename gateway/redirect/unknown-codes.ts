@@ -1,10 +1,9 @@
-import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { logIdleErrors } from '../../src/contract/idle-errors.ts';
 import { type RoutedCode, routeOf } from '../../src/contract/route.ts';
 import { SHORT_CODE } from '../../src/contract/short-code.ts';
 import type { AttemptLimit } from '../address-limits.ts';
+import { readOnlyPool } from './postgres.ts';
 
 /** Looks up codes that the route table does not know (yet). */
 export interface UnknownCodes {
@@ -30,7 +29,6 @@ export class TooManyUnknown extends Error {
 const REMEMBERED_MS = 2_000;
 const REMEMBERED = 10_000;
 const CONNECTIONS = 2;
-const TIMEOUT_MS = 1_000;
 
 /**
  * Codes that one statement looks up, and codes that may wait for the next one. Look-ups that arrive during a statement
@@ -57,16 +55,7 @@ interface LookUp extends PromiseWithResolvers<Route | undefined> {
 
 /** Over read-only connections of its own. `limit` counts codes that do not exist, by the address that asked for them. */
 export function lookUpUnknownCodes(databaseUrl: string, limit: AttemptLimit, logger: Logger): UnknownCodes {
-  const pool = new pg.Pool({
-    connectionString: databaseUrl,
-    max: CONNECTIONS,
-    connectionTimeoutMillis: TIMEOUT_MS,
-    statement_timeout: TIMEOUT_MS,
-    query_timeout: TIMEOUT_MS,
-    options: '-c default_transaction_read_only=on',
-    application_name: 'signpost-gateway',
-  });
-  logIdleErrors(pool, logger);
+  const pool = readOnlyPool(databaseUrl, CONNECTIONS, logger);
   const waiting = new Map<string, LookUp>();
   const underWay = new Map<string, LookUp>();
   const missing = new Map<string, number>();

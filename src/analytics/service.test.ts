@@ -92,9 +92,9 @@ test('total_scans covers the whole life, breakdowns only the window', async () =
   const code = newCode();
   const now = Date.now();
   await record([
-    scanRecord(code, { at: now, countryHint: 'de' }),
-    scanRecord(code, { at: now, countryHint: 'DE' }),
-    scanRecord(code, { at: now - 2 * DAY_MS, countryHint: 'FR' }),
+    scanRecord(code, { at: now, country: 'DE' }),
+    scanRecord(code, { at: now, country: 'DE' }),
+    scanRecord(code, { at: now - 2 * DAY_MS, country: 'FR' }),
     scanRecord(code, { at: now - 60 * DAY_MS }),
   ]);
   const { totalScans, figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code) });
@@ -122,7 +122,7 @@ test.each([
 test('a breakdown has at most 50 entries, most scans first, the rest folded into other', async () => {
   const code = newCode();
   const polls = Array.from({ length: 60 }, (_, host) =>
-    Array.from({ length: 60 - host }, () => scanRecord(code, { referrer: `https://r${host}.example` })),
+    Array.from({ length: 60 - host }, () => scanRecord(code, { referrerHost: `r${host}.example` })),
   );
   await record(polls.flat());
   const { figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 1 });
@@ -139,7 +139,7 @@ test('a breakdown has at most 50 entries, most scans first, the rest folded into
 
 test('exactly 50 values are all named', async () => {
   const code = newCode();
-  await record(Array.from({ length: 50 }, (_, host) => scanRecord(code, { referrer: `https://r${host}.example` })));
+  await record(Array.from({ length: 50 }, (_, host) => scanRecord(code, { referrerHost: `r${host}.example` })));
   const { figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 1 });
   expect(figures?.referrers).toHaveLength(50);
   expect(figures?.referrers.map(({ value }) => value)).not.toContain('other');
@@ -170,7 +170,7 @@ test('an hourly report counts, and breaks down, exactly the hours of its window'
   const code = newCode();
   const day = Date.UTC(2026, 2, 10);
   const hours = [1, 5, 23, 24 + 3, 48 + 2, 48 + 20];
-  await record(hours.map((hour) => scanRecord(code, { at: day + hour * HOUR_MS, countryHint: 'DE' })));
+  await record(hours.map((hour) => scanRecord(code, { at: day + hour * HOUR_MS, country: 'DE' })));
   const client = clientOf(code.accountId);
   const report = (from: number, to: number) =>
     client.getScanReport({
@@ -239,7 +239,7 @@ test('an export has every scan of its window once, oldest first, in messages of 
   const start = Date.UTC(2026, 7, 31, 23, 59, 59);
   // Many share a millisecond, and they cross a month.
   const records = Array.from({ length: 2_500 }, (_, index) =>
-    scanRecord(index % 5 ? a : b, { at: start + Math.floor(index / 10) * 10, referrer: 'https://example.org' }),
+    scanRecord(index % 5 ? a : b, { at: start + Math.floor(index / 10) * 10, referrerHost: 'example.org' }),
   );
   await record([...records, scanRecord(newCode(), { at: start })]);
   const client = clientOf(accountId);

@@ -127,6 +127,10 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     expect(lines).toEqual([]);
   });
 
+  test('reads the salts of the visitor hash', async () => {
+    await expect(pool.query('select day, salt from visitor_salts')).resolves.toBeDefined();
+  });
+
   test.each([
     'select from api_keys',
     'select from accounts',
@@ -141,6 +145,9 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     "insert into codes (id, account_id, type, short_code) values (uuidv7(), uuidv7(), 'dynamic', 'abcdefg')",
     "insert into outbox (topic, key) values ('signpost.routes.v1', 'x')",
     'delete from scans',
+    'select from scan_visitors',
+    "insert into visitor_salts values (current_date, '\\x00')",
+    'delete from visitor_salts',
     'update log_groups set "offset" = 0',
     'update log_topics set retention_ms = 0',
     'truncate log_records',

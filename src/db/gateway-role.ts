@@ -4,15 +4,16 @@ import { type Queryable, run, statement } from './sql.ts';
 export const GATEWAY_ROLE = 'signpost_gateway';
 
 /**
- * Everything that a gateway may do, for it faces the public: look up where codes lead, follow the routes in the log
- * (policies let no other topic through), and append scans. It changes no table itself. No keys, no accounts, no
- * payloads, no scans.
+ * Everything that a gateway may do, for it faces the public: look up where codes lead, read the salts of the visitor
+ * hash, follow the routes in the log (policies let no other topic through), and append scans. It changes no table
+ * itself. No keys, no accounts, no payloads, no scans.
  */
 const GRANTS = [
   `select (id, account_id, type, short_code, target_url, landing_page, paused, hostname, version, deleted_at) on codes`,
   `select (name, partitions, compacted) on log_topics`,
   `select (topic, partition, next) on log_partitions`,
   `select (topic, partition, "offset", key, headers, value, at) on log_records`,
+  `select on visitor_salts`,
   `execute on function log_append_scans`,
 ];
 

@@ -1,9 +1,9 @@
-import { type CountryOf, countryCode } from './countries.ts';
+import { countryCode } from '../contract/countries.ts';
+import { checkedHost } from '../contract/referrer.ts';
 import { dayOf } from './days.ts';
 import type { ToldScan } from './read-scan.ts';
-import { referrerOf } from './referrer.ts';
 import { type Agent, agentOf, type Kind, kindOf } from './user-agent.ts';
-import { type Salts, strangerOf, visitorOf } from './visitors.ts';
+import { strangerOf } from './visitors.ts';
 
 /** A scan as it is recorded: what is kept of it, and nothing that could name its reader. */
 export interface DerivedScan {
@@ -23,17 +23,19 @@ export interface DerivedScan {
   readonly referrer: string;
   /** 64 bits. */
   readonly visitor: bigint;
-  /** Whether the visitor can be recognised: the day's salt still exists. */
+  /** Whether the visitor can be recognised: the visitors of that day are not forgotten yet. */
   readonly recognisable: boolean;
 }
 
-/** Derives what is recorded from what was told. Never throws: what can't be told is `unknown`. */
-export function derive(told: ToldScan, countryOf: CountryOf, salts: Salts): DerivedScan {
-  const { id, codeId, accountId, scannedAt, userAgent, address } = told;
-  const agent = agentOf(userAgent);
-  const hinted = countryCode(told.countryHint);
+/**
+ * Derives what is recorded from what was told. Never throws: what can't be told is `unknown`. `firstDay`: visitors of
+ * earlier days are forgotten, so that one who came that day can be recognised by nobody.
+ */
+export function derive(told: ToldScan, firstDay: string): DerivedScan {
+  const { id, codeId, accountId, scannedAt, referrerHost } = told;
+  const agent = agentOf(told.userAgent);
   const day = dayOf(scannedAt);
-  const salt = salts.get(day);
+  const visitor = day >= firstDay ? told.visitor : undefined;
   return {
     id,
     codeId,
@@ -42,13 +44,13 @@ export function derive(told: ToldScan, countryOf: CountryOf, salts: Salts): Deri
     day,
     codeDay: codeDayOf(codeId, day),
     kind: kindOf(agent, told.purpose),
-    country: hinted === 'unknown' ? countryOf(address) : hinted,
+    country: countryCode(told.country),
     device: agent.device,
     operating_system: agent.operatingSystem,
     browser: agent.browser,
-    referrer: referrerOf(told.referrer),
-    visitor: salt ? visitorOf(salt, address, userAgent) : strangerOf(id),
-    recognisable: salt !== undefined,
+    referrer: referrerHost === '' ? 'direct' : checkedHost(referrerHost),
+    visitor: visitor ?? strangerOf(id),
+    recognisable: visitor !== undefined,
   };
 }
 

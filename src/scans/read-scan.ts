@@ -1,6 +1,6 @@
 import { decodeId, type IdPrefix } from '../contract/ids.ts';
 import type { LogRecord } from '../events/log/log.ts';
-import { readFields } from './scan-fields.ts';
+import { readFields, type ScanFields } from './scan-fields.ts';
 
 /** A scan as the gateway told it, its ids as Postgres has them. */
 export interface ToldScan {
@@ -13,10 +13,15 @@ export interface ToldScan {
   /** ms since 1970. */
   readonly scannedAt: number;
   readonly userAgent: string;
-  readonly referrer: string;
-  readonly address: string;
   readonly purpose: string;
-  readonly countryHint: string;
+  /** 64 bits; undefined when the record has none, or none can be derived from its address any more. */
+  readonly visitor: bigint | undefined;
+  /** Empty when unknown. */
+  readonly country: string;
+  /** Empty when there was no referrer. */
+  readonly referrerHost: string;
+  /** What a former gateway told of the reader; undefined in all other records. */
+  readonly former: Pick<ScanFields, 'address' | 'referrer' | 'countryHint'> | undefined;
   /** Of its record in the log. */
   readonly offset: bigint;
 }
@@ -43,13 +48,20 @@ export function readScan({ value, offset }: LogRecord, now: number): ToldScan | 
   if (codeId === undefined) return { unreadable: 'The code_id is no id of a code.' };
   const accountId = decoded('acct', scan.accountId);
   if (accountId === undefined) return { unreadable: 'The account_id is no id of an account.' };
-  const { scannedAt, userAgent, referrer, address, purpose, countryHint } = scan;
+  const { scannedAt, userAgent, purpose, country, referrerHost } = scan;
   if (Number.isNaN(scannedAt)) return { unreadable: 'The scan has no scanned_at.' };
   if (!(scannedAt >= EARLIEST && scannedAt <= now + AHEAD_MS)) {
     return { unreadable: 'The scanned_at is before 2020 or more than a day ahead.' };
   }
+  if (scan.visitor.length !== 0 && scan.visitor.length !== 8) return { unreadable: 'The visitor is not 8 bytes long.' };
   const id = uuidOf(scan.id);
-  return { id, codeId, accountId, scannedAt, userAgent, referrer, address, purpose, countryHint, offset };
+  const [visitor, former] = scan.visitor.length === 8 ? [bigintOf(scan.visitor), undefined] : [undefined, scan];
+  return { id, codeId, accountId, scannedAt, userAgent, purpose, visitor, country, referrerHost, former, offset };
+}
+
+/** The 8 bytes of a visitor, as Postgres has them. */
+export function bigintOf(bytes: Uint8Array): bigint {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).readBigInt64BE();
 }
 
 function uuidOf(bytes: Uint8Array): string {

@@ -4,10 +4,11 @@ import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { parse } from 'uuid';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { newUuid } from '../contract/ids.ts';
+import { visitorOf } from '../contract/visitor.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import type { ConsumeOptions } from '../events/log/log.ts';
 import { SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
@@ -15,8 +16,18 @@ import { auditScans } from './audit.ts';
 import { DAY_MS, dayOf } from './days.ts';
 import { monthAfter, monthOf } from './partitions.ts';
 import { recordingOf, startRecorder } from './recorder.ts';
-import { keepingLog, logRecord, newScanned, type Scanned, scanRecord } from './scans.fixture.ts';
+import {
+  formerRecord,
+  IPHONE,
+  keepingLog,
+  logRecord,
+  newScanned,
+  type Scanned,
+  scanRecord,
+  visitor,
+} from './scans.fixture.ts';
 import { scanCounts } from './totals.ts';
+import { makeSalts, readSalt } from './visitors.ts';
 
 const logger = pino({ level: 'silent' });
 let url: string;
@@ -147,37 +158,78 @@ test('a code that is scanned 10,000 times a second is no hot row: a poll moves e
   await expectAgreement();
 });
 
-test('visitors count once a day and code, by address and user agent', async () => {
-  const scanned = newScanned();
-  await handle([
-    scanRecord(scanned),
-    scanRecord(scanned),
-    scanRecord(scanned, { address: '81.2.69.143' }),
-    scanRecord(scanned, { userAgent: 'another' }),
-  ]);
-  await handle([scanRecord(scanned)]);
+async function uniqueScans({ codeId }: Scanned): Promise<number> {
   const { rows } = await database.pool.query(
-    'select unique_scans::integer as unique from scan_days where code_id = $1',
-    [scanned.codeId],
+    'select sum(unique_scans)::integer as unique from scan_days where code_id = $1',
+    [codeId],
   );
-  expect(rows).toEqual([{ unique: 3 }]);
+  return rows[0].unique;
+}
+
+test('visitors count once a day and code', async () => {
+  const scanned = newScanned();
+  await handle([1, 1, 2, 3].map((number) => scanRecord(scanned, { visitor: visitor(number) })));
+  await handle([scanRecord(scanned, { visitor: visitor(1) })]);
+  expect(await uniqueScans(scanned)).toBe(3);
   await expectAgreement();
 });
 
-test('what can not be derived is unknown, and the scan counts', async () => {
+test('a scan that comes after the visitors of its day were forgotten counts as a visitor of its own', async () => {
   const scanned = newScanned();
-  await handle([
-    scanRecord(scanned, { userAgent: '\0{"', address: 'nowhere', referrer: 'http://[', countryHint: '??' }),
-  ]);
+  const at = Date.now() - 2 * DAY_MS;
+  await handle([scanRecord(scanned, { at }), scanRecord(scanned, { at })]);
+  await handle([scanRecord(scanned, { at })]);
+  expect(await uniqueScans(scanned)).toBe(3);
+  expect(new Set((await rowsOf(scanned)).map((row) => row.visitor)).size).toBe(3);
+});
+
+test('a country and a referrer that no gateway would write are unknown, and the scan counts', async () => {
+  const scanned = newScanned();
+  await handle([scanRecord(scanned, { userAgent: '\0{"', country: '??', referrerHost: 'a/b?c' })]);
   expect(await rowsOf(scanned)).toMatchObject([
     { country: 'unknown', device: 'other', operating_system: 'unknown', browser: 'unknown', referrer: 'unknown' },
   ]);
 });
 
-test('no column of a recorded scan holds the address', async () => {
-  const scanned = newScanned();
-  await handle([scanRecord(scanned, { address: '81.2.69.142' })]);
-  expect(JSON.stringify(await rowsOf(scanned))).not.toContain('81.2.69');
+describe('records of former gateways', () => {
+  test('have visitors by address and user agent, who are the same as those that gateways tell now', async () => {
+    const scanned = newScanned();
+    await makeSalts(database.pool, Date.now());
+    const salt = await readSalt(database.pool, dayOf(Date.now()));
+    const same = Buffer.from(visitorOf(salt ?? '', '81.2.69.142', IPHONE), 'hex');
+    await handle([
+      formerRecord(scanned),
+      scanRecord(scanned, { visitor: same }),
+      formerRecord(scanned, { address: '81.2.69.143' }),
+      formerRecord(scanned, { userAgent: 'another' }),
+    ]);
+    await handle([formerRecord(scanned)]);
+    expect(await uniqueScans(scanned)).toBe(3);
+    await expectAgreement();
+  });
+
+  test('have their country by hint or address and the host of their referrer; the address is not recorded', async () => {
+    const scanned = newScanned();
+    const now = Date.now();
+    await handle([
+      formerRecord(scanned, { at: now - 2, referrer: 'https://www.example.org/path?query' }),
+      formerRecord(scanned, { at: now - 1, countryHint: 'de' }),
+      formerRecord(scanned, { at: now, address: 'nowhere', referrer: 'http://[', countryHint: '??' }),
+    ]);
+    const rows = await rowsOf(scanned);
+    expect(rows).toMatchObject([
+      { country: 'GB', referrer: 'example.org' },
+      { country: 'DE', referrer: 'direct' },
+      { country: 'unknown', referrer: 'unknown' },
+    ]);
+    expect(JSON.stringify(rows)).not.toMatch(/81\.2\.69|query/);
+  });
+
+  test('whose day has no salt any more count as visitors of their own', async () => {
+    const scanned = newScanned();
+    await handle([1, 2].map((ms) => formerRecord(scanned, { at: Date.now() - 2 * DAY_MS + ms })));
+    expect(await uniqueScans(scanned)).toBe(2);
+  });
 });
 
 test('what can not be read goes to the dead letters with the reason, and the rest is recorded', async () => {
@@ -187,7 +239,8 @@ test('what can not be read goes to the dead letters with the reason, and the res
     logRecord('k', null),
     logRecord('k', Buffer.from('no protobuf')),
     scanRecord(scanned, { id: Buffer.alloc(3) }),
-    scanRecord(scanned, { codeId: 'qr_nonsense', address: '81.2.69.142' }),
+    formerRecord(scanned, { codeId: 'qr_nonsense', referrer: 'https://example.org/?q', language: 'de' }),
+    scanRecord(scanned, { visitor: Buffer.alloc(7) }),
     scanRecord(scanned, { accountId: '' }),
     scanRecord(scanned, { at: Date.UTC(1999, 0, 1) }),
     scanRecord(scanned, { at: Date.now() + 2 * DAY_MS }),
@@ -199,9 +252,12 @@ test('what can not be read goes to the dead letters with the reason, and the res
   const scans = letters.slice(2).map(({ value }) => fromBinary(ScanSchema, value ?? new Uint8Array()));
   expect(letters.slice(0, 2).map(({ value }) => value)).toEqual([null, null]);
   expect(scans).toEqual(
-    bad.slice(2).map(({ value }) => ({ ...fromBinary(ScanSchema, value ?? new Uint8Array()), address: '' })),
+    bad.slice(2).map(({ value }) => {
+      const scan = fromBinary(ScanSchema, value ?? new Uint8Array());
+      return { ...scan, address: '', referrer: '', language: '' };
+    }),
   );
-  expect(new Set(letters.map(({ headers }) => headers?.reason)).size).toBe(6);
+  expect(new Set(letters.map(({ headers }) => headers?.reason)).size).toBe(7);
 });
 
 test('a poll is refused, not dropped, while Postgres is away', async () => {
@@ -215,7 +271,7 @@ test('one code and day takes no more than a bounded number of referrers; the res
   const scanned = newScanned();
   const poll = (from: number) =>
     handle(
-      Array.from({ length: 300 }, (_, index) => scanRecord(scanned, { referrer: `https://r${from + index}.example/` })),
+      Array.from({ length: 300 }, (_, index) => scanRecord(scanned, { referrerHost: `r${from + index}.example` })),
     );
   await poll(0);
   await poll(250);
@@ -237,9 +293,12 @@ test('whatever is scanned, counters tell what the rows tell', async () => {
     code: fc.nat(2),
     at: fc.integer({ min: Date.now() - 5 * DAY_MS, max: Date.now() }),
     userAgent: fc.oneof(fc.constantFrom('', 'curl/8.0', 'WhatsApp/2.23'), fc.string()),
+    visitor: fc.constantFrom(new Uint8Array(), ...[1, 2, 3].map(visitor)),
     address: fc.oneof(fc.ipV4(), fc.ipV6(), fc.string()),
     referrer: fc.oneof(fc.webUrl(), fc.string()),
     countryHint: fc.string({ maxLength: 2 }),
+    country: fc.oneof(fc.constantFrom('DE', 'FR'), fc.string({ maxLength: 2 })),
+    referrerHost: fc.oneof(fc.domain(), fc.string()),
     purpose: fc.constantFrom('', 'prefetch', 'prefetch;prerender'),
   });
   await fc.assert(

@@ -4,23 +4,26 @@ import { GATEWAY_FIGURES, readGatewayFigures } from '../contract/gateway-figures
 import type { Database } from '../db/database.ts';
 import type { Log, LogRecord, Subscription } from '../events/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
-import { hourly } from '../hourly.ts';
+import { hourly, regularly } from '../hourly.ts';
 import { type ArchiveOptions, archiveMonths } from './archive.ts';
-import { openCountries } from './countries.ts';
 import { dayOf } from './days.ts';
 import { finishDeletions } from './delete-account-scans.ts';
 import { derive } from './derive.ts';
+import { formerScans } from './former-scans.ts';
 import { measureWaiting, stagesOfScans } from './measure.ts';
 import { ensureMonths, monthAfter, monthOf } from './partitions.ts';
 import { readScan, type ToldScan } from './read-scan.ts';
 import { record } from './record.ts';
-import { withoutAddress } from './scan-fields.ts';
-import { destroySalts, loadSalts, type Salts } from './visitors.ts';
+import { withoutReader } from './scan-fields.ts';
+import { destroySalts, firstSaltedDay, makeSalts } from './visitors.ts';
 
 const tracer = trace.getTracer('signpost.recorder');
 
 /** The more scans at once, the fewer the moves of each counter; 10,000 take some 0.3 s. */
 const POLL = 10_000;
+
+/** How often it sees to the salts of visitors, in ms: a crash of Postgres empties their table. */
+const SALTS_MS = 60_000;
 
 /** What the recorder works with. */
 export interface RecorderOptions {
@@ -36,9 +39,14 @@ export interface RecorderOptions {
  * is recorded whole or comes again. What can't be read goes to the dead letters, and the rest moves on.
  */
 export async function startRecorder(options: RecorderOptions): Promise<Subscription> {
-  const { log, logger } = options;
+  const {
+    log,
+    logger,
+    database: { pool },
+  } = options;
   const handle = await recordingOf(options);
   const upkeep = startUpkeep(options);
+  const salts = regularly(SALTS_MS, 'making the salts of visitors', logger, () => makeSalts(pool, Date.now()));
   const waiting = measureWaiting(options);
   const subscription = log.consume({
     topic: SCANS.name,
@@ -51,6 +59,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
     async stop() {
       await subscription.stop();
       waiting.stop();
+      await salts.stop();
       await upkeep.stop();
     },
   };
@@ -62,8 +71,7 @@ export async function recordingOf({
   database: { pool },
   logger,
 }: RecorderOptions): Promise<(records: readonly LogRecord[]) => Promise<void>> {
-  const countryOf = await openCountries();
-  const salts: Salts = new Map();
+  const inNewForm = formerScans(pool);
   const months = new Set<string>();
   const measure = stagesOfScans();
 
@@ -85,7 +93,7 @@ export async function recordingOf({
         SCANS_DEAD_LETTERS.name,
         dead.map(({ record: { key, value, headers }, reason }) => ({
           key,
-          value: value && withoutAddress(value),
+          value: value && withoutReader(value),
           headers: { ...headers, reason },
         })),
       );
@@ -94,9 +102,9 @@ export async function recordingOf({
     const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(months);
     await ensureMonths(pool, [...missing]);
     for (const month of missing) months.add(month);
-    await loadSalts(pool, salts, days, now);
+    const firstDay = firstSaltedDay(now);
     const poll = {
-      told,
+      told: await inNewForm(told, now),
       dead: dead.map(({ record }) => record),
       partition: records.at(-1)?.partition ?? 0,
       next: (records.at(-1)?.offset ?? -1n) + 1n,
@@ -105,7 +113,7 @@ export async function recordingOf({
         .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
     };
     try {
-      measure(await record(pool, poll, (scan) => derive(scan, countryOf, salts)));
+      measure(await record(pool, poll, (scan) => derive(scan, firstDay)));
     } catch (error) {
       // A month may have been detached meanwhile: the next try looks again.
       months.clear();

@@ -13,15 +13,21 @@ function expected(bytes: Uint8Array) {
   } catch {
     return undefined;
   }
-  const { id, codeId, accountId, userAgent, referrer, address, purpose, countryHint } = scan;
+  const { codeId, accountId, userAgent, purpose, country, referrerHost, referrer, address, countryHint } = scan;
   const scannedAt = scan.scannedAt ? timestampMs(scan.scannedAt) : Number.NaN;
-  return { id: [...id], codeId, accountId, scannedAt, userAgent, referrer, address, purpose, countryHint };
+  const [id, visitor] = [[...scan.id], [...scan.visitor]];
+  return {
+    ...{ id, codeId, accountId, scannedAt, userAgent, purpose, visitor, country, referrerHost },
+    ...{ referrer, address, countryHint },
+  };
 }
 
 function expectAgreement(bytes: Uint8Array): void {
   const read = readFields(bytes);
   const told = expected(bytes);
-  expect(read && { ...read, id: [...read.id] }).toEqual(told && expect.objectContaining(told));
+  expect(read && { ...read, id: [...read.id], visitor: [...read.visitor] }).toEqual(
+    told && expect.objectContaining(told),
+  );
 }
 
 const text = fc.oneof(fc.string({ maxLength: 300 }), fc.string({ unit: 'binary', maxLength: 3_000 }));
@@ -44,6 +50,9 @@ const scan = fc
     language: text,
     purpose: text,
     countryHint: text,
+    visitor: fc.uint8Array({ maxLength: 10 }),
+    country: text,
+    referrerHost: text,
   })
   .map(({ scannedAt, ...fields }) =>
     toBinary(ScanSchema, create(ScanSchema, { ...fields, ...(scannedAt && { scannedAt }) })),

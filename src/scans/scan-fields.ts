@@ -10,9 +10,14 @@ export interface ScanFields {
   /** ms since 1970; not a number when there is none. */
   scannedAt: number;
   userAgent: string;
+  purpose: string;
+  /** 8 bytes; none in records that have an address instead. */
+  visitor: Uint8Array;
+  country: string;
+  referrerHost: string;
+  // In records of former gateways.
   referrer: string;
   address: string;
-  purpose: string;
   countryHint: string;
 }
 
@@ -66,14 +71,29 @@ function readUsual(bytes: Buffer): ScanFields | undefined {
       case 11:
         fields.countryHint = bytes.toString('utf8', at, end);
         break;
+      case 13:
+        fields.visitor = bytes.subarray(at, end);
+        break;
+      case 14:
+        fields.country = bytes.toString('utf8', at, end);
+        break;
+      case 15:
+        fields.referrerHost = bytes.toString('utf8', at, end);
+        break;
       default:
     }
     at = end;
   }
   // A sign that stands for wrong bytes: protobuf knows whether it was told.
-  const { userAgent, referrer, address, purpose, countryHint } = fields;
+  const { userAgent, purpose, country, referrerHost, referrer, address, countryHint } = fields;
   const strange =
-    isStrange(userAgent) || isStrange(referrer) || isStrange(address) || isStrange(purpose) || isStrange(countryHint);
+    isStrange(userAgent) ||
+    isStrange(purpose) ||
+    isStrange(country) ||
+    isStrange(referrerHost) ||
+    isStrange(referrer) ||
+    isStrange(address) ||
+    isStrange(countryHint);
   return strange || Number.isNaN(fields.scannedAt) ? undefined : fields;
 }
 
@@ -100,12 +120,13 @@ function timeIn(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * A record's value without the reader's address, for whoever reads dead letters: they are kept for months. Null when the
- * bytes are no scan, as an address may be anywhere in them.
+ * A record's value without what a former gateway told of its reader, for whoever reads dead letters: they are kept for
+ * months. Null when the bytes are no scan, as an address may be anywhere in them.
  */
-export function withoutAddress(value: Uint8Array): Uint8Array | null {
+export function withoutReader(value: Uint8Array): Uint8Array | null {
   try {
-    return toBinary(ScanSchema, { ...fromBinary(ScanSchema, value, { readUnknownFields: false }), address: '' });
+    const scan = fromBinary(ScanSchema, value, { readUnknownFields: false });
+    return toBinary(ScanSchema, { ...scan, address: '', referrer: '', language: '' });
   } catch {
     return null;
   }
@@ -130,9 +151,12 @@ function noFields(): ScanFields {
     accountId: '',
     scannedAt: Number.NaN,
     userAgent: '',
+    purpose: '',
+    visitor: NO_BYTES,
+    country: '',
+    referrerHost: '',
     referrer: '',
     address: '',
-    purpose: '',
     countryHint: '',
   };
 }

@@ -20,11 +20,10 @@ export function newScanned(): Scanned {
   return { codeId: newUuid(), accountId: newUuid() };
 }
 
+type Told = Partial<Omit<Scan, '$typeName' | '$unknown' | 'scannedAt'>> & { at?: number };
+
 /** The record of a scan as a gateway writes it; what is given replaces what it holds. */
-export function scanRecord(
-  { codeId, accountId }: Scanned,
-  { at = Date.now(), ...told }: Partial<Omit<Scan, '$typeName' | '$unknown' | 'scannedAt'>> & { at?: number } = {},
-): LogRecord {
+export function scanRecord({ codeId, accountId }: Scanned, { at = Date.now(), ...told }: Told = {}): LogRecord {
   const scan = create(ScanSchema, {
     id: parse(newUuid()),
     codeId: encodeId('qr', codeId),
@@ -32,10 +31,23 @@ export function scanRecord(
     scannedAt: timestampFromMs(at),
     host: 'signpost.example',
     userAgent: IPHONE,
-    address: '81.2.69.142',
+    visitor: visitor(1),
+    country: 'GB',
     ...told,
   });
   return logRecord(scan.codeId, toBinary(ScanSchema, scan));
+}
+
+/** The same as a former gateway wrote it, with what the recorder has to derive from. */
+export function formerRecord(scanned: Scanned, told: Told = {}): LogRecord {
+  return scanRecord(scanned, { visitor: new Uint8Array(), country: '', address: '81.2.69.142', ...told });
+}
+
+/** A visitor, by number. */
+export function visitor(number: number): Uint8Array {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64BE(BigInt(number));
+  return bytes;
 }
 
 let published = 0n;

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { visitorOf } from '../contract/visitor.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { DAY_MS, HOUR_MS } from './days.ts';
-import { destroySalts, loadSalts, type Salts, strangerOf, visitorOf } from './visitors.ts';
+import { destroySalts, makeSalts, readSalt, strangerOf } from './visitors.ts';
 
 const NOON = Date.UTC(2026, 4, 5, 12);
 let database: Database;
@@ -11,34 +12,32 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-async function saltsOf(days: string[], now: number, salts: Salts = new Map()): Promise<Salts> {
-  await loadSalts(database.pool, salts, days, now);
-  return salts;
+function saltsOf(days: readonly string[]): Promise<(string | undefined)[]> {
+  return Promise.all(days.map((day) => readSalt(database.pool, day)));
 }
 
-test('all recorders share the salt of a day, and no two days have the same', async () => {
-  const days = ['2026-05-05', '2026-05-06'];
-  const all = await Promise.all(Array.from({ length: 4 }, () => saltsOf(days, NOON)));
-  expect(new Set(all.map((salts) => salts.get('2026-05-05'))).size).toBe(1);
-  expect(all[0]?.get('2026-05-06')).not.toEqual(all[0]?.get('2026-05-05'));
+test('cores make the salts of today and tomorrow once, each day another', async () => {
+  await Promise.all(Array.from({ length: 4 }, () => makeSalts(database.pool, NOON)));
+  const [today, tomorrow] = await saltsOf(['2026-05-05', '2026-05-06']);
+  expect(today).toMatch(/^[0-9a-f]{64}$/);
+  expect(tomorrow).not.toBe(today);
+  await makeSalts(database.pool, NOON);
+  expect(await saltsOf(['2026-05-05', '2026-05-06', '2026-05-07'])).toEqual([today, tomorrow, undefined]);
 });
 
-test("yesterday's salt is destroyed two hours into the day, in Postgres and in memory, and can't be had again", async () => {
-  const salts = await saltsOf(['2026-05-05'], NOON);
+test("yesterday's salt is destroyed two hours into the day, and who visited is forgotten", async () => {
+  await makeSalts(database.pool, NOON);
   await database.pool.query(`insert into scan_visitors values ('2026-05-05', gen_random_uuid(), 1)`);
   const midnight = NOON + DAY_MS / 2;
 
   await destroySalts(database.pool, midnight + 2 * HOUR_MS - 1);
-  expect((await saltsOf(['2026-05-05'], midnight + 2 * HOUR_MS - 1)).size).toBe(1);
+  expect(await readSalt(database.pool, '2026-05-05')).toBeDefined();
 
   await destroySalts(database.pool, midnight + 2 * HOUR_MS);
-  await loadSalts(database.pool, salts, ['2026-05-05'], midnight + 2 * HOUR_MS);
-  expect(salts.has('2026-05-05')).toBe(false);
-  const { rows } = await database.pool.query(
-    `select (select count(*) from visitor_salts where day = '2026-05-05')::integer as salts,
-            (select count(*) from scan_visitors)::integer as visitors`,
-  );
-  expect(rows).toEqual([{ salts: 0, visitors: 0 }]);
+  await makeSalts(database.pool, midnight + 2 * HOUR_MS);
+  expect(await readSalt(database.pool, '2026-05-05')).toBeUndefined();
+  const { rows } = await database.pool.query('select count(*)::integer as visitors from scan_visitors');
+  expect(rows).toEqual([{ visitors: 0 }]);
 });
 
 test('a visitor is the same all day, and someone else by another address, user agent or salt', () => {

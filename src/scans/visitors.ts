@@ -1,7 +1,7 @@
-import { hash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import { first, run, statement } from '../db/sql.ts';
-import { dayOf } from './days.ts';
+import { DAY_MS, dayOf } from './days.ts';
 
 /** How long after its day a salt is kept for scans on their way, in ms. Later ones are strangers'. */
 const GRACE_MS = 2 * 3_600_000;
@@ -30,45 +30,34 @@ const FORGET_VISITORS = statement<{ forgotten: number }>(
    select count(*)::integer as forgotten from gone`,
 );
 
-/** The day's salts of the visitor hash in hexadecimal, by day; shared by all recorders through Postgres. */
-export type Salts = Map<string, string>;
-
-/** The first day that still has, or may be given, a salt. */
+/** The first day whose salt is not destroyed yet: visitors of earlier days cannot be recognised. */
 export function firstSaltedDay(now: number): string {
   return dayOf(now - GRACE_MS);
 }
 
 /**
- * Sees that `salts` holds the salts of these days, as far as they are not over, and none of days that are. The first
- * recorder to need a day makes its salt.
+ * Makes the salts of today and tomorrow where nobody has: gateways read them and go on with them at midnight, also when
+ * Postgres is unavailable then.
  */
-export async function loadSalts(pool: Pool, salts: Salts, days: Iterable<string>, now: number): Promise<void> {
-  const oldest = firstSaltedDay(now);
-  for (const day of salts.keys()) if (day < oldest) salts.delete(day);
-  for (const day of days) {
-    if (day < oldest || salts.has(day)) continue;
-    await run(pool, PROPOSE_SALT, [day, randomBytes(32)]);
-    const made = await first(pool, READ_SALT, [day]);
-    if (made) salts.set(day, made.salt);
-  }
+export async function makeSalts(pool: Pool, now: number): Promise<void> {
+  for (const day of [dayOf(now), dayOf(now + DAY_MS)]) await run(pool, PROPOSE_SALT, [day, randomBytes(32)]);
+}
+
+/** The salt of a day, 64 hexadecimal digits; undefined where there is none. */
+export async function readSalt(pool: Pool, day: string): Promise<string | undefined> {
+  return (await first(pool, READ_SALT, [day]))?.salt;
 }
 
 /** Destroys the salts of days that are over, and forgets who visited on them: nobody can be recognised any more. */
 export async function destroySalts(pool: Pool, now: number): Promise<void> {
   const oldest = firstSaltedDay(now);
   await run(pool, DESTROY_SALTS, [oldest]);
+  // A deleted row stays in the table's file, and autovacuum does not care for a row a day: this writes a new file. Who
+  // reads the table meanwhile is not waited for: the next hour will do.
+  await pool.query('vacuum (full, skip_locked) visitor_salts');
   let forgotten: number | undefined;
   do forgotten = (await first(pool, FORGET_VISITORS, [oldest]))?.forgotten;
   while (forgotten === FORGET_AT_ONCE);
-}
-
-/**
- * A visitor of a day: 64 bits of SHA-256 over the salt, 32 random bytes, the address and the user agent. In one call, and
- * read as text: that takes a fifth of what an HMAC object does, for every scan.
- */
-export function visitorOf(salt: string, address: string, userAgent: string): bigint {
-  const digest = hash('sha256', `${salt}\n${address}\n${userAgent}`, 'hex');
-  return BigInt.asIntN(64, BigInt(`0x${digest.slice(0, 16)}`));
 }
 
 /**

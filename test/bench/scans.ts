@@ -23,7 +23,7 @@ import { SCANS, TOPICS } from '../../src/events/log/topics.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
 import { waitingRecords } from '../../src/scans/ledger.ts';
 import { startRecorder } from '../../src/scans/recorder.ts';
-import { IPHONE, newScanned, scanRecord } from '../../src/scans/scans.fixture.ts';
+import { IPHONE, newScanned, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
 import { kafkaForTests } from '../harness/kafka.ts';
 
 const COUNT = Number(process.argv[2] ?? 300_000);
@@ -38,7 +38,8 @@ const AGENTS = [
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36',
   'Mozilla/5.0 (Linux; Android 14; SM-S921B) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/26.0 Chrome/122.0.0.0 Mobile Safari/537.36',
 ];
-const REFERRERS = ['', '', '', '', '', '', '', 'https://www.instagram.com/', 'https://t.co/x', 'https://example.org/'];
+const REFERRERS = ['', '', '', '', '', '', '', 'instagram.com', 't.co', 'example.org'];
+const COUNTRIES = ['DE', 'FR', 'GB', 'US', 'JP', 'BR', 'IN', 'PL', 'ES', 'IT', 'NL', 'AT', 'CH', 'SE', 'CA', 'MX', ''];
 
 await using running = new AsyncDisposableStack();
 const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
@@ -90,9 +91,10 @@ async function publishAll(): Promise<void> {
       return scanRecord(scanned(), {
         at: Math.floor(start + ((first + index) / COUNT) * DAYS * DAY_MS),
         userAgent: AGENTS[a % AGENTS.length] as string,
-        referrer: REFERRERS[b % REFERRERS.length] as string,
-        // Some 50,000 visitors, of a few dozen countries.
-        address: `${20 + (c % 60)}.${c % 13}.${d}.1`,
+        referrerHost: REFERRERS[b % REFERRERS.length] as string,
+        // Some 50,000 visitors, of some countries.
+        visitor: visitor(c * 256 + d),
+        country: COUNTRIES[c % COUNTRIES.length] as string,
       });
     });
     await log.publish(SCANS.name, records);

@@ -19,7 +19,7 @@ import { auditScans } from '../../src/scans/audit.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
 import { waitingRecords } from '../../src/scans/ledger.ts';
 import { startRecorder } from '../../src/scans/recorder.ts';
-import { newScanned, type Scanned, scanRecord } from '../../src/scans/scans.fixture.ts';
+import { newScanned, type Scanned, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
 
 const SECONDS = Number(process.argv[2] ?? 20);
 const RATE = Number(process.argv[3] ?? 2_000);
@@ -41,7 +41,7 @@ try {
   for (let turn = 1; turn <= SECONDS * TURNS_A_SECOND; turn++) {
     const records = Array.from({ length: RATE / TURNS_A_SECOND }, (_, index) => {
       const code = codes[index % 2 === 0 ? 0 : (turn + index) % codes.length] as Scanned;
-      return scanRecord(code, { address: `20.${turn % 200}.${index % 250}.1` });
+      return scanRecord(code, { visitor: visitor((turn % 200) * 250 + (index % 250)) });
     });
     await log.publish(SCANS.name, records);
     sent += records.length;

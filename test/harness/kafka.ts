@@ -21,6 +21,8 @@ const JVM = ['-Xmx384m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 export interface Broker {
   /** `host:port`. */
   readonly brokers: string;
+  /** Where all its data are, until it is stopped. */
+  readonly folder: string;
   /** Starts it again after `kill`, with the same ports and data; resolves when it answers. */
   start(): Promise<void>;
   /** SIGKILL; resolves when it is gone. */
@@ -113,6 +115,7 @@ export async function startKafka({ settings: more = () => '', format = [] }: Kaf
   });
   return {
     brokers,
+    folder,
     start,
     kill,
     pause: () => void server.kill('SIGSTOP'),

@@ -80,7 +80,15 @@ afterAll(async () => {
 
 async function startFront(name: string): Promise<Front> {
   const spool = openSpool({ folder: join(folder, name), logger, offer: () => {} });
-  const scans = answerScans({ table, unknown, spool, trustedProxies: [], countryHeader: undefined });
+  const scans = answerScans({
+    table,
+    unknown,
+    spool,
+    trustedProxies: [],
+    countryHeader: undefined,
+    countryOf: () => 'unknown',
+    saltAt: () => '5a'.repeat(32),
+  });
   const server = createFront({ scans, table, api: { handle: echo }, ready: () => {}, isStopping: () => false });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { server, scans, spool };

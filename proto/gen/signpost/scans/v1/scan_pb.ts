@@ -12,11 +12,13 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signpost/scans/v1/scan.proto.
  */
 export const file_signpost_scans_v1_scan: GenFile = /*@__PURE__*/
-  fileDesc("ChxzaWducG9zdC9zY2Fucy92MS9zY2FuLnByb3RvEhFzaWducG9zdC5zY2Fucy52MSL0AQoEU2NhbhIKCgJpZBgBIAEoDBIPCgdjb2RlX2lkGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSLgoKc2Nhbm5lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgFIAEoCRISCgp1c2VyX2FnZW50GAYgASgJEhAKCHJlZmVycmVyGAcgASgJEg8KB2FkZHJlc3MYCCABKAkSEAoIbGFuZ3VhZ2UYCSABKAkSDwoHcHVycG9zZRgKIAEoCRIUCgxjb3VudHJ5X2hpbnQYCyABKAkSDQoFc3RhbXAYDCABKAxiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChxzaWducG9zdC9zY2Fucy92MS9zY2FuLnByb3RvEhFzaWducG9zdC5zY2Fucy52MSK9AgoEU2NhbhIKCgJpZBgBIAEoDBIPCgdjb2RlX2lkGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSLgoKc2Nhbm5lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgFIAEoCRISCgp1c2VyX2FnZW50GAYgASgJEhQKCHJlZmVycmVyGAcgASgJQgIYARITCgdhZGRyZXNzGAggASgJQgIYARIUCghsYW5ndWFnZRgJIAEoCUICGAESDwoHcHVycG9zZRgKIAEoCRIYCgxjb3VudHJ5X2hpbnQYCyABKAlCAhgBEg0KBXN0YW1wGAwgASgMEg8KB3Zpc2l0b3IYDSABKAwSDwoHY291bnRyeRgOIAEoCRIVCg1yZWZlcnJlcl9ob3N0GA8gASgJYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * One scan of a printed code: the value of a record on `signpost.scans.v1`, whose key is the code's id. Written once
- * by the gateway that answered; its id decides, so that a record that arrives again is not counted again.
+ * by the gateway that answered; its id decides, so that a record that arrives again is not counted again. It holds
+ * neither the reader's address nor the address of the page that the reader came from: the gateway derives `visitor`,
+ * `country` and `referrer_host` from them and writes only these.
  *
  * @generated from message signpost.scans.v1.Scan
  */
@@ -64,23 +66,27 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   userAgent: string;
 
   /**
-   * `Referer`, at most 2,048 bytes; empty when there was none.
+   * `Referer`, in records of gateways that did not derive `referrer_host` yet.
    *
-   * @generated from field: string referrer = 7;
+   * @generated from field: string referrer = 7 [deprecated = true];
+   * @deprecated
    */
   referrer: string;
 
   /**
-   * The reader's address. The recorder derives country and visitor from it and never stores it.
+   * The reader's address, in records of gateways that did not derive `visitor` and `country` yet. The recorder derives
+   * them from it and never stores it.
    *
-   * @generated from field: string address = 8;
+   * @generated from field: string address = 8 [deprecated = true];
+   * @deprecated
    */
   address: string;
 
   /**
-   * `Accept-Language`, at most 256 bytes; empty when there was none.
+   * `Accept-Language`, in records of the same gateways. Nothing reads it.
    *
-   * @generated from field: string language = 9;
+   * @generated from field: string language = 9 [deprecated = true];
+   * @deprecated
    */
   language: string;
 
@@ -92,9 +98,10 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   purpose: string;
 
   /**
-   * ISO 3166 alpha-2, as a trusted proxy named it; empty when none did.
+   * ISO 3166 alpha-2 as a trusted proxy named it, in records of gateways that did not derive `country` yet.
    *
-   * @generated from field: string country_hint = 11;
+   * @generated from field: string country_hint = 11 [deprecated = true];
+   * @deprecated
    */
   countryHint: string;
 
@@ -105,6 +112,28 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
    * @generated from field: bytes stamp = 12;
    */
   stamp: Uint8Array;
+
+  /**
+   * Tells the visitors of a day apart: the first 8 bytes of SHA-256 over the day's salt, the reader's address and the
+   * user agent. The salt is destroyed two hours after its day.
+   *
+   * @generated from field: bytes visitor = 13;
+   */
+  visitor: Uint8Array;
+
+  /**
+   * ISO 3166 alpha-2 in capitals, as a trusted proxy named it or else by the reader's address; empty when unknown.
+   *
+   * @generated from field: string country = 14;
+   */
+  country: string;
+
+  /**
+   * The host of `Referer` without `www.`, at most 253 bytes; empty when there was none, `unknown` when it is no host.
+   *
+   * @generated from field: string referrer_host = 15;
+   */
+  referrerHost: string;
 };
 
 /**

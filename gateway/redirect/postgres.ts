@@ -1,0 +1,21 @@
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { logIdleErrors } from '../../src/contract/idle-errors.ts';
+
+/** How long a connection and a statement may take, in ms. */
+const TIMEOUT_MS = 1_000;
+
+/** A pool of read-only connections. Postgres may be unavailable: connecting, like each statement, fails within a second. */
+export function readOnlyPool(databaseUrl: string, connections: number, logger: Logger): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: connections,
+    connectionTimeoutMillis: TIMEOUT_MS,
+    statement_timeout: TIMEOUT_MS,
+    query_timeout: TIMEOUT_MS,
+    options: '-c default_transaction_read_only=on',
+    application_name: 'signpost-gateway',
+  });
+  logIdleErrors(pool, logger);
+  return pool;
+}
