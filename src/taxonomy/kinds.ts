@@ -37,16 +37,21 @@ function kind(name: Kind['name'], nameOf: Kind['nameOf']): Kind {
   const labels = `${name}s`;
   const where = 'where account_id = $1 and id = any($2::uuid[])';
   const led = (lock: string) => `
-    with known as materialized (
+    with sought as materialized (
+      select id, nth, ${folded('name')} as folded
+      from unnest($2::uuid[], $3::text[]) with ordinality as t (id, name, nth)
+    ), known as materialized (
       select id, name, ${folded('name')} as folded from ${labels}
-      where account_id = $1 and (id = any($2::uuid[])
-        or ${folded('name')} = any(array(select ${folded('sought')} from unnest($3::text[]) sought)))
+      where account_id = $1 and id = any(array(
+        select id from sought where id is not null
+        union
+        select named.id from sought, lateral (
+          select id from ${labels} l where l.account_id = $1 and ${folded('l.name')} = sought.folded offset 0
+        ) named))
       order by id ${lock}
     )
     select nth::integer, coalesce(i.id, n.id) as id, coalesce(i.name, n.name) as name
-    from unnest($2::uuid[], $3::text[]) with ordinality as sought (id, name, nth)
-    left join known i on i.id = sought.id
-    left join known n on n.folded = ${folded('sought.name')}
+    from sought left join known i on i.id = sought.id left join known n on n.folded = sought.folded
     where coalesce(i.id, n.id) is not null`;
   return {
     name,
