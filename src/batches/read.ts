@@ -42,6 +42,7 @@ export interface RowRecord {
   external_ref: string | null;
   outcome: 'failed' | 'skipped' | null;
   reason: string | null;
+  warnings: string[] | null;
   code_id: string | null;
   short_code: string | null;
 }
@@ -59,7 +60,7 @@ const CONDITIONS: Record<number, string> = {
 const rowsOf = (status: RowStatus) =>
   statement<RowRecord>(
     `batches_rows_${status}`,
-    `select r.index, r.target_url, r.name, r.external_ref, r.outcome, r.reason, r.code_id, c.short_code
+    `select r.index, r.target_url, r.name, r.external_ref, r.outcome, r.reason, r.warnings, r.code_id, c.short_code
      from batch_rows r left join codes c on c.id = r.code_id and c.account_id = $5
      where r.batch_id = $1 and ($2::integer is not null) and ${CONDITIONS[status]}
      order by r.index limit $3 offset $4`,
@@ -140,6 +141,7 @@ function rowFrom(batch: BatchRecord, row: RowRecord, platformUrl: string): Batch
     told.codeId = encodeId('qr', code_id);
     told.shortCode = short_code;
     told.scanUrl = scanUrl({ hostname: batch.hostname, short_code }, platformUrl);
+    told.warnings = row.warnings ?? [];
   }
   return told;
 }

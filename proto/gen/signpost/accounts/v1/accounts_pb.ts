@@ -960,7 +960,8 @@ export const AccountsService: GenService<{
     output: typeof RevokeKeyResponseSchema;
   },
   /**
-   * Adds a member to the account's team. Errors: `already_exists`.
+   * Adds a member to the account's team. Errors: `already_exists`; `resource_exhausted` LIMIT_REACHED when the team has
+   * 1,000 members.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.AddMember
    */
@@ -980,7 +981,7 @@ export const AccountsService: GenService<{
     output: typeof RemoveMemberResponseSchema;
   },
   /**
-   * The account's team by email.
+   * The account's team, at most 1,000 members, by email.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.ListMembers
    */

@@ -669,7 +669,7 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
 export const WebhooksService: GenService<{
   /**
    * Adds an endpoint; its secret is shown here and after a rotation only. Errors: `invalid_argument` for an address
-   * that may not be called.
+   * that may not be called; `resource_exhausted` LIMIT_REACHED when the account has 50 endpoints.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.CreateEndpoint
    */
@@ -679,7 +679,7 @@ export const WebhooksService: GenService<{
     output: typeof CreateEndpointResponseSchema;
   },
   /**
-   * The account's endpoints, newest first.
+   * The account's endpoints, at most 50, newest first.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.ListEndpoints
    */
