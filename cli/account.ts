@@ -5,16 +5,12 @@ import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../src/contract/na
 import { connectCore, Sentence, there } from './core.ts';
 import { agreed, example, ofAccount, paged, wholeNumber } from './options.ts';
 import { jsonWanted, print, printRecord, printRecords, type Shown, table } from './output.ts';
+import { type Asked, walk } from './pages.ts';
 
 interface Limits {
   readonly monthlyQuota?: number | 'plan';
   readonly qrLimit?: number | 'plan';
   readonly batchLimit?: number | 'plan';
-}
-
-interface Page {
-  readonly limit?: number;
-  readonly offset?: number;
 }
 
 /** `account …`: accounts, their plans, their usage, their audit. */
@@ -49,9 +45,13 @@ export function accountCommands(program: Command): void {
 
   paged(account.command('list'), 'accounts')
     .description('all accounts, newest first')
-    .action(async (asked: Page) => {
+    .action(async (asked: Asked) => {
       const { accounts } = await connectCore(process.env);
-      printRecords(json(), (await accounts.listAccounts(asked)).accounts.map(accountShown));
+      const all = await walk(asked, async (page) => {
+        const { accounts: items, nextCursor } = await accounts.listAccounts(page);
+        return { items, nextCursor };
+      });
+      printRecords(json(), all.map(accountShown));
     });
 
   const update = ofAccount(account.command('update'))
@@ -86,11 +86,14 @@ export function accountCommands(program: Command): void {
       printRecord(json(), accountShown((await accounts.closeAccount({ deleteData })).account));
     });
 
-  paged(ofAccount(account.command('audit')), 'entries')
+  paged(ofAccount(account.command('audit')), 'entries', 100)
     .description('who did what to the account and when, newest first')
-    .action(async ({ account: id, ...asked }: { account: string } & Page) => {
+    .action(async ({ account: id, ...asked }: { account: string } & Asked) => {
       const { accounts } = await connectCore(process.env, id);
-      const { entries } = await accounts.listAuditEntries(asked);
+      const entries = await walk(asked, async (page) => {
+        const { entries: items, nextCursor } = await accounts.listAuditEntries(page);
+        return { items, nextCursor };
+      });
       print(
         json(),
         entries.map((entry) => ({ id: entry.id, ...entryShown(entry) })),

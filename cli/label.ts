@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { type Core, connectCore, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { jsonWanted, printRecord, printRecords, type Shown } from './output.ts';
+import { type Page, walk } from './pages.ts';
 
 interface Label {
   readonly id: string;
@@ -16,7 +17,7 @@ interface Kind {
   readonly word: 'folder' | 'tag';
   /** What becomes of the codes when one is deleted. */
   readonly after: string;
-  list(on: Taxonomy): Promise<readonly Label[]>;
+  list(on: Taxonomy, page: { limit: number; cursor?: string }): Promise<Page<Label>>;
   rename(on: Taxonomy, id: string, name: string): Promise<Label | undefined>;
   remove(on: Taxonomy, id: string): Promise<unknown>;
   merge(on: Taxonomy, id: string, into: string): Promise<Label | undefined>;
@@ -25,7 +26,10 @@ interface Kind {
 const FOLDER: Kind = {
   word: 'folder',
   after: 'its codes are unfiled then',
-  list: async (on) => (await on.listFolders({})).folders,
+  list: async (on, page) => {
+    const { folders: items, nextCursor } = await on.listFolders(page);
+    return { items, nextCursor };
+  },
   rename: async (on, id, name) => (await on.renameFolder({ id, name })).folder,
   remove: (on, id) => on.deleteFolder({ id }),
   merge: async (on, id, into) => (await on.mergeFolders({ id, into })).folder,
@@ -34,7 +38,10 @@ const FOLDER: Kind = {
 const TAG: Kind = {
   word: 'tag',
   after: 'its codes lose it',
-  list: async (on) => (await on.listTags({})).tags,
+  list: async (on, page) => {
+    const { tags: items, nextCursor } = await on.listTags(page);
+    return { items, nextCursor };
+  },
   rename: async (on, id, name) => (await on.renameTag({ id, name })).tag,
   remove: (on, id) => on.deleteTag({ id }),
   merge: async (on, id, into) => (await on.mergeTags({ id, into })).tag,
@@ -54,7 +61,8 @@ function commandsOf(program: Command, { word, after, list, rename, remove, merge
     .description(`the account’s ${word}s by name, with their codes counted`)
     .action(async ({ account }: { account: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
-      printRecords(json(), (await list(taxonomy)).map(shown));
+      const all = await walk({}, (page) => list(taxonomy, page));
+      printRecords(json(), all.map(shown));
     });
 
   example(one('rename'), `${word} rename --account acct_… --id ${word}_… --name Hamburg`)

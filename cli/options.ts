@@ -12,10 +12,10 @@ export function ofAccount(command: Command): Command {
   return command.requiredOption('--account <id>', 'acct_…');
 }
 
-/** Options of what comes in pages, newest first. */
-export function paged(command: Command, what: string): Command {
+/** Options of a list, newest first, of which all is shown unless there is a `standard` number. */
+export function paged(command: Command, what: string, standard?: number): Command {
   return command
-    .option(`--limit <${what}>`, 'at most so many', wholeNumber)
+    .option(`--limit <${what}>`, 'at most so many', wholeNumber, standard)
     .option(`--offset <${what}>`, 'leave out so many of the newest', wholeNumber);
 }
 

@@ -6,6 +6,7 @@ import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } fro
 import { connectCore, Misuse, there } from './core.ts';
 import { example, ofAccount, paged } from './options.ts';
 import { fields, jsonWanted, print, printRecord, type Shown, table } from './output.ts';
+import { type Asked, walk } from './pages.ts';
 
 interface Which {
   readonly account: string;
@@ -19,10 +20,8 @@ interface Changes extends Which {
   readonly disable?: true;
 }
 
-interface Page extends Which {
+interface Listing extends Which, Asked {
   readonly status?: DeliveryStatusName;
-  readonly limit?: number;
-  readonly offset?: number;
 }
 
 interface Resending {
@@ -96,16 +95,15 @@ export function webhookCommands(program: Command): void {
     print(json(), deliveryShown(delivery), () => `${delivery.id} is on its way; webhook deliveries shows its answer.`);
   });
 
-  paged(ofOne('deliveries', 'what it was sent and answered, newest first'), 'deliveries')
+  paged(ofOne('deliveries', 'what it was sent and answered, newest first'), 'deliveries', 25)
     .addOption(new Option('--status <status>', 'only those').choices(namesOf(DELIVERY_STATUS_BY_NAME)))
-    .action(async ({ account, id, status, ...page }: Page) => {
+    .action(async ({ account, id, status, ...asked }: Listing) => {
       const { webhooks } = await connectCore(process.env, account);
-      const asked = {
-        endpointId: id,
-        ...page,
-        ...(status === undefined ? {} : { status: DELIVERY_STATUS_BY_NAME[status] }),
-      };
-      const { deliveries } = await webhooks.listDeliveries(asked);
+      const of = { endpointId: id, ...(status === undefined ? {} : { status: DELIVERY_STATUS_BY_NAME[status] }) };
+      const deliveries = await walk(asked, async (page) => {
+        const { deliveries: items, nextCursor } = await webhooks.listDeliveries({ ...of, ...page });
+        return { items, nextCursor };
+      });
       print(json(), deliveries.map(deliveryShown), () => table(deliveries.map(deliveryRow)));
     });
 

@@ -21,10 +21,10 @@ import { codesOfBatch, forgetBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
 import { codesForAnalytics } from './codes/analytics-view.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
-import { cursors } from './codes/cursor.ts';
 import { codesForImages } from './codes/image-view.ts';
 import { codesService } from './codes/service.ts';
 import type { CoreConfig } from './config.ts';
+import { cursors } from './contract/cursors.ts';
 import type { Database } from './db/database.ts';
 import type { Platform } from './domains/look-up.ts';
 import { releaseDomains } from './domains/release.ts';
@@ -85,15 +85,16 @@ export function services({
 }: Parts): (target: Services) => void {
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
+  const { byId, byName } = cursors(config.SECRET_KEY);
   const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
-    target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));
+    target.service(CodesService, codesService({ pool, platformUrl, cursors: byId, changed }));
     target.service(
       BatchesService,
-      batchesService({ pool, platformUrl, windowMs: config.BATCH_WINDOW_MS, windows, logger, stopping }),
+      batchesService({ pool, cursors: byId, platformUrl, windowMs: config.BATCH_WINDOW_MS, windows, logger, stopping }),
     );
-    target.service(TaxonomyService, taxonomyService(pool));
+    target.service(TaxonomyService, taxonomyService(pool, byName));
     target.service(
       AnalyticsService,
       analyticsService({
@@ -103,8 +104,11 @@ export function services({
     );
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
     target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
-    target.service(AccountsService, accountsService({ database, clearance, changed }));
-    target.service(WebhooksService, webhooksService({ pool, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }));
+    target.service(AccountsService, accountsService({ database, cursors: byId, clearance, changed }));
+    target.service(
+      WebhooksService,
+      webhooksService({ pool, cursors: byId, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),
+    );
     target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
   };
 }

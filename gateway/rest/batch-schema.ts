@@ -81,6 +81,9 @@ export const rowSchema = z
     short_code: z.string().nullable().meta({ description: 'The short code, once created.' }),
     scan_url: z.string().nullable().meta({ description: 'The scan URL, once created.' }),
     reason: z.string().nullable().meta({ description: 'A sentence when it failed or was skipped.' }),
+    warnings: z.array(z.string()).exactOptional().meta({
+      description: 'There when the folder or tags of a created row could not be applied: why, a sentence each.',
+    }),
   })
   .meta({ id: 'BatchRow', description: 'What became of a row.' });
 

@@ -71,7 +71,8 @@ export function batches(core: CoreClients): Endpoint[] {
       summary: 'Create a batch',
       description:
         'Stages every row, creates as many codes as fit in about 20 seconds, and leaves the rest to the background. ' +
-        'Every row is judged alone: a bad one fails with a reason, rows past the QR code limit are skipped. ' +
+        'Every row is judged alone: a bad one fails with a reason, rows past the QR code limit are skipped. What is wrong ' +
+        'with a folder or tag costs the label, not the row, and is told in the `warnings` of the row. ' +
         'Costs one request of the quota for every 100 rows, at least one.',
       body: {
         schema: documentedBatchBody,
@@ -208,6 +209,7 @@ function rowJson(row: BatchRow): z.infer<typeof rowSchema> {
     short_code: row.shortCode ?? null,
     scan_url: row.scanUrl ?? null,
     reason: row.reason ?? null,
+    ...(row.warnings.length > 0 ? { warnings: row.warnings } : {}),
   };
 }
 

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { type Folder, type Tag, TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { failure } from '../../src/contract/errors.ts';
+import { LIMITS, type Limited, limitClause } from '../../src/contract/limits.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 
@@ -14,8 +16,8 @@ function listOf(id: 'Folder' | 'Tag', description: string) {
   return z.object({ success: z.literal(true), data: z.array(label) });
 }
 
-const folders = listOf('Folder', 'A folder; a code is in one at most.');
-const tags = listOf('Tag', 'A tag; a code may have several.');
+const folderList = listOf('Folder', 'A folder; a code is in one at most.');
+const tagList = listOf('Tag', 'A tag; a code may have several.');
 
 /** Folders and tags, which come into being by being named on a code. Source: GET /api/v1/folders, /api/v1/tags. */
 export function foldersAndTags(core: CoreClients): Endpoint[] {
@@ -27,10 +29,10 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
       rpc: TaxonomyService.method.listFolders,
       tag: 'Folders and tags',
       summary: 'List folders',
-      description: 'All folders of the account by name. A folder is created by naming it on a code.',
+      description: 'All folders of the account by name, at most 10,000. A folder is created by naming it on a code.',
       success: { 200: 'The folders.' },
       answer: {
-        schema: folders,
+        schema: folderList,
         example: {
           success: true,
           data: [{ id: 'folder_01kagcpn8me3vs6t7k5sfm2s9p', name: 'Berlin', code_count: 12 }],
@@ -38,8 +40,9 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
       },
       errors: { 503: 'The folders could not be read; retry. Never an empty list instead.' },
       async handle({ options }) {
-        const read = await core.taxonomy.listFolders({}, options);
-        return { status: 200, body: { success: true, data: read.folders.map(labelJson) } };
+        const { folders, nextCursor } = await core.taxonomy.listFolders({ limit: LIMITS.folders }, options);
+        expectAll('folders', nextCursor);
+        return { status: 200, body: { success: true, data: folders.map(labelJson) } };
       },
     }),
     endpoint({
@@ -49,19 +52,29 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
       rpc: TaxonomyService.method.listTags,
       tag: 'Folders and tags',
       summary: 'List tags',
-      description: 'All tags of the account by name. A tag is created by naming it on a code.',
+      description: 'All tags of the account by name, at most 10,000. A tag is created by naming it on a code.',
       success: { 200: 'The tags.' },
       answer: {
-        schema: tags,
+        schema: tagList,
         example: { success: true, data: [{ id: 'tag_01kagcpn9jfbxsg8m2yq3v7d0c', name: 'summer', code_count: 40 }] },
       },
       errors: { 503: 'The tags could not be read; retry. Never an empty list instead.' },
       async handle({ options }) {
-        const read = await core.taxonomy.listTags({}, options);
-        return { status: 200, body: { success: true, data: read.tags.map(labelJson) } };
+        const { tags, nextCursor } = await core.taxonomy.listTags({ limit: LIMITS.tags }, options);
+        expectAll('tags', nextCursor);
+        return { status: 200, body: { success: true, data: tags.map(labelJson) } };
       },
     }),
   ];
+}
+
+/**
+ * One page holds all that an account may have, so that the list is of one moment and costs one request. An account that
+ * had more before there was a limit gets an error and no part of its list, which a sync would take for deletions.
+ */
+function expectAll(what: Limited, nextCursor: string | undefined): void {
+  if (nextCursor === undefined) return;
+  throw failure('UNAVAILABLE', `The ${what} can not be listed, as there are too many: ${limitClause(what)}.`);
 }
 
 function labelJson({ id, name, codeCount }: Folder | Tag) {

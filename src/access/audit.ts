@@ -1,7 +1,10 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import type { ListAuditEntriesRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { Cursors } from '../contract/cursors.ts';
 import { newUuid } from '../contract/ids.ts';
+import { LONG_PAGE, pageById } from '../contract/paging.ts';
 import { type Queryable, run, statement } from '../db/sql.ts';
 import { accountOf, callerKey } from './caller.ts';
 
@@ -53,15 +56,17 @@ interface EntryRow {
 /** Index: audit_entries_by_account. */
 const list = statement<EntryRow>(
   'access_list_changes',
-  `select id, at, actor, action, subject from audit_entries where account_id = $1 order by id desc limit $2 offset $3`,
+  `select id, at, actor, action, subject from audit_entries
+   where account_id = $1 and id < $2 order by id desc limit $3 offset $4`,
 );
 
 /** A page of an account's audit, newest first. `accountId`: UUID. */
 export async function listChanges(
-  pool: Pool,
+  { pool, cursors }: { pool: Pool; cursors: Cursors },
   accountId: string,
-  { limit, offset }: { readonly limit: number; readonly offset: number },
+  request: ListAuditEntriesRequest,
 ) {
-  const rows = await run(pool, list, [accountId, limit, offset]);
-  return rows.map((row) => ({ ...row, at: timestampFromDate(row.at) }));
+  const { before, limit, offset, end } = pageById([cursors, `audit ${accountId}`], request, LONG_PAGE);
+  const { items, next } = end(await run(pool, list, [accountId, before, limit, offset]));
+  return { entries: items.map((row) => ({ ...row, at: timestampFromDate(row.at) })), ...next };
 }

@@ -9,10 +9,11 @@ import { listChanges, recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
+import type { Cursors } from '../contract/cursors.ts';
 import { failure } from '../contract/errors.ts';
 import { encodeId, newUuid } from '../contract/ids.ts';
 import { nameOf, PLAN_BY_NAME } from '../contract/names.ts';
-import { pageOf } from '../contract/paging.ts';
+import { LONG_PAGE, pageById } from '../contract/paging.ts';
 import type { Database } from '../db/database.ts';
 import { type Queryable, transaction, unitOfWork } from '../db/sql.ts';
 import { Account, accountMessage, overrideColumns } from './account.ts';
@@ -20,17 +21,15 @@ import type { Clearance } from './clear.ts';
 import { replaceKey, revokeKey } from './key.ts';
 import { team } from './team.ts';
 
-/** Pages of accounts and of audit entries. */
-const LONG_PAGE = { standard: 100, most: 1_000 } as const;
-
 /** Accounts, their keys and their teams, for internal services. */
 export function accountsService(options: {
   database: Database;
+  cursors: Cursors;
   clearance: Clearance;
   /** Called after a change has committed: the outbox has something to carry. */
   changed(): void;
 }): ServiceImpl<typeof AccountsService> {
-  const { database, clearance, changed } = options;
+  const { database, cursors, clearance, changed } = options;
   const { orm, pool } = database;
 
   /** Changes the account that a call acts for, which stays locked meanwhile, and leaves it in the audit. */
@@ -79,9 +78,12 @@ export function accountsService(options: {
       };
     },
     async listAccounts(request) {
-      const page = pageOf(request, LONG_PAGE);
-      const [accounts, total] = await orm.em.fork().findAndCount(Account, {}, { ...page, orderBy: { id: 'desc' } });
-      return { accounts: accounts.map(accountMessage), total: BigInt(total) };
+      const { before, limit, offset, end } = pageById([cursors, 'accounts'], request, LONG_PAGE);
+      const [accounts, total] = await orm.em
+        .fork()
+        .findAndCount(Account, { id: { $lt: before } }, { limit, offset, orderBy: { id: 'desc' } });
+      const { items, next } = end(accounts);
+      return { accounts: items.map(accountMessage), total: BigInt(total), ...next };
     },
     async updateAccount(request, context) {
       const changes = columnsToChange(request);
@@ -120,7 +122,7 @@ export function accountsService(options: {
       });
     },
     async listAuditEntries(request, context) {
-      return { entries: await listChanges(pool, accountOf(context).id, pageOf(request, LONG_PAGE)) };
+      return listChanges({ pool, cursors }, accountOf(context).id, request);
     },
   };
 }

@@ -4,8 +4,10 @@ import type { Pool } from 'pg';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { lockAccount } from '../access/lock-account.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, newUuid } from '../contract/ids.ts';
+import { expectBelowLimit } from '../contract/limits.ts';
 import { nameOf, ROLE_BY_NAME } from '../contract/names.ts';
 import type { Database } from '../db/database.ts';
 import { run, statement, unitOfWork } from '../db/sql.ts';
@@ -23,6 +25,8 @@ export function team(
       const member = await orm.em
         .fork()
         .transactional(async (em) => {
+          await lockAccount(unitOfWork(em), accountId);
+          expectBelowLimit('members', await em.count(MemberEntity, { accountId }));
           const named = nameOf(ROLE_BY_NAME, role);
           const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: named });
           await em.flush();

@@ -18,6 +18,7 @@ const lock = statement<BatchRecord & { now: Date }>(
 );
 
 interface PendingRow {
+  index: number;
   code_id: string;
   target_url: string;
   name: string | null;
@@ -29,9 +30,17 @@ interface PendingRow {
 /** Index: batch_rows_pkey. */
 const pending = statement<PendingRow>(
   'batches_pending',
-  `select code_id, target_url, name, campaign_type, folder, tags
+  `select index, code_id, target_url, name, campaign_type, folder, tags
    from batch_rows where batch_id = $1 and index >= $2 and index < $2 + ${STEP} and outcome is null
    order by index`,
+);
+
+/** Index: batch_rows_pkey. */
+const warn = statement(
+  'batches_warn',
+  `update batch_rows r set warnings = w.warnings
+   from jsonb_to_recordset($2) as w (index integer, warnings text[])
+   where r.batch_id = $1 and r.index = w.index`,
 );
 
 /** Index: batches_pkey. */
@@ -77,6 +86,13 @@ async function createNext(tx: PoolClient, platformUrl: string, batch: BatchRecor
     folder,
     tags,
   }));
-  await createCodes(tx, platformUrl, together, wanted);
+  const warnings = await createCodes(tx, platformUrl, together, wanted);
+  if (warnings.size > 0) {
+    const warned = rows.flatMap(({ index, code_id }) => {
+      const lost = warnings.get(code_id);
+      return lost ? { index, warnings: lost } : [];
+    });
+    await run(tx, warn, [batch.id, JSON.stringify(warned)]);
+  }
   return rows.length;
 }

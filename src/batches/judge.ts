@@ -18,9 +18,9 @@ const SLICE = 200;
 /** A row as it is kept: what was sent, and what becomes of it. */
 export interface JudgedRow {
   readonly input: BatchRowInput;
-  /** What can be a folder, of what was sent. */
+  /** As it was sent, but without NUL, as `tags`. */
   readonly folder: string | null;
-  /** What can be tags, each once. */
+  /** Each once. */
   readonly tags: readonly string[];
   /** UUID of the code that it becomes; null when it fails. */
   readonly codeId: string | null;
@@ -52,8 +52,8 @@ export async function judge(
         ('problem' in read ? read.problem : undefined);
       judged.push({
         input,
-        folder: input.folder !== undefined && canBeLabel(input.folder) ? input.folder : null,
-        tags: ('tags' in read ? read.tags : input.tags).filter(canBeLabel),
+        folder: input.folder === undefined ? null : storable(input.folder),
+        tags: ('tags' in read ? read.tags : input.tags).map(storable),
         codeId: problem === undefined ? newUuid() : null,
         problem: problem ?? null,
       });
@@ -63,9 +63,9 @@ export async function judge(
   return judged;
 }
 
-/** A label that Postgres can't even look for costs the label only, like every other one that can be none. */
-function canBeLabel(reference: string): boolean {
-  return !reference.includes('\0');
+/** With another control character in the place of NUL, which Postgres can't store; neither can be in a label's name. */
+function storable(reference: string): string {
+  return reference.replaceAll('\0', '\u0001');
 }
 
 /** What is wrong with fields that a single code has by the same rules, and with the row's own. */

@@ -12,9 +12,10 @@ import {
   RowStatus,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { scanUrl } from '../codes/code-row.ts';
+import type { Cursors } from '../contract/cursors.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, encodeId } from '../contract/ids.ts';
-import { PAGE, pageOf, ROWS_PAGE } from '../contract/paging.ts';
+import { PAGE, pageById, pageOf, ROWS_PAGE } from '../contract/paging.ts';
 import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
 
@@ -27,7 +28,7 @@ const find = statement<BatchRecord>(
 /** Indexes: batches_listed for both, the count index only. */
 const page = statement<BatchRecord>(
   'batches_page',
-  `select ${BATCH_COLUMNS} from batches where account_id = $1 order by id desc limit $2 offset $3`,
+  `select ${BATCH_COLUMNS} from batches where account_id = $1 and id < $2 order by id desc limit $3 offset $4`,
 );
 const count = statement<{ total: string }>(
   'batches_count',
@@ -42,6 +43,7 @@ export interface RowRecord {
   external_ref: string | null;
   outcome: 'failed' | 'skipped' | null;
   reason: string | null;
+  warnings: string[] | null;
   code_id: string | null;
   short_code: string | null;
 }
@@ -59,7 +61,7 @@ const CONDITIONS: Record<number, string> = {
 const rowsOf = (status: RowStatus) =>
   statement<RowRecord>(
     `batches_rows_${status}`,
-    `select r.index, r.target_url, r.name, r.external_ref, r.outcome, r.reason, r.code_id, c.short_code
+    `select r.index, r.target_url, r.name, r.external_ref, r.outcome, r.reason, r.warnings, r.code_id, c.short_code
      from batch_rows r left join codes c on c.id = r.code_id and c.account_id = $5
      where r.batch_id = $1 and ($2::integer is not null) and ${CONDITIONS[status]}
      order by r.index limit $3 offset $4`,
@@ -94,19 +96,20 @@ export async function getBatch(
 
 /** A page of the account's batches, newest first. */
 export async function listBatches(
-  pool: Pool,
+  { pool, cursors }: { pool: Pool; cursors: Cursors },
   accountId: string,
   request: ListBatchesRequest,
 ): Promise<ListBatchesResponse> {
-  const { limit, offset } = pageOf(request, PAGE);
-  const [batches, counted] = await Promise.all([
-    run(pool, page, [accountId, limit, offset]),
+  const { before, limit, offset, end } = pageById([cursors, `batches ${accountId}`], request, PAGE);
+  const [rows, counted] = await Promise.all([
+    run(pool, page, [accountId, before, limit, offset]),
     first(pool, count, [accountId]),
   ]);
+  const { items, next } = end(rows);
   return create(ListBatchesResponseSchema, {
-    batches: batches.map(batchFrom),
-    limit,
-    offset,
+    batches: items.map(batchFrom),
+    ...pageOf(request, PAGE),
+    ...next,
     total: BigInt(counted?.total ?? 0),
   });
 }
@@ -140,6 +143,7 @@ function rowFrom(batch: BatchRecord, row: RowRecord, platformUrl: string): Batch
     told.codeId = encodeId('qr', code_id);
     told.shortCode = short_code;
     told.scanUrl = scanUrl({ hostname: batch.hostname, short_code }, platformUrl);
+    told.warnings = row.warnings ?? [];
   }
   return told;
 }

@@ -11,6 +11,7 @@ import {
 import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
+import type { Cursors } from '../contract/cursors.ts';
 import { encodeId } from '../contract/ids.ts';
 import { designWarnings } from '../images/contrast.ts';
 import { finishSoon } from './background.ts';
@@ -33,6 +34,7 @@ function answer(batch: BatchRecord): CreateBatchResponse {
 /** Batches of an account. `platformUrl`: what scan URLs on the platform's host start with. */
 export function batchesService(options: {
   pool: Pool;
+  cursors: Cursors;
   platformUrl: string;
   /** How long a request may wait for its batch before it answers that the rest is still to come, in ms. */
   windowMs: number;
@@ -85,7 +87,7 @@ export function batchesService(options: {
       );
     },
     getBatch: (request, context) => getBatch(pool, platformUrl, accountOf(context).id, request),
-    listBatches: (request, context) => listBatches(pool, accountOf(context).id, request),
+    listBatches: (request, context) => listBatches(options, accountOf(context).id, request),
     async *watchBatch({ id }, context) {
       const accountId = accountOf(context).id;
       let told = -1;

@@ -7,7 +7,8 @@ import { failure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
 import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
-import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
+import { FOLDER, TAG } from '../taxonomy/kinds.ts';
+import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { codeFrom, newDynamicRow } from './code-row.ts';
 import { withNewShortCode } from './short-code.ts';
@@ -83,15 +84,15 @@ export async function createCode(
   account: Account,
   asked: NewCode,
 ): Promise<{ code: Code; route: Route; warnings: string[] }> {
-  const folder = asked.folder === undefined ? undefined : await resolveFolder(tx, account.id, asked.folder);
-  const tags = await resolveTags(tx, account.id, asked.tags);
-  const filed = folder && 'found' in folder ? folder.found : null;
-  const warnings = [...(folder && 'problem' in folder ? [folder.problem] : []), ...tags.problems];
+  const folders = asked.folder === undefined ? [] : [asked.folder];
+  const filing = labelsOf(await resolveLabels(tx, FOLDER, account.id, folders), folders);
+  const tagging = labelsOf(await resolveLabels(tx, TAG, account.id, asked.tags), asked.tags);
+  const [filed = null] = filing.labels;
+  const tags = tagging.labels;
 
   const id = newUuid();
   const { shortCode, createdAt } = await insertCode(tx, account, id, asked, filed?.id ?? null);
-  const labels = [...new Map(tags.found.map((tag) => [tag.id, tag.name]))];
-  if (labels.length > 0) await run(tx, label, [id, labels.map(([tag]) => tag)]);
+  if (tags.length > 0) await run(tx, label, [id, tags.map((tag) => tag.id)]);
 
   const row = newDynamicRow({
     id,
@@ -100,14 +101,15 @@ export async function createCode(
     target_url: asked.targetUrl,
     name: asked.name,
     folder: filed,
-    tags: labels.map(([, name]) => name),
+    tags: tags.map(({ name }) => name),
     campaign_type: asked.campaignType,
     domain: asked.domain,
     design: designJson(undefined),
     created_at: createdAt,
   });
   const code = codeFrom(row, platformUrl, 0);
-  return { code, route: await announce(tx, row, code, { type: 'qr.created' }), warnings };
+  const route = await announce(tx, row, code, { type: 'qr.created' });
+  return { code, route, warnings: [...filing.warnings, ...tagging.warnings] };
 }
 
 async function insertCode(

@@ -5,7 +5,7 @@ import { failure } from '../contract/errors.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
 import { first, run, statement } from '../db/sql.ts';
 import { FOLDER, TAG } from '../taxonomy/kinds.ts';
-import { resolveLabels } from '../taxonomy/resolve.ts';
+import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announceAll } from './announce.ts';
 import { type CodeRow, codeFrom, newDynamicRow } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';
@@ -18,7 +18,7 @@ export interface WantedCode {
   readonly targetUrl: string;
   readonly name: string | null;
   readonly campaignType: string | null;
-  /** Ids or names, as `tags`; what can be no label costs the label only. */
+  /** Ids or names, as `tags`; one that leads to no label costs the label only, with a warning. */
   readonly folder: string | null;
   readonly tags: readonly string[];
 }
@@ -77,38 +77,38 @@ const list = statement('codes_list_many', 'update code_counts set listed = liste
 
 /**
  * Creates dynamic codes with as many statements as one code takes, and announces them. The caller has made room for
- * them in the account's limit. Fails with SHORT_CODE_NOT_ALLOCATED when no free short codes are found.
+ * them in the account's limit. Gives the warnings, by id, of those that labels were lost of. Fails with
+ * SHORT_CODE_NOT_ALLOCATED when no free short codes are found.
  */
 export async function createCodes(
   tx: PoolClient,
   platformUrl: string,
   together: Together,
   wanted: readonly WantedCode[],
-): Promise<void> {
+): Promise<ReadonlyMap<string, readonly string[]>> {
   const { accountId: account_id, domain, design, now: created_at } = together;
-  const { found: folders } = await resolveLabels(
+  const folders = await resolveLabels(
     tx,
     FOLDER,
     account_id,
     wanted.flatMap(({ folder }) => folder ?? []),
   );
-  const { found: known } = await resolveLabels(
+  const allTags = await resolveLabels(
     tx,
     TAG,
     account_id,
     wanted.flatMap((code) => code.tags),
   );
   const labels: { code: string; tag: string }[] = [];
+  const warnings = new Map<string, readonly string[]>();
   const rows = wanted.map(({ id, targetUrl: target_url, name, campaignType: campaign_type, ...code }) => {
-    const carried = new Map(
-      code.tags.flatMap((reference) => {
-        const tag = known.get(reference);
-        return tag ? [[tag.id, tag.name]] : [];
-      }),
-    );
-    for (const tag of carried.keys()) labels.push({ code: id, tag });
-    const folder = (code.folder !== null && folders.get(code.folder)) || null;
-    const tags = carried.values();
+    const filing = labelsOf(folders, code.folder === null ? [] : [code.folder]);
+    const tagging = labelsOf(allTags, code.tags);
+    const lost = [...filing.warnings, ...tagging.warnings];
+    if (lost.length > 0) warnings.set(id, lost);
+    for (const tag of tagging.labels) labels.push({ code: id, tag: tag.id });
+    const [folder = null] = filing.labels;
+    const tags = tagging.labels.map(({ name }) => name);
     const short_code = newShortCode();
     return newDynamicRow({
       id,
@@ -129,6 +129,7 @@ export async function createCodes(
   await announceAll(tx, rows, (row) => codeFrom(row, platformUrl, 0), { type: 'qr.created' });
   // Locks the counter until the transaction ends, so it comes last.
   await run(tx, list, [account_id, rows.length]);
+  return warnings;
 }
 
 /** What a code that has just come into being may differ in from the defaults. */

@@ -3,10 +3,10 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { cursors } from '../contract/cursors.ts';
 import { encodeId, newUuid } from '../contract/ids.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { transaction } from '../db/sql.ts';
-import { cursors } from './cursor.ts';
 import { deleteCode } from './delete-code.ts';
 import { listCodes, pageStatement } from './list-codes.ts';
 
@@ -14,7 +14,7 @@ const CODES = 100_000;
 const accountId = newUuid();
 const otherId = newUuid();
 const platformUrl = 'http://localhost:8080';
-const issued = cursors(randomBytes(32));
+const issued = cursors(randomBytes(32)).byId;
 let database: Database;
 
 beforeAll(async () => {

@@ -5,15 +5,15 @@ import {
   type ListCodesResponse,
   ListCodesResponseSchema,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Cursors, positionAfter } from '../contract/cursors.ts';
 import { failure } from '../contract/errors.ts';
-import { PAGE, pageOf } from '../contract/paging.ts';
+import { endPage, PAGE, pageOf } from '../contract/paging.ts';
 import { first, run, statement } from '../db/sql.ts';
 import { scanCounts } from '../scans/totals.ts';
 import { hasAnyTag } from '../taxonomy/labels.ts';
 import { isUnfiled } from '../taxonomy/names.ts';
 import { existingFolder, existingTags } from '../taxonomy/resolve.ts';
 import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
-import type { Cursors } from './cursor.ts';
 
 /**
  * The filters as a condition. Each combination is a statement of its own, so that each has the plan that fits it:
@@ -66,8 +66,7 @@ export async function listCodes(
   request: ListCodesRequest,
 ): Promise<ListCodesResponse> {
   const { limit, offset } = pageOf(request, PAGE);
-  const after = request.cursor === undefined ? null : cursors.read(accountId, request.cursor);
-  if (after === undefined) throw failure('INVALID_CURSOR', 'cursor: was not issued by this service to this account.');
+  const after = positionAfter(cursors, accountId, request.cursor);
   const folder = request.folder === undefined ? 'any' : await folderFilter(pool, accountId, request.folder);
   const tags = request.tags.length === 0 ? null : await existingTags(pool, accountId, request.tags);
 
@@ -84,18 +83,17 @@ export async function listCodes(
       ? first(pool, countAll, [accountId])
       : first(pool, countFiltered(filter), values),
   ]);
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
+  const { items, next } = endPage(rows, limit, [cursors, accountId], ({ id }) => id);
   const scans = await scanCounts(
     pool,
     accountId,
-    page.map(({ id }) => id),
+    items.map(({ id }) => id),
   );
   return create(ListCodesResponseSchema, {
-    codes: page.map((row) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0)),
+    codes: items.map((row) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0)),
     limit,
     ...(after === null ? { offset } : {}),
-    ...(last && rows.length > limit ? { nextCursor: cursors.issue(accountId, last.id) } : {}),
+    ...next,
     total: BigInt(counted?.total ?? 0),
   });
 }

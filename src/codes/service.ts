@@ -5,13 +5,13 @@ import { CodesService, CreateCodeResponseSchema } from '../../proto/gen/signpost
 import { recordChange, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
+import type { Cursors } from '../contract/cursors.ts';
 import { transaction } from '../db/sql.ts';
 import { designWarnings } from '../images/contrast.ts';
 import { scanCounts } from '../scans/totals.ts';
 import { codeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
 import { createLandingPageCode, createStaticCode } from './create-other-code.ts';
-import type { Cursors } from './cursor.ts';
 import { deleteCode } from './delete-code.ts';
 import { findCode } from './find-code.ts';
 import { listCodes } from './list-codes.ts';

@@ -8,8 +8,8 @@ import { encodeId } from '../contract/ids.ts';
 import { routeOf } from '../contract/route.ts';
 import { run, statement } from '../db/sql.ts';
 import { scanCounts } from '../scans/totals.ts';
-import type { Label } from '../taxonomy/kinds.ts';
-import { resolveFolder, resolveTags } from '../taxonomy/resolve.ts';
+import { FOLDER, type Kind, type Label, TAG } from '../taxonomy/kinds.ts';
+import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom } from './code-row.ts';
 import { findCode, lockCode } from './find-code.ts';
@@ -93,8 +93,8 @@ async function readChanges(
     landingPage: paths.has('landing_page') ? readLandingPage(request.landingPage) : undefined,
     name: paths.has('name') ? request.name || null : undefined,
     paused: paths.has('paused') ? request.paused : undefined,
-    folderId: typeof folder === 'string' ? await folderOrFailure(tx, accountId, folder) : folder,
-    tags: tags && (await labelsOrFailure(tx, accountId, tags)),
+    folderId: typeof folder === 'string' ? (await labelsOrFailure(tx, FOLDER, accountId, [folder]))[0]?.id : folder,
+    tags: tags && (await labelsOrFailure(tx, TAG, accountId, tags)),
   };
 }
 
@@ -130,16 +130,16 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
   return { row: await findCode(tx, before.account_id, encodeId('qr', id)), changed };
 }
 
-async function folderOrFailure(tx: PoolClient, accountId: string, folder: string): Promise<string> {
-  const resolved = await resolveFolder(tx, accountId, folder);
-  if ('problem' in resolved) throw failure('INVALID_FIELD', resolved.problem);
-  return resolved.found.id;
-}
-
-async function labelsOrFailure(tx: PoolClient, accountId: string, tags: readonly string[]): Promise<readonly Label[]> {
-  const { found, problems } = await resolveTags(tx, accountId, tags);
-  if (problems[0] !== undefined) throw failure('INVALID_FIELD', problems[0]);
-  return found;
+/** The labels of references; of a call that changes all that it names or nothing, none may be missing. */
+async function labelsOrFailure(
+  tx: PoolClient,
+  kind: Kind,
+  accountId: string,
+  references: readonly string[],
+): Promise<readonly Label[]> {
+  const { labels, warnings } = labelsOf(await resolveLabels(tx, kind, accountId, references), references);
+  if (warnings[0] !== undefined) throw failure('INVALID_FIELD', warnings[0]);
+  return labels;
 }
 
 function sameSet(one: readonly string[], other: readonly string[]): boolean {

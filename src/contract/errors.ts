@@ -35,6 +35,8 @@ export const REASONS = {
   INTERNAL_METHOD: { rpc: Code.PermissionDenied, http: 403 },
   /** Details: `limit`, `used`. */
   QR_LIMIT_REACHED: { rpc: Code.ResourceExhausted, http: 403, code: 'qr_limit_reached' },
+  /** An account has as many of something as any may have. Only RPCs tell it. Details: `limit`. */
+  LIMIT_REACHED: { rpc: Code.ResourceExhausted, http: 403 },
   /** More rows than the plan allows in one batch. */
   BATCH_LIMIT_EXCEEDED: { rpc: Code.ResourceExhausted, http: 403, code: 'batch_limit_exceeded' },
   /** No such thing on this account. */

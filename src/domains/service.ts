@@ -4,8 +4,10 @@ import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { lockAccount } from '../access/lock-account.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
+import { expectBelowLimit } from '../contract/limits.ts';
 import type { Database } from '../db/database.ts';
 import { unitOfWork } from '../db/sql.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
@@ -37,6 +39,8 @@ export function domainsService(options: {
           if (await em.count(DomainEntity, { hostname, state: { $ne: 'pending' }, accountId: { $ne: accountId } })) {
             throw failure('ALREADY_EXISTS', `Another account has proven ${hostname}, and has to remove it first.`);
           }
+          await lockAccount(unitOfWork(em), accountId);
+          expectBelowLimit('domains', await em.count(DomainEntity, { accountId }));
           const domain = em.create(DomainEntity, {
             id: newUuid(),
             accountId,

@@ -12,8 +12,8 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import { serviceTokens } from '../access/service-token.ts';
 import { clearance } from '../accounts/clear.ts';
 import { accountsService } from '../accounts/service.ts';
-import { cursors } from '../codes/cursor.ts';
 import { codesService } from '../codes/service.ts';
+import { cursors } from '../contract/cursors.ts';
 import { openDatabase } from '../db/database.ts';
 import { type Servers, serve } from './serve.ts';
 import type { Tls } from './tls.ts';
@@ -39,12 +39,13 @@ export async function startServing(tls?: Tls): Promise<Serving> {
     connectPort: 0,
     grpcPort: 0,
     register: (services) => {
+      const { byId } = cursors(randomBytes(32));
       const platformUrl = 'https://sign.example';
       const changed = () => {};
-      services.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(randomBytes(32)), changed }));
+      services.service(CodesService, codesService({ pool, platformUrl, cursors: byId, changed }));
       services.service(
         AccountsService,
-        accountsService({ database, clearance: clearance(pool, { stop: [], erase: [] }), changed }),
+        accountsService({ database, cursors: byId, clearance: clearance(pool, { stop: [], erase: [] }), changed }),
       );
       services.service(BatchesService, {});
       services.service(ImagesService, {

@@ -1,5 +1,6 @@
 import { failure } from '../contract/errors.ts';
 import { decodeId } from '../contract/ids.ts';
+import { LIMITS } from '../contract/limits.ts';
 import { type Queryable, run, type Statement, statement } from '../db/sql.ts';
 import { folderName, type Name, tagName } from './names.ts';
 
@@ -16,12 +17,19 @@ export type Led = Label & { readonly nth: number };
 export interface Kind {
   /** Prefix of ids, and the word for people. */
   readonly name: 'folder' | 'tag';
+  /** The field of a code that names them. */
+  readonly field: 'folder' | 'tags';
+  /** What an account has of them, and their table. */
+  readonly plural: 'folders' | 'tags';
   readonly nameOf: (input: string, field?: string) => Name;
   /** Labels by ids, or else by names: the `nth` of each goes together. */
   readonly find: Statement<Led>;
   /** The same for who gives them to codes: whoever wants to delete one waits until that has committed. */
   readonly keep: Statement<Led>;
-  /** The names, with the ids for them; one that another call created in the meantime is given as well, kept. */
+  /**
+   * The names, with the ids for them, as far as the limit allows, the first first; one that another call created in the
+   * meantime is given as well, kept. The account has to be locked.
+   */
   readonly create: Statement<Led>;
   /** In the order of ids, for all transactions, so that two of them never wait for each other in a circle. */
   readonly lock: Statement<{ id: string }>;
@@ -33,35 +41,48 @@ export interface Kind {
 const folded = (name: string) => `lower(${name} collate "pg_c_utf8")`;
 
 /** Index, for each of the statements: folders_pkey, folders_name; tags_pkey, tags_name. */
-function kind(name: Kind['name'], nameOf: Kind['nameOf']): Kind {
-  const labels = `${name}s`;
+function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf']): Kind {
+  const labels = `${name}s` as const;
   const where = 'where account_id = $1 and id = any($2::uuid[])';
   const led = (lock: string) => `
-    with known as materialized (
+    with sought as materialized (
+      select id, nth, ${folded('name')} as folded
+      from unnest($2::uuid[], $3::text[]) with ordinality as t (id, name, nth)
+    ), known as materialized (
       select id, name, ${folded('name')} as folded from ${labels}
-      where account_id = $1 and (id = any($2::uuid[])
-        or ${folded('name')} = any(array(select ${folded('sought')} from unnest($3::text[]) sought)))
+      where account_id = $1 and id = any(array(
+        select id from sought where id is not null
+        union
+        select named.id from sought, lateral (
+          select id from ${labels} l where l.account_id = $1 and ${folded('l.name')} = sought.folded offset 0
+        ) named))
       order by id ${lock}
     )
     select nth::integer, coalesce(i.id, n.id) as id, coalesce(i.name, n.name) as name
-    from unnest($2::uuid[], $3::text[]) with ordinality as sought (id, name, nth)
-    left join known i on i.id = sought.id
-    left join known n on n.folded = ${folded('sought.name')}
+    from sought left join known i on i.id = sought.id left join known n on n.folded = sought.folded
     where coalesce(i.id, n.id) is not null`;
   return {
     name,
+    field,
+    plural: labels,
     nameOf,
     find: statement(`taxonomy_find_${labels}`, led('')),
     keep: statement(`taxonomy_keep_${labels}`, led('for key share')),
-    // In one order for all transactions, so that two of them never wait for each other in a circle.
     create: statement(
       `taxonomy_create_${labels}`,
       `with wanted as materialized (
          select id, name, nth, ${folded('name')} as folded
          from unnest($2::uuid[], $3::text[]) with ordinality as t (id, name, nth)
+       ), judged as (
+         select id, name, known, row_number() over (partition by known order by nth) as place
+         from (select distinct on (folded) id, name, nth,
+                 exists (select from ${labels} l where l.account_id = $1 and ${folded('l.name')} = folded) as known
+               from wanted order by folded, nth) each
        ), created as (
          insert into ${labels} (id, account_id, name)
-         select distinct on (folded) id, $1::uuid, name from wanted order by folded, nth
+         select id, $1::uuid, name from judged
+         where known or place <= ${LIMITS[labels]} - (
+           select count(*) from (select from ${labels} where account_id = $1 limit ${LIMITS[labels]}) present)
          on conflict (account_id, ${folded('name')}) do update set name = ${labels}.name returning id, name
        )
        select nth::integer, created.id, created.name
@@ -73,8 +94,8 @@ function kind(name: Kind['name'], nameOf: Kind['nameOf']): Kind {
   };
 }
 
-export const FOLDER = kind('folder', folderName);
-export const TAG = kind('tag', tagName);
+export const FOLDER = kind('folder', 'folder', folderName);
+export const TAG = kind('tag', 'tags', tagName);
 
 /**
  * Locks labels of the account by their ids, so that no code can be given one of them until the transaction ends; gives

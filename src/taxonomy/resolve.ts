@@ -1,31 +1,40 @@
+import { lockAccount } from '../access/lock-account.ts';
 import { decodeId, newUuid } from '../contract/ids.ts';
+import { limitClause } from '../contract/limits.ts';
 import { type Queryable, run, type Statement } from '../db/sql.ts';
 import { FOLDER, type Kind, type Label, type Led, TAG } from './kinds.ts';
 
 /** The labels of references, by reference; those that lead nowhere are not in it. */
 export type Labels = ReadonlyMap<string, Label>;
 
-/** What a reference led to, or the sentence that says why it leads nowhere. */
-export type Resolved<Found> = { readonly found: Found } | { readonly problem: string };
-
-/** The folder of an id or name, created when it is a name not yet used; it stays until the transaction ends. */
-export async function resolveFolder(tx: Queryable, accountId: string, reference: string): Promise<Resolved<Label>> {
-  const { found, problems } = await resolveLabels(tx, FOLDER, accountId, [reference]);
-  const label = found.get(reference);
-  return label ? { found: label } : { problem: problems.join(' ') };
+/** What references led to. One that is neither a label nor a problem was not created, as the account has no room left. */
+export interface Resolved {
+  readonly kind: Kind;
+  readonly found: Labels;
+  /** Why a reference can be no label: a sentence, by reference. */
+  readonly problems: ReadonlyMap<string, string>;
 }
 
 /**
- * The tags of ids or names, each once; names not yet used are created. They stay until the transaction ends. `problems`
- * holds a sentence for each reference that can be no tag.
+ * The labels of some of the references, each once, and why others led to none: a sentence for each that can be no label,
+ * and one for those that the account's limit did not allow.
  */
-export async function resolveTags(
-  tx: Queryable,
-  accountId: string,
-  references: readonly string[],
-): Promise<{ found: readonly Label[]; problems: readonly string[] }> {
-  const { found, problems } = await resolveLabels(tx, TAG, accountId, references);
-  return { found: eachOnce(found), problems };
+export function labelsOf(
+  { kind, found, problems }: Resolved,
+  references: Iterable<string>,
+): { labels: readonly Label[]; warnings: readonly string[] } {
+  const labels = new Map<string, Label>();
+  const warnings: string[] = [];
+  let full = false;
+  for (const reference of references) {
+    const label = found.get(reference);
+    const problem = problems.get(reference);
+    if (label) labels.set(label.id, label);
+    else if (problem !== undefined) warnings.push(problem);
+    else full = true;
+  }
+  if (full) warnings.push(`${kind.field}: ${limitClause(kind.plural)}; delete some, or use or merge existing ones.`);
+  return { labels: [...labels.values()], warnings };
 }
 
 /** The folder of an id or name; undefined when there is none. */
@@ -43,33 +52,34 @@ export async function existingTags(
 }
 
 /**
- * The labels of ids or names; names not yet used are created, in their first spelling. They stay until the transaction
- * ends. `problems` holds a sentence for each reference that can be no label.
+ * The labels of ids or names; names not yet used are created, in their first spelling, as far as the account's limit
+ * allows. They stay until the transaction ends.
  */
 export async function resolveLabels(
   tx: Queryable,
   kind: Kind,
   accountId: string,
   references: Iterable<string>,
-): Promise<{ found: Labels; problems: readonly string[] }> {
+): Promise<Resolved> {
   const wanted = [...new Set(references)];
   const known = await lead(tx, kind.keep, kind, accountId, wanted);
   const missing: string[] = [];
   const names: string[] = [];
-  const problems: string[] = [];
+  const problems = new Map<string, string>();
   for (const reference of wanted) {
     if (known.has(reference)) continue;
     const checked = kind.nameOf(reference);
     if ('problem' in checked) {
-      problems.push(checked.problem);
+      problems.set(reference, checked.problem);
     } else {
       missing.push(reference);
       names.push(checked.name);
     }
   }
-  if (missing.length === 0) return { found: known, problems };
+  if (missing.length === 0) return { kind, found: known, problems };
+  await lockAccount(tx, accountId);
   const created = byReference(missing, await run(tx, kind.create, [accountId, names.map(newUuid), names]));
-  return { found: new Map([...known, ...created]), problems };
+  return { kind, found: new Map([...known, ...created]), problems };
 }
 
 async function lead(

@@ -1,9 +1,16 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
-import type { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import type {
+  ListFoldersRequest,
+  ListTagsRequest,
+  TaxonomyService,
+} from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { type Cursors, positionAfter } from '../contract/cursors.ts';
 import { encodeId } from '../contract/ids.ts';
+import { LIMITS } from '../contract/limits.ts';
+import { endPage, pageOf } from '../contract/paging.ts';
 import { first, type Queryable, run, statement, transaction } from '../db/sql.ts';
 import { FOLDER, type Kind, TAG } from './kinds.ts';
 import { deleteLabel, mergeLabels } from './remove.ts';
@@ -15,44 +22,52 @@ interface CountedLabel {
   code_count: string;
 }
 
-/** Indexes: folders_name for the account's folders, codes_in_folder for the counts (index only). */
-const listFolders = statement<CountedLabel>(
-  'taxonomy_list_folders',
-  `select f.id, f.name, coalesce(counted.codes, 0) as code_count
-   from folders f
-   left join (select folder_id, count(*) as codes from codes
-              where account_id = $1 and folder_id is not null and deleted_at is null group by folder_id) counted
-     on counted.folder_id = f.id
-   where f.account_id = $1
-   order by f.name collate "und-x-icu"`,
-);
+/** Index: codes_in_folder (index only). */
+const FOLDER_COLUMNS = `
+  l.id, l.name, (select count(*) from codes c
+                 where c.account_id = l.account_id and c.folder_id = l.id and c.deleted_at is null) as code_count`;
 
+/** Indexes: code_tags_by_tag, codes_pkey. */
 const TAG_COLUMNS = `
-  t.id, t.name, (select count(*) from code_tags ct join codes c on c.id = ct.code_id
-                 where ct.tag_id = t.id and c.account_id = t.account_id and c.deleted_at is null) as code_count`;
+  l.id, l.name, (select count(*) from code_tags ct join codes c on c.id = ct.code_id
+                 where ct.tag_id = l.id and c.account_id = l.account_id and c.deleted_at is null) as code_count`;
 
-/** Indexes: tags_name for the account's tags, code_tags_by_tag and codes_pkey for the counts. */
-const listTags = statement<CountedLabel>(
-  'taxonomy_list_tags',
-  `select ${TAG_COLUMNS} from tags t where t.account_id = $1 order by t.name collate "und-x-icu"`,
-);
+/** One more label than the page has; only those of the page are counted. Indexes: folders_name; tags_name. */
+const page = (labels: 'folders' | 'tags', columns: string) =>
+  statement<CountedLabel>(
+    `taxonomy_list_${labels}`,
+    `select ${columns}
+     from (select id, name, account_id from ${labels}
+           where account_id = $1 and ($2::text is null or name collate "und-x-icu" > $2)
+           order by name collate "und-x-icu" limit $3 + 1) l
+     order by l.name collate "und-x-icu"`,
+  );
+const pageOfFolders = page('folders', FOLDER_COLUMNS);
+const pageOfTags = page('tags', TAG_COLUMNS);
 
-/** Indexes: folders_pkey, codes_in_folder. */
+/** Index: folders_pkey. */
 const oneFolder = statement<CountedLabel>(
   'taxonomy_one_folder',
-  `select f.id, f.name, (select count(*) from codes c
-                         where c.account_id = $1 and c.folder_id = f.id and c.deleted_at is null) as code_count
-   from folders f where f.account_id = $1 and f.id = $2`,
+  `select ${FOLDER_COLUMNS} from folders l where l.account_id = $1 and l.id = $2`,
 );
 
-/** Indexes: tags_pkey, code_tags_by_tag, codes_pkey. */
+/** Index: tags_pkey. */
 const oneTag = statement<CountedLabel>(
   'taxonomy_one_tag',
-  `select ${TAG_COLUMNS} from tags t where t.account_id = $1 and t.id = $2`,
+  `select ${TAG_COLUMNS} from tags l where l.account_id = $1 and l.id = $2`,
 );
 
-/** Folders and tags of an account. */
-export function taxonomyService(pool: Pool): ServiceImpl<typeof TaxonomyService> {
+/** Folders and tags of an account. `cursors`: by name. */
+export function taxonomyService(pool: Pool, cursors: Cursors): ServiceImpl<typeof TaxonomyService> {
+  async function list(context: HandlerContext, kind: Kind, request: ListFoldersRequest | ListTagsRequest) {
+    const { id: accountId } = accountOf(context);
+    const { limit } = pageOf(request, { standard: LIMITS[kind.plural], most: LIMITS[kind.plural] });
+    const listed = `${kind.plural} ${accountId}`;
+    const after = positionAfter(cursors, listed, request.cursor);
+    const rows = await run(pool, kind === FOLDER ? pageOfFolders : pageOfTags, [accountId, after, limit]);
+    const { items, next } = endPage(rows, limit, [cursors, listed], ({ name }) => name);
+    return { labels: items.map((row) => counted(kind, row)), next };
+  }
   /** A change of one label, on record; `work` gives the UUID of the label that the answer shows. */
   const change = (
     context: HandlerContext,
@@ -74,13 +89,13 @@ export function taxonomyService(pool: Pool): ServiceImpl<typeof TaxonomyService>
     });
 
   return {
-    async listFolders(_, context) {
-      const rows = await run(pool, listFolders, [accountOf(context).id]);
-      return { folders: rows.map((row) => counted(FOLDER, row)) };
+    async listFolders(request, context) {
+      const { labels, next } = await list(context, FOLDER, request);
+      return { folders: labels, ...next };
     },
-    async listTags(_, context) {
-      const rows = await run(pool, listTags, [accountOf(context).id]);
-      return { tags: rows.map((row) => counted(TAG, row)) };
+    async listTags(request, context) {
+      const { labels, next } = await list(context, TAG, request);
+      return { tags: labels, ...next };
     },
     async renameFolder(request, context) {
       return { folder: await change(context, FOLDER, request.id, (tx, id) => renameLabel(tx, FOLDER, id, request)) };

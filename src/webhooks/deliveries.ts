@@ -4,6 +4,7 @@ import { type Delivery, DeliverySchema, DeliveryStatus } from '../../proto/gen/s
 import { failure } from '../contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../contract/names.ts';
+import type { PageById } from '../contract/paging.ts';
 import { first, type Queryable, run, type Statement, statement } from '../db/sql.ts';
 
 /** What a test event is called; nobody subscribes to it. */
@@ -33,8 +34,8 @@ const COLUMNS = 'id, endpoint_id, event_id, event_type, status, next_attempt_at,
 function list(name: string, condition: string): Statement<DeliveryRow> {
   return statement(
     `webhooks_list_${name}`,
-    `select ${COLUMNS} from webhook_deliveries where account_id = $1 and endpoint_id = $2 ${condition}
-     order by id desc limit $3 offset $4`,
+    `select ${COLUMNS} from webhook_deliveries where account_id = $1 and endpoint_id = $2 and id < $3 ${condition}
+     order by id desc limit $4 offset $5`,
   );
 }
 
@@ -89,9 +90,12 @@ const makeDue = statement(
 export async function listDeliveries(
   on: Queryable,
   account: string,
-  { endpoint, status, limit, offset }: { endpoint: string; status: DeliveryStatus; limit: number; offset: number },
-): Promise<Delivery[]> {
-  return withAttempts(on, await run(on, LISTS[status as keyof typeof LISTS], [account, endpoint, limit, offset]));
+  { endpoint, status, page }: { endpoint: string; status: DeliveryStatus; page: PageById },
+): Promise<{ deliveries: Delivery[]; nextCursor?: string }> {
+  const { before, limit, offset, end } = page;
+  const list = LISTS[status as keyof typeof LISTS];
+  const { items, next } = end(await run(on, list, [account, endpoint, before, limit, offset]));
+  return { deliveries: await withAttempts(on, items), ...next };
 }
 
 /** One of the account's deliveries. `id`: as the caller named it. */

@@ -1,8 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Endpoint, EndpointSchema } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { lockAccount } from '../access/lock-account.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, encodeId } from '../contract/ids.ts';
+import { expectBelowLimit } from '../contract/limits.ts';
 import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { EVENT_TYPES, type EventType } from '../events/cloud-event.ts';
 
@@ -25,7 +27,12 @@ const insert = statement<EndpointRow>(
   `insert into webhook_endpoints (id, account_id, url, events, secret) values ($1, $2, $3, $4, $5) returning ${COLUMNS}`,
 );
 
-/** Index: webhook_endpoints_of_account. */
+/** Index, here and below: webhook_endpoints_of_account. */
+const count = statement<{ present: number }>(
+  'webhooks_count_endpoints',
+  'select count(*)::integer as present from webhook_endpoints where account_id = $1',
+);
+
 const list = statement<EndpointRow>(
   'webhooks_list_endpoints',
   `select ${COLUMNS} from webhook_endpoints where account_id = $1 order by id desc`,
@@ -74,7 +81,7 @@ const disable = statement<{ id: string }>(
    select id from disabled`,
 );
 
-/** Adds an endpoint. `account`, here and below: UUID; `id` too. */
+/** Adds an endpoint. Fails with LIMIT_REACHED. `account`, here and below: UUID; `id` too. */
 export async function insertEndpoint(
   tx: Queryable,
   {
@@ -85,6 +92,8 @@ export async function insertEndpoint(
     secret,
   }: { id: string; account: string; url: string; events: EventType[]; secret: Buffer },
 ): Promise<EndpointRow> {
+  await lockAccount(tx, account);
+  expectBelowLimit('webhook endpoints', found(await first(tx, count, [account])).present);
   return found(await first(tx, insert, [id, account, url, events, secret]));
 }
 

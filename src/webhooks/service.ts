@@ -4,9 +4,10 @@ import type { Pool, PoolClient } from 'pg';
 import type { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import type { Cursors } from '../contract/cursors.ts';
 import { failure } from '../contract/errors.ts';
 import { encodeId, newUuid } from '../contract/ids.ts';
-import { PAGE, pageOf } from '../contract/paging.ts';
+import { PAGE, pageById } from '../contract/paging.ts';
 import { transaction } from '../db/sql.ts';
 import { addTestDelivery, findDelivery, listDeliveries, resend, resendFailed } from './deliveries.ts';
 import { readEndpointUrl } from './endpoint-url.ts';
@@ -31,13 +32,19 @@ const SWITCHED_OFF = 'It was switched off.';
 
 export interface WebhooksOptions {
   readonly pool: Pool;
+  readonly cursors: Cursors;
   readonly seal: Seal;
   /** Endpoints may be http and on private addresses. */
   readonly allowPrivate: boolean;
 }
 
 /** Webhook endpoints and their deliveries, for internal services. */
-export function webhooksService({ pool, seal, allowPrivate }: WebhooksOptions): ServiceImpl<typeof WebhooksService> {
+export function webhooksService({
+  pool,
+  cursors,
+  seal,
+  allowPrivate,
+}: WebhooksOptions): ServiceImpl<typeof WebhooksService> {
   /** Changes something of an endpoint, which stays locked meanwhile, and leaves the change in the audit. */
   function changing<Result>(
     context: HandlerContext,
@@ -108,9 +115,8 @@ export function webhooksService({ pool, seal, allowPrivate }: WebhooksOptions): 
     async listDeliveries(request, context) {
       const { id: account } = accountOf(context);
       const { id: endpoint } = await findEndpoint(pool, account, endpointUuid(request.endpointId));
-      const page = pageOf(request, PAGE);
-      const deliveries = await listDeliveries(pool, account, { endpoint, status: request.status, ...page });
-      return { deliveries };
+      const page = pageById([cursors, `deliveries ${account}`], request, PAGE);
+      return listDeliveries(pool, account, { endpoint, status: request.status, page });
     },
     async resendDelivery(request, context) {
       const found = await findDelivery(pool, accountOf(context).id, request.id);

@@ -5,6 +5,7 @@ import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_p
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
+import { cursors } from '../contract/cursors.ts';
 import { encodeId, newUuid } from '../contract/ids.ts';
 import { cloudEvent, type EventType } from '../events/cloud-event.ts';
 import type { LogRecord } from '../events/log/log.ts';
@@ -61,7 +62,7 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
         batchLimit: 0,
       };
       await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account.id]);
-      const service = webhooksService({ pool, seal, allowPrivate });
+      const service = webhooksService({ pool, cursors: cursors(secretKey).byId, seal, allowPrivate });
       const transport = createRouterTransport((router) => router.service(WebhooksService, service), {
         router: {
           interceptors: [

@@ -11,10 +11,10 @@ import {
 import { admit } from '../../src/access/admit.ts';
 import { hashApiKey } from '../../src/access/api-key.ts';
 import { createCode, readNewCode } from '../../src/codes/create-code.ts';
-import { cursors } from '../../src/codes/cursor.ts';
 import { findCode } from '../../src/codes/find-code.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
 import { updateCode } from '../../src/codes/update-code.ts';
+import { cursors } from '../../src/contract/cursors.ts';
 import { decodeId, encodeId } from '../../src/contract/ids.ts';
 import { transaction } from '../../src/db/sql.ts';
 import { scanCounts } from '../../src/scans/totals.ts';
@@ -41,7 +41,7 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
   const tenants = await Promise.all(Array.from({ length: ACCOUNTS }, () => newTenant(platform, pool)));
   await pool.query('vacuum analyze codes');
   const { url: platformUrl } = platform;
-  const issued = cursors(randomBytes(32));
+  const issued = cursors(randomBytes(32)).byId;
   const mask = { paths: ['name'] };
   return {
     create: {

@@ -12,8 +12,8 @@ import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
-import { cursors } from '../../src/codes/cursor.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
+import { cursors } from '../../src/contract/cursors.ts';
 import { encodeId } from '../../src/contract/ids.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { startPlatform } from './platform.ts';
@@ -55,7 +55,7 @@ try {
   const platformUrl = platform.url;
   // Only now: the gateway closes connections that are idle for as long as the writing took.
   const client = await connectRest(Number(new URL(platformUrl).port));
-  const issued = cursors(randomBytes(32));
+  const issued = cursors(randomBytes(32)).byId;
   const rest =
     (path: string, { key }: Seeded) =>
     async () => {

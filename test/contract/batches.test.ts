@@ -16,6 +16,7 @@ interface RowJson {
   readonly short_code: string | null;
   readonly scan_url: string | null;
   readonly reason: string | null;
+  readonly warnings?: readonly string[];
 }
 
 interface Staged {
@@ -163,7 +164,7 @@ describe('POST /api/v1/batches', () => {
     expect((await codes(account)).total).toBe(2);
   });
 
-  test('a folder or tag that can be none costs the label only', async () => {
+  test('a folder or tag that can be none costs the label only, with a warning on the row', async () => {
     const account = await api.account();
     const rows = ['none', '', 'nul\0', 'x'.repeat(101)].flatMap((wrong) =>
       rowsOf(1, { folder: wrong, tags: [wrong === 'none' ? '' : wrong, 'ok'] }),
@@ -172,6 +173,9 @@ describe('POST /api/v1/batches', () => {
     expect(body.data.counts.created).toBe(rows.length);
     const { data } = await codes(account);
     for (const code of data) expect(code).toMatchObject({ folder: null, tags: ['ok'] });
+    for (const row of (await read(account, body.data.id)).data.rows) {
+      expect(row.warnings).toEqual([expect.stringMatching(/^folder: /), expect.stringMatching(/^tags: /)]);
+    }
   });
 
   test('folders and tags by name are created once, by id they are found, whatever the spelling', async () => {

@@ -345,7 +345,8 @@ export const DomainStateSchema: GenEnum<DomainState> = /*@__PURE__*/
  */
 export const DomainsService: GenService<{
   /**
-   * Adds a domain, pending until its TXT record is seen. Errors: `already_exists`: on this account, or proven by another.
+   * Adds a domain, pending until its TXT record is seen. Errors: `already_exists`: on this account, or proven by another;
+   * `resource_exhausted` LIMIT_REACHED when the account has 100 domains.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.AddDomain
    */
@@ -365,7 +366,7 @@ export const DomainsService: GenService<{
     output: typeof VerifyDomainResponseSchema;
   },
   /**
-   * The account's domains by hostname.
+   * The account's domains, at most 100, by hostname.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.ListDomains
    */

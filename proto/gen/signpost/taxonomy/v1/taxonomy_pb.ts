@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signpost/taxonomy/v1/taxonomy.proto.
  */
 export const file_signpost_taxonomy_v1_taxonomy: GenFile = /*@__PURE__*/
-  fileDesc("CiNzaWducG9zdC90YXhvbm9teS92MS90YXhvbm9teS5wcm90bxIUc2lnbnBvc3QudGF4b25vbXkudjEiNgoGRm9sZGVyEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSEgoKY29kZV9jb3VudBgDIAEoAyIzCgNUYWcSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRISCgpjb2RlX2NvdW50GAMgASgDIhQKEkxpc3RGb2xkZXJzUmVxdWVzdCJEChNMaXN0Rm9sZGVyc1Jlc3BvbnNlEi0KB2ZvbGRlcnMYASADKAsyHC5zaWducG9zdC50YXhvbm9teS52MS5Gb2xkZXIiEQoPTGlzdFRhZ3NSZXF1ZXN0IjsKEExpc3RUYWdzUmVzcG9uc2USJwoEdGFncxgBIAMoCzIZLnNpZ25wb3N0LnRheG9ub215LnYxLlRhZyI7ChNSZW5hbWVGb2xkZXJSZXF1ZXN0EgoKAmlkGAEgASgJEhgKBG5hbWUYAiABKAlCCrpIB3IFEAEYyAEiRAoUUmVuYW1lRm9sZGVyUmVzcG9uc2USLAoGZm9sZGVyGAEgASgLMhwuc2lnbnBvc3QudGF4b25vbXkudjEuRm9sZGVyIjgKEFJlbmFtZVRhZ1JlcXVlc3QSCgoCaWQYASABKAkSGAoEbmFtZRgCIAEoCUIKukgHcgUQARjIASI7ChFSZW5hbWVUYWdSZXNwb25zZRImCgN0YWcYASABKAsyGS5zaWducG9zdC50YXhvbm9teS52MS5UYWciIQoTRGVsZXRlRm9sZGVyUmVxdWVzdBIKCgJpZBgBIAEoCSIWChREZWxldGVGb2xkZXJSZXNwb25zZSIeChBEZWxldGVUYWdSZXF1ZXN0EgoKAmlkGAEgASgJIhMKEURlbGV0ZVRhZ1Jlc3BvbnNlIi8KE01lcmdlRm9sZGVyc1JlcXVlc3QSCgoCaWQYASABKAkSDAoEaW50bxgCIAEoCSJEChRNZXJnZUZvbGRlcnNSZXNwb25zZRIsCgZmb2xkZXIYASABKAsyHC5zaWducG9zdC50YXhvbm9teS52MS5Gb2xkZXIiLAoQTWVyZ2VUYWdzUmVxdWVzdBIKCgJpZBgBIAEoCRIMCgRpbnRvGAIgASgJIjsKEU1lcmdlVGFnc1Jlc3BvbnNlEiYKA3RhZxgBIAEoCzIZLnNpZ25wb3N0LnRheG9ub215LnYxLlRhZzLlBgoPVGF4b25vbXlTZXJ2aWNlEm0KC0xpc3RGb2xkZXJzEiguc2lnbnBvc3QudGF4b25vbXkudjEuTGlzdEZvbGRlcnNSZXF1ZXN0Gikuc2lnbnBvc3QudGF4b25vbXkudjEuTGlzdEZvbGRlcnNSZXNwb25zZSIJkAIBqrsYAggCEmQKCExpc3RUYWdzEiUuc2lnbnBvc3QudGF4b25vbXkudjEuTGlzdFRhZ3NSZXF1ZXN0GiYuc2lnbnBvc3QudGF4b25vbXkudjEuTGlzdFRhZ3NSZXNwb25zZSIJkAIBqrsYAggCEm0KDFJlbmFtZUZvbGRlchIpLnNpZ25wb3N0LnRheG9ub215LnYxLlJlbmFtZUZvbGRlclJlcXVlc3QaKi5zaWducG9zdC50YXhvbm9teS52MS5SZW5hbWVGb2xkZXJSZXNwb25zZSIGqrsYAggDEmQKCVJlbmFtZVRhZxImLnNpZ25wb3N0LnRheG9ub215LnYxLlJlbmFtZVRhZ1JlcXVlc3QaJy5zaWducG9zdC50YXhvbm9teS52MS5SZW5hbWVUYWdSZXNwb25zZSIGqrsYAggDEm0KDERlbGV0ZUZvbGRlchIpLnNpZ25wb3N0LnRheG9ub215LnYxLkRlbGV0ZUZvbGRlclJlcXVlc3QaKi5zaWducG9zdC50YXhvbm9teS52MS5EZWxldGVGb2xkZXJSZXNwb25zZSIGqrsYAggDEmQKCURlbGV0ZVRhZxImLnNpZ25wb3N0LnRheG9ub215LnYxLkRlbGV0ZVRhZ1JlcXVlc3QaJy5zaWducG9zdC50YXhvbm9teS52MS5EZWxldGVUYWdSZXNwb25zZSIGqrsYAggDEm0KDE1lcmdlRm9sZGVycxIpLnNpZ25wb3N0LnRheG9ub215LnYxLk1lcmdlRm9sZGVyc1JlcXVlc3QaKi5zaWducG9zdC50YXhvbm9teS52MS5NZXJnZUZvbGRlcnNSZXNwb25zZSIGqrsYAggDEmQKCU1lcmdlVGFncxImLnNpZ25wb3N0LnRheG9ub215LnYxLk1lcmdlVGFnc1JlcXVlc3QaJy5zaWducG9zdC50YXhvbm9teS52MS5NZXJnZVRhZ3NSZXNwb25zZSIGqrsYAggDYgZwcm90bzM", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
+  fileDesc("CiNzaWducG9zdC90YXhvbm9teS92MS90YXhvbm9teS5wcm90bxIUc2lnbnBvc3QudGF4b25vbXkudjEiNgoGRm9sZGVyEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSEgoKY29kZV9jb3VudBgDIAEoAyIzCgNUYWcSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRISCgpjb2RlX2NvdW50GAMgASgDIlIKEkxpc3RGb2xkZXJzUmVxdWVzdBISCgVsaW1pdBgBIAEoBUgAiAEBEhMKBmN1cnNvchgCIAEoCUgBiAEBQggKBl9saW1pdEIJCgdfY3Vyc29yIm4KE0xpc3RGb2xkZXJzUmVzcG9uc2USLQoHZm9sZGVycxgBIAMoCzIcLnNpZ25wb3N0LnRheG9ub215LnYxLkZvbGRlchIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciJPCg9MaXN0VGFnc1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZjdXJzb3IYAiABKAlIAYgBAUIICgZfbGltaXRCCQoHX2N1cnNvciJlChBMaXN0VGFnc1Jlc3BvbnNlEicKBHRhZ3MYASADKAsyGS5zaWducG9zdC50YXhvbm9teS52MS5UYWcSGAoLbmV4dF9jdXJzb3IYAiABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3IiOwoTUmVuYW1lRm9sZGVyUmVxdWVzdBIKCgJpZBgBIAEoCRIYCgRuYW1lGAIgASgJQgq6SAdyBRABGMgBIkQKFFJlbmFtZUZvbGRlclJlc3BvbnNlEiwKBmZvbGRlchgBIAEoCzIcLnNpZ25wb3N0LnRheG9ub215LnYxLkZvbGRlciI4ChBSZW5hbWVUYWdSZXF1ZXN0EgoKAmlkGAEgASgJEhgKBG5hbWUYAiABKAlCCrpIB3IFEAEYyAEiOwoRUmVuYW1lVGFnUmVzcG9uc2USJgoDdGFnGAEgASgLMhkuc2lnbnBvc3QudGF4b25vbXkudjEuVGFnIiEKE0RlbGV0ZUZvbGRlclJlcXVlc3QSCgoCaWQYASABKAkiFgoURGVsZXRlRm9sZGVyUmVzcG9uc2UiHgoQRGVsZXRlVGFnUmVxdWVzdBIKCgJpZBgBIAEoCSITChFEZWxldGVUYWdSZXNwb25zZSIvChNNZXJnZUZvbGRlcnNSZXF1ZXN0EgoKAmlkGAEgASgJEgwKBGludG8YAiABKAkiRAoUTWVyZ2VGb2xkZXJzUmVzcG9uc2USLAoGZm9sZGVyGAEgASgLMhwuc2lnbnBvc3QudGF4b25vbXkudjEuRm9sZGVyIiwKEE1lcmdlVGFnc1JlcXVlc3QSCgoCaWQYASABKAkSDAoEaW50bxgCIAEoCSI7ChFNZXJnZVRhZ3NSZXNwb25zZRImCgN0YWcYASABKAsyGS5zaWducG9zdC50YXhvbm9teS52MS5UYWcy5QYKD1RheG9ub215U2VydmljZRJtCgtMaXN0Rm9sZGVycxIoLnNpZ25wb3N0LnRheG9ub215LnYxLkxpc3RGb2xkZXJzUmVxdWVzdBopLnNpZ25wb3N0LnRheG9ub215LnYxLkxpc3RGb2xkZXJzUmVzcG9uc2UiCZACAaq7GAIIAhJkCghMaXN0VGFncxIlLnNpZ25wb3N0LnRheG9ub215LnYxLkxpc3RUYWdzUmVxdWVzdBomLnNpZ25wb3N0LnRheG9ub215LnYxLkxpc3RUYWdzUmVzcG9uc2UiCZACAaq7GAIIAhJtCgxSZW5hbWVGb2xkZXISKS5zaWducG9zdC50YXhvbm9teS52MS5SZW5hbWVGb2xkZXJSZXF1ZXN0Giouc2lnbnBvc3QudGF4b25vbXkudjEuUmVuYW1lRm9sZGVyUmVzcG9uc2UiBqq7GAIIAxJkCglSZW5hbWVUYWcSJi5zaWducG9zdC50YXhvbm9teS52MS5SZW5hbWVUYWdSZXF1ZXN0Gicuc2lnbnBvc3QudGF4b25vbXkudjEuUmVuYW1lVGFnUmVzcG9uc2UiBqq7GAIIAxJtCgxEZWxldGVGb2xkZXISKS5zaWducG9zdC50YXhvbm9teS52MS5EZWxldGVGb2xkZXJSZXF1ZXN0Giouc2lnbnBvc3QudGF4b25vbXkudjEuRGVsZXRlRm9sZGVyUmVzcG9uc2UiBqq7GAIIAxJkCglEZWxldGVUYWcSJi5zaWducG9zdC50YXhvbm9teS52MS5EZWxldGVUYWdSZXF1ZXN0Gicuc2lnbnBvc3QudGF4b25vbXkudjEuRGVsZXRlVGFnUmVzcG9uc2UiBqq7GAIIAxJtCgxNZXJnZUZvbGRlcnMSKS5zaWducG9zdC50YXhvbm9teS52MS5NZXJnZUZvbGRlcnNSZXF1ZXN0Giouc2lnbnBvc3QudGF4b25vbXkudjEuTWVyZ2VGb2xkZXJzUmVzcG9uc2UiBqq7GAIIAxJkCglNZXJnZVRhZ3MSJi5zaWducG9zdC50YXhvbm9teS52MS5NZXJnZVRhZ3NSZXF1ZXN0Gicuc2lnbnBvc3QudGF4b25vbXkudjEuTWVyZ2VUYWdzUmVzcG9uc2UiBqq7GAIIA2IGcHJvdG8z", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
 
 /**
  * A folder.
@@ -85,11 +85,24 @@ export const TagSchema: GenMessage<Tag> = /*@__PURE__*/
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 1);
 
 /**
- * All folders of the account.
+ * Which page of folders.
  *
  * @generated from message signpost.taxonomy.v1.ListFoldersRequest
  */
 export type ListFoldersRequest = Message<"signpost.taxonomy.v1.ListFoldersRequest"> & {
+  /**
+   * Folders on a page: 1–10,000, values beyond are clamped; default 10,000, which is all that an account may have.
+   *
+   * @generated from field: optional int32 limit = 1;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_cursor` of the page before.
+   *
+   * @generated from field: optional string cursor = 2;
+   */
+  cursor?: string | undefined;
 };
 
 /**
@@ -100,7 +113,7 @@ export const ListFoldersRequestSchema: GenMessage<ListFoldersRequest> = /*@__PUR
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 2);
 
 /**
- * The folders.
+ * A page of folders.
  *
  * @generated from message signpost.taxonomy.v1.ListFoldersResponse
  */
@@ -111,6 +124,13 @@ export type ListFoldersResponse = Message<"signpost.taxonomy.v1.ListFoldersRespo
    * @generated from field: repeated signpost.taxonomy.v1.Folder folders = 1;
    */
   folders: Folder[];
+
+  /**
+   * Where the next page starts; absent on the last one.
+   *
+   * @generated from field: optional string next_cursor = 2;
+   */
+  nextCursor?: string | undefined;
 };
 
 /**
@@ -121,11 +141,24 @@ export const ListFoldersResponseSchema: GenMessage<ListFoldersResponse> = /*@__P
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 3);
 
 /**
- * All tags of the account.
+ * Which page of tags.
  *
  * @generated from message signpost.taxonomy.v1.ListTagsRequest
  */
 export type ListTagsRequest = Message<"signpost.taxonomy.v1.ListTagsRequest"> & {
+  /**
+   * Tags on a page: 1–10,000, values beyond are clamped; default 10,000, which is all that an account may have.
+   *
+   * @generated from field: optional int32 limit = 1;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_cursor` of the page before.
+   *
+   * @generated from field: optional string cursor = 2;
+   */
+  cursor?: string | undefined;
 };
 
 /**
@@ -136,7 +169,7 @@ export const ListTagsRequestSchema: GenMessage<ListTagsRequest> = /*@__PURE__*/
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 4);
 
 /**
- * The tags.
+ * A page of tags.
  *
  * @generated from message signpost.taxonomy.v1.ListTagsResponse
  */
@@ -147,6 +180,13 @@ export type ListTagsResponse = Message<"signpost.taxonomy.v1.ListTagsResponse"> 
    * @generated from field: repeated signpost.taxonomy.v1.Tag tags = 1;
    */
   tags: Tag[];
+
+  /**
+   * Where the next page starts; absent on the last one.
+   *
+   * @generated from field: optional string next_cursor = 2;
+   */
+  nextCursor?: string | undefined;
 };
 
 /**
@@ -431,8 +471,10 @@ export const MergeTagsResponseSchema: GenMessage<MergeTagsResponse> = /*@__PURE_
  */
 export const TaxonomyService: GenService<{
   /**
-   * The account's folders by name, case-insensitive, with their live codes counted. Errors: `unavailable` when they
-   * can't be read, never an empty list. Source: GET /api/v1/folders.
+   * A page of the account's folders by name, case-insensitive, with their live codes counted; of an account within its
+   * limit of 10,000 the first page is all of them unless a smaller one is asked for. Errors: `unavailable` when they
+   * can't be read, never an empty list; `invalid_argument` for a cursor that was not issued to this account.
+   * Source: GET /api/v1/folders.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.ListFolders
    */
@@ -442,7 +484,7 @@ export const TaxonomyService: GenService<{
     output: typeof ListFoldersResponseSchema;
   },
   /**
-   * The account's tags, as ListFolders lists folders. Source: GET /api/v1/tags.
+   * A page of the account's tags, as ListFolders lists folders. Source: GET /api/v1/tags.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.ListTags
    */

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { newUuid } from '../contract/ids.ts';
-import { cursors } from './cursor.ts';
+import { cursors } from './cursors.ts';
+import { newUuid } from './ids.ts';
 
-const { issue, read } = cursors(randomBytes(32));
+const { byId, byName } = cursors(randomBytes(32));
+const { issue, read } = byId;
 const account = newUuid();
 
 test('a cursor gives its position back to the account that it was issued to', () => {
@@ -15,7 +16,7 @@ test('a cursor gives its position back to the account that it was issued to', ()
 test('another account can not use it, nor does another key accept it', () => {
   const cursor = issue(account, newUuid());
   expect(read(newUuid(), cursor)).toBeUndefined();
-  expect(cursors(randomBytes(32)).read(account, cursor)).toBeUndefined();
+  expect(cursors(randomBytes(32)).byId.read(account, cursor)).toBeUndefined();
 });
 
 test('a cursor with any bit changed is refused', () => {
@@ -29,10 +30,21 @@ test('a cursor with any bit changed is refused', () => {
   );
 });
 
+test('a cursor by name gives any name back, for its own list and no other', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (name) => {
+      const cursor = byName.issue(`tags ${account}`, name);
+      expect(byName.read(`tags ${account}`, cursor)).toBe(name);
+      expect(byName.read(`folders ${account}`, cursor)).toBeUndefined();
+    }),
+  );
+});
+
 test('any other text is refused', () => {
   fc.assert(
     fc.property(fc.string(), (cursor) => {
       expect(read(account, cursor)).toBeUndefined();
+      expect(byName.read(account, cursor)).toBeUndefined();
     }),
   );
 });

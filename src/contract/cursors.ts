@@ -1,0 +1,69 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { failure } from './errors.ts';
+import { writeUuid } from './ids.ts';
+
+const UUID_BYTES = 16;
+const TAG_BYTES = 16;
+
+/**
+ * Opaque positions in lists: what the list is sorted by, of the last item of a page, so that a walk goes on even if
+ * that item is deleted meanwhile; and an HMAC over list and position, so that only what was issued for a list is
+ * accepted. A list is the UUID of the account whose codes it is of, or else a name, of an account's list with its UUID.
+ */
+export interface Cursors {
+  issue(list: string, position: string): string;
+  /** The position that the next page starts after; undefined when the cursor was not issued for this list. */
+  read(list: string, cursor: string): string | undefined;
+}
+
+/** How a position is written: as so many bytes or, without `length`, as any number of them. */
+interface Positions {
+  readonly length?: number;
+  write(position: string): Buffer;
+  read(bytes: Buffer): string;
+}
+
+const UUIDS: Positions = {
+  length: UUID_BYTES,
+  write(uuid) {
+    const bytes = Buffer.alloc(UUID_BYTES);
+    writeUuid(uuid, bytes, 0);
+    return bytes;
+  },
+  read: (bytes) => bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'),
+};
+
+const TEXTS: Positions = {
+  write: (text) => Buffer.from(text),
+  read: (bytes) => bytes.toString(),
+};
+
+/** Cursors of lists by id, whose positions are UUIDs, and by name. `key`: a secret that all cores share. */
+export function cursors(key: Buffer): { readonly byId: Cursors; readonly byName: Cursors } {
+  return { byId: cursorsOf(key, UUIDS), byName: cursorsOf(key, TEXTS) };
+}
+
+function cursorsOf(key: Buffer, positions: Positions): Cursors {
+  const tagOf = (list: string, position: Buffer) =>
+    createHmac('sha256', key).update('cursor').update(list).update(position).digest().subarray(0, TAG_BYTES);
+  return {
+    issue(list, position) {
+      const bytes = positions.write(position);
+      return Buffer.concat([bytes, tagOf(list, bytes)]).toString('base64url');
+    },
+    read(list, cursor) {
+      const bytes = Buffer.from(cursor, 'base64url');
+      const length = bytes.length - TAG_BYTES;
+      if (length < 0 || (positions.length !== undefined && length !== positions.length)) return undefined;
+      const position = bytes.subarray(0, length);
+      return timingSafeEqual(bytes.subarray(length), tagOf(list, position)) ? positions.read(position) : undefined;
+    },
+  };
+}
+
+/** The position that a page starts after; null for the first page. Fails with INVALID_CURSOR. */
+export function positionAfter(cursors: Cursors, list: string, cursor: string | undefined): string | null {
+  const position = cursor === undefined ? null : cursors.read(list, cursor);
+  if (position === undefined) throw failure('INVALID_CURSOR', 'cursor: was not issued by this service for this list.');
+  return position;
+}

@@ -1,0 +1,11 @@
+import { Migration } from '@mikro-orm/migrations';
+
+/** What could not be applied to the code of a batch's row. */
+export class RowWarnings extends Migration {
+  override up(): void {
+    this.addSql(`
+      -- Null when everything was applied: of nearly all rows, which stay as they were written.
+      alter table batch_rows add column warnings text[];
+    `);
+  }
+}
