@@ -29,8 +29,9 @@ const GRACE_MS = 10_000;
 const SPOOL_MS = 2_000;
 const CLOSE_MS = 2_000;
 
-/** How long the headers of a request may take, in ms, and how often that is looked after. */
+/** How long the headers of a request may take, and all of it, in ms, and how often that is looked after. */
 const HEADERS_MS = 15_000;
+const REQUEST_MS = 60_000;
 const LOOK_MS = 5_000;
 
 /** How long a connection may be idle, in ms: longer than proxies keep theirs, so that it is they who end them. */
@@ -97,9 +98,16 @@ async function work(number: number): Promise<void> {
     api.handle(request, response);
   };
   // Node's own answers to these have no body that a client could read.
-  const limits = { headersTimeout: HEADERS_MS, connectionsCheckingInterval: LOOK_MS, keepAliveTimeout: KEEP_ALIVE_MS };
+  const limits = {
+    headersTimeout: HEADERS_MS,
+    requestTimeout: REQUEST_MS,
+    connectionsCheckingInterval: LOOK_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
   const server = createServer({ ...limits, requireHostHeader: false }, answer);
   server.on('checkExpectation', answer);
+  // Node itself would ask for the body before anybody knows whose it is.
+  server.on('checkContinue', answer);
   server.on('connect', (_request, socket) => answerUnreadable(socket));
   server.on('clientError', answerClientError);
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);

@@ -5,6 +5,7 @@ import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { analytics } from './analytics.ts';
 import { batches } from './batches.ts';
+import { BodyMemory } from './body-memory.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type ErrorBody, errorAnswer } from './errors.ts';
 import { foldersAndTags } from './folders-and-tags.ts';
@@ -14,6 +15,7 @@ import { openApiDocument } from './openapi-document.ts';
 import { qrCodes } from './qr-codes.ts';
 import { REFERENCE_HEADERS, referencePage } from './reference.ts';
 import { requestId } from './request-id.ts';
+import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
 import { serve } from './serve.ts';
 import { traced } from './trace.ts';
 
@@ -31,6 +33,8 @@ export interface ApiOptions {
   readonly publicUrl: string;
   /** Given the route of every code that was changed; the answer leaves when it resolves. */
   onRoute(route: Route): Promise<void>;
+  /** Default: `REQUEST_LIMITS`. */
+  readonly limits?: Partial<RequestLimits>;
 }
 
 /** The REST API. */
@@ -44,6 +48,8 @@ export interface Api {
 /** The REST API under `/api/v1`, and its reference under `/docs`. Source: contract, Endpoints. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { core, logger, onRoute } = options;
+  const limits = { ...REQUEST_LIMITS, ...options.limits };
+  const serving = { core, logger, limits, memory: new BodyMemory(limits) };
   const resources = [
     ...qrCodes(core, onRoute),
     ...analytics(core),
@@ -71,6 +77,11 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...HEADERS, 'x-request-id': request.id });
   });
+  app.addHook('onSend', (_request, { raw }, payload, done) => {
+    const timer = setTimeout(() => raw.destroy(), limits.answerMs);
+    raw.once('close', () => clearTimeout(timer));
+    done(null, payload);
+  });
   app.setNotFoundHandler(notFound);
   app.setErrorHandler((error, request, reply) => {
     logger.error({ err: error, request_id: request.id }, 'request failed');
@@ -84,7 +95,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       url: endpoint.path.replace('{id}', ':id'),
       async handler(request, reply) {
         const name = `${endpoint.method} ${endpoint.path}`;
-        await traced(name, request.headers, () => serve({ core, logger }, endpoint, request, reply));
+        await traced(name, request.headers, () => serve(serving, endpoint, request, reply));
         return reply;
       },
     });
