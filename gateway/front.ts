@@ -17,8 +17,9 @@ export interface FrontParts {
   isStopping(): boolean;
 }
 
-/** How long the headers of a request may take, in ms, and how often Node looks for requests that took too long. */
+/** How long the headers of a request may take, and all of it, in ms, and how often Node looks for those that took longer. */
 const HEADERS_MS = 15_000;
+const REQUEST_MS = 60_000;
 const LOOK_MS = 5_000;
 
 /** How long a connection may be idle, in ms: longer than proxies keep theirs, so that it is they who close them. */
@@ -32,7 +33,12 @@ const MOST_AHEAD = 100;
 
 /** Node's HTTP server in front of the REST API, scans and health. */
 export function createFront({ scans, table, api, ready, isStopping }: FrontParts): Server {
-  const limits = { headersTimeout: HEADERS_MS, connectionsCheckingInterval: LOOK_MS, keepAliveTimeout: KEEP_ALIVE_MS };
+  const limits = {
+    headersTimeout: HEADERS_MS,
+    requestTimeout: REQUEST_MS,
+    connectionsCheckingInterval: LOOK_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
   // Node's own answer to a request without a host has no body that a client could read.
   const server = createServer({ ...limits, requireHostHeader: false });
   // Node takes 1,000 headers by default, and the fast lane as many as fit into 16 KiB, which bound both.
@@ -59,8 +65,9 @@ export function createFront({ scans, table, api, ready, isStopping }: FrontParts
   server.on('request', answer);
   server.on('checkExpectation', answer);
   server.on('checkContinue', (request, response) => {
-    // Behind an answer that is still to come, Node would put the 100 between the head and the body of this one.
-    if (clientErrors.waiting(request.socket) === 0) response.writeContinue();
+    // Behind an answer that is still to come, Node would put the 100 between the head and the body of this one. Such a
+    // client sends the body without it after a while (RFC 9110 §10.1.1).
+    if (clientErrors.waiting(request.socket) > 0) delete request.headers.expect;
     answer(request, response);
   });
   return server;

@@ -100,8 +100,8 @@ async function query(text: string, ...values: unknown[]): Promise<void> {
   await client.end();
 }
 
-function get(path: string): Promise<Response> {
-  return fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual' });
+function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual', headers });
 }
 
 async function degraded(): Promise<unknown> {
@@ -179,7 +179,9 @@ test('printed codes resolve after a start with Postgres, log and core away, and 
   const arrived = follow(opened);
   expect((await get(code.path)).status).toBe(302);
   expect((await get('/r/gfedcba')).status).toBe(503);
-  expect((await get('/api/v1/qr-codes')).status).toBe(503);
+  const authorization = `Bearer sk_live_${'a'.repeat(43)}`;
+  expect((await get('/api/v1/qr-codes', { authorization })).status).toBe(503);
+  expect((await get('/api/v1/qr-codes')).status).toBe(401);
   const ready = await get('/readyz');
   expect(ready.status).toBe(200);
   await expect.poll(degraded, EVENTUALLY).toEqual(['api', 'log', 'shipping']);

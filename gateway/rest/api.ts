@@ -6,6 +6,7 @@ import type { CoreClients } from '../core.ts';
 import { analytics } from './analytics.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
 import { batches } from './batches.ts';
+import { BodyMemory } from './body-memory.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type ErrorBody, errorAnswer } from './errors.ts';
 import { foldersAndTags } from './folders-and-tags.ts';
@@ -15,6 +16,7 @@ import { openApiDocument } from './openapi-document.ts';
 import { qrCodes } from './qr-codes.ts';
 import { REFERENCE_HEADERS, referencePage } from './reference.ts';
 import { requestId } from './request-id.ts';
+import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
 import { serve } from './serve.ts';
 import { traced } from './trace.ts';
 
@@ -33,6 +35,8 @@ export interface ApiOptions {
   readonly publicUrl: string;
   /** Given the route of every code that was changed; the answer leaves when it resolves. */
   onRoute(route: Route): Promise<void>;
+  /** Default: `REQUEST_LIMITS`. */
+  readonly limits?: Partial<RequestLimits>;
 }
 
 /** The REST API. */
@@ -46,6 +50,8 @@ export interface Api {
 /** The REST API under `/api/v1`, and its reference under `/docs`. Source: contract, Endpoints. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { core, logger, attempts, onRoute } = options;
+  const limits = { ...REQUEST_LIMITS, ...options.limits };
+  const serving = { core, logger, limits, memory: new BodyMemory(limits) };
   const resources = [
     ...qrCodes(core, onRoute),
     ...analytics(core),
@@ -88,7 +94,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
         const seconds = attempts.waitOf(request.raw);
         if (seconds !== undefined) return tooManyFailures(reply, seconds);
         const name = `${endpoint.method} ${endpoint.path}`;
-        const status = await traced(name, request.headers, () => serve({ core, logger }, endpoint, request, reply));
+        const status = await traced(name, request.headers, () => serve(serving, endpoint, request, reply));
         attempts.answered(request.raw, status);
         return reply;
       },

@@ -4,6 +4,8 @@ import { CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/ba
 import { batchIn, readBatch } from './batch-body.ts';
 import { Refusal } from './refusal.ts';
 
+const BY = { account: 'acct_1', signal: undefined };
+
 const rows = (count: number) => Array.from({ length: count }, (_, n) => ({ target_url: `https://example.com/${n}` }));
 
 function bytes(json: unknown): Buffer {
@@ -26,7 +28,7 @@ async function turnsWhile(work: Promise<unknown>): Promise<number> {
 
 test.each([0, 1, 25_000])('a batch of %i rows is read as it was sent, whoever reads it', async (count) => {
   const json = { name: 'Tables', design: { foregroundColor: '#123456' }, rows: rows(count), unknown: 1 };
-  const read = await readBatch(bytes(json));
+  const read = await readBatch(bytes(json), BY);
   expect(read).toEqual(batchIn(bytes(json)));
   expect(read.fields).toEqual({ name: 'Tables', design: { foregroundColor: '#123456' } });
   const { rows: written } = fromBinary(CreateBatchRequestSchema, read.rows);
@@ -35,16 +37,30 @@ test.each([0, 1, 25_000])('a batch of %i rows is read as it was sent, whoever re
 
 test('while a large one is read, others get their turns', async () => {
   const raw = bytes({ rows: rows(25_000) });
-  const reading = readBatch(raw);
+  const reading = readBatch(raw, BY);
   expect(await turnsWhile(reading)).toBeGreaterThan(20);
   // What was moved to the thread is no longer here.
   expect(raw.length).toBe(0);
   await reading;
 });
 
+test('a large one whose caller leaves before its turn is not parsed', async () => {
+  const raw = bytes({ rows: rows(25_000) });
+  const left = new AbortController();
+  const [reading, dropped] = [
+    readBatch(bytes({ rows: rows(25_000) }), BY),
+    readBatch(raw, { ...BY, signal: left.signal }),
+  ];
+  left.abort(new Error('left'));
+  await expect(dropped).rejects.toThrow('left');
+  await reading;
+  // The thread never got it.
+  expect(raw.length).toBeGreaterThan(0);
+});
+
 test('a row with fields of wrong types keeps the others and says what is wrong', async () => {
   const json = { rows: [...rows(2_000), { target_url: 7, name: 'Table' }, 'nonsense'] };
-  const { rows: written } = fromBinary(CreateBatchRequestSchema, (await readBatch(bytes(json))).rows);
+  const { rows: written } = fromBinary(CreateBatchRequestSchema, (await readBatch(bytes(json), BY)).rows);
   expect(written.slice(-2)).toMatchObject([
     { name: 'Table', fault: 'target_url must be a string.' },
     { fault: 'A row must be an object.' },
@@ -61,7 +77,7 @@ test.each([
   ['a field of a wrong type', { rows: rows(5_000), name: 7 }, 'INVALID_FIELD', /^name must be a string\.$/],
   ['no object', [rows(5_000)], 'MALFORMED_BODY', /^The body must be a JSON object\.$/],
 ])('%s is refused by the thread with its reason', async (_, json, reason, sentence) => {
-  const refusal = await readBatch(bytes(json)).catch((error: unknown) => error);
+  const refusal = await readBatch(bytes(json), BY).catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(Refusal);
   expect(refusal).toMatchObject({ reason, message: expect.stringMatching(sentence) });
 });

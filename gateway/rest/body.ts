@@ -1,51 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Refusal } from './refusal.ts';
 
-/** How much of a body that was turned down is still taken off the wire, in bytes, and for how long, in ms. */
-const DRAIN_BYTES = 32 * 1024 * 1024;
-const DRAIN_MS = 5_000;
-
-/** A body larger than its endpoint takes. Nobody has read it, so it has no fingerprint. */
-export class BodyTooLarge extends Refusal {}
-
-/** The whole body. Throws BodyTooLarge: by `Content-Length` before a byte is read, and while reading where there is none. */
-export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const tooLarge = () => new BodyTooLarge('BODY_TOO_LARGE', `The body may have at most ${maxBytes} bytes.`);
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge();
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw tooLarge();
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, bytes);
-}
-
-/**
- * An answer that ends only when the rest of the request has been taken off the wire, within bounds. Closing earlier
- * would reset the connection, and the client would lose the answer while it still sends (RFC 9112 §9.6).
- */
-export async function* answerThenDrain(answer: Buffer, request: IncomingMessage): AsyncGenerator<Buffer> {
-  yield answer;
-  const timer = setTimeout(() => request.destroy(), DRAIN_MS);
-  let bytes = 0;
-  try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes > DRAIN_BYTES) break;
-    }
-  } catch {
-    // The client went away, or took too long: it has had its answer.
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /** What makes two requests with one idempotency key the same. Source: decision "Idempotency". */
-export function fingerprint(method: string, path: string, body: Buffer): string {
+export function fingerprint({ method, url }: Pick<FastifyRequest, 'method' | 'url'>, body: Buffer): string {
+  const path = url.split('?', 1)[0];
   return createHash('sha256').update(`${method} ${path}\n`).update(body).digest('base64url');
 }
 

@@ -63,7 +63,7 @@ beforeAll(async () => {
 });
 
 function ask(method: string, path: string, body?: string) {
-  const headers = { authorization: 'Bearer a-key' };
+  const headers = { authorization: `Bearer sk_live_${'a'.repeat(43)}` };
   const asked = request({ host: LOOPBACK, port, method, path: `/api/v1${path}`, headers, agent: false });
   asked.on('error', () => {});
   asked.end(body);

@@ -73,8 +73,21 @@ export interface RequestBody<Body> {
   readonly schema: z.ZodType;
   readonly example: unknown;
   readonly maxBytes: number;
-  /** Reads the bytes, whose memory is its own from then on. Rejects with a Refusal when they are none. */
-  read(raw: Buffer): Promise<Body>;
+  /**
+   * Up to so many bytes are read and parsed before the core has authenticated the caller, so that one RPC is enough for
+   * ordinary requests; no more than what costs about as much as that RPC.
+   */
+  readonly bytesBeforeAuthentication: number;
+  /** Parses the bytes, whose memory is its own from then on. Rejects with a Refusal when they are no such object. */
+  read(raw: Buffer, by: Reader): Promise<Body>;
+}
+
+/** Whose body is parsed, where there is a queue. */
+export interface Reader {
+  /** The account, `acct_…`; empty while it is not authenticated. */
+  readonly account: string;
+  /** Aborts when the body need not be parsed any more. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Checks a definition by its own types and forgets them, so that endpoints fit in one list. */

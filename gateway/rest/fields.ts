@@ -33,7 +33,17 @@ export function optionalFlag(rules: Rules) {
   return z.boolean('must be true or false').meta(rules).exactOptional();
 }
 
-/** Strings in an array that may be left out. */
+/**
+ * Strings in an array that may be left out. One look at each, up to the first that is wrong: zod tells of all of them,
+ * which took 640 ms for a body of 1 MiB.
+ */
 export function optionalTexts(rules: Rules) {
-  return z.array(text('must be a string'), 'must be an array of strings').meta(rules).exactOptional();
+  return z
+    .custom<string[]>(isTexts, 'must be an array of strings')
+    .meta({ type: 'array', items: { type: 'string' }, ...rules })
+    .exactOptional();
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string' && each.isWellFormed());
 }

@@ -143,7 +143,7 @@ function refer(headers: readonly string[]): Json {
 
 /** The schema as OpenAPI 3.1 has it: JSON Schema 2020-12, what is named being moved to `components`. */
 function jsonSchema(schema: z.ZodType, schemas: Record<string, Schema>): Schema {
-  const { $schema: _dialect, $defs = {}, ...json } = z.toJSONSchema(schema, { io: 'input' });
+  const { $schema: _dialect, $defs = {}, ...json } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const moved = (part: unknown): Schema =>
     JSON.parse(JSON.stringify(part).replaceAll('"#/$defs/', '"#/components/schemas/'));
   for (const [name, definition] of Object.entries($defs)) {

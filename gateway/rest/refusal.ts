@@ -25,9 +25,14 @@ export async function refuse(
   options: CallOptions,
 ): Promise<unknown> {
   try {
-    await core.admission.refuse({ method: `${method.parent.typeName}/${method.name}`, reason, message }, options);
+    await core.admission.refuse({ method: fullName(method), reason, message }, options);
   } catch (error) {
     return error;
   }
   return new Error('the core let a refused request pass');
+}
+
+/** The name by which the core finds a method. */
+export function fullName(method: DescMethod): string {
+  return `${method.parent.typeName}/${method.name}`;
 }

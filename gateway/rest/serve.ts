@@ -1,41 +1,54 @@
 import { Readable } from 'node:stream';
-import { type CallOptions, Code, ConnectError } from '@connectrpc/connect';
+import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { CoreClients } from '../core.ts';
-import { answerThenDrain, BodyTooLarge, fingerprint, readBody } from './body.ts';
-import { callMetadata } from './call-metadata.ts';
-import type { Answer, Endpoint, RequestBody } from './endpoint.ts';
+import { fingerprint } from './body.ts';
+import { callAuthorization, callMetadata } from './call-metadata.ts';
+import { whileWaitedFor } from './caller-left.ts';
+import type { Answer, Endpoint } from './endpoint.ts';
 import { errorAnswer, isToldByCore } from './errors.ts';
+import { IncomingBody } from './incoming-body.ts';
 import { rateHeaders } from './rate-headers.ts';
+import { type Receiving, receiveBody } from './receive-body.ts';
 import { Refusal, refuse } from './refusal.ts';
 
 /** What every endpoint needs. */
-export interface Serving {
-  readonly core: CoreClients;
+export interface Serving extends Receiving {
   readonly logger: Logger;
 }
 
 /** Answers a request by the endpoint's one RPC, or with the error that came of it. Gives the status. */
 export async function serve(
-  { core, logger }: Serving,
+  serving: Serving,
   endpoint: Endpoint,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<number> {
+  const { core, logger } = serving;
   const metadata = callMetadata(request.id, request.headers, endpoint.idempotent === true);
-  const options = {
+  const shared = {
     headers: metadata,
     onHeader: (received: Headers) => void reply.headers(rateHeaders(received)),
-    ...(endpoint.timeoutMs === undefined ? {} : { timeoutMs: endpoint.timeoutMs }),
-    ...(endpoint.method === 'GET' ? { signal: whileWaitedFor(reply) } : {}),
-  } satisfies CallOptions;
+  };
   // Every answer to a request with a key tells, also one that the core never gave.
   if (metadata.has('idempotency-key')) reply.header('idempotent-replay', 'false');
+  const incoming = new IncomingBody(request.raw, reply.raw);
+  using held = new DisposableStack();
   try {
-    const body = endpoint.body && (await takeBody(endpoint.body, request, metadata));
+    metadata.set('authorization', callAuthorization(request.headers));
+    const onRaw = (raw: Buffer) => metadata.set('idempotency-fingerprint', fingerprint(request, raw));
+    const { rpc } = endpoint;
+    const body =
+      endpoint.body &&
+      (await receiveBody(serving, { rpc, body: endpoint.body, incoming, reply, options: shared, onRaw, held }));
     const { id = '' } = request.params as { id?: string };
     const query = request.query as Record<string, string | string[]>;
+    const options = {
+      ...shared,
+      ...(endpoint.timeoutMs === undefined ? {} : { timeoutMs: endpoint.timeoutMs }),
+      // Changes are never aborted: they may have happened already.
+      ...(endpoint.method === 'GET' ? { signal: whileWaitedFor(reply).signal } : {}),
+    } satisfies CallOptions;
     return send(reply, await endpoint.handle({ id, query, headers: request.headers, body, options }));
   } catch (error) {
     const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, { headers: metadata }) : error;
@@ -44,32 +57,8 @@ export async function serve(
     if (answer.status >= 500 && !isToldByCore(shown) && !reply.raw.destroyed) {
       logger.error({ endpoint: endpoint.id, request_id: request.id, err: shown }, 'request failed');
     }
-    return error instanceof BodyTooLarge ? sendAndClose(request, reply, answer) : send(reply, answer);
+    return incoming.isUnread ? sendAndClose(incoming, reply, answer) : send(reply, answer);
   }
-}
-
-/** The body as the endpoint reads it; what makes the request the same as another goes into the metadata. */
-async function takeBody<Body>(
-  { maxBytes, read }: RequestBody<Body>,
-  request: FastifyRequest,
-  metadata: Headers,
-): Promise<Body> {
-  const raw = await readBody(request.raw, maxBytes);
-  const path = request.url.split('?', 1)[0] ?? '';
-  metadata.set('idempotency-fingerprint', fingerprint(request.method, path, raw));
-  return read(raw);
-}
-
-/** Why a call is aborted whose caller left; one for all, because making an error takes its stack down. */
-const LEFT = new ConnectError('The caller left.', Code.Canceled);
-
-/** Aborts once nobody waits for the answer any more. Changes are never aborted: they may have happened already. */
-function whileWaitedFor(reply: FastifyReply): AbortSignal {
-  const left = new AbortController();
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) left.abort(LEFT);
-  });
-  return left.signal;
 }
 
 function send(reply: FastifyReply, { status, headers = {}, body }: Answer<unknown>): number {
@@ -80,16 +69,12 @@ function send(reply: FastifyReply, { status, headers = {}, body }: Answer<unknow
 }
 
 /** Answers although the body is still on its way, and closes the connection once it has arrived. */
-function sendAndClose(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { status, headers, body }: Answer<unknown>,
-): number {
+function sendAndClose(incoming: IncomingBody, reply: FastifyReply, { status, headers, body }: Answer<unknown>): number {
   const json = Buffer.from(JSON.stringify(body));
   reply
     .code(status)
     .headers({ ...headers, connection: 'close', 'content-length': json.length })
     .type('application/json; charset=utf-8')
-    .send(Readable.from(answerThenDrain(json, request.raw)));
+    .send(Readable.from(incoming.drainBehind(json)));
   return status;
 }

@@ -2,6 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { failure, isReason, REASONS } from '../contract/errors.ts';
+import { encodeId } from '../contract/ids.ts';
 import { accountOf } from './caller.ts';
 import { isIdempotencyKey, once } from './idempotency.ts';
 
@@ -12,6 +13,7 @@ const BAD_INPUT = new Set([400, 413]);
 export function admissionService(pool: Pool): ServiceImpl<typeof AdmissionService> {
   return {
     admit: () => ({}),
+    authenticate: (_request, context) => ({ accountId: encodeId('acct', accountOf(context).id) }),
     async refuse(request, context) {
       const { reason, message } = request;
       if (!isReason(reason) || !BAD_INPUT.has(REASONS[reason].http)) {

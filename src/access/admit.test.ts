@@ -5,7 +5,7 @@ import { replaceKey } from '../accounts/key.ts';
 import { readFailure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
 import { type Database, openDatabase } from '../db/database.ts';
-import { admit, type Judged } from './admit.ts';
+import { admit, type Judged, judgeUnmetered } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
 import { openMeters } from './usage.ts';
 
@@ -109,4 +109,18 @@ test('a key that was replaced is nobody’s at once, and the new one has a full 
 test('the key of a closed account is nobody’s', async () => {
   await pool().query('update accounts set closed_at = now() where id = $1', [account]);
   expect(await request()).toBeUndefined();
+});
+
+test('a judgement without metering costs nothing, and tells what the next request would be met with', async () => {
+  const judge = (features = [Feature.API]) => judgeUnmetered(pool(), hashApiKey(key), features);
+  for (let nth = 0; nth < 130; nth++) expect((await judge())?.refusal).toBeUndefined();
+  expect((await request())?.rate.used).toBe(1);
+  await requests(119);
+  expect([reasonOf(await judge()), reasonOf(await request())]).toEqual(['BURST_LIMIT', 'BURST_LIMIT']);
+  await newAccount('business', 1);
+  await request();
+  expect([reasonOf(await judge()), reasonOf(await request())]).toEqual(['QUOTA_EXHAUSTED', 'QUOTA_EXHAUSTED']);
+  await newAccount('free');
+  expect([reasonOf(await judge()), reasonOf(await judge([]))]).toEqual(['BUSINESS_PLAN_REQUIRED', undefined]);
+  expect(await judgeUnmetered(pool(), hashApiKey(`${key}x`), [])).toBeUndefined();
 });

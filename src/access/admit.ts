@@ -49,8 +49,15 @@ const ACCOUNT = (where: string) => `
   join (values ${PLAN_ROWS}) as p (name, api, bulk, images, quota, codes, rows) on p.name = a.plan
   ${where}`;
 
+/** The account that the key with the hash $1 opens. */
+const OF_KEY = ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1 and a.closed_at is null');
+
 /** Clock of the one Postgres that all cores share, in ms: read again when a row had to be waited for. */
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
+
+/** When the next request of `meters m` fits into the window, in ms from now; and when the month ends, in Unix seconds. */
+const BURST_WAIT = `greatest(0, m.admissions[m.turn] + ${BURST_WINDOW_MS} - ${NOW_MS})`;
+const RESET = `extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer`;
 
 /**
  * Authenticates, judges the plan and meters in one statement: the meter's row lock makes the window and the quota exact
@@ -59,7 +66,7 @@ const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
  */
 const admitKey = promptStatement<AccountRow>(
   'access_admit_key',
-  `with account as (${ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1 and a.closed_at is null')}),
+  `with account as (${OF_KEY}),
    admitted as (
      update meters m
      set month = ${MONTH},
@@ -76,8 +83,16 @@ const admitKey = promptStatement<AccountRow>(
    select account.*,
           coalesce((select used from admitted), ${USED}) as used,
           exists (select from admitted) as admitted,
-          greatest(0, m.admissions[m.turn] + ${BURST_WINDOW_MS} - ${NOW_MS}) as burst_wait,
-          extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer as reset
+          ${BURST_WAIT} as burst_wait,
+          ${RESET} as reset
+   from account join meters m on m.account_id = account.id`,
+);
+
+/** The same judgement without metering: nothing is locked or changed. Indexes: api_keys_hash_key, then primary keys. */
+const judgeKey = promptStatement<Omit<AccountRow, 'admitted'>>(
+  'access_judge_key',
+  `with account as (${OF_KEY})
+   select account.*, ${USED} as used, ${BURST_WAIT} as burst_wait, ${RESET} as reset
    from account join meters m on m.account_id = account.id`,
 );
 
@@ -97,15 +112,25 @@ export async function admit(pool: Pool, keyHash: Buffer, features: readonly Feat
   const row = await first(pool, admitKey, values);
   if (!row) return undefined;
   const account = accountFrom(row);
-  const rate = {
-    limit: row.monthly_quota === null ? null : Number(row.monthly_quota),
-    used: Number(row.used),
-    reset: row.reset,
-  };
+  const rate = rateFrom(row);
   if (row.admitted) return { account, rate };
   const refusal = lacking(account, features) ?? overRate(row, rate);
   // Neither the plan nor the rate stood against it in the row as it was read: another request moved it meanwhile.
   return refusal ? { account, rate, refusal } : admit(pool, keyHash, features);
+}
+
+/** Judges as `admit` does what a call by key would meet now, and meters nothing. */
+export async function judgeUnmetered(
+  pool: Pool,
+  keyHash: Buffer,
+  features: readonly Feature[],
+): Promise<Judged | undefined> {
+  const row = await first(pool, judgeKey, [keyHash]);
+  if (!row) return undefined;
+  const account = accountFrom(row);
+  const rate = rateFrom(row);
+  const refusal = lacking(account, features) ?? overRate(row, rate);
+  return refusal ? { account, rate, refusal } : { account, rate };
 }
 
 /** The account with this UUID, unmetered; undefined when there is none that is open, or closed if `closedToo`. */
@@ -128,7 +153,7 @@ export function lacking(account: Account, features: readonly Feature[]): Judged[
   return undefined;
 }
 
-function overRate(row: AccountRow, rate: Rate): Judged['refusal'] {
+function overRate(row: Pick<AccountRow, 'burst_wait'>, rate: Rate): Judged['refusal'] {
   if (row.burst_wait !== '0') {
     const seconds = Math.max(1, Math.ceil(Number(row.burst_wait) / 1_000));
     const message = `More than ${BURST_LIMIT} requests in 60 seconds; try again in ${seconds} s.`;
@@ -136,6 +161,14 @@ function overRate(row: AccountRow, rate: Rate): Judged['refusal'] {
   }
   if (rate.limit !== null && rate.used >= rate.limit) return quotaExhausted(rate);
   return undefined;
+}
+
+function rateFrom(row: Pick<AccountRow, 'monthly_quota' | 'used' | 'reset'>): Rate {
+  return {
+    limit: row.monthly_quota === null ? null : Number(row.monthly_quota),
+    used: Number(row.used),
+    reset: row.reset,
+  };
 }
 
 function accountFrom(row: Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait'>): Account {

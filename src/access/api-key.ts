@@ -1,25 +1,17 @@
 import { hash, randomBytes } from 'node:crypto';
+import { API_KEY_DIGITS, API_KEY_LENGTH, API_KEY_PREFIX } from '../contract/api-key.ts';
 
-/** What every key starts with. Source: contract, Authentication. */
-const PREFIX = 'sk_live_';
-const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const LENGTH = 43;
-const SHAPE = /^sk_live_[0-9A-Za-z]{43}$/;
+const BASE = BigInt(API_KEY_DIGITS.length);
 
 /** A new key: `sk_live_` and 32 random bytes as 43 base-62 characters. Shown once; only its hash is kept. */
 export function newApiKey(): string {
   let rest = BigInt(`0x${randomBytes(32).toString('hex')}`);
   let digits = '';
-  for (let position = 0; position < LENGTH; position++) {
-    digits = DIGITS[Number(rest % 62n)] + digits;
-    rest /= 62n;
+  for (let position = 0; position < API_KEY_LENGTH; position++) {
+    digits = API_KEY_DIGITS[Number(rest % BASE)] + digits;
+    rest /= BASE;
   }
-  return PREFIX + digits;
-}
-
-/** Whether a token could be a key at all. */
-export function looksLikeApiKey(token: string): boolean {
-  return SHAPE.test(token);
+  return API_KEY_PREFIX + digits;
 }
 
 /**

@@ -1,13 +1,14 @@
 import { type DescMethod, isMessage } from '@bufbuild/protobuf';
 import type { Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
 import type { Pool } from 'pg';
-import { RefuseRequestSchema } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
-import { Caller as CallerKind } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+import { AuthenticateRequestSchema, RefuseRequestSchema } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../contract/api-key.ts';
 import { asFailure } from '../contract/as-failure.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId } from '../contract/ids.ts';
-import { accountById, admit, type Judged, lacking } from './admit.ts';
-import { hashApiKey, looksLikeApiKey } from './api-key.ts';
+import { accountById, admit, type Judged, judgeUnmetered, lacking } from './admit.ts';
+import { hashApiKey } from './api-key.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { requirementsOf } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
@@ -15,11 +16,9 @@ import type { ServiceTokens } from './service-token.ts';
 /** Longest name of an actor that the audit keeps. */
 const MOST_ACTOR = 200;
 
-const BEARER = /^bearer +(\S+) *$/i;
-
 interface Admission {
   readonly caller: Caller;
-  /** Only calls by key are metered. */
+  /** Only calls by key are judged by plan and rate. */
   readonly judged?: Judged;
 }
 
@@ -27,7 +26,7 @@ interface Admission {
  * Authenticates every call, judges plan and rate, and puts the caller into the context. Answers to calls by key carry
  * `ratelimit-limit`, `ratelimit-remaining` and `ratelimit-reset`, errors too. Source: contract, Authentication; Limits.
  *
- * `methodNamed` finds the method that a refused request was meant for.
+ * `methodNamed` finds the method that a request is meant for which the gateway asks about.
  */
 export function access(options: {
   pool: Pool;
@@ -39,12 +38,10 @@ export function access(options: {
   async function judge(request: UnaryRequest | StreamRequest): Promise<Admission> {
     const needs = requirementsOf(judgedMethod(request, options.methodNamed));
     if (needs.caller === CallerKind.ANYONE) return { caller: { kind: 'anyone' } };
-    const token = BEARER.exec(request.header.get('authorization') ?? '')?.[1];
+    const token = bearerToken(request.header.get('authorization'));
     // A certificate says who is calling only where nothing else does.
     const peer = token === undefined ? request.contextValues.get(peerKey) : undefined;
-    if (token === undefined && peer === undefined) {
-      throw unauthenticated('An API key is needed: `Authorization: Bearer sk_live_…`.');
-    }
+    if (token === undefined && peer === undefined) throw missingApiKey();
 
     if (token === undefined || tokens.has(token)) {
       const actor = (request.header.get('signpost-actor') || peer || 'service').slice(0, MOST_ACTOR);
@@ -58,8 +55,10 @@ export function access(options: {
       return { caller: { kind: 'service', account, actor } };
     }
 
-    const judged = looksLikeApiKey(token) ? await admit(pool, hashApiKey(token), needs.features) : undefined;
-    if (!judged) throw unauthenticated('This API key is not valid.');
+    const isMetered = requirementsOf(request.method).cost !== Cost.NOTHING;
+    const judgeKey = isMetered ? admit : judgeUnmetered;
+    const judged = looksLikeApiKey(token) ? await judgeKey(pool, hashApiKey(token), needs.features) : undefined;
+    if (!judged) throw invalidApiKey();
     if (needs.caller !== CallerKind.ACCOUNT) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key does not open it.');
     }
@@ -81,19 +80,17 @@ export function access(options: {
   };
 }
 
-/** A refused request is judged as the method that it was meant for; every other one as its own. */
+/** What the gateway asks about a request is judged as the method that it is meant for; every other call as its own. */
 function judgedMethod(
   request: UnaryRequest | StreamRequest,
   methodNamed: (name: string) => DescMethod | undefined,
 ): DescMethod {
-  if (request.stream || !isMessage(request.message, RefuseRequestSchema)) return request.method;
-  const method = methodNamed(request.message.method);
+  if (request.stream) return request.method;
+  const { message } = request;
+  if (!isMessage(message, RefuseRequestSchema) && !isMessage(message, AuthenticateRequestSchema)) return request.method;
+  const method = methodNamed(message.method);
   if (!method) throw failure('INVALID_FIELD', 'method: names no method of this service.');
   return method;
-}
-
-function unauthenticated(message: string) {
-  return failure('UNAUTHENTICATED', message);
 }
 
 function withRate(error: ReturnType<typeof failure>, rate: Rate) {

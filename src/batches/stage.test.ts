@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { createClient, createRouterTransport, type Interceptor } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
+import { cursors } from '../contract/cursors.ts';
 import { newUuid } from '../contract/ids.ts';
 import { openDatabase } from '../db/database.ts';
 import { batchesService } from './service.ts';
@@ -28,6 +30,7 @@ test('more batches at once than the pool has connections are all staged, their t
   };
   const service = batchesService({
     pool,
+    cursors: cursors(randomBytes(32)).byId,
     platformUrl: 'https://signpost.example',
     windowMs: 0,
     windows: 1,

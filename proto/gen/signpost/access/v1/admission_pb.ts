@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signpost/access/v1/admission.proto.
  */
 export const file_signpost_access_v1_admission: GenFile = /*@__PURE__*/
-  fileDesc("CiJzaWducG9zdC9hY2Nlc3MvdjEvYWRtaXNzaW9uLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEiDgoMQWRtaXRSZXF1ZXN0Ig8KDUFkbWl0UmVzcG9uc2UiYwoNUmVmdXNlUmVxdWVzdBIaCgZtZXRob2QYASABKAlCCrpIB3IFEAEYyAESGQoGcmVhc29uGAIgASgJQgm6SAZyBBABGEASGwoHbWVzc2FnZRgDIAEoCUIKukgHcgUQARjoByIQCg5SZWZ1c2VSZXNwb25zZTLBAQoQQWRtaXNzaW9uU2VydmljZRJUCgVBZG1pdBIgLnNpZ25wb3N0LmFjY2Vzcy52MS5BZG1pdFJlcXVlc3QaIS5zaWducG9zdC5hY2Nlc3MudjEuQWRtaXRSZXNwb25zZSIGqrsYAggCElcKBlJlZnVzZRIhLnNpZ25wb3N0LmFjY2Vzcy52MS5SZWZ1c2VSZXF1ZXN0GiIuc2lnbnBvc3QuYWNjZXNzLnYxLlJlZnVzZVJlc3BvbnNlIgaquxgCCAJiBnByb3RvMw", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
+  fileDesc("CiJzaWducG9zdC9hY2Nlc3MvdjEvYWRtaXNzaW9uLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEiDgoMQWRtaXRSZXF1ZXN0Ig8KDUFkbWl0UmVzcG9uc2UiMQoTQXV0aGVudGljYXRlUmVxdWVzdBIaCgZtZXRob2QYASABKAlCCrpIB3IFEAEYyAEiKgoUQXV0aGVudGljYXRlUmVzcG9uc2USEgoKYWNjb3VudF9pZBgBIAEoCSJjCg1SZWZ1c2VSZXF1ZXN0EhoKBm1ldGhvZBgBIAEoCUIKukgHcgUQARjIARIZCgZyZWFzb24YAiABKAlCCbpIBnIEEAEYQBIbCgdtZXNzYWdlGAMgASgJQgq6SAdyBRABGOgHIhAKDlJlZnVzZVJlc3BvbnNlMq4CChBBZG1pc3Npb25TZXJ2aWNlElQKBUFkbWl0EiAuc2lnbnBvc3QuYWNjZXNzLnYxLkFkbWl0UmVxdWVzdBohLnNpZ25wb3N0LmFjY2Vzcy52MS5BZG1pdFJlc3BvbnNlIgaquxgCCAISawoMQXV0aGVudGljYXRlEicuc2lnbnBvc3QuYWNjZXNzLnYxLkF1dGhlbnRpY2F0ZVJlcXVlc3QaKC5zaWducG9zdC5hY2Nlc3MudjEuQXV0aGVudGljYXRlUmVzcG9uc2UiCKq7GAQIAhgCElcKBlJlZnVzZRIhLnNpZ25wb3N0LmFjY2Vzcy52MS5SZWZ1c2VSZXF1ZXN0GiIuc2lnbnBvc3QuYWNjZXNzLnYxLlJlZnVzZVJlc3BvbnNlIgaquxgCCAJiBnByb3RvMw", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
 
 /**
  * A request that the gateway answers by itself.
@@ -43,6 +43,49 @@ export type AdmitResponse = Message<"signpost.access.v1.AdmitResponse"> & {
  */
 export const AdmitResponseSchema: GenMessage<AdmitResponse> = /*@__PURE__*/
   messageDesc(file_signpost_access_v1_admission, 1);
+
+/**
+ * A request whose body the gateway has not read yet.
+ *
+ * @generated from message signpost.access.v1.AuthenticateRequest
+ */
+export type AuthenticateRequest = Message<"signpost.access.v1.AuthenticateRequest"> & {
+  /**
+   * The method that the request is meant for, as `signpost.batches.v1.BatchesService/CreateBatch`. Its requirements are
+   * the ones judged.
+   *
+   * @generated from field: string method = 1;
+   */
+  method: string;
+};
+
+/**
+ * Describes the message signpost.access.v1.AuthenticateRequest.
+ * Use `create(AuthenticateRequestSchema)` to create a new message.
+ */
+export const AuthenticateRequestSchema: GenMessage<AuthenticateRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_access_v1_admission, 2);
+
+/**
+ * The request would be admitted now; its rate figures are in the metadata.
+ *
+ * @generated from message signpost.access.v1.AuthenticateResponse
+ */
+export type AuthenticateResponse = Message<"signpost.access.v1.AuthenticateResponse"> & {
+  /**
+   * The account that the key belongs to (`acct_…`), so that the gateway can share its memory fairly among accounts.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message signpost.access.v1.AuthenticateResponse.
+ * Use `create(AuthenticateResponseSchema)` to create a new message.
+ */
+export const AuthenticateResponseSchema: GenMessage<AuthenticateResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_access_v1_admission, 3);
 
 /**
  * A request that the gateway turned down, and why.
@@ -78,7 +121,7 @@ export type RefuseRequest = Message<"signpost.access.v1.RefuseRequest"> & {
  * Use `create(RefuseRequestSchema)` to create a new message.
  */
 export const RefuseRequestSchema: GenMessage<RefuseRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_access_v1_admission, 2);
+  messageDesc(file_signpost_access_v1_admission, 4);
 
 /**
  * Never sent: Refuse always fails.
@@ -93,7 +136,7 @@ export type RefuseResponse = Message<"signpost.access.v1.RefuseResponse"> & {
  * Use `create(RefuseResponseSchema)` to create a new message.
  */
 export const RefuseResponseSchema: GenMessage<RefuseResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_access_v1_admission, 3);
+  messageDesc(file_signpost_access_v1_admission, 5);
 
 /**
  * Admits requests that no other method stands for.
@@ -111,6 +154,18 @@ export const AdmissionService: GenService<{
     methodKind: "unary";
     input: typeof AdmitRequestSchema;
     output: typeof AdmitResponseSchema;
+  },
+  /**
+   * Authenticates a request whose body the gateway has not read yet, and judges its plan, burst limit and quota as the
+   * method that it is meant for would be judged, but meters nothing: the call that the request becomes is metered.
+   * So the gateway reads no large body for a caller who would be refused. Source: Authentication; Limits.
+   *
+   * @generated from rpc signpost.access.v1.AdmissionService.Authenticate
+   */
+  authenticate: {
+    methodKind: "unary";
+    input: typeof AuthenticateRequestSchema;
+    output: typeof AuthenticateResponseSchema;
   },
   /**
    * Judges a request that the gateway can't translate (malformed JSON, a wrong type, a body too large) exactly as the
