@@ -1,12 +1,12 @@
 import { type DescMethod, isMessage } from '@bufbuild/protobuf';
-import type { Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
+import type { ContextValues, HandlerContext, Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
 import type { Pool } from 'pg';
-import { RefuseRequestSchema } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import { AdmissionService, RefuseRequestSchema } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller as CallerKind } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { asFailure } from '../contract/as-failure.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId } from '../contract/ids.ts';
-import { accountById, admit, type Judged, lacking } from './admit.ts';
+import { accountById, admit, lacking } from './admit.ts';
 import { hashApiKey, looksLikeApiKey } from './api-key.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { requirementsOf } from './requirements.ts';
@@ -17,15 +17,19 @@ const MOST_ACTOR = 200;
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-interface Admission {
-  readonly caller: Caller;
-  /** Only calls by key are metered. */
-  readonly judged?: Judged;
+/** What stands before the implementations of all methods. */
+export interface Access {
+  /**
+   * Authenticates a call, judges its plan and its rate, and puts the caller into the context: from the metadata alone,
+   * before anything of the message is read, decompressed or decoded. Throws when the call is refused.
+   */
+  readonly admit: (context: HandlerContext) => Promise<void>;
+  /** Tells the rate with every answer to a call by key, as `ratelimit-limit`, `-remaining` and `-reset`; errors too. */
+  readonly interceptor: Interceptor;
 }
 
 /**
- * Authenticates every call, judges plan and rate, and puts the caller into the context. Answers to calls by key carry
- * `ratelimit-limit`, `ratelimit-remaining` and `ratelimit-reset`, errors too. Source: contract, Authentication; Limits.
+ * Authentication, plans and rates. Source: contract, Authentication; Limits.
  *
  * `methodNamed` finds the method that a refused request was meant for.
  */
@@ -33,56 +37,80 @@ export function access(options: {
   pool: Pool;
   tokens: ServiceTokens;
   methodNamed(name: string): DescMethod | undefined;
-}): Interceptor {
+}): Access {
   const { pool, tokens } = options;
 
-  async function judge(request: UnaryRequest | StreamRequest): Promise<Admission> {
-    const needs = requirementsOf(judgedMethod(request, options.methodNamed));
-    if (needs.caller === CallerKind.ANYONE) return { caller: { kind: 'anyone' } };
-    const token = BEARER.exec(request.header.get('authorization') ?? '')?.[1];
+  /** What an internal caller is called; undefined for a caller with something like an API key. */
+  function internalName(header: Headers, values: ContextValues): { actor?: string; token: string } {
+    const token = BEARER.exec(header.get('authorization') ?? '')?.[1];
     // A certificate says who is calling only where nothing else does.
-    const peer = token === undefined ? request.contextValues.get(peerKey) : undefined;
+    const peer = token === undefined ? values.get(peerKey) : undefined;
     if (token === undefined && peer === undefined) {
       throw unauthenticated('An API key is needed: `Authorization: Bearer sk_live_…`.');
     }
-
     if (token === undefined || tokens.has(token)) {
-      const actor = (request.header.get('signpost-actor') || peer || 'service').slice(0, MOST_ACTOR);
-      if (needs.caller === CallerKind.SERVICE) return { caller: { kind: 'service', actor } };
-      const named = request.header.get('signpost-account') ?? '';
+      return { actor: (header.get('signpost-actor') || peer || 'service').slice(0, MOST_ACTOR), token: '' };
+    }
+    if (!looksLikeApiKey(token)) throw unauthenticated('This API key is not valid.');
+    return { token };
+  }
+
+  async function judge(method: DescMethod, header: Headers, values: ContextValues): Promise<Caller> {
+    const needs = requirementsOf(method);
+    if (needs.caller === CallerKind.ANYONE) return { kind: 'anyone' };
+    const { actor, token } = internalName(header, values);
+    if (actor !== undefined) {
+      if (needs.caller === CallerKind.SERVICE) return { kind: 'service', actor };
+      const named = header.get('signpost-account') ?? '';
       const id = decodeId('acct', named);
       const account = id === undefined ? undefined : await accountById(pool, id, needs.closedToo);
       if (!account) throw failure('NOT_FOUND', 'Name an open account in `signpost-account`: acct_….');
       const refusal = lacking({ ...account, features: { ...account.features, api: true } }, needs.features);
       if (refusal) throw refusal;
-      return { caller: { kind: 'service', account, actor } };
+      return { kind: 'service', account, actor };
     }
-
-    const judged = looksLikeApiKey(token) ? await admit(pool, hashApiKey(token), needs.features) : undefined;
+    const judged = await admit(pool, hashApiKey(token), needs.features);
     if (!judged) throw unauthenticated('This API key is not valid.');
     if (needs.caller !== CallerKind.ACCOUNT) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key does not open it.');
     }
-    return { caller: { kind: 'key', account: judged.account, rate: judged.rate }, judged };
+    if (judged.refusal) throw withRate(judged.refusal, judged.rate);
+    return { kind: 'key', account: judged.account, rate: judged.rate };
   }
 
-  return (next) => async (request) => {
-    const { caller, judged } = await judge(request);
-    if (judged?.refusal) throw withRate(judged.refusal, judged.rate);
-    request.contextValues.set(callerKey, caller);
-    if (!judged) return next(request);
-    try {
-      const response = await next(request);
-      writeRate(response.header, judged.rate);
-      return response;
-    } catch (error) {
-      throw withRate(asFailure(error), judged.rate);
-    }
+  return {
+    async admit({ method, requestHeader, values }) {
+      // It is judged as the method that its message names. Until then: whoever can't be a caller, is none.
+      if (judgedByMessage(method)) internalName(requestHeader, values);
+      else values.set(callerKey, await judge(method, requestHeader, values));
+    },
+    interceptor: (next) => async (request) => {
+      const { contextValues: values } = request;
+      if (judgedByMessage(request.method)) {
+        values.set(callerKey, await judge(meantMethod(request, options.methodNamed), request.header, values));
+      }
+      const caller = values.get(callerKey);
+      if (caller.kind === 'anyone' && requirementsOf(request.method).caller !== CallerKind.ANYONE) {
+        throw new Error('a call has come this far that nobody has judged');
+      }
+      if (caller.kind !== 'key') return next(request);
+      try {
+        const response = await next(request);
+        writeRate(response.header, caller.rate);
+        return response;
+      } catch (error) {
+        throw withRate(asFailure(error), caller.rate);
+      }
+    },
   };
 }
 
-/** A refused request is judged as the method that it was meant for; every other one as its own. */
-function judgedMethod(
+/** Whether a call can be judged only once its message is read. The message is then a few kilobytes at most. */
+export function judgedByMessage(method: DescMethod): boolean {
+  return method === AdmissionService.method.refuse;
+}
+
+function meantMethod(
   request: UnaryRequest | StreamRequest,
   methodNamed: (name: string) => DescMethod | undefined,
 ): DescMethod {
