@@ -12,7 +12,9 @@ async function serve(implementation: Partial<ServiceImpl<typeof CodesService>>, 
     host: LOOPBACK,
     port,
     register: (services) => services.service(CodesService, implementation),
+    gate: async () => {},
     interceptors: [],
+    largeMessages: (_caller, _signal, work) => work(),
   });
   onTestFinished(() => server.stop(0));
   return `${LOOPBACK}:${server.port}`;

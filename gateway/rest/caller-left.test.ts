@@ -40,7 +40,9 @@ beforeAll(async () => {
         getCode: (_, { signal }) => slow(signal),
         createCode: (_, { signal }) => slow(signal),
       }),
+    gate: async () => {},
     interceptors: [],
+    largeMessages: (_caller, _signal, work) => work(),
   });
   afterFile(() => core.stop(0));
   const clients = connectCore({ address: `${LOOPBACK}:${core.port}`, timeoutMs: 20_000 });

@@ -124,3 +124,24 @@ test('a judgement without metering costs nothing, and tells what the next reques
   expect([reasonOf(await judge()), reasonOf(await judge([]))]).toEqual(['BUSINESS_PLAN_REQUIRED', undefined]);
   expect(await judgeUnmetered(pool(), hashApiKey(`${key}x`), [])).toBeUndefined();
 });
+
+test.each([
+  ['fewer places', 'admissions[1:60]', 61],
+  ['more places', 'admissions || admissions', 200],
+  ['no places', "'{}'::bigint[]", 1],
+])('a meter with %s, made for another limit, still admits exactly 120', async (_, places, turn) => {
+  await pool().query(`update meters set admissions = ${places}, turn = $2 where account_id = $1`, [account, turn]);
+  const judged = await requests(150);
+  expect(judged.filter((each) => each && !each.refusal)).toHaveLength(120);
+  expect(judged.filter((each) => reasonOf(each) === 'BURST_LIMIT')).toHaveLength(30);
+});
+
+test('a request whose meter can neither be written nor refuses it is told to try again', async () => {
+  await pool().query(`create function keep() returns trigger language plpgsql as 'begin return null; end'`);
+  await pool().query('create trigger keep before update on meters for each row execute function keep()');
+  try {
+    expect(readFailure(await request().catch((error: unknown) => error)).reason).toBe('UNAVAILABLE');
+  } finally {
+    await pool().query('drop trigger keep on meters; drop function keep');
+  }
+});

@@ -52,11 +52,21 @@ const ACCOUNT = (where: string) => `
 /** The account that the key with the hash $1 opens. */
 const OF_KEY = ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1 and a.closed_at is null');
 
+/**
+ * The place in the ring of the oldest of the last `BURST_LIMIT` admissions, and when that was, in ms since 1970. A meter
+ * whose ring was made for another limit may lack places, or its turn may lie beyond the last one.
+ */
+const PLACE = `((m.turn - 1) % ${BURST_LIMIT} + 1)`;
+const OLDEST = `coalesce(m.admissions[${PLACE}], 0)`;
+
+/** How often a request is judged anew because others of its account moved the meter between reading and writing it. */
+const MOST_ATTEMPTS = 5;
+
 /** Clock of the one Postgres that all cores share, in ms: read again when a row had to be waited for. */
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
 
 /** When the next request of `meters m` fits into the window, in ms from now; and when the month ends, in Unix seconds. */
-const BURST_WAIT = `greatest(0, m.admissions[m.turn] + ${BURST_WINDOW_MS} - ${NOW_MS})`;
+const BURST_WAIT = `greatest(0, ${OLDEST} + ${BURST_WINDOW_MS} - ${NOW_MS})`;
 const RESET = `extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer`;
 
 /**
@@ -71,12 +81,12 @@ const admitKey = promptStatement<AccountRow>(
      update meters m
      set month = ${MONTH},
          used = ${USED} + 1,
-         admissions[m.turn] = ${NOW_MS},
-         turn = m.turn % ${BURST_LIMIT} + 1
+         admissions[${PLACE}] = ${NOW_MS},
+         turn = ${PLACE} % ${BURST_LIMIT} + 1
      from account
      where m.account_id = account.id
        and (account.api or not $2) and (account.bulk or not $3) and (account.images or not $4)
-       and m.admissions[m.turn] <= ${NOW_MS} - ${BURST_WINDOW_MS}
+       and ${OLDEST} <= ${NOW_MS} - ${BURST_WINDOW_MS}
        and (account.monthly_quota is null or ${USED} < account.monthly_quota)
      returning m.used
    )
@@ -104,19 +114,22 @@ const findAccount = promptStatement<Omit<AccountRow, 'used' | 'reset' | 'admitte
 
 /**
  * Judges a call by key that needs `features`; undefined when the key is nobody's. The order is the contract's: plan,
- * burst, quota.
+ * burst, quota. Throws UNAVAILABLE when other requests of the account keep moving the meter, and counts nothing then.
  */
 export async function admit(pool: Pool, keyHash: Buffer, features: readonly Feature[]): Promise<Judged | undefined> {
   const needs = (feature: Feature) => features.includes(feature);
   const values = [keyHash, needs(Feature.API), needs(Feature.BULK), needs(Feature.IMAGES)];
-  const row = await first(pool, admitKey, values);
-  if (!row) return undefined;
-  const account = accountFrom(row);
-  const rate = rateFrom(row);
-  if (row.admitted) return { account, rate };
-  const refusal = lacking(account, features) ?? overRate(row, rate);
-  // Neither the plan nor the rate stood against it in the row as it was read: another request moved it meanwhile.
-  return refusal ? { account, rate, refusal } : admit(pool, keyHash, features);
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+    const row = await first(pool, admitKey, values);
+    if (!row) return undefined;
+    const account = accountFrom(row);
+    const rate = rateFrom(row);
+    if (row.admitted) return { account, rate };
+    const refusal = lacking(account, features) ?? overRate(row, rate);
+    if (refusal) return { account, rate, refusal };
+    // Neither the plan nor the rate refuses the row as it was read: another request has moved it meanwhile.
+  }
+  throw failure('UNAVAILABLE', 'Too many requests of this account arrive at the same moment; try again.');
 }
 
 /** Judges as `admit` does what a call by key would meet now, and meters nothing. */

@@ -28,8 +28,13 @@ export type Caller =
   | { readonly kind: 'key'; readonly account: Account; readonly rate: Rate }
   | { readonly kind: 'service'; readonly account?: Account; readonly actor: string };
 
-/** Set by the access interceptor. Travels here because async-local storage does not reach streaming handlers. */
+/** Set when the call is judged, before its message is read. Travels here because async-local storage does not reach streaming handlers. */
 export const callerKey = createContextKey<Caller>({ kind: 'anyone' }, { description: 'caller' });
+
+/** Who takes turns with others: the UUID of the account that a caller acts for, or else what kind of caller it is. */
+export function nameOf(caller: Caller): string {
+  return (caller.kind === 'anyone' ? undefined : caller.account?.id) ?? caller.kind;
+}
 
 /** The account that a call acts for. */
 export function accountOf(context: HandlerContext): Account {

@@ -1,13 +1,17 @@
 import { type DescMethod, isMessage } from '@bufbuild/protobuf';
-import type { Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
+import type { ContextValues, HandlerContext, Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
 import type { Pool } from 'pg';
-import { AuthenticateRequestSchema, RefuseRequestSchema } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import {
+  AdmissionService,
+  AuthenticateRequestSchema,
+  RefuseRequestSchema,
+} from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../contract/api-key.ts';
 import { asFailure } from '../contract/as-failure.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId } from '../contract/ids.ts';
-import { accountById, admit, type Judged, judgeUnmetered, lacking } from './admit.ts';
+import { accountById, admit, judgeUnmetered, lacking } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { requirementsOf } from './requirements.ts';
@@ -16,72 +20,100 @@ import type { ServiceTokens } from './service-token.ts';
 /** Longest name of an actor that the audit keeps. */
 const MOST_ACTOR = 200;
 
-interface Admission {
-  readonly caller: Caller;
-  /** Only calls by key are judged by plan and rate. */
-  readonly judged?: Judged;
+/** What stands before the implementations of all methods. */
+export interface Access {
+  /**
+   * Authenticates a call, judges its plan and its rate, and puts the caller into the context: from the metadata alone,
+   * before anything of the message is read, decompressed or decoded. Throws when the call is refused.
+   */
+  readonly admit: (context: HandlerContext) => Promise<void>;
+  /** Tells the rate with every answer to a call by key, as `ratelimit-limit`, `-remaining` and `-reset`; errors too. */
+  readonly interceptor: Interceptor;
 }
 
 /**
- * Authenticates every call, judges plan and rate, and puts the caller into the context. Answers to calls by key carry
- * `ratelimit-limit`, `ratelimit-remaining` and `ratelimit-reset`, errors too. Source: contract, Authentication; Limits.
+ * Authentication, plans and rates. Source: contract, Authentication; Limits.
  *
- * `methodNamed` finds the method that a request is meant for which the gateway asks about.
+ * `methodNamed` finds the method that a refused request was meant for.
  */
 export function access(options: {
   pool: Pool;
   tokens: ServiceTokens;
   methodNamed(name: string): DescMethod | undefined;
-}): Interceptor {
+}): Access {
   const { pool, tokens } = options;
 
-  async function judge(request: UnaryRequest | StreamRequest): Promise<Admission> {
-    const needs = requirementsOf(judgedMethod(request, options.methodNamed));
-    if (needs.caller === CallerKind.ANYONE) return { caller: { kind: 'anyone' } };
-    const token = bearerToken(request.header.get('authorization'));
+  /** What an internal caller is called; undefined for a caller with something like an API key. */
+  function internalName(header: Headers, values: ContextValues): { actor?: string; token: string } {
+    const token = bearerToken(header.get('authorization'));
     // A certificate says who is calling only where nothing else does.
-    const peer = token === undefined ? request.contextValues.get(peerKey) : undefined;
+    const peer = token === undefined ? values.get(peerKey) : undefined;
     if (token === undefined && peer === undefined) throw missingApiKey();
-
     if (token === undefined || tokens.has(token)) {
-      const actor = (request.header.get('signpost-actor') || peer || 'service').slice(0, MOST_ACTOR);
-      if (needs.caller === CallerKind.SERVICE) return { caller: { kind: 'service', actor } };
-      const named = request.header.get('signpost-account') ?? '';
+      return { actor: (header.get('signpost-actor') || peer || 'service').slice(0, MOST_ACTOR), token: '' };
+    }
+    if (!looksLikeApiKey(token)) throw invalidApiKey();
+    return { token };
+  }
+
+  /** `method`: what is called. `meant`: the method that it is judged as. */
+  async function judge(method: DescMethod, meant: DescMethod, header: Headers, values: ContextValues): Promise<Caller> {
+    const needs = requirementsOf(meant);
+    if (needs.caller === CallerKind.ANYONE) return { kind: 'anyone' };
+    const { actor, token } = internalName(header, values);
+    if (actor !== undefined) {
+      if (needs.caller === CallerKind.SERVICE) return { kind: 'service', actor };
+      const named = header.get('signpost-account') ?? '';
       const id = decodeId('acct', named);
       const account = id === undefined ? undefined : await accountById(pool, id, needs.closedToo);
       if (!account) throw failure('NOT_FOUND', 'Name an open account in `signpost-account`: acct_….');
       const refusal = lacking({ ...account, features: { ...account.features, api: true } }, needs.features);
       if (refusal) throw refusal;
-      return { caller: { kind: 'service', account, actor } };
+      return { kind: 'service', account, actor };
     }
-
-    const isMetered = requirementsOf(request.method).cost !== Cost.NOTHING;
-    const judgeKey = isMetered ? admit : judgeUnmetered;
-    const judged = looksLikeApiKey(token) ? await judgeKey(pool, hashApiKey(token), needs.features) : undefined;
+    const judgeKey = requirementsOf(method).cost === Cost.NOTHING ? judgeUnmetered : admit;
+    const judged = await judgeKey(pool, hashApiKey(token), needs.features);
     if (!judged) throw invalidApiKey();
     if (needs.caller !== CallerKind.ACCOUNT) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key does not open it.');
     }
-    return { caller: { kind: 'key', account: judged.account, rate: judged.rate }, judged };
+    if (judged.refusal) throw withRate(judged.refusal, judged.rate);
+    return { kind: 'key', account: judged.account, rate: judged.rate };
   }
 
-  return (next) => async (request) => {
-    const { caller, judged } = await judge(request);
-    if (judged?.refusal) throw withRate(judged.refusal, judged.rate);
-    request.contextValues.set(callerKey, caller);
-    if (!judged) return next(request);
-    try {
-      const response = await next(request);
-      writeRate(response.header, judged.rate);
-      return response;
-    } catch (error) {
-      throw withRate(asFailure(error), judged.rate);
-    }
+  return {
+    async admit({ method, requestHeader, values }) {
+      // It is judged as the method that its message names. Until then: whoever can't be a caller, is none.
+      if (judgedByMessage(method)) internalName(requestHeader, values);
+      else values.set(callerKey, await judge(method, method, requestHeader, values));
+    },
+    interceptor: (next) => async (request) => {
+      const { contextValues: values, method, header } = request;
+      if (judgedByMessage(method)) {
+        values.set(callerKey, await judge(method, meantMethod(request, options.methodNamed), header, values));
+      }
+      const caller = values.get(callerKey);
+      if (caller.kind === 'anyone' && requirementsOf(method).caller !== CallerKind.ANYONE) {
+        throw new Error('a call has come this far that nobody has judged');
+      }
+      if (caller.kind !== 'key') return next(request);
+      try {
+        const response = await next(request);
+        writeRate(response.header, caller.rate);
+        return response;
+      } catch (error) {
+        throw withRate(asFailure(error), caller.rate);
+      }
+    },
   };
 }
 
-/** What the gateway asks about a request is judged as the method that it is meant for; every other call as its own. */
-function judgedMethod(
+/** Whether a call can be judged only once its message is read. The message is then a few kilobytes at most. */
+export function judgedByMessage(method: DescMethod): boolean {
+  return method === AdmissionService.method.refuse || method === AdmissionService.method.authenticate;
+}
+
+function meantMethod(
   request: UnaryRequest | StreamRequest,
   methodNamed: (name: string) => DescMethod | undefined,
 ): DescMethod {

@@ -57,3 +57,29 @@ test('more than may wait are told to try again', async () => {
   await end('a2');
   expect(await Promise.all(taken)).toEqual(['a1', 'a2']);
 });
+
+test('a full queue refuses the newest of whoever waits for most, so that others still get in', async () => {
+  const inTurn = turns({ atOnce: 1, mostWaiting: 3, things: 'images' });
+  const { started, work, end } = works();
+  const [a1, a2, a3, a4] = ['a1', 'a2', 'a3', 'a4'].map((name) => inTurn('a', undefined, work(name)));
+  const b1 = inTurn('b', undefined, work('b1'));
+  await expect(a4).rejects.toThrow('Too many images are asked for at the moment');
+  const c1 = inTurn('c', undefined, work('c1'));
+  await expect(a3).rejects.toThrow('Too many images are asked for at the moment');
+  await expect(inTurn('d', undefined, work('d1'))).rejects.toThrow('Too many images are asked for at the moment');
+  for (const name of ['a1', 'a2', 'b1', 'c1']) await end(name);
+  expect(await Promise.all([a1, a2, b1, c1])).toEqual(['a1', 'a2', 'b1', 'c1']);
+  expect(started).toEqual(['a1', 'a2', 'b1', 'c1']);
+});
+
+test('one caller has only so many in hand, although there is room', async () => {
+  const inTurn = turns({ atOnce: 3, atOnceEach: 2, mostWaiting: 10, things: 'images' });
+  const { started, work, end } = works();
+  const asked = ['a1', 'a2', 'a3', 'b1'].map((name) => inTurn(name.charAt(0), undefined, work(name)));
+  await new Promise(setImmediate);
+  expect(started).toEqual(['a1', 'a2', 'b1']);
+  await end('b1');
+  expect(started).toEqual(['a1', 'a2', 'b1']);
+  for (const name of ['a2', 'a1', 'a3']) await end(name);
+  expect(await Promise.all(asked)).toEqual(['a1', 'a2', 'a3', 'b1']);
+});

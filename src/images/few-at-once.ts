@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { Interceptor } from '@connectrpc/connect';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { callerKey, nameOf } from '../access/caller.ts';
 import { turns } from '../contract/turns.ts';
 
 /**
@@ -15,12 +16,13 @@ const MOST_WAITING = 2_000;
 
 /**
  * Lets few calls for images in at a time, so that hundreds at once fill neither the event loop nor the connections to
- * Postgres before other calls. Comes before a call is judged, which costs more than drawing a small image.
+ * Postgres before other calls. Accounts take turns. Comes after a call is judged: by what callers only claim to be, one
+ * client with made-up keys was as many callers as it liked and filled the queue for everybody.
  */
 export function fewImagesAtOnce(): Interceptor {
   const inTurn = turns({ atOnce: AT_ONCE, mostWaiting: MOST_WAITING, things: 'images' });
   return (next) => async (request) => {
     if (request.method !== ImagesService.method.renderImage) return next(request);
-    return inTurn(request.header.get('authorization') ?? '', request.signal, () => next(request));
+    return inTurn(nameOf(request.contextValues.get(callerKey)), request.signal, () => next(request));
   };
 }

@@ -8,8 +8,9 @@ import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.t
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { readFailure } from '../contract/errors.ts';
+import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { type Serving, TARGET } from './serve.fixture.ts';
-import { MAX_MESSAGE_BYTES, MAX_TIMEOUT_MS } from './services.ts';
+import { MAX_TIMEOUT_MS } from './services.ts';
 
 /** Presents a key or a token, and whatever else is given. */
 export const bearer =

@@ -2,17 +2,15 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import net from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { createContextValues } from '@connectrpc/connect';
-import { connectNodeAdapter } from '@connectrpc/connect-node';
-import { peerKey } from '../access/caller.ts';
-import { type Listening, MAX_MESSAGE_BYTES, MAX_TIMEOUT_MS, type ServerOptions } from './services.ts';
-import { nameOfPeer, type Tls } from './tls.ts';
+import { connectHandler } from './connect-handler.ts';
+import { boundServer, boundSessions, HEAD_MS } from './connection-limits.ts';
+import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './services.ts';
+import type { Tls } from './tls.ts';
 
 /** What an HTTP/2 client with prior knowledge opens a connection with (RFC 9113 §3.4). */
 const HTTP2_PREFACE_START = 'PRI';
 
-/** How long a connection may take until it has said what it wants, in ms, and how often that is looked after. */
-const HEAD_MS = 15_000;
+/** How often connections are looked at that do not come to the point, in ms. */
 const LOOK_MS = 5_000;
 
 /**
@@ -22,21 +20,16 @@ const LOOK_MS = 5_000;
  */
 export async function serveConnect(options: ServerOptions): Promise<Listening> {
   const shutdown = new AbortController();
-  const handler = connectNodeAdapter({
-    routes: (router) => options.register(router),
-    interceptors: options.interceptors,
-    readMaxBytes: MAX_MESSAGE_BYTES,
-    maxTimeoutMs: MAX_TIMEOUT_MS,
-    shutdownSignal: shutdown.signal,
-    contextValues: (request) => {
-      const socket = 'stream' in request ? request.stream.session?.socket : request.socket;
-      return createContextValues().set(peerKey, nameOfPeer(socket));
-    },
-  });
-  const http1 = createServer({ headersTimeout: HEAD_MS, connectionsCheckingInterval: LOOK_MS }, handler);
+  const handler = connectHandler(options, shutdown.signal);
+  const http1 = createServer(
+    // A message may have to wait for its turn and takes its time to arrive.
+    { headersTimeout: HEAD_MS, requestTimeout: 2 * RECEIVE_MS, connectionsCheckingInterval: LOOK_MS },
+    handler,
+  );
   // It is given its connections and never listens, and only a server that does looks after slow ones.
   http1.emit('listening');
-  const http2 = createHttp2Server(handler);
+  const http2 = createHttp2Server({ settings: { maxConcurrentStreams: MAX_STREAMS } }, handler);
+  boundSessions(http2);
   const sessions = new Set<ServerHttp2Session>();
   http2.on('session', (session) => {
     sessions.add(session);
@@ -46,6 +39,7 @@ export async function serveConnect(options: ServerOptions): Promise<Listening> {
   const server = options.tls
     ? secureServer(options.tls, http1, http2)
     : net.createServer((socket) => sniff(socket, silent, http1, http2));
+  boundServer(server);
   const sockets = new Set<net.Socket>();
   server.on('connection', (socket: net.Socket) => {
     sockets.add(socket);
@@ -77,7 +71,8 @@ export async function serveConnect(options: ServerOptions): Promise<Listening> {
 /** Over TLS the two sides have agreed on what they speak. A caller without a certificate of ours is let in as anybody. */
 function secureServer(tls: Tls, http1: Server, http2: Http2Server): net.Server {
   const asked = { requestCert: tls.current.ca !== undefined, rejectUnauthorized: false };
-  const server = createTlsServer({ ...tls.current, ...asked, ALPNProtocols: ['h2', 'http/1.1'] }, (socket) => {
+  const options = { ...tls.current, ...asked, ALPNProtocols: ['h2', 'http/1.1'], handshakeTimeout: HEAD_MS };
+  const server = createTlsServer(options, (socket) => {
     socket.on('error', () => socket.destroy());
     (socket.alpnProtocol === 'h2' ? http2 : http1).emit('connection', socket);
   });

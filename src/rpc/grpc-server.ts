@@ -1,50 +1,52 @@
-import type { EventEmitter } from 'node:events';
+import type { Http2Server } from 'node:http2';
 import { type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
-import {
-  Code,
-  ConnectError,
-  createContextValues,
-  createHandlerContext,
-  createServiceImplSpec,
-  type HandlerContext,
-  type Interceptor,
-  type MethodImplSpec,
-} from '@connectrpc/connect';
+import { createServiceImplSpec, type Interceptor, type MethodImplSpec } from '@connectrpc/connect';
 import { invokeUnaryImplementation, transformInvokeImplementation } from '@connectrpc/connect/protocol';
-import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
-import { peerKey } from '../access/caller.ts';
+import { boundServer, boundSessions } from './connection-limits.ts';
+import { type AdmittedCall, admittedCall, admitting, ENDED, toMetadata, toStatus } from './grpc-calls.ts';
 import { limitTimeouts } from './grpc-timeouts.ts';
+import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { readMessage } from './read-message.ts';
-import { type Listening, MAX_MESSAGE_BYTES, type ServerOptions } from './services.ts';
-import { nameIn, type Tls, type TlsContext } from './tls.ts';
+import { type Listening, MAX_STREAMS, type ServerOptions } from './services.ts';
+import type { Tls, TlsContext } from './tls.ts';
 
 /**
  * Serves native gRPC by grpc-js: the implementations that Connect serves, through the same interceptors. Measured
  * 1.6 times (unary, Connect protocol) to 3 times (gRPC) as fast as connect-node, so the gateway comes in here.
  */
 export async function serveGrpc(options: ServerOptions): Promise<Listening> {
+  const specs: MethodImplSpec[] = [];
+  options.register({
+    service: (service, implementation) =>
+      specs.push(...Object.values(createServiceImplSpec(service, implementation).methods)),
+  });
   const server = new grpc.Server({
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+    'grpc.max_concurrent_streams': MAX_STREAMS,
     'grpc.keepalive_permit_without_calls': 1,
+    interceptors: [admitting(options, new Map(specs.map(({ method }) => [pathOf(method), method])))],
   });
-  options.register({
-    service(service, implementation) {
-      const methods = Object.values(createServiceImplSpec(service, implementation).methods);
-      server.addService(
-        Object.fromEntries(methods.map(({ method }) => [method.localName, definitionOf(method)])),
-        Object.fromEntries(methods.map((spec) => [spec.method.localName, handlerOf(spec, options.interceptors)])),
-      );
-    },
-  });
+  for (const spec of specs) {
+    const { localName } = spec.method;
+    server.addService(
+      { [localName]: definitionOf(spec.method) },
+      { [localName]: handlerOf(spec, options.interceptors) },
+    );
+  }
   const port = await new Promise<number>((resolve, reject) => {
     const address = options.host.includes(':') ? `[${options.host}]` : options.host;
     server.bindAsync(`${address}:${options.port}`, credentials(options.tls), (error, bound) =>
       error ? reject(error) : resolve(bound),
     );
   });
-  limitTimeouts(server);
+  const { http2Servers } = server as unknown as { http2Servers: ReadonlyMap<Http2Server, unknown> };
+  for (const http2 of http2Servers.keys()) {
+    limitTimeouts(http2);
+    boundServer(http2);
+    boundSessions(http2);
+  }
   return {
     port,
     stop: (graceMs) =>
@@ -83,17 +85,17 @@ function credentials(tls: Tls | undefined): grpc.ServerCredentials {
   return grpc.experimental.createCertificateProviderServerCredentials(provider, authorities, false);
 }
 
-/** Why a call that has been answered is aborted; one for all, because making an error takes its stack down. */
-const ENDED = new ConnectError('The call has ended.', Code.Canceled);
-
 type Message = MessageShape<DescMethod['input']>;
-type UnaryCall = grpc.ServerUnaryCall<Buffer, Message>;
 type AnyCall = grpc.ServerDuplexStream<Buffer, Message> | grpc.ServerWritableStream<Buffer, Message>;
+
+function pathOf(method: DescMethod): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}
 
 /** Requests come as bytes: whatever is thrown while the library reads one it tells as a defect. */
 function definitionOf(method: DescMethod): grpc.MethodDefinition<Buffer, Message> {
   return {
-    path: `/${method.parent.typeName}/${method.name}`,
+    path: pathOf(method),
     requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
     responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
     requestSerialize: (bytes) => bytes,
@@ -106,8 +108,9 @@ function definitionOf(method: DescMethod): grpc.MethodDefinition<Buffer, Message
 function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.UntypedHandleCall {
   if (spec.kind === 'unary') {
     const unary: grpc.handleUnaryCall<Buffer, Message> = (call, callback) => {
-      const context = contextOf(spec.method, call);
-      readMessage(spec.method.input, call.request)
+      const admitted = admittedCall(call.metadata);
+      const { context } = admitted;
+      readRequest(spec.method, call.request, admitted)
         .then((request) => invokeUnaryImplementation(spec, context, request, interceptors))
         .then(
           (message) => {
@@ -121,10 +124,11 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
     return unary;
   }
   const streaming = async (call: AnyCall): Promise<void> => {
-    const context = contextOf(spec.method, call);
+    const admitted = admittedCall(call.metadata);
+    const { context } = admitted;
     // Iterated over plainly, the stream would be destroyed when its requests end, answers and all.
     const requests = 'request' in call ? [call.request] : call.iterator({ destroyOnReturn: false });
-    const input = messagesOf(spec.method, requests);
+    const input = requestsOf(spec.method, requests, admitted);
     try {
       let started = false;
       const start = () => {
@@ -141,17 +145,23 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
     } catch (error) {
       call.emit('error', toStatus(error));
     } finally {
-      context.abort();
+      context.abort(ENDED);
     }
   };
   return streaming as grpc.UntypedHandleCall;
 }
 
-async function* messagesOf(
-  { input }: DescMethod,
+function readRequest({ input }: DescMethod, bytes: Buffer, admitted: AdmittedCall): Promise<Message> {
+  const { context, limit, messageRead } = admitted;
+  return readMessage(input, bytes, { values: limit.values, signal: context.signal }).finally(messageRead);
+}
+
+async function* requestsOf(
+  method: DescMethod,
   requests: AsyncIterable<Buffer> | Iterable<Buffer>,
+  admitted: AdmittedCall,
 ): AsyncGenerator<Message> {
-  for await (const bytes of requests) yield readMessage(input, bytes);
+  for await (const bytes of requests) yield readRequest(method, bytes, admitted);
 }
 
 function drained(call: AnyCall, signal: AbortSignal): Promise<void> {
@@ -165,54 +175,4 @@ function drained(call: AnyCall, signal: AbortSignal): Promise<void> {
     call.once('drain', done);
     signal.addEventListener('abort', done);
   });
-}
-
-function contextOf(method: DescMethod, call: UnaryCall | AnyCall): HandlerContext & { abort(reason?: unknown): void } {
-  const deadline = call.getDeadline();
-  const context = createHandlerContext({
-    service: method.parent,
-    method,
-    protocolName: 'grpc',
-    requestMethod: 'POST',
-    url: `http://localhost${call.getPath()}`,
-    requestHeader: toHeaders(call.metadata),
-    contextValues: createContextValues().set(peerKey, peerOf(call)),
-    ...(deadline === Number.POSITIVE_INFINITY ? {} : { timeoutMs: Math.max(1, +deadline - Date.now()) }),
-  });
-  const events: EventEmitter = call;
-  events.on('cancelled', () => context.abort(new ConnectError('The caller went away.', Code.Canceled)));
-  return context;
-}
-
-/** The library shows a certificate only when it is one of ours. */
-function peerOf(call: UnaryCall | AnyCall): string | undefined {
-  const { sslPeerCertificate } = call.getAuthContext();
-  return sslPeerCertificate && nameIn(sslPeerCertificate);
-}
-
-function toHeaders(metadata: grpc.Metadata): Headers {
-  const headers = new Headers();
-  for (const key of Object.keys(metadata.getMap())) {
-    for (const value of metadata.get(key)) {
-      headers.append(key, typeof value === 'string' ? value : value.toString('base64'));
-    }
-  }
-  return headers;
-}
-
-function toMetadata(headers: Headers): grpc.Metadata {
-  const metadata = new grpc.Metadata();
-  headers.forEach((value, key) => {
-    metadata.add(key, key.endsWith('-bin') ? Buffer.from(value, 'base64') : value);
-  });
-  return metadata;
-}
-
-/** The status of an error with its details in `grpc-status-details-bin`, and its metadata as trailers. */
-function toStatus(error: unknown): Partial<grpc.StatusObject> {
-  const failed = ConnectError.from(error);
-  const trailers = setTrailerStatus(new Headers(), failed);
-  trailers.delete('grpc-status');
-  trailers.delete('grpc-message');
-  return { code: failed.code as number, details: failed.rawMessage, metadata: toMetadata(trailers) };
 }

@@ -1,5 +1,4 @@
 import type { Http2Server, IncomingHttpHeaders } from 'node:http2';
-import type grpc from '@grpc/grpc-js';
 import { MAX_TIMEOUT_MS } from './services.ts';
 
 /** What `grpc-timeout` says, as a number and its unit, and the units in ms. */
@@ -7,15 +6,12 @@ const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
 const UNITS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 0.001, n: 0.000_001 };
 
 /**
- * Keeps the timeouts that callers of a bound server ask for to the longest that we grant. grpc-js reckons in 32 bits:
- * a call whose deadline was 25 days off or more ended at once. It has no place for this but before it reads the headers.
+ * Keeps the timeouts that callers ask for to the longest that we grant. grpc-js reckons in 32 bits: a call whose deadline
+ * was 25 days off or more ended at once. It has no place for this but before it reads the headers.
  */
-export function limitTimeouts(server: grpc.Server): void {
-  const { http2Servers } = server as unknown as { http2Servers: ReadonlyMap<Http2Server, unknown> };
-  for (const http2 of http2Servers.keys()) {
-    http2.prependListener('stream', (_stream, headers: IncomingHttpHeaders) => {
-      const [, number, unit = ''] = TIMEOUT.exec(String(headers['grpc-timeout'])) ?? [];
-      if (Number(number) * (UNITS[unit] ?? 0) > MAX_TIMEOUT_MS) headers['grpc-timeout'] = `${MAX_TIMEOUT_MS}m`;
-    });
-  }
+export function limitTimeouts(server: Http2Server): void {
+  server.prependListener('stream', (_stream, headers: IncomingHttpHeaders) => {
+    const [, number, unit = ''] = TIMEOUT.exec(String(headers['grpc-timeout'])) ?? [];
+    if (Number(number) * (UNITS[unit] ?? 0) > MAX_TIMEOUT_MS) headers['grpc-timeout'] = `${MAX_TIMEOUT_MS}m`;
+  });
 }

@@ -4,8 +4,8 @@ import { createGrpcTransport } from '@connectrpc/connect-node';
 import grpc from '@grpc/grpc-js';
 import { beforeAll, expect, test } from 'vitest';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { type Serving, startServing } from './serve.fixture.ts';
-import { MAX_MESSAGE_BYTES } from './services.ts';
 
 let serving: Serving;
 beforeAll(async () => {

@@ -1,59 +1,98 @@
-import { Code, type Interceptor, type StreamResponse, type UnaryResponse } from '@connectrpc/connect';
-import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  Code,
+  ConnectError,
+  createContextKey,
+  type HandlerContext,
+  type Interceptor,
+  type StreamResponse,
+  type UnaryResponse,
+} from '@connectrpc/connect';
+import { type Context, context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { asFailure } from '../contract/as-failure.ts';
 import { readFailure } from '../contract/errors.ts';
+import type { Gate } from './services.ts';
 
 const tracer = trace.getTracer('signpost.core');
 
-/**
- * Outermost: turns whatever a call throws into an error of the catalogue, logs what is our fault (the RPC libraries
- * log nothing), and spans the call from its first message to its last.
- */
-export function observe(logger: Logger): Interceptor {
-  return (next) => async (request) => {
-    const name = `${request.service.typeName}/${request.method.name}`;
-    const parent = propagation.extract(context.active(), request.header, {
-      get: (headers, key) => headers.get(key) ?? undefined,
-      keys: (headers) => [...headers.keys()],
-    });
-    const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: { 'rpc.method': name } }, parent);
+/** Travels from the gate to the interceptor. */
+const tracedKey = createContextKey<{ readonly span: Span; readonly tracing: Context } | undefined>(undefined, {
+  description: 'traced',
+});
 
-    const failed = (error: unknown) => {
-      const shown = asFailure(error);
-      const { reason } = readFailure(shown);
-      const tooLarge = reason === 'INTERNAL' && shown.code === Code.ResourceExhausted;
-      if ((reason === 'INTERNAL' && !tooLarge) || reason === 'UNAVAILABLE') {
-        const id = request.header.get('x-request-id');
-        logger.error({ err: shown.cause ?? shown, method: name, request_id: id }, 'call failed');
-      }
-      span.setAttribute('error.type', tooLarge ? Code[shown.code] : reason);
-      if (reason === 'INTERNAL' && !tooLarge) span.setStatus({ code: SpanStatusCode.ERROR });
-      span.end();
-      return shown;
-    };
+/** Both turn whatever a call throws into an error of the catalogue, and log what is our fault: the libraries log nothing. */
+export interface Observer {
+  /** Begins the span of a call, which ends when its signal aborts: answered, failed, or its caller gone. */
+  readonly gate: (admit: Gate) => Gate;
+  /** Outermost. */
+  readonly interceptor: Interceptor;
+}
 
-    let response: UnaryResponse | StreamResponse;
-    try {
-      response = await context.with(trace.setSpan(parent, span), () => next(request));
-    } catch (error) {
-      throw failed(error);
+/** Logs and traces calls. */
+export function observe(logger: Logger): Observer {
+  function failed(error: unknown, method: string, headers: Headers, span: Span | undefined): ConnectError {
+    const shown = asFailure(error);
+    const { reason } = readFailure(shown);
+    // A caller that is gone, and a message that is too large, have no reason of the catalogue either.
+    const defect = reason === 'INTERNAL' && shown.code === Code.Internal;
+    if (defect || reason === 'UNAVAILABLE') {
+      const id = headers.get('x-request-id');
+      logger.error({ err: shown.cause ?? shown, method, request_id: id }, 'call failed');
     }
-    if (response.stream) return { ...response, message: watched(response.message, span, failed) };
-    span.end();
-    return response;
+    span?.setAttribute('error.type', reason === 'INTERNAL' ? Code[shown.code] : reason);
+    if (defect) span?.setStatus({ code: SpanStatusCode.ERROR });
+    return shown;
+  }
+
+  return {
+    gate: (admit) => async (call) => {
+      const name = nameOf(call);
+      const parent = propagation.extract(context.active(), call.requestHeader, {
+        get: (headers, key) => headers.get(key) ?? undefined,
+        keys: (headers) => [...headers.keys()],
+      });
+      const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: { 'rpc.method': name } }, parent);
+      const tracing = trace.setSpan(parent, span);
+      call.values.set(tracedKey, { span, tracing });
+      whenOver(call, () => span.end());
+      try {
+        await context.with(tracing, () => admit(call));
+      } catch (error) {
+        throw failed(error, name, call.requestHeader, span);
+      }
+    },
+    interceptor: (next) => async (request) => {
+      const traced = request.contextValues.get(tracedKey);
+      const shown = (error: unknown) => failed(error, nameOf(request), request.header, traced?.span);
+      let response: UnaryResponse | StreamResponse;
+      try {
+        // Nobody waits for the answer of a caller that has gone while its message was read.
+        if (request.signal.aborted) throw ConnectError.from(request.signal.reason, Code.Canceled);
+        response = await context.with(traced?.tracing ?? context.active(), () => next(request));
+      } catch (error) {
+        throw shown(error);
+      }
+      return response.stream ? { ...response, message: watched(response.message, shown) } : response;
+    },
   };
+}
+
+function nameOf({ service, method }: Pick<HandlerContext, 'service' | 'method'>): string {
+  return `${service.typeName}/${method.name}`;
+}
+
+function whenOver({ signal }: HandlerContext, end: () => void): void {
+  if (signal.aborted) end();
+  else signal.addEventListener('abort', end, { once: true });
 }
 
 async function* watched<Message>(
   messages: AsyncIterable<Message>,
-  span: Span,
-  failed: (error: unknown) => unknown,
+  shown: (error: unknown) => ConnectError,
 ): AsyncGenerator<Message> {
   try {
     yield* messages;
-    span.end();
   } catch (error) {
-    throw failed(error);
+    throw shown(error);
   }
 }

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { readFailure } from '../contract/errors.ts';
-import { readMessage } from './read-message.ts';
+import { readJsonMessage, readMessage } from './read-message.ts';
 
 const request = create(CreateBatchRequestSchema, {
   name: 'Tables',
@@ -10,6 +10,7 @@ const request = create(CreateBatchRequestSchema, {
   design: { foregroundColor: '#123456' },
 });
 const bytes = toBinary(CreateBatchRequestSchema, request);
+const MANY = { values: 200_000 };
 
 test('a large message is read whole, and others get their turns meanwhile', async () => {
   let immediates = 0;
@@ -18,14 +19,14 @@ test('a large message is read whole, and others get their turns meanwhile', asyn
     immediate = setImmediate(again);
   };
   let immediate = setImmediate(again);
-  expect(await readMessage(CreateBatchRequestSchema, bytes)).toEqual(request);
+  expect(await readMessage(CreateBatchRequestSchema, bytes, MANY)).toEqual(request);
   clearImmediate(immediate);
   expect(immediates).toBeGreaterThan(bytes.length / 128 / 1024);
 });
 
 test.each([0, 1, 10, 1_000])('a message of %i rows is what was written', async (rows) => {
   const some = create(CreateBatchRequestSchema, { name: 'Tables', rows: request.rows.slice(0, rows) });
-  expect(await readMessage(CreateBatchRequestSchema, toBinary(CreateBatchRequestSchema, some))).toEqual(some);
+  expect(await readMessage(CreateBatchRequestSchema, toBinary(CreateBatchRequestSchema, some), MANY)).toEqual(some);
 });
 
 test.each([
@@ -33,9 +34,78 @@ test.each([
   ['behind 100,000 bytes', Uint8Array.of(...bytes.subarray(0, 100_000), 0xff)],
   ['by its end', bytes.subarray(0, -1)],
 ])('what is broken %s is refused with a sentence', async (_, broken) => {
-  const failed = await readMessage(CreateBatchRequestSchema, broken).then(() => undefined, readFailure);
+  const failed = await readMessage(CreateBatchRequestSchema, broken, MANY).then(() => undefined, readFailure);
   expect(failed).toMatchObject({
     reason: 'INVALID_FIELD',
     message: 'The message is no signpost.batches.v1.CreateBatchRequest.',
   });
+});
+
+const EMPTY_ROW = [0x0a, 0];
+const EMPTY_TAG = [0x2a, 0];
+const repeated = (field: readonly number[], times: number) => Uint8Array.from(Array(times).fill(field).flat());
+/** A field of this number, whose bytes are those of a message. */
+const field = (number: number, content: Uint8Array) =>
+  Uint8Array.of(
+    (number << 3) | 2,
+    0x80 | (content.length & 0x7f),
+    0x80 | ((content.length >> 7) & 0x7f),
+    content.length >> 14,
+    ...content,
+  );
+
+test.each([
+  ['rows', repeated(EMPTY_ROW, 25_001), 'TOO_MANY_ROWS', 'A message may hold at most 25000 rows; split it.'],
+  [
+    'values in a row',
+    field(1, repeated(EMPTY_TAG, 1_000)),
+    'INVALID_FIELD',
+    'The message holds more than 1000 values.',
+  ],
+  ['unknown fields', repeated([0x78, 0], 1_001), 'INVALID_FIELD', 'The message holds more than 1000 values.'],
+])('a message with too many %s is refused', async (_, bytes, reason, message) => {
+  const values = reason === 'TOO_MANY_ROWS' ? 100_000 : 1_000;
+  const failed = await readMessage(CreateBatchRequestSchema, bytes, { values }).then(() => undefined, readFailure);
+  expect(failed).toMatchObject({ reason, message });
+});
+
+// The decoder reads a field by its type alone: it would take these for the length of a name, a number, and a row.
+test.each([
+  ['a text as a number', [0x10, 1, 0x0a, 0]],
+  ['a row as a number', [0x08, 2, 0x2a, 0]],
+  ['a row as four bytes', [0x0d, 2, 0x2a, 0, 0]],
+  ['a row as a group', [0x0b, 0x2a, 0, 0x0c]],
+])('a field that is encoded as another type is refused, because it would not be counted: %s', async (_, bytes) => {
+  const read = readMessage(CreateBatchRequestSchema, Uint8Array.from(bytes), MANY);
+  expect(await read.then(() => undefined, readFailure)).toMatchObject({ reason: 'INVALID_FIELD' });
+});
+
+test('nothing more is read for a caller that has gone', async () => {
+  const gone = new AbortController();
+  const read = readMessage(CreateBatchRequestSchema, bytes, { ...MANY, signal: gone.signal });
+  gone.abort(new Error('gone'));
+  await expect(read).rejects.toThrow('gone');
+});
+
+const json = (text: string, values = 200_000) =>
+  readJsonMessage(CreateBatchRequestSchema, Buffer.from(text), { values });
+
+test('JSON is the message that it says, and text counts as one value whatever is in it', () => {
+  const rows = [{ targetUrl: 'https://a.example/?q=[{,,,\\"\\\\{' }];
+  expect(json(JSON.stringify({ rows, unknown: 1 }), 5)).toEqual(create(CreateBatchRequestSchema, { rows }));
+});
+
+test.each([
+  ['{', 'INVALID_FIELD', /^The message is no signpost\.batches\.v1\.CreateBatchRequest: .*\.$/],
+  ['{"name": 1}', 'INVALID_FIELD', /name/],
+  [`{"rows": [${Array(25_001).fill('{}').join()}]}`, 'TOO_MANY_ROWS', /25000 rows/],
+  [`{"unknown": [${Array(200_001).fill('0').join()}]}`, 'INVALID_FIELD', /more than 200000 values/],
+])('JSON that is no such message, or too large a one, is refused with a sentence: %#', (text, reason, sentence) => {
+  let failed: unknown;
+  try {
+    json(text);
+  } catch (error) {
+    failed = error;
+  }
+  expect(readFailure(failed)).toMatchObject({ reason, message: expect.stringMatching(sentence) });
 });

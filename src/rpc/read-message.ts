@@ -1,41 +1,86 @@
 import { setImmediate } from 'node:timers/promises';
-import { create, type DescMessage, type MessageShape, mergeFromBinary } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  fromJson,
+  type JsonValue,
+  type MessageShape,
+  mergeFromBinary,
+} from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { ConnectError } from '@connectrpc/connect';
 import { failure } from '../contract/errors.ts';
+import { Budget, countJson, countNextField } from './count-values.ts';
 
 /** So much is read in a millisecond or two. */
 const PART_BYTES = 64 * 1024;
 
+/** What a message may cost its reader. */
+export interface Reading {
+  /** Fields of a binary message, values of a JSON one. */
+  readonly values: number;
+  /** Aborts when nobody waits for the answer any more: the rest is then left unread. */
+  readonly signal?: AbortSignal;
+}
+
 /**
- * Reads a message, a large one in parts between which others get a turn of the event loop: 25,000 rows in one go hold
- * everybody up for 20 to 60 ms. Fails with INVALID_FIELD when the bytes are no such message.
+ * Reads a binary message, a large one in parts between which others get a turn of the event loop: 25,000 rows in one go
+ * hold everybody up for 20 to 60 ms. Fields are counted before anything is made of them. Fails with INVALID_FIELD when
+ * the bytes are no such message or hold too many values, with TOO_MANY_ROWS when a list of messages is too long.
  */
 export async function readMessage<Schema extends DescMessage>(
   schema: Schema,
   bytes: Uint8Array,
+  { values, signal }: Reading,
 ): Promise<MessageShape<Schema>> {
   const message = create(schema);
+  const budget = new Budget(values);
   try {
-    for (const part of partsOf(bytes)) {
+    for (const part of partsOf(schema, bytes, budget)) {
+      signal?.throwIfAborted();
       mergeFromBinary(schema, message, part);
       if (bytes.length > PART_BYTES) await setImmediate();
     }
     return message;
-  } catch {
+  } catch (error) {
+    if (error instanceof ConnectError || signal?.aborted) throw error;
     throw failure('INVALID_FIELD', `The message is no ${schema.typeName}.`);
   }
 }
 
 /** Whole fields together: a message is the merge of its parts. Source: Protocol Buffers, Encoding, "Last One Wins". */
-function* partsOf(bytes: Uint8Array): Generator<Uint8Array> {
+function* partsOf(schema: DescMessage, bytes: Uint8Array, budget: Budget): Generator<Uint8Array> {
   let start = 0;
   const fields = new BinaryReader(bytes);
-  while (bytes.length - start > PART_BYTES && fields.pos < fields.len) {
-    const [number, wireType] = fields.tag();
-    fields.skip(wireType, number);
+  while (fields.pos < fields.len) {
+    countNextField(schema, fields, budget);
     if (fields.pos - start < PART_BYTES) continue;
     yield bytes.subarray(start, fields.pos);
     start = fields.pos;
   }
   yield bytes.subarray(start);
+}
+
+/** Reads a message in protobuf's JSON form, in the same way; the sentence then says what is wrong where. */
+export function readJsonMessage<Schema extends DescMessage>(
+  schema: Schema,
+  bytes: Uint8Array,
+  { values }: Reading,
+): MessageShape<Schema> {
+  const budget = new Budget(values);
+  countJson(bytes, budget);
+  try {
+    const json = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as JsonValue;
+    for (const { fieldKind, jsonName, name, message } of schema.fields) {
+      if (fieldKind !== 'list' || !message || !(json instanceof Object)) continue;
+      for (const list of new Set([Reflect.get(json, jsonName), Reflect.get(json, name)])) {
+        if (Array.isArray(list)) budget.takeRows(list.length);
+      }
+    }
+    return fromJson(schema, json, { ignoreUnknownFields: true });
+  } catch (error) {
+    if (error instanceof ConnectError) throw error;
+    const why = error instanceof Error ? error.message.slice(0, 200) : '';
+    throw failure('INVALID_FIELD', `The message is no ${schema.typeName}: ${why}.`);
+  }
 }

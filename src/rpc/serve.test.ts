@@ -2,13 +2,16 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
+import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { serviceTokens } from '../access/service-token.ts';
 import { readFailure } from '../contract/errors.ts';
 import { bearer, conformance } from './conformance.ts';
 import { type Serving, startServing, TARGET, WAYS } from './serve.fixture.ts';
+import { serve } from './serve.ts';
 
 let serving: Serving;
 beforeAll(async () => {
@@ -26,6 +29,24 @@ for (const [name, over] of WAYS) {
     (interceptors) => over(serving, interceptors),
   );
 }
+
+test('services are made once for both servers, so that their limits are those of the process', async () => {
+  let made = 0;
+  const servers = await serve({
+    host: '127.0.0.1',
+    connectPort: 0,
+    grpcPort: 0,
+    register: (services) => {
+      made++;
+      services.service(CodesService, {});
+    },
+    pool: undefined as never,
+    tokens: serviceTokens([]),
+    logger: pino({ level: 'silent' }),
+  });
+  await servers.stop(0);
+  expect(made).toBe(1);
+});
 
 test.each([
   ['the Connect port', () => connectUrl()],

@@ -1,5 +1,5 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
-import type { Interceptor } from '@connectrpc/connect';
+import type { Interceptor, ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
@@ -8,6 +8,7 @@ import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/
 import { access } from '../access/interceptor.ts';
 import { requirementsOf } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
+import { turns } from '../contract/turns.ts';
 import { promptStatement, run } from '../db/sql.ts';
 import { fewImagesAtOnce } from '../images/few-at-once.ts';
 import { serveConnect } from './connect-server.ts';
@@ -28,8 +29,18 @@ export interface Servers {
 }
 
 /**
- * Serves the rooms' services, health and reflection on both servers, behind the same interceptors: observed, images in
- * turn, judged, validated, in this order. Refuses to start when a method states no requirements.
+ * Large messages that are received and read at a time: with all that is made of one, some 50 MB each. A caller has two
+ * at most, so that slow ones do not keep others waiting.
+ */
+const LARGE_MESSAGES = { atOnce: 16, atOnceEach: 2, mostWaiting: 500, things: 'large messages' };
+
+/** How long an answer of Postgres is told to whoever asks for health, in ms: anybody may ask, as often as they like. */
+const HEALTH_MS = 500;
+
+/**
+ * Serves the rooms' services, health and reflection on both servers, behind the same gate, which observes and judges a
+ * call before its message is read, and the same interceptors: observed, judged, images in turn, validated, in this
+ * order. Refuses to start when a method states no requirements.
  */
 export async function serve(options: {
   host: string;
@@ -44,36 +55,49 @@ export async function serve(options: {
   parts?: Readonly<Record<string, () => boolean>>;
   logger: Logger;
 }): Promise<Servers> {
-  const services = servicesIn(options.register);
+  const implemented: [DescService, Partial<ServiceImpl<DescService>>][] = [];
+  const target: Services = {
+    service: (service, implementation) => implemented.push([service, implementation as never]),
+  };
+  options.register(target);
+  const named = implemented.map(([service]) => service);
   const methods = new Map(
-    services.flatMap((service) => service.methods.map((method) => [`${service.typeName}/${method.name}`, method])),
+    named.flatMap((service) => service.methods.map((method) => [`${service.typeName}/${method.name}`, method])),
   );
   for (const method of methods.values()) requirementsOf(method);
 
   let serving = true;
+  const postgresAnswers = askedAtMostEvery(HEALTH_MS, () => answers(options.pool));
+  const answering = async () => serving && (await postgresAnswers());
+  const parts = Object.entries(options.parts ?? {}).map(([name, works]) => [name, async () => works()] as const);
+  const known = new Map([['', answering], ...named.map(({ typeName }) => [typeName, answering] as const), ...parts]);
+  target.service(Health, healthService(known));
+  const described = reflection([...named, Health, ServerReflection, ServerReflectionAlpha]);
+  target.service(ServerReflection, { serverReflectionInfo: described });
+  target.service(ServerReflectionAlpha, { serverReflectionInfo: alphaReflection(described) });
   const register = (target: Services) => {
-    options.register(target);
-    const answering = async () => serving && (await answers(options.pool));
-    const named = services.map(({ typeName }) => [typeName, answering] as const);
-    const parts = Object.entries(options.parts ?? {}).map(([name, works]) => [name, async () => works()] as const);
-    target.service(Health, healthService(new Map([['', answering], ...named, ...parts])));
-    const described = reflection([...services, Health, ServerReflection, ServerReflectionAlpha]);
-    target.service(ServerReflection, { serverReflectionInfo: described });
-    target.service(ServerReflectionAlpha, { serverReflectionInfo: alphaReflection(described) });
+    // Made once: what an implementation limits, it limits for both servers together.
+    for (const [service, implementation] of implemented) target.service(service, implementation);
   };
-  const interceptors: Interceptor[] = [
-    observe(options.logger),
-    fewImagesAtOnce(),
-    access({ ...options, methodNamed: (name: string): DescMethod | undefined => methods.get(name) }),
-    validate,
-  ];
+  const observer = observe(options.logger);
+  const methodNamed = (name: string): DescMethod | undefined => methods.get(name);
+  const { admit, interceptor: judged } = access({ ...options, methodNamed });
+  const interceptors: Interceptor[] = [observer.interceptor, judged, fewImagesAtOnce(), validate];
   const servers: Listening[] = [];
   const stop = async (graceMs: number) => {
     serving = false;
     await Promise.all(servers.map((server) => server.stop(graceMs)));
   };
   try {
-    const shared = { host: options.host, tls: options.tls, register, interceptors };
+    const { host, tls } = options;
+    const shared = {
+      host,
+      tls,
+      register,
+      gate: observer.gate(admit),
+      interceptors,
+      largeMessages: turns(LARGE_MESSAGES),
+    };
     const connect = await serveConnect({ ...shared, port: options.connectPort });
     servers.push(connect);
     const grpc = await serveGrpc({ ...shared, port: options.grpcPort });
@@ -85,10 +109,14 @@ export async function serve(options: {
   }
 }
 
-function servicesIn(register: RegisterServices): DescService[] {
-  const services: DescService[] = [];
-  register({ service: (service) => services.push(service) });
-  return services;
+/** Asks once for all that ask within `ms`. */
+function askedAtMostEvery<Answer>(ms: number, ask: () => Promise<Answer>): () => Promise<Answer> {
+  let last: { at: number; answer: Promise<Answer> } | undefined;
+  return () => {
+    const now = performance.now();
+    if (!last || now - last.at > ms) last = { at: now, answer: ask() };
+    return last.answer;
+  };
 }
 
 const ANSWERS = promptStatement('rpc_answers', 'select');

@@ -8,7 +8,7 @@ import type { Listening } from './services.ts';
 
 /** Much longer than a test may take. */
 const LONG_MS = 600_000;
-const options = { host: '127.0.0.1', port: 0, register: () => {}, interceptors: [] };
+const options = { host: '127.0.0.1', port: 0, register: () => {}, gate: async () => {}, interceptors: [] };
 
 async function started(serve: (options: never) => Promise<Listening>): Promise<Listening> {
   const server = await serve(options as never);
@@ -60,10 +60,16 @@ test('a stop does not wait for HTTP/1.1 connections that have had their answer',
   await ended;
 });
 
-test.each([NOTHING, HALF_A_HEAD])(
-  'who does not come to the point is let go on the Connect port: %j',
-  async (start) => {
-    const { ended } = await saying(start, await started(serveConnect));
+test.each([
+  [NOTHING, 'the Connect port', serveConnect],
+  [HALF_A_HEAD, 'the Connect port', serveConnect],
+  [HALF_A_PREFACE, 'the Connect port', serveConnect],
+  [NOTHING, 'the gRPC port', serveGrpc],
+  [HALF_A_PREFACE, 'the gRPC port', serveGrpc],
+])(
+  'a connection that never becomes a call is closed: %j on %s',
+  async (start, _, serve) => {
+    const { ended } = await saying(start, await started(serve));
     await ended;
   },
   40_000,

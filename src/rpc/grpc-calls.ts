@@ -1,0 +1,158 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import {
+  Code,
+  ConnectError,
+  createContextValues,
+  createHandlerContext,
+  type HandlerContext,
+} from '@connectrpc/connect';
+import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import grpc from '@grpc/grpc-js';
+import { callerKey, nameOf, peerKey } from '../access/caller.ts';
+import { limitOf, type MessageLimit } from './message-limits.ts';
+import { RECEIVE_MS, type ServerOptions } from './services.ts';
+import { nameIn } from './tls.ts';
+
+/** A call that was admitted. */
+export interface AdmittedCall {
+  readonly context: HandlerContext & { abort(reason?: unknown): void };
+  readonly limit: MessageLimit;
+  /** Has to be called once its message has been read: others may wait for their turn. */
+  messageRead(): void;
+}
+
+/** Why a call that has been answered is aborted; one for all, because making an error takes its stack down. */
+export const ENDED = new ConnectError('The call has ended.', Code.Canceled);
+
+/** Only the metadata goes from here to the method's handler. */
+const admitted = new WeakMap<grpc.Metadata, AdmittedCall>();
+
+/** The call that came with this metadata. */
+export function admittedCall(metadata: grpc.Metadata): AdmittedCall {
+  const call = admitted.get(metadata);
+  if (!call) throw new Error('a call has come this far that nobody has admitted');
+  return call;
+}
+
+/**
+ * Admits calls by their metadata. The library receives, decompresses and hands over a message only once the handler
+ * asks for it, which it does when the metadata has reached it. `methods`: by path.
+ */
+export function admitting(
+  { gate, largeMessages }: Pick<ServerOptions, 'gate' | 'largeMessages'>,
+  methods: ReadonlyMap<string, DescMethod>,
+): grpc.ServerInterceptor {
+  return ({ path, requestStream }, call) => {
+    const method = methods.get(path);
+    if (!method) throw new Error(`${path} is served without being known`);
+    const limit = limitOf(method);
+    limitMessages(call, limit.bytes);
+    let context: AdmittedCall['context'];
+    let arriving: NodeJS.Timeout | undefined;
+
+    const fail = (error: unknown) => {
+      const { code, details, metadata } = toStatus(error);
+      call.sendStatus({ code, details, metadata });
+      context.abort(ENDED);
+    };
+    const read = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void, messageRead: () => void) => {
+      if (context.signal.aborted) return;
+      admitted.set(metadata, { context, limit, messageRead });
+      if (!requestStream) {
+        arriving = setTimeout(() => {
+          fail(new ConnectError('The message has not arrived in time.', Code.DeadlineExceeded));
+        }, RECEIVE_MS);
+      }
+      next(metadata);
+    };
+    const readInTurn = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void) => {
+      const caller = nameOf(context.values.get(callerKey));
+      return largeMessages(caller, context.signal, () => {
+        const done = Promise.withResolvers<void>();
+        context.signal.addEventListener('abort', () => done.resolve(), { once: true });
+        read(metadata, next, done.resolve);
+        return done.promise;
+      });
+    };
+
+    const listener: grpc.ServerListener = {
+      onReceiveMetadata(metadata, next) {
+        context = contextOf(method, path, metadata, call);
+        gate(context)
+          .then(() => (limit.inTurn ? readInTurn(metadata, next) : read(metadata, next, () => {})))
+          .catch(fail);
+      },
+      onReceiveMessage: (message, next) => next(message),
+      onReceiveHalfClose(next) {
+        clearTimeout(arriving);
+        next();
+      },
+      // Comes at the end of every call.
+      onCancel() {
+        clearTimeout(arriving);
+        if (!context.signal.aborted) context.abort(new ConnectError('The caller went away.', Code.Canceled));
+      },
+    };
+    return new grpc.ServerInterceptingCall(call, { start: (next) => next(listener) });
+  };
+}
+
+/** The library has one limit for all methods; a call keeps it in two places. */
+function limitMessages(call: grpc.ServerInterceptingCallInterface, bytes: number): void {
+  const base = call as unknown as { maxReceiveMessageSize: number; decoder: { maxReadMessageLength: number } };
+  base.maxReceiveMessageSize = bytes;
+  base.decoder.maxReadMessageLength = bytes;
+}
+
+function contextOf(
+  method: DescMethod,
+  path: string,
+  metadata: grpc.Metadata,
+  call: grpc.ServerInterceptingCallInterface,
+): AdmittedCall['context'] {
+  const deadline = call.getDeadline();
+  return createHandlerContext({
+    service: method.parent,
+    method,
+    protocolName: 'grpc',
+    requestMethod: 'POST',
+    url: `http://localhost${path}`,
+    requestHeader: toHeaders(metadata),
+    contextValues: createContextValues().set(peerKey, peerOf(call)),
+    ...(deadline === Number.POSITIVE_INFINITY ? {} : { timeoutMs: Math.max(1, +deadline - Date.now()) }),
+  });
+}
+
+/** The library shows a certificate only when it is one of ours. */
+function peerOf(call: grpc.ServerInterceptingCallInterface): string | undefined {
+  const { sslPeerCertificate } = call.getAuthContext();
+  return sslPeerCertificate && nameIn(sslPeerCertificate);
+}
+
+function toHeaders(metadata: grpc.Metadata): Headers {
+  const headers = new Headers();
+  for (const key of Object.keys(metadata.getMap())) {
+    for (const value of metadata.get(key)) {
+      headers.append(key, typeof value === 'string' ? value : value.toString('base64'));
+    }
+  }
+  return headers;
+}
+
+/** Headers as the library sends them. */
+export function toMetadata(headers: Headers): grpc.Metadata {
+  const metadata = new grpc.Metadata();
+  headers.forEach((value, key) => {
+    metadata.add(key, key.endsWith('-bin') ? Buffer.from(value, 'base64') : value);
+  });
+  return metadata;
+}
+
+/** The status of an error with its details in `grpc-status-details-bin`, and its metadata as trailers. */
+export function toStatus(error: unknown): Pick<grpc.StatusObject, 'code' | 'details' | 'metadata'> {
+  const failed = ConnectError.from(error);
+  const trailers = setTrailerStatus(new Headers(), failed);
+  trailers.delete('grpc-status');
+  trailers.delete('grpc-message');
+  return { code: failed.code as number, details: failed.rawMessage, metadata: toMetadata(trailers) };
+}
