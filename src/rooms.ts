@@ -23,6 +23,7 @@ import { codesForAnalytics } from './codes/analytics-view.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
 import { cursors } from './codes/cursor.ts';
 import { codesForImages } from './codes/image-view.ts';
+import { platformHosts } from './codes/platform-hosts.ts';
 import { codesService } from './codes/service.ts';
 import type { CoreConfig } from './config.ts';
 import type { Database } from './db/database.ts';
@@ -85,13 +86,25 @@ export function services({
 }: Parts): (target: Services) => void {
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
+  const isPlatformHost = platformHosts(platformUrl, config.PLATFORM_ADDRESSES);
   const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
-    target.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(config.SECRET_KEY), changed }));
+    target.service(
+      CodesService,
+      codesService({ pool, platformUrl, isPlatformHost, cursors: cursors(config.SECRET_KEY), changed }),
+    );
     target.service(
       BatchesService,
-      batchesService({ pool, platformUrl, windowMs: config.BATCH_WINDOW_MS, windows, logger, stopping }),
+      batchesService({
+        pool,
+        platformUrl,
+        isPlatformHost,
+        windowMs: config.BATCH_WINDOW_MS,
+        windows,
+        logger,
+        stopping,
+      }),
     );
     target.service(TaxonomyService, taxonomyService(pool));
     target.service(

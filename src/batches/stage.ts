@@ -4,6 +4,7 @@ import type { CreateBatchRequest } from '../../proto/gen/signpost/batches/v1/bat
 import { accountOf } from '../access/caller.ts';
 import { chargeQuota, expectQuota } from '../access/usage.ts';
 import { takeRoom } from '../codes/create-many.ts';
+import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { designJson } from '../contract/code-json.ts';
 import { failure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
@@ -49,7 +50,7 @@ const SLICE = 5_000;
  * costs: all of it in the transaction of `tx`, or nothing. What locks others out, counter and meter, comes last.
  */
 export async function stage(
-  { pool, platformUrl }: { pool: Pool; platformUrl: string },
+  { pool, isPlatformHost }: { pool: Pool; isPlatformHost: IsPlatformHost },
   tx: PoolClient,
   context: HandlerContext,
   request: CreateBatchRequest,
@@ -67,7 +68,7 @@ export async function stage(
     throw failure('BATCH_LIMIT_EXCEEDED', message);
   }
 
-  const judged = await judge(pool, platformUrl, rows);
+  const judged = await judge(pool, isPlatformHost, rows);
   const good = judged.flatMap(({ codeId }, index) => (codeId === null ? [] : index));
   const id = newUuid();
   const { foregroundColor, backgroundColor } = designJson(design);

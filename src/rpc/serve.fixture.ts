@@ -13,6 +13,7 @@ import { serviceTokens } from '../access/service-token.ts';
 import { clearance } from '../accounts/clear.ts';
 import { accountsService } from '../accounts/service.ts';
 import { cursors } from '../codes/cursor.ts';
+import { platformHosts } from '../codes/platform-hosts.ts';
 import { codesService } from '../codes/service.ts';
 import { openDatabase } from '../db/database.ts';
 import { type Servers, serve } from './serve.ts';
@@ -41,7 +42,16 @@ export async function startServing(tls?: Tls): Promise<Serving> {
     register: (services) => {
       const platformUrl = 'https://sign.example';
       const changed = () => {};
-      services.service(CodesService, codesService({ pool, platformUrl, cursors: cursors(randomBytes(32)), changed }));
+      services.service(
+        CodesService,
+        codesService({
+          pool,
+          platformUrl,
+          isPlatformHost: platformHosts(platformUrl, []),
+          cursors: cursors(randomBytes(32)),
+          changed,
+        }),
+      );
       services.service(
         AccountsService,
         accountsService({ database, clearance: clearance(pool, { stop: [], erase: [] }), changed }),
