@@ -7,10 +7,10 @@ import { isUsableHost } from './web-host.ts';
 /** Longest target, in characters. Source: decision "The QR code resource". */
 const MAX_CHARACTERS = 2_048;
 
-/** Of whichever account. Index: domains_proven. */
+/** Of any account, removed domains included: scans there are still answered. Index: verified_hostnames_pkey. */
 const knownHosts = statement<{ hostname: string }>(
   'codes_known_hosts',
-  `select hostname from domains where hostname = any($1) and state <> 'pending'`,
+  'select hostname from verified_hostnames where hostname = any($1)',
 );
 
 /** A target that can be used, or the sentence that says why it can't. */
