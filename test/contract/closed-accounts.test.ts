@@ -68,6 +68,9 @@ async function furnished() {
   const webhooks = internal(api.signpost, WebhooksService, account.id);
   const { endpoint } = await webhooks.createEndpoint({ url: 'https://hooks.example.com/in', events: ['qr.created'] });
   await webhooks.sendTestEvent({ id: endpoint?.id ?? '' });
+  await pool.query(`insert into webhook_attempt_budgets values ($1, 'furnished.example', now() + interval '1 day')`, [
+    uuid(account),
+  ]);
   await account.call('POST', '/batches', { json: { rows: [{ target_url: 'nowhere' }] } });
   await account.call('POST', '/qr-codes', { json: {}, headers: { 'idempotency-key': 'x' } });
   const shortCodes = [dynamic.short_code, page?.shortCode ?? '', wifi?.shortCode ?? '', deleted.short_code];

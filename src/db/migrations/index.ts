@@ -10,6 +10,7 @@ import { Upkeep } from './0008-upkeep.ts';
 import { ScanLedger } from './0009-scan-ledger.ts';
 import { ListedCodes } from './0010-listed-codes.ts';
 import { VerifiedHostnames } from './0011-verified-hostnames.ts';
+import { WebhookVerification } from './0012-webhook-verification.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -24,4 +25,5 @@ export const migrations: MigrationObject[] = [
   { name: '0009-scan-ledger', class: ScanLedger },
   { name: '0010-listed-codes', class: ListedCodes },
   { name: '0011-verified-hostnames', class: VerifiedHostnames },
+  { name: '0012-webhook-verification', class: WebhookVerification },
 ];
