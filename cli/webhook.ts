@@ -125,8 +125,18 @@ export function webhookCommands(program: Command): void {
     });
 }
 
-function endpointShown({ id, url, events, enabled, disabledReason, createdAt }: Endpoint) {
-  return { id, url, events, enabled, disabled_reason: disabledReason || null, created_at: timeJson(createdAt) };
+function endpointShown(endpoint: Endpoint) {
+  const { id, url, events, enabled, disabledReason, verifiedAt, failingSince, createdAt } = endpoint;
+  return {
+    id,
+    url,
+    events,
+    enabled,
+    disabled_reason: disabledReason || null,
+    verified_at: verifiedAt ? timeJson(verifiedAt) : null,
+    failing_since: failingSince ? timeJson(failingSince) : null,
+    created_at: timeJson(createdAt),
+  };
 }
 
 function endpointRow(endpoint: Endpoint): Shown {

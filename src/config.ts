@@ -71,7 +71,9 @@ export const CORE_VARIABLES = {
   },
   PLATFORM_ADDRESSES: {
     type: { ...ADDRESSES, schema: ADDRESSES.schema.refine((all) => all.every((address) => isIP(address) !== 0)) },
-    about: 'Where the platform is reached. A custom domain is live with these, or as a CNAME for `PUBLIC_URL`’s host.',
+    about:
+      'Where the platform is reached. A custom domain is live with these, or as a CNAME for `PUBLIC_URL`’s host; a ' +
+      'target must not be a scan URL on them.',
   },
   DNS_RESOLVERS: {
     type: { ...RESOLVERS, schema: RESOLVERS.schema.refine(areResolvers) },

@@ -22,6 +22,7 @@ import { batchesService } from './batches/service.ts';
 import { codesForAnalytics } from './codes/analytics-view.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
 import { codesForImages } from './codes/image-view.ts';
+import { platformHosts } from './codes/platform-hosts.ts';
 import { codesService } from './codes/service.ts';
 import type { CoreConfig } from './config.ts';
 import { cursors } from './contract/cursors.ts';
@@ -86,13 +87,23 @@ export function services({
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
   const { byId, byName } = cursors(config.SECRET_KEY);
+  const isPlatformHost = platformHosts(platformUrl, config.PLATFORM_ADDRESSES);
   const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
-    target.service(CodesService, codesService({ pool, platformUrl, cursors: byId, changed }));
+    target.service(CodesService, codesService({ pool, platformUrl, isPlatformHost, cursors: byId, changed }));
     target.service(
       BatchesService,
-      batchesService({ pool, cursors: byId, platformUrl, windowMs: config.BATCH_WINDOW_MS, windows, logger, stopping }),
+      batchesService({
+        pool,
+        cursors: byId,
+        platformUrl,
+        isPlatformHost,
+        windowMs: config.BATCH_WINDOW_MS,
+        windows,
+        logger,
+        stopping,
+      }),
     );
     target.service(TaxonomyService, taxonomyService(pool, byName));
     target.service(

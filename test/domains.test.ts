@@ -4,6 +4,7 @@ import jsqr from 'jsqr';
 import { pino } from 'pino';
 import { PNG } from 'pngjs';
 import { beforeAll, expect, test } from 'vitest';
+import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Domain, DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { startBatchWorker } from '../src/batches/background.ts';
 import { openDatabase } from '../src/db/database.ts';
@@ -193,7 +194,46 @@ test('a failing domain still serves who comes; its images wait, and it gets no c
   expect((await image()).status).toBe(200);
 });
 
-test('a removed domain counts as the platform’s, and serves again what was printed when it is added anew', async () => {
+test('a domain that is verified serves its own codes alone before it is live, a pending one counts as the platform’s', async () => {
+  const [owner, other] = [await signpost.createAccount(), await signpost.createAccount()];
+  const domain = await add(owner);
+  const foreign = await createCode(other);
+  expect(await scan(foreign, domain.hostname)).toBe(302);
+  prove(domain);
+  await verify(owner, domain);
+  const own = await createCode(owner, domain.id);
+  await expect.poll(() => scan(foreign, domain.hostname), EVENTUALLY).toBe(404);
+  expect(await scan(own, domain.hostname)).toBe(302);
+  expect(await ask(domain.hostname)).toBe(404);
+  // Never live, and still nobody else's code appears under it.
+  await domainsOf(owner).removeDomain({ id: domain.id });
+  const [last] = [await live(owner)];
+  await expect.poll(() => ask(last.hostname), EVENTUALLY).toBe(200);
+  expect(await scan(foreign, domain.hostname)).toBe(404);
+  expect(await scan(own, domain.hostname)).toBe(302);
+});
+
+test('nobody claims a hostname, or the platform’s own, by adding it', async () => {
+  const [owner, other] = [await signpost.createAccount(), await signpost.createAccount()];
+  const code = await createCode(owner);
+  await expect(domainsOf(other).addDomain({ hostname: 'sign.example' })).rejects.toThrow('the platform itself');
+  const domain = await add(other);
+  await domainsOf(other).removeDomain({ id: domain.id });
+  await live(other);
+  for (const host of ['sign.example', domain.hostname]) expect(await scan(code, host)).toBe(302);
+});
+
+test('the domain of an account that was closed serves no other account’s codes', async () => {
+  const [owner, other] = [await signpost.createAccount(), await signpost.createAccount()];
+  const domain = await live(owner);
+  const [own, foreign] = [await createCode(owner, domain.id), await createCode(other)];
+  await internal(signpost, AccountsService, owner.accountId).closeAccount({});
+  await expect.poll(() => ask(domain.hostname), EVENTUALLY).toBe(404);
+  expect(await scan(foreign, domain.hostname)).toBe(404);
+  await expect.poll(() => scan(own, domain.hostname), EVENTUALLY).toBe(410);
+});
+
+test('a removed domain serves what was printed on it and nothing else, and is the same when it is added anew', async () => {
   const owner = await signpost.createAccount();
   const domain = await live(owner);
   const code = await createCode(owner, domain.id);
@@ -202,8 +242,12 @@ test('a removed domain counts as the platform’s, and serves again what was pri
   await domainsOf(owner).removeDomain({ id: domain.id });
   await expect.poll(() => ask(domain.hostname), EVENTUALLY).toBe(404);
   expect(await scan(code, domain.hostname)).toBe(302);
-  expect(await scan(onPlatform, domain.hostname)).toBe(302);
+  expect(await scan(onPlatform, domain.hostname)).toBe(404);
+  expect(await get('/api/v1/openapi', domain.hostname)).toMatchObject({ status: 404, location: undefined });
   expect(await image()).toBe(503);
+  for (const target_url of [code.scan_url, `http://${domain.hostname}/r/${onPlatform.short_code}`]) {
+    expect((await call(owner, '/qr-codes', { target_url })).status).toBe(400);
+  }
   await live(owner, domain.hostname);
   expect(await scan(code, domain.hostname)).toBe(302);
   expect(await scan(onPlatform, domain.hostname)).toBe(404);

@@ -29,6 +29,10 @@ test('after Postgres was put back from a backup, gateways follow it again: codes
   dns.set('menu.example', 'CNAME', 'sign.example');
   await domains.verifyDomain({ id });
   const code = await api('POST', '/qr-codes', { target_url: 'https://one.example/' });
+  const { domain: second } = await domains.addDomain({ hostname: 'removed.example' });
+  dns.set('_signpost.removed.example', 'TXT', second?.txtValue ?? '');
+  await domains.verifyDomain({ id: second?.id ?? '' });
+  await domains.removeDomain({ id: second?.id ?? '' });
 
   const target = async () =>
     (await fetch(`${signpost.url}/r/${code.short_code}`, { redirect: 'manual' })).headers.get('location');
@@ -50,7 +54,7 @@ test('after Postgres was put back from a backup, gateways follow it again: codes
   const restored = promisify(execFile)(process.execPath, ['src/restored.ts'], {
     env: { ...process.env, DATABASE_URL: signpost.databaseUrl },
   });
-  expect(await restored).toEqual({ stdout: 'Published anew: 1 codes, 1 domains.\n', stderr: '' });
+  expect(await restored).toEqual({ stdout: 'Published anew: 1 codes, 2 domains.\n', stderr: '' });
 
   await expect.poll(target, EVENTUALLY).toBe('https://one.example/');
   await expect.poll(ask, EVENTUALLY).toBe(200);

@@ -11,6 +11,6 @@ export const ASK_PATH = '/tls/ask?';
 export function answerAsk(url: string, table: RouteTable, response: ServerResponse): void {
   const asked = new URLSearchParams(url.slice(ASK_PATH.length)).get('domain') ?? '';
   const domain = table.customDomain(asked.toLowerCase().replace(/\.$/, ''));
-  const status = domain && !domain.failing ? 200 : 404;
+  const status = domain && !domain.failing && !domain.removed ? 200 : 404;
   response.writeHead(status, { 'content-length': '0', 'cache-control': 'no-store' }).end();
 }

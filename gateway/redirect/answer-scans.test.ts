@@ -271,8 +271,8 @@ describe.each([
 
   describe('hosts', () => {
     beforeAll(() => {
-      for (const hostname of ['go.example.com', 'other.example.com']) {
-        const value = { hostname, accountId: encodeId('acct', accountId), removed: false };
+      for (const hostname of ['go.example.com', 'other.example.com', 'removed.example.com']) {
+        const value = { hostname, accountId: encodeId('acct', accountId), removed: hostname.startsWith('removed') };
         table.apply(create(RouteSchema, { version: 1n, entry: { case: 'host', value } }));
       }
     });
@@ -285,6 +285,14 @@ describe.each([
       expect((await ask(platform.path, { host })).status).toBe(404);
       expect((await ask(own.path, { host: 'other.example.com' })).status).toBe(404);
       expect(recorded()).toMatchObject([{ codeId: own.id, host: 'go.example.com' }]);
+    });
+
+    test('a custom domain that was removed serves the codes on it, and no others', async () => {
+      const host = 'removed.example.com';
+      expect((await ask((await code({ hostname: host })).path, { host })).status).toBe(302);
+      expect((await ask((await code()).path, { host })).status).toBe(404);
+      expect(await ask('/api/v1/qr-codes', { host })).toMatchObject({ status: 404 });
+      expect((await ask('/', { host })).body).toContain('There is nothing here');
     });
 
     test('a custom domain has nothing but scans', async () => {

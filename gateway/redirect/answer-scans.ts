@@ -35,7 +35,7 @@ export interface ScanOptions {
 
 /** Answers scans; waits for nothing but this machine's disk, save for a code that it sees for the first time. */
 export interface Scans {
-  /** Whether a request on any path is a scan because of its host: a custom domain has nothing else. */
+  /** Whether a request on any path is a scan because of its host: a custom domain, removed or not, has nothing else. */
   ownsHost(peer: string, headers: ScanHeaders): boolean;
   answer(request: ScanRequest, reply: Reply): void;
   /** How many scans were kept and answered. */
@@ -96,8 +96,9 @@ export function answerScans(options: ScanOptions): Scans {
   }
 
   /**
-   * The platform's host serves every code, and so does any host that is no custom domain. A custom domain serves the
-   * codes that its account has printed on it; those of an account that had it before are on another's domain now.
+   * The platform's host serves every code, and so does any host that no account has ever verified. A custom domain
+   * serves the codes that its account has printed on it, also while it is failing and after it was removed, until
+   * another account verifies it: then those codes are on another's domain.
    */
   function servedOn(hostname: string, route: FoundRoute): boolean {
     const domain = table.customDomain(hostname);

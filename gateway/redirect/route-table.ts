@@ -15,7 +15,7 @@ import { codeRecord, type FoundRoute, readCode, versionIn } from './route-record
 export interface RouteTable {
   /** The route of a short code, as any process last wrote it; undefined when the table does not know it. */
   code(shortCode: string): FoundRoute | undefined;
-  /** The custom domain that a host is; undefined for any other. `hostname`: lower case, without a port. */
+  /** The custom domain that a host is, or was (`removed`). `hostname`: in lower case, without a port. */
   customDomain(hostname: string): HostRoute | undefined;
   /** Takes one route over: scans see it when this returns, and after a kill. A disk that takes nothing is logged. */
   apply(route: Route): void;
@@ -184,8 +184,7 @@ function hostRecord(version: bigint, host: HostRoute): Buffer {
 
 function readHost(record: Buffer | undefined): HostRoute | undefined {
   if (!record) return undefined;
-  const host = fromBinary(HostRouteSchema, Buffer.from(record.subarray(8, record.length)));
-  return host.removed ? undefined : host;
+  return fromBinary(HostRouteSchema, Buffer.from(record.subarray(8, record.length)));
 }
 
 function recordOf({ version, entry }: Route): [key: string, record: Buffer | undefined] {

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CreateCodeRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { expectValid } from '../access/validator.ts';
+import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { readTags } from '../codes/tags.ts';
 import { readTargets } from '../codes/target-url.ts';
 import { asFailure } from '../contract/as-failure.ts';
@@ -31,7 +32,7 @@ export interface JudgedRow {
 /** Judges every row alone, in their order; the ids of their codes rise with it. */
 export async function judge(
   on: Queryable,
-  platformUrl: string,
+  isPlatformHost: IsPlatformHost,
   inputs: readonly BatchRowInput[],
 ): Promise<readonly JudgedRow[]> {
   const judged: JudgedRow[] = [];
@@ -39,7 +40,7 @@ export async function judge(
     const slice = inputs.slice(start, start + SLICE);
     const targets = await readTargets(
       on,
-      platformUrl,
+      isPlatformHost,
       slice.map(({ targetUrl }) => targetUrl ?? ''),
     );
     for (const [index, input] of slice.entries()) {

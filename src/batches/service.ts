@@ -11,6 +11,7 @@ import {
 import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
+import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import type { Cursors } from '../contract/cursors.ts';
 import { encodeId } from '../contract/ids.ts';
 import { designWarnings } from '../images/contrast.ts';
@@ -36,6 +37,7 @@ export function batchesService(options: {
   pool: Pool;
   cursors: Cursors;
   platformUrl: string;
+  isPlatformHost: IsPlatformHost;
   /** How long a request may wait for its batch before it answers that the rest is still to come, in ms. */
   windowMs: number;
   /** How many requests may wait at once, as one with a key holds a connection meanwhile; others answer at once. */

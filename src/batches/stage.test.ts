@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
+import { platformHosts } from '../codes/platform-hosts.ts';
 import { cursors } from '../contract/cursors.ts';
 import { newUuid } from '../contract/ids.ts';
 import { openDatabase } from '../db/database.ts';
@@ -32,6 +33,7 @@ test('more batches at once than the pool has connections are all staged, their t
     pool,
     cursors: cursors(randomBytes(32)).byId,
     platformUrl: 'https://signpost.example',
+    isPlatformHost: platformHosts('https://signpost.example', []),
     windowMs: 0,
     windows: 1,
     logger: pino({ level: 'silent' }),

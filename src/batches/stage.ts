@@ -4,6 +4,7 @@ import type { CreateBatchRequest } from '../../proto/gen/signpost/batches/v1/bat
 import { accountOf } from '../access/caller.ts';
 import { chargeQuota, expectQuota } from '../access/usage.ts';
 import { takeRoom } from '../codes/create-many.ts';
+import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { designJson } from '../contract/code-json.ts';
 import { failure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
@@ -50,7 +51,7 @@ const SLICE = 5_000;
  * statement runs on `tx`: as many batches as the pool has connections would otherwise wait for a second one each.
  */
 export async function stage(
-  { platformUrl }: { platformUrl: string },
+  { isPlatformHost }: { isPlatformHost: IsPlatformHost },
   tx: PoolClient,
   context: HandlerContext,
   request: CreateBatchRequest,
@@ -68,7 +69,7 @@ export async function stage(
     throw failure('BATCH_LIMIT_EXCEEDED', message);
   }
 
-  const judged = await judge(tx, platformUrl, rows);
+  const judged = await judge(tx, isPlatformHost, rows);
   const good = judged.flatMap(({ codeId }, index) => (codeId === null ? [] : index));
   const id = newUuid();
   const { foregroundColor, backgroundColor } = designJson(design);

@@ -11,6 +11,7 @@ import { FOLDER, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { codeFrom, newDynamicRow } from './code-row.ts';
+import type { IsPlatformHost } from './platform-hosts.ts';
 import { withNewShortCode } from './short-code.ts';
 import { tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
@@ -60,11 +61,11 @@ const label = statement(
 /** Reads a request; everything that can be wrong with it fails here, before anything is written. */
 export async function readNewCode(
   on: Queryable,
-  platformUrl: string,
+  isPlatformHost: IsPlatformHost,
   account: Account,
   request: CreateCodeRequest,
 ): Promise<NewCode> {
-  const targetUrl = await targetOrFailure(on, platformUrl, request.targetUrl);
+  const targetUrl = await targetOrFailure(on, isPlatformHost, request.targetUrl);
   const tags = tagsOrFailure(request.tags);
   const { domainId } = request;
   return {

@@ -15,6 +15,7 @@ import { createLandingPageCode, createStaticCode } from './create-other-code.ts'
 import { deleteCode } from './delete-code.ts';
 import { findCode } from './find-code.ts';
 import { listCodes } from './list-codes.ts';
+import type { IsPlatformHost } from './platform-hosts.ts';
 import { restoreCode } from './restore-code.ts';
 import { updateCode } from './update-code.ts';
 
@@ -22,11 +23,12 @@ import { updateCode } from './update-code.ts';
 export function codesService(options: {
   pool: Pool;
   platformUrl: string;
+  isPlatformHost: IsPlatformHost;
   cursors: Cursors;
   /** Called after a change has committed: the outbox has something to carry. */
   changed(): void;
 }): ServiceImpl<typeof CodesService> {
-  const { pool, platformUrl, changed } = options;
+  const { pool, platformUrl, isPlatformHost, changed } = options;
   /** A change in one transaction, which the relay hears of. */
   async function change<Response>(work: (tx: PoolClient) => Promise<Response>): Promise<Response> {
     const response = await transaction(pool, work);
@@ -39,7 +41,7 @@ export function codesService(options: {
       const account = accountOf(context);
       const call = { pool, accountId: account.id, context, method: CodesService.method.createCode, request };
       const response = await once(call, async (tx) => {
-        const asked = await readNewCode(tx, platformUrl, account, request);
+        const asked = await readNewCode(tx, isPlatformHost, account, request);
         const created = await createCode(tx, platformUrl, account, asked);
         await recordInternalChange(tx, context, created.code.id);
         return create(CreateCodeResponseSchema, created);
@@ -68,7 +70,7 @@ export function codesService(options: {
     listCodes: (request, context) => listCodes(options, accountOf(context).id, request),
     updateCode: (request, context) =>
       change(async (tx) => {
-        const updated = await updateCode(tx, platformUrl, accountOf(context).id, request);
+        const updated = await updateCode(tx, options, accountOf(context).id, request);
         if (updated.changed) await recordInternalChange(tx, context, request.id);
         return { code: updated.code, route: updated.route };
       }),

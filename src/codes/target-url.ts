@@ -1,14 +1,16 @@
 import { failure } from '../contract/errors.ts';
 import { SHORT_CODE } from '../contract/short-code.ts';
 import { type Queryable, run, statement } from '../db/sql.ts';
+import type { IsPlatformHost } from './platform-hosts.ts';
+import { isUsableHost } from './web-host.ts';
 
 /** Longest target, in characters. Source: decision "The QR code resource". */
 const MAX_CHARACTERS = 2_048;
 
-/** Of whichever account. Index: domains_proven. */
+/** Of any account, removed domains included: scans there are still answered. Index: verified_hostnames_pkey. */
 const knownHosts = statement<{ hostname: string }>(
   'codes_known_hosts',
-  `select hostname from domains where hostname = any($1) and state <> 'pending'`,
+  'select hostname from verified_hostnames where hostname = any($1)',
 );
 
 /** A target that can be used, or the sentence that says why it can't. */
@@ -20,16 +22,19 @@ const LOOP: Target = { problem: 'target_url: must not lead to a scan URL of this
  * Reads targets: web addresses that do not lead to a scan URL of this platform, where they would loop. They are stored
  * as sent, trimmed.
  */
-export async function readTargets(on: Queryable, platformUrl: string, inputs: readonly string[]): Promise<Target[]> {
+export async function readTargets(
+  on: Queryable,
+  isPlatformHost: IsPlatformHost,
+  inputs: readonly string[],
+): Promise<Target[]> {
   const targets = inputs.map((input) => readWebAddress('target_url', input));
   const hosts = targets.map((target) => ('url' in target ? scanHost(target.url) : undefined));
-  const looked = [...new Set(hosts.flatMap((host) => host?.hostname ?? []))];
+  const looked = [...new Set(hosts.flatMap((host) => host ?? []))];
   const found = looked.length === 0 ? [] : await run(on, knownHosts, [looked]);
   const ours = new Set(found.map(({ hostname }) => hostname));
-  const platform = new URL(platformUrl).host;
   return targets.map((target, index) => {
-    const led = hosts[index];
-    return led && (led.host === platform || ours.has(led.hostname)) ? LOOP : target;
+    const host = hosts[index];
+    return host !== undefined && (isPlatformHost(host) || ours.has(host)) ? LOOP : target;
   });
 }
 
@@ -43,24 +48,28 @@ export function readWebAddress(field: string, input: string): Target {
   // The URL parser drops control characters and mends `http:host`; neither is what was meant.
   const parsed = /^https?:\/\/[^/?#]/i.test(url) && !/[\s\p{Cc}\\]/u.test(url) ? URL.parse(url) : null;
   if (!parsed) return { problem: `${field}: must be an absolute http or https URL.` };
-  const { username, password } = parsed;
+  const { username, password, hostname } = parsed;
   if (username !== '' || password !== '') return { problem: `${field}: must not carry a user name or password.` };
+  if (!isUsableHost(hostname)) return { problem: `${field}: must have a host that can be looked up.` };
   return { url };
 }
 
 /** One target, for callers that fail as a whole. */
-export async function targetOrFailure(on: Queryable, platformUrl: string, input: string): Promise<string> {
-  const [target = LOOP] = await readTargets(on, platformUrl, [input]);
+export async function targetOrFailure(on: Queryable, isPlatformHost: IsPlatformHost, input: string): Promise<string> {
+  const [target = LOOP] = await readTargets(on, isPlatformHost, [input]);
   if ('problem' in target) throw failure('INVALID_FIELD', target.problem);
   return target.url;
 }
 
-/** Where the URL leads when it looks like a scan URL. */
-function scanHost(url: string): URL | undefined {
-  if (!/\/r\//.test(url)) return undefined;
-  const parsed = new URL(url);
-  const shortCode = /^\/r\/([^/]+)\/?$/.exec(parsed.pathname)?.[1];
-  // With a dot at its end a name is the same name, spelled out to the root.
-  parsed.hostname = parsed.hostname.replace(/\.$/, '');
-  return shortCode !== undefined && SHORT_CODE.test(shortCode) ? parsed : undefined;
+/** The host of a URL that looks like a scan URL, without the dot of the root. */
+function scanHost(url: string): string | undefined {
+  // Most targets need no second parsing. Some proxies decode a path before they pass it on.
+  if (!/\/r\/|%/.test(url)) return undefined;
+  const { pathname, hostname } = new URL(url);
+  const shortCode = /^\/r\/([^/]+)\/?$/.exec(decoded(pathname))?.[1];
+  return shortCode !== undefined && SHORT_CODE.test(shortCode) ? hostname.replace(/\.$/, '') : undefined;
+}
+
+function decoded(path: string): string {
+  return path.replace(/%[2-7][0-9a-f]/gi, (byte) => String.fromCharCode(Number.parseInt(byte.slice(1), 16)));
 }

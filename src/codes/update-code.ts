@@ -14,6 +14,7 @@ import { announce } from './announce.ts';
 import { type CodeRow, codeFrom } from './code-row.ts';
 import { findCode, lockCode } from './find-code.ts';
 import { readLandingPage } from './landing-page.ts';
+import type { IsPlatformHost } from './platform-hosts.ts';
 import { tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
@@ -52,11 +53,11 @@ interface Changes {
 /** Changes what the request names, and tells of it if anything did change (`changed`). */
 export async function updateCode(
   tx: PoolClient,
-  platformUrl: string,
+  { platformUrl, isPlatformHost }: { platformUrl: string; isPlatformHost: IsPlatformHost },
   accountId: string,
   request: UpdateCodeRequest,
 ): Promise<{ code: Code; route: Route; changed: boolean }> {
-  const changes = await readChanges(tx, platformUrl, accountId, request);
+  const changes = await readChanges(tx, isPlatformHost, accountId, request);
   const before = await lockCode(tx, accountId, request.id);
   if (changes.targetUrl !== undefined && before.type !== 'dynamic') {
     throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
@@ -77,7 +78,7 @@ export async function updateCode(
  */
 async function readChanges(
   tx: PoolClient,
-  platformUrl: string,
+  isPlatformHost: IsPlatformHost,
   accountId: string,
   request: UpdateCodeRequest,
 ): Promise<Changes> {
@@ -86,7 +87,7 @@ async function readChanges(
   const folder = paths.has('folder') ? (request.folder ?? null) : undefined;
   const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
   const targetUrl = paths.has('target_url')
-    ? await targetOrFailure(tx, platformUrl, request.targetUrl ?? '')
+    ? await targetOrFailure(tx, isPlatformHost, request.targetUrl ?? '')
     : undefined;
   return {
     targetUrl,

@@ -23,8 +23,8 @@ const AGAIN_AT_MOST_MS = 6 * 3_600_000;
  * Moves a domain by what was seen of it, step by step, each in a transaction of its own; undefined when it is gone.
  * What was seen of a state that it has left meanwhile is worth nothing and changes nothing.
  *
- * That verified and live are two transactions also keeps routes in order: who becomes verified has waited for the
- * commit that removed the hostname from another account, so the version drawn afterwards is above that removal's.
+ * The state is written before a version is drawn: whoever becomes verified waits there for the commit that removed the
+ * hostname from another account, so its version is above that removal's.
  */
 export async function moveDomain(
   orm: Database['orm'],
@@ -53,7 +53,8 @@ async function moveOnce(em: EntityManager, key: DomainKey, seen: Seen, witness: 
     const tx = unitOfWork(em);
     domain.state = next;
     domain.stateSince = new Date(now);
-    if (next !== 'verified') domain.version = await publishHost(tx, domain, { failing: next === 'failing' });
+    await em.flush();
+    domain.version = await publishHost(tx, domain, { failing: next !== 'live' });
     if (next === 'live' && domain.firstLiveAt === null) {
       domain.firstLiveAt = new Date(now);
       await domainLive(tx, domain.accountId, domainMessage(domain));

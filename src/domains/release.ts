@@ -4,7 +4,10 @@ import { unitOfWork } from '../db/sql.ts';
 import { DomainEntity } from './domain.ts';
 import { publishHost } from './publish-host.ts';
 
-/** Removes all domains of an account that was closed: whoever owns the hostnames may prove them anew. */
+/**
+ * Removes all domains of an account that was closed. Whoever owns the hostnames may verify them anew; until then they
+ * serve nobody else's codes.
+ */
 export async function releaseDomains({ orm }: Database, accountId: string): Promise<void> {
   await orm.em.fork().transactional(async (em) => {
     const domains = await em.find(
@@ -13,7 +16,7 @@ export async function releaseDomains({ orm }: Database, accountId: string): Prom
       { orderBy: { id: 'asc' }, lockMode: LockMode.PESSIMISTIC_WRITE },
     );
     for (const domain of domains) {
-      if (domain.firstLiveAt !== null) await publishHost(unitOfWork(em), domain, { removed: true });
+      if (domain.state !== 'pending') await publishHost(unitOfWork(em), domain, { removed: true });
       em.remove(domain);
     }
   });

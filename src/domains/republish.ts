@@ -1,4 +1,3 @@
-import { LockMode } from '@mikro-orm/core';
 import type { Database } from '../db/database.ts';
 import { run, statement, unitOfWork } from '../db/sql.ts';
 import { DomainEntity } from './domain.ts';
@@ -9,22 +8,31 @@ const lift = statement(
   `select setval('domain_versions', nextval('domain_versions') + $1::bigint)`,
 );
 
+/** Keeps domains from moving, so that what is published of them is still so when it commits. */
+const lock = statement('domains_lock_all', 'lock table domains in exclusive mode');
+
+/** Of all accounts, and so are the domains. Index: domains_proven. */
+const removed = statement<{ hostname: string; accountId: string }>(
+  'domains_removed',
+  `select hostname, account_id as "accountId" from verified_hostnames h
+   where not exists (select from domains d where d.hostname = h.hostname and d.state <> 'pending')`,
+);
+
 /**
- * Tells gateways anew of every domain that has ever been live, whosever it is, in versions that are `lifted` above
+ * Tells gateways anew of every hostname that was ever verified, whosever it is, in versions that are `lifted` above
  * those here. Returns how many there were.
  */
 export async function republishDomains({ orm }: Database, lifted: number): Promise<number> {
   return orm.em.fork().transactional(async (em) => {
     const tx = unitOfWork(em);
+    await run(tx, lock);
     await run(tx, lift, [lifted]);
-    const domains = await em.find(
-      DomainEntity,
-      { firstLiveAt: { $ne: null } },
-      { orderBy: { id: 'asc' }, lockMode: LockMode.PESSIMISTIC_WRITE },
-    );
+    const domains = await em.find(DomainEntity, { state: { $ne: 'pending' } });
     for (const domain of domains) {
-      domain.version = await publishHost(tx, domain, { failing: domain.state === 'failing' });
+      domain.version = await publishHost(tx, domain, { failing: domain.state !== 'live' });
     }
-    return domains.length;
+    const gone = await run(tx, removed);
+    for (const host of gone) await publishHost(tx, host, { removed: true });
+    return domains.length + gone.length;
   });
 }

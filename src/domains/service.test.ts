@@ -125,7 +125,8 @@ test('`domain.live` is emitted once, however often and by however many it is ver
   await verify(domain);
   point(domain);
   expect(await verify(domain)).toMatchObject({ state: LIVE });
-  const routes = Array(3).fill('signpost.routes.v1');
+  // Verified, live, failing and live again.
+  const routes = Array(4).fill('signpost.routes.v1');
   expect((await outbox(domain)).toSorted()).toEqual(['domain.live', ...routes].toSorted());
 });
 

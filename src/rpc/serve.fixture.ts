@@ -12,6 +12,7 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import { serviceTokens } from '../access/service-token.ts';
 import { clearance } from '../accounts/clear.ts';
 import { accountsService } from '../accounts/service.ts';
+import { platformHosts } from '../codes/platform-hosts.ts';
 import { codesService } from '../codes/service.ts';
 import { cursors } from '../contract/cursors.ts';
 import { openDatabase } from '../db/database.ts';
@@ -42,7 +43,10 @@ export async function startServing(tls?: Tls): Promise<Serving> {
       const { byId } = cursors(randomBytes(32));
       const platformUrl = 'https://sign.example';
       const changed = () => {};
-      services.service(CodesService, codesService({ pool, platformUrl, cursors: byId, changed }));
+      services.service(
+        CodesService,
+        codesService({ pool, platformUrl, isPlatformHost: platformHosts(platformUrl, []), cursors: byId, changed }),
+      );
       services.service(
         AccountsService,
         accountsService({ database, cursors: byId, clearance: clearance(pool, { stop: [], erase: [] }), changed }),

@@ -22,7 +22,7 @@ const logger = pino({ level: 'silent' });
 
 let account: Tenant;
 beforeEach(async () => {
-  await pool.query('truncate webhook_endpoints cascade');
+  await pool.query('truncate webhook_endpoints, webhook_attempt_budgets cascade');
   account = await newAccount();
 });
 
@@ -50,6 +50,11 @@ async function endpoint(answer: Answering, tenant = account): Promise<Receiver &
   return { ...receiver, ...(await tenant.endpoint(receiver.url)) };
 }
 
+/** An endpoint as an account adds it: it has to answer its test event first. */
+async function unverified(url: string, tenant = account): Promise<string> {
+  return (await tenant.webhooks.createEndpoint({ url, events: ['qr.created'] })).endpoint?.id ?? '';
+}
+
 async function deliveries(endpointId: string) {
   return (await account.webhooks.listDeliveries({ endpointId, limit: 100 })).deliveries;
 }
@@ -69,16 +74,22 @@ const succeeded = (endpointId: string, count: number) =>
     expect(rows[0].done).toBe(count);
   }, EVENTUALLY);
 
-/** Brings the next attempt of every delivery forward to now, and their place on the schedule where one is named. */
+/**
+ * Brings the next attempt of every delivery forward to now, and their place on the schedule where one is named. A process
+ * that holds the endpoint hears of it when it has given it back, after a second.
+ */
 const hurry = (attempts?: number) =>
-  pool.query(
-    `with due as (
-       update webhook_deliveries set next_attempt_at = now(), attempts = coalesce($1, attempts)
-       where status = 'pending' returning endpoint_id
-     )
-     update webhook_endpoints set due_at = now() where id in (select endpoint_id from due)`,
-    [attempts ?? null],
-  );
+  transaction(pool, async (tx) => {
+    await tx.query('select from webhook_endpoints order by id for no key update');
+    await tx.query(
+      `with due as (
+         update webhook_deliveries set next_attempt_at = now(), attempts = coalesce($1, attempts)
+         where status = 'pending' returning endpoint_id
+       )
+       update webhook_endpoints set due_at = now(), attempt_after = null where id in (select endpoint_id from due)`,
+      [attempts ?? null],
+    );
+  });
 
 test('what was signed and sent is what was kept, and the attempt is listed', async () => {
   const to = await endpoint((_, response) => void response.writeHead(200).end('thanks'));
@@ -112,8 +123,8 @@ test('what failed comes again under the same id with another time, until it succ
   for (const failures of [1, 2]) {
     await vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toHaveLength(failures), EVENTUALLY);
     expect(await theOnly(to.id)).toMatchObject({ status: DeliveryStatus.PENDING });
-    // The timestamp of Standard Webhooks has seconds.
-    await sleep(1_000);
+    // The timestamp of Standard Webhooks has seconds; and it has given the endpoint back by then.
+    await sleep(1_500);
     await hurry();
   }
   await succeeded(to.id, 1);
@@ -229,16 +240,146 @@ test('one endpoint that hangs delays no other, and what it gets at a time is bou
   expect(await deliveries(sameHost.id)).toHaveLength(100);
 });
 
-test('an endpoint that fails gets fewer requests at a time, until it succeeds', async () => {
+test('while an endpoint fails it gets one request at a time, the schedule and the pace permitting, until it succeeds', async () => {
   let answer: Answering = HANG;
   const to = await endpoint((received, response) => answer(received, response));
   await pool.query('update webhook_endpoints set failing_since = now()');
   await events(100);
-  deliver({ perEndpoint: 20, perFailing: 2, timeout: 1_000 });
-  await vi.waitFor(() => expect(to.received.length).toBeGreaterThanOrEqual(4), EVENTUALLY);
-  expect(to.mostAtOnce()).toBe(2);
+  deliver({ perEndpoint: 20, timeout: 500 });
+  await vi.waitFor(() => expect(to.received.length).toBeGreaterThanOrEqual(2), EVENTUALLY);
+  expect(to.mostAtOnce()).toBe(1);
   answer = slowly(30);
-  await vi.waitFor(() => expect(to.mostAtOnce()).toBeGreaterThan(10), EVENTUALLY);
+  await succeeded(to.id, 100);
+  expect(to.mostAtOnce()).toBeGreaterThan(10);
+});
+
+test('a new endpoint gets test events alone until it has answered one, and then what has waited', async () => {
+  let status = 500;
+  const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
+  const id = await unverified(receiver.url);
+  const sent = await events(20);
+  deliver();
+  for (const attempts of [1, 2]) {
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(attempts), EVENTUALLY);
+    await sleep(1_500);
+    expect(receiver.received.map(({ body }) => JSON.parse(body).type)).toEqual(Array(attempts).fill('webhook.test'));
+    if (attempts === 1) await hurry();
+  }
+  const { endpoints } = await account.webhooks.listEndpoints({});
+  expect(endpoints).toMatchObject([{ enabled: true, failingSince: expect.anything() }]);
+  expect(endpoints[0]?.verifiedAt).toBeUndefined();
+  status = 204;
+  await hurry();
+  await succeeded(id, 21);
+  expect(new Set(receiver.received.slice(3).map((got) => got.id))).toEqual(new Set(sent));
+  expect((await account.webhooks.listEndpoints({})).endpoints[0]).toMatchObject({ verifiedAt: expect.anything() });
+});
+
+test('an endpoint at another address is a new one, whatever the old address still answers', async () => {
+  const before = await endpoint(slowly(1_000));
+  const after = await startReceiver((_, response) => void response.writeHead(500).end());
+  await events(1);
+  deliver({ lease: 300 });
+  await vi.waitFor(() => expect(before.received).toHaveLength(1), EVENTUALLY);
+  await account.webhooks.updateEndpoint({ id: before.id, url: after.url });
+  await events(5);
+  await succeeded(before.id, 1);
+  await vi.waitFor(() => expect(after.received).toHaveLength(1), EVENTUALLY);
+  await sleep(500);
+  expect(after.received.map(({ body }) => JSON.parse(body).type)).toEqual(['webhook.test']);
+  expect(before.received).toHaveLength(1);
+  expect((await account.webhooks.listEndpoints({})).endpoints[0]?.verifiedAt).toBeUndefined();
+});
+
+test('an endpoint whose test event has failed for good is disabled, and what waited can be sent again', async () => {
+  let status = 500;
+  const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
+  const id = await unverified(receiver.url);
+  await events(3);
+  await hurry(9);
+  deliver();
+  const state = async () => (await account.webhooks.listEndpoints({})).endpoints[0];
+  await vi.waitFor(
+    async () => expect(await state()).toMatchObject({ enabled: false, disabledReason: 'Its test event failed.' }),
+    EVENTUALLY,
+  );
+  expect((await deliveries(id)).map((each) => each.status)).toEqual(Array(4).fill(DeliveryStatus.FAILED));
+  expect(receiver.received).toHaveLength(1);
+  status = 204;
+  await account.webhooks.updateEndpoint({ id, enabled: true });
+  expect(
+    (await account.webhooks.resendFailed({ endpointId: id, since: timestampFromDate(new Date(0)) })).deliveries,
+  ).toBe(4);
+  await succeeded(id, 5);
+});
+
+test('however many endpoints fail at one host and whatever waits for them, an account’s budget bounds the attempts', async () => {
+  let answer: Answering = (_, response) => void response.writeHead(500).end();
+  const host = await startReceiver((received, response) => answer(received, response));
+  const ids = await Promise.all(Array.from({ length: 60 }, (_, n) => unverified(`${host.url}/${n}`)));
+  await events(20);
+  const stranger = await newAccount();
+  for (let process = 0; process < 2; process++) deliver();
+  await vi.waitFor(() => expect(host.received).toHaveLength(50), EVENTUALLY);
+  for (let turn = 0; turn < 3; turn++) {
+    await hurry();
+    await sleep(1_500);
+  }
+  // One more in every half a minute.
+  expect(host.received.length).toBeLessThanOrEqual(51);
+  const theirs = await unverified(`${host.url}/theirs`, stranger);
+  await vi.waitFor(() => expect(host.received.at(-1)?.path).toBe('/theirs'), EVENTUALLY);
+  await stranger.webhooks.deleteEndpoint({ id: theirs });
+
+  // Nothing was lost, and it goes out when the host is back.
+  answer = ACCEPT;
+  await pool.query('delete from webhook_attempt_budgets');
+  await hurry();
+  await sleep(1_500);
+  // Ten of the sixty found the budget spent by the others.
+  await hurry();
+  await Promise.all(ids.map((id) => succeeded(id, 21)));
+}, 60_000);
+
+test('an endpoint that begins to fail gets what was out, and then one request at growing intervals', async () => {
+  let status = 500;
+  const to = await endpoint((_, response) => void response.writeHead(status).end());
+  await events(1_000);
+  deliver({ perEndpoint: 20 });
+  await vi.waitFor(async () => {
+    expect((await account.webhooks.listEndpoints({})).endpoints[0]?.failingSince).toBeDefined();
+  }, EVENTUALLY);
+  await sleep(3_000);
+  expect(to.received.length).toBeLessThanOrEqual(20);
+  const wait = async () => {
+    const { rows } = await pool.query<{ wait: string }>(
+      'select extract(epoch from attempt_after - now()) as wait from webhook_endpoints',
+    );
+    return Number(rows[0]?.wait);
+  };
+  for (const [failing, least, most] of [
+    ['10 s', 3, 5],
+    ['10 min', 55, 65],
+    ['2 days', 290, 300],
+  ] as const) {
+    const before = to.received.length;
+    await pool.query('update webhook_endpoints set failing_since = now() - $1::interval', [failing]);
+    await hurry();
+    await vi.waitFor(() => expect(to.received).toHaveLength(before + 1), EVENTUALLY);
+    await vi.waitFor(async () => expect(await wait()).toBeGreaterThan(least), EVENTUALLY);
+    expect(await wait()).toBeLessThanOrEqual(most);
+  }
+  status = 204;
+  await hurry();
+  await succeeded(to.id, 1_000);
+}, 60_000);
+
+test('a rare failure costs an endpoint no more than its own delivery', async () => {
+  let turn = 0;
+  const to = await endpoint((_, response) => void response.writeHead(turn++ % 10 === 9 ? 500 : 204).end());
+  await events(500);
+  deliver();
+  await vi.waitFor(() => expect(new Set(to.received.map(({ id }) => id)).size).toBe(500), EVENTUALLY);
 });
 
 test('several processes make each delivery once', async () => {

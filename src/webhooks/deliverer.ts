@@ -4,11 +4,23 @@ import type { Logger } from 'pino';
 import { Agent, type buildConnector } from 'undici';
 import { encodeId, newUuid } from '../contract/ids.ts';
 import { attempt, type Outcome, TIMEOUT_MS } from './attempt.ts';
-import { type Held, holdings } from './held.ts';
+import { type Attempts, type BudgetKey, payBackBudgets, spendBudgets } from './attempt-budgets.ts';
+import { type Held, holdings, isLimited } from './held.ts';
 import { giveUp, hopeless } from './hopeless.ts';
 import { type DueRow, queueOf, type Result } from './queue.ts';
 import { retryIn } from './schedule.ts';
 import type { Seal } from './seal.ts';
+
+/** An attempt that is to be recorded. */
+interface Answered {
+  readonly to: Held;
+  /** Where it was made: the endpoint's address may have been changed meanwhile. */
+  readonly url: string;
+  readonly what: DueRow;
+  readonly result: Result;
+  /** What it was taken from; undefined when nothing limited it. */
+  readonly budget: BudgetKey | undefined;
+}
 
 /** Makes the deliveries that wait. */
 export interface Deliverer {
@@ -29,7 +41,6 @@ export interface DelivererOptions {
 
 export const LIMITS: Readonly<Limits> = {
   perEndpoint: 50,
-  perFailing: 5,
   fetched: 150,
   endpoints: 2_000,
   lease: 30_000,
@@ -40,8 +51,6 @@ export const LIMITS: Readonly<Limits> = {
 interface Limits {
   /** Requests to one endpoint at a time: enough for 100 a second to one that takes half a second. */
   perEndpoint: number;
-  /** The same while its last answers were failures: what hangs must not hold many connections. */
-  perFailing: number;
   /** Deliveries of one endpoint that wait in this process. */
   fetched: number;
   /** Endpoints that one process holds: more than hang at a time. */
@@ -73,7 +82,7 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
   // Without limits of its own: endpoints that share a host must not wait for one another.
   const agent = new Agent({ connect, connections: null, headersTimeout: 0, bodyTimeout: 0 });
   const held = holdings(seal, logger);
-  const answered: { to: Held; what: DueRow; outcome: Outcome }[] = [];
+  const answered: Answered[] = [];
   const stopping = new AbortController();
   const aborting = new AbortController();
   let renewedAt = performance.now();
@@ -88,8 +97,7 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
   }
 
   function launch(to: Held): void {
-    const most = to.row.failing_since === null ? limits.perEndpoint : limits.perFailing;
-    while (to.out < most && !stopping.signal.aborted) {
+    while (!isLimited(to.row) && to.out < limits.perEndpoint && !stopping.signal.aborted) {
       const what = to.waiting.shift();
       if (!what) return;
       void send(to, what);
@@ -98,49 +106,58 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
 
   async function send(to: Held, what: DueRow): Promise<void> {
     to.out++;
-    const sending = { url: to.row.url, secrets: to.secrets, id: encodeId('evt', what.event_id), body: what.body };
+    const { url } = to.row;
+    const budget = isLimited(to.row) ? budgetOf(to) : undefined;
+    const sending = { url, secrets: to.secrets, id: encodeId('evt', what.event_id), body: what.body };
     const outcome = await attempt(agent, sending, { stop: aborting.signal, timeoutMs: limits.timeout });
     to.out--;
-    if (outcome) answered.push({ to, what, outcome });
+    if (outcome) answered.push({ to, url, what, result: resultOf(what, outcome), budget });
     else to.inHand.delete(what.id);
-    launch(to);
+    // What fails waits until that is recorded: endpoints that refuse connections would get all that was fetched.
+    if (outcome && isSuccess(outcome)) launch(to);
     look();
   }
 
   async function record(): Promise<void> {
     const told = answered.slice();
     if (told.length === 0) return;
-    const byEndpoint = Map.groupBy(told, ({ to }) => to);
-    const succeeded = new Map(
-      [...byEndpoint].map(([{ row }, answers]) => [row.id, answers.some(({ outcome }) => isSuccess(outcome))]),
+    const verdicts = [...Map.groupBy(told, ({ to, url }) => `${to.row.id} ${url}`).values()].flatMap((answers) =>
+      answers.slice(0, 1).map(({ to, url }) => ({
+        id: to.row.id,
+        url,
+        succeeded: answers.some(({ result }) => result.became === 'succeeded'),
+      })),
     );
-    const turned = await queue.record(
-      told.map(({ what, outcome }) => resultOf(what, outcome)),
-      succeeded,
+    const changed = await queue.record(
+      told.map(({ result }) => result),
+      verdicts,
     );
     answered.splice(0, told.length);
     for (const { to, what } of told) {
       to.inHand.delete(what.id);
       to.busyAt = performance.now();
     }
-    for (const { id, failing_since } of turned) {
-      const to = held.get(id);
-      if (to) to.row = { ...to.row, failing_since };
-    }
-    for (const [{ row }, answers] of byEndpoint) {
-      const reason = hopeless(row.failing_since, answers);
+    for (const row of changed) if (held.has(row.id)) held.hold(row);
+    for (const [{ row }, answers] of Map.groupBy(told, ({ to }) => to)) {
+      const reason = hopeless(
+        row,
+        answers.filter(({ url }) => url === row.url).map(({ result }) => result),
+      );
       if (reason === undefined) continue;
       await giveUp(pool, row, reason);
       logger.info({ endpoint: encodeId('hook', row.id), reason }, 'a webhook endpoint was disabled');
       held.drop(row.id);
     }
+    const succeeded = told.filter(({ result }) => result.became === 'succeeded');
+    const paidBack = together(succeeded.flatMap(({ budget }) => budget ?? []));
+    if (paidBack.length > 0) await payBackBudgets(pool, paidBack);
   }
 
   async function fetch(): Promise<void> {
-    const room = held.room(limits.perEndpoint, limits.fetched);
-    if (room.size === 0) return;
-    const inHand = [...room.keys()].flatMap((id) => [...(held.get(id)?.inHand ?? [])]);
-    for (const what of await queue.due(room, inHand)) {
+    const rooms = held.rooms(limits.perEndpoint, limits.fetched);
+    if (rooms.length === 0) return;
+    const inHand = rooms.flatMap(({ id }) => [...(held.get(id)?.inHand ?? [])]);
+    for (const what of await queue.due(rooms, inHand)) {
       const to = held.get(what.endpoint_id);
       to?.inHand.add(what.id);
       to?.waiting.push(what);
@@ -148,12 +165,33 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
     for (const to of held.values()) launch(to);
   }
 
-  async function release(idleFor: number): Promise<void> {
-    const idle = held.idle(idleFor);
-    if (idle.length === 0) return;
-    await queue.release(idle);
-    for (const id of idle) held.drop(id);
+  /** Makes the attempts that budgets allow for, and gives the other endpoints back until theirs may. */
+  async function attemptLimited(): Promise<void> {
+    const limited = [...held.values()].filter(({ row, waiting }) => isLimited(row) && waiting.length > 0);
+    if (limited.length === 0) return;
+    const asking = Map.groupBy(limited, (to) => budgetName(budgetOf(to)));
+    const denied = new Map<string, number>();
+    for (const { granted, wait, ...budget } of await spendBudgets(pool, together(limited.map(budgetOf)))) {
+      for (const [index, to] of (asking.get(budgetName(budget)) ?? []).entries()) {
+        const what = to.waiting.shift();
+        if (!what) continue;
+        if (index < granted) void send(to, what);
+        else {
+          to.inHand.delete(what.id);
+          denied.set(to.row.id, wait);
+        }
+      }
+    }
+    await giveBack(denied);
   }
+
+  async function giveBack(endpoints: ReadonlyMap<string, number | null>): Promise<void> {
+    if (endpoints.size === 0) return;
+    await queue.release(endpoints);
+    for (const id of endpoints.keys()) held.drop(id);
+  }
+
+  const release = (idleFor: number) => giveBack(new Map(held.idle(idleFor).map((id) => [id, null])));
 
   async function turn(): Promise<void> {
     await record();
@@ -163,6 +201,7 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
     }
     for (const row of await queue.claim(limits.endpoints - held.size)) held.hold(row);
     await fetch();
+    await attemptLimited();
     await release(LINGER_MS);
   }
 
@@ -201,6 +240,21 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
       await agent.destroy();
     },
   };
+}
+
+function budgetOf({ row, host }: Held): BudgetKey {
+  return { account: row.account_id, host };
+}
+
+function budgetName({ account, host }: BudgetKey): string {
+  return `${account} ${host}`;
+}
+
+/** How many attempts of each budget. */
+function together(budgets: readonly BudgetKey[]): Attempts[] {
+  return [...Map.groupBy(budgets, budgetName).values()].flatMap((same) =>
+    same.slice(0, 1).map(({ account, host }) => ({ account, host, attempts: same.length })),
+  );
 }
 
 function isSuccess({ status }: Pick<Outcome, 'status'>): boolean {

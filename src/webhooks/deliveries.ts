@@ -7,7 +7,7 @@ import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../contract/na
 import type { PageById } from '../contract/paging.ts';
 import { first, type Queryable, run, type Statement, statement } from '../db/sql.ts';
 
-/** What a test event is called; nobody subscribes to it. */
+/** What a test event is called; nobody subscribes to it. An endpoint gets nothing else before it has answered one. */
 export const TEST_EVENT = 'webhook.test';
 
 interface DeliveryRow {
@@ -83,7 +83,8 @@ const failedAgain = statement<{ id: string }>(
 /** Index: webhook_endpoints_pkey. */
 const makeDue = statement(
   'webhooks_make_due',
-  'update webhook_endpoints set due_at = least(due_at, now()) where id = $1 and account_id = $2',
+  `update webhook_endpoints set due_at = least(due_at, greatest(now(), attempt_after))
+   where id = $1 and account_id = $2`,
 );
 
 /** A page of an endpoint's deliveries, newest first. `account`, `endpoint`: UUIDs. */

@@ -17,10 +17,14 @@ export interface EndpointRow {
   readonly events: EventType[];
   /** Null while it is enabled. */
   readonly disabled_reason: string | null;
+  /** When it first answered at this address; null: it gets test events only. */
+  readonly verified_at: Date | null;
+  /** The first failure since its last success; null while it succeeds. */
+  readonly failing_since: Date | null;
   readonly created_at: Date;
 }
 
-const COLUMNS = 'id, url, events, disabled_reason, created_at';
+const COLUMNS = 'id, url, events, disabled_reason, verified_at, failing_since, created_at';
 
 const insert = statement<EndpointRow>(
   'webhooks_insert_endpoint',
@@ -49,11 +53,13 @@ const find = statement<EndpointRow>(
   `select ${COLUMNS} from webhook_endpoints where id = $1 and account_id = $2`,
 );
 
-/** An endpoint that is enabled again has another five days. */
+/** $6: whether it is as good as new. Then it has another five days. */
 const update = statement<EndpointRow>(
   'webhooks_update_endpoint',
   `update webhook_endpoints set url = $3, events = $4, disabled_reason = $5,
-     failing_since = case when disabled_reason is null then failing_since end
+     verified_at = case when not $6 then verified_at end,
+     failing_since = case when not $6 then failing_since end,
+     attempt_after = case when not $6 then attempt_after end
    where id = $1 and account_id = $2 returning ${COLUMNS}`,
 );
 
@@ -115,13 +121,19 @@ export async function findEndpoint(on: Queryable, account: string, id: string): 
   return found(await first(on, find, [id, account]));
 }
 
+/** What may be changed of an endpoint. */
+export interface EndpointChange extends Pick<EndpointRow, 'id' | 'url' | 'events' | 'disabled_reason'> {
+  /** It has to answer a test event before it gets anything else. */
+  readonly unverified: boolean;
+}
+
 /** Writes what may be changed of an endpoint. To disable one takes `disableEndpoint`. */
 export async function updateEndpoint(
   tx: Queryable,
   account: string,
-  { id, url, events, disabled_reason }: Omit<EndpointRow, 'created_at'>,
+  { id, url, events, disabled_reason, unverified }: EndpointChange,
 ): Promise<EndpointRow> {
-  return found(await first(tx, update, [id, account, url, events, disabled_reason]));
+  return found(await first(tx, update, [id, account, url, events, disabled_reason, unverified]));
 }
 
 /** Disables an endpoint that is enabled; tells whether it was. */
@@ -153,7 +165,8 @@ export function readEvents(names: readonly string[]): EventType[] {
   });
 }
 
-export function endpointMessage({ id, url, events, disabled_reason, created_at }: EndpointRow): Endpoint {
+export function endpointMessage(endpoint: EndpointRow): Endpoint {
+  const { id, url, events, disabled_reason, verified_at, failing_since, created_at } = endpoint;
   return create(EndpointSchema, {
     id: encodeId('hook', id),
     url,
@@ -161,6 +174,8 @@ export function endpointMessage({ id, url, events, disabled_reason, created_at }
     enabled: disabled_reason === null,
     disabledReason: disabled_reason ?? '',
     createdAt: timestampFromDate(created_at),
+    ...(verified_at && { verifiedAt: timestampFromDate(verified_at) }),
+    ...(failing_since && { failingSince: timestampFromDate(failing_since) }),
   });
 }
 

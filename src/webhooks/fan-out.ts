@@ -13,7 +13,8 @@ const AT_ONCE = 1_000;
 /**
  * One statement, so one transaction. Endpoints are locked first, in order: whoever disables or releases one comes
  * before or after all of it. An event that is older than the endpoint (by more than clocks may differ) was not meant
- * for it: a group that starts anew reads all that the topic keeps. Indexes: webhook_endpoints_of_account,
+ * for it: a group that starts anew reads all that the topic keeps. One that has not answered its test event yet is not
+ * due for it. Indexes: webhook_endpoints_of_account,
  * webhook_deliveries_endpoint_id_event_id_key. $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
  */
 const fanOut = statement<{ made: string }>(
@@ -22,7 +23,7 @@ const fanOut = statement<{ made: string }>(
      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[])
        as event (id, account_id, type, at, body)
    ), endpoint as materialized (
-     select id, account_id, events, due_at, created_at from webhook_endpoints
+     select id, account_id, events, due_at, attempt_after, verified_at, created_at from webhook_endpoints
      where account_id = any($2::uuid[]) and disabled_reason is null
      order by id for no key update
    ), made as (
@@ -34,8 +35,9 @@ const fanOut = statement<{ made: string }>(
      on conflict (endpoint_id, event_id) do nothing
      returning endpoint_id
    ), told as (
-     update webhook_endpoints e set due_at = now() from endpoint
-     where e.id = endpoint.id and coalesce(endpoint.due_at > now(), true) and e.id in (select endpoint_id from made)
+     update webhook_endpoints e set due_at = greatest(now(), endpoint.attempt_after) from endpoint
+     where e.id = endpoint.id and endpoint.verified_at is not null and coalesce(endpoint.due_at > now(), true)
+       and e.id in (select endpoint_id from made)
    )
    select count(*) as made from made`,
 );

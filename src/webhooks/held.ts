@@ -1,11 +1,13 @@
 import type { Logger } from 'pino';
 import { encodeId } from '../contract/ids.ts';
-import type { DueRow, HeldRow } from './queue.ts';
+import type { DueRow, HeldRow, Room } from './queue.ts';
 import type { Seal } from './seal.ts';
 
 /** An endpoint that this process holds. */
 export interface Held {
   row: HeldRow;
+  /** The name or address in its URL. */
+  host: string;
   /** In clear; none when they can't be opened, and then nothing is sent. */
   secrets: readonly string[];
   /** Fetched and not yet sent. */
@@ -16,6 +18,13 @@ export interface Held {
   out: number;
   /** When there was last something to do, in ms since the process started. */
   busyAt: number;
+  /** No attempt before, on the same clock. */
+  notBefore: number;
+}
+
+/** Whether attempts to an endpoint are limited: it fails, or has never answered. They are made one at a time. */
+export function isLimited({ failing_since, verified_at }: Pick<HeldRow, 'failing_since' | 'verified_at'>): boolean {
+  return failing_since !== null || verified_at === null;
 }
 
 /** The endpoints that this process holds, by their ids. */
@@ -27,7 +36,7 @@ export interface Holdings extends ReadonlyMap<string, Held> {
   /** Takes over what was renewed; what is missing there is held no longer. */
   renewed(rows: readonly HeldRow[]): void;
   /** How many deliveries each endpoint has room for, when fewer than `low` wait; at most `most` wait then. */
-  room(low: number, most: number): ReadonlyMap<string, number>;
+  rooms(low: number, most: number): Room[];
   /** Those that have had nothing to do for so many ms. */
   idle(ms: number): string[];
 }
@@ -47,10 +56,16 @@ export function holdings(seal: Seal, logger: Logger): Holdings {
 
   const own = {
     hold(row: HeldRow) {
-      const secrets = secretsOf(row);
+      const now = performance.now();
+      const host = new URL(row.url).hostname.replace(/\.$/, '');
+      const state = { row, host, secrets: secretsOf(row), notBefore: now + (row.wait ?? 0) };
       const known = held.get(row.id);
-      if (known) Object.assign(known, { row, secrets });
-      else held.set(row.id, { row, secrets, waiting: [], inHand: new Set(), out: 0, busyAt: performance.now() });
+      if (!known) held.set(row.id, { ...state, waiting: [], inHand: new Set(), out: 0, busyAt: now });
+      else {
+        Object.assign(known, state);
+        // Fetched when nothing limited it: it may have to be something else now.
+        if (isLimited(row)) for (const { id } of known.waiting.splice(0)) known.inHand.delete(id);
+      }
     },
     drop(id: string) {
       held.get(id)?.waiting.splice(0);
@@ -61,12 +76,14 @@ export function holdings(seal: Seal, logger: Logger): Holdings {
       for (const id of held.keys()) if (!kept.has(id)) own.drop(id);
       for (const row of rows) own.hold(row);
     },
-    room(low: number, most: number) {
-      const rooms = new Map<string, number>();
-      for (const [id, { secrets, waiting }] of held) {
-        if (secrets.length > 0 && waiting.length < low) rooms.set(id, most - waiting.length);
-      }
-      return rooms;
+    rooms(low: number, most: number) {
+      const now = performance.now();
+      return [...held].flatMap(([id, { row, secrets, waiting, inHand, notBefore }]) => {
+        if (secrets.length === 0) return [];
+        const testsOnly = row.verified_at === null;
+        if (isLimited(row)) return inHand.size === 0 && notBefore <= now ? { id, deliveries: 1, testsOnly } : [];
+        return waiting.length < low ? { id, deliveries: most - waiting.length, testsOnly } : [];
+      });
     },
     idle(ms: number) {
       const before = performance.now() - ms;

@@ -2,19 +2,21 @@ import type { Pool } from 'pg';
 import { recordOwnChange } from '../access/audit.ts';
 import { encodeId } from '../contract/ids.ts';
 import { transaction } from '../db/sql.ts';
-import type { Outcome } from './attempt.ts';
 import { disableEndpoint } from './endpoints.ts';
+import type { HeldRow, Result } from './queue.ts';
 import { HOPELESS_AFTER_MS } from './schedule.ts';
 
 const GONE = 410;
 
 /** Why an endpoint is disabled, after some answers of it; undefined when it is not. Source: decision "Events". */
 export function hopeless(
-  failingSince: Date | null,
-  answers: readonly { outcome: Pick<Outcome, 'status'> }[],
+  { verified_at, failing_since }: Pick<HeldRow, 'verified_at' | 'failing_since'>,
+  results: readonly Pick<Result, 'status' | 'became'>[],
 ): string | undefined {
-  if (answers.some(({ outcome }) => outcome.status === GONE)) return 'It answered 410 Gone.';
-  if (failingSince === null || Date.now() - failingSince.getTime() < HOPELESS_AFTER_MS) return undefined;
+  if (results.some(({ status }) => status === GONE)) return 'It answered 410 Gone.';
+  // Nothing else is sent to it, so what waits would wait for ever.
+  if (verified_at === null && results.some(({ became }) => became === 'failed')) return 'Its test event failed.';
+  if (failing_since === null || Date.now() - failing_since.getTime() < HOPELESS_AFTER_MS) return undefined;
   return 'Five days passed without one success.';
 }
 

@@ -1,5 +1,7 @@
 import type { Pool } from 'pg';
 import { type Queryable, run, statement, transaction } from '../db/sql.ts';
+import { TEST_EVENT } from './deliveries.ts';
+import { PROBE_S } from './schedule.ts';
 
 // A process leases endpoints and not deliveries: it alone delivers to the endpoints that it holds, so what an endpoint
 // gets at a time is bounded over all processes, and one that hangs keeps nobody from the others. Every statement here
@@ -17,6 +19,24 @@ export interface HeldRow {
   /** Null when only one signs. */
   readonly former_secret: Buffer | null;
   readonly failing_since: Date | null;
+  /** Null while it has never answered at this address: then it gets test events only. */
+  readonly verified_at: Date | null;
+  /** ms until it may be tried again, while it fails; null or negative when it may. */
+  readonly wait: number | null;
+}
+
+/** How many deliveries of an endpoint there is room for. */
+export interface Room {
+  readonly id: string;
+  readonly deliveries: number;
+  readonly testsOnly: boolean;
+}
+
+/** How an endpoint answered at an address. */
+export interface Verdict {
+  readonly id: string;
+  readonly url: string;
+  readonly succeeded: boolean;
 }
 
 /** A delivery to make. */
@@ -43,7 +63,8 @@ export interface Result {
   readonly retryIn: number | null;
 }
 
-const HELD = `e.id, e.account_id, e.url, e.secret, e.failing_since,
+const HELD = `e.id, e.account_id, e.url, e.secret, e.failing_since, e.verified_at,
+  (extract(epoch from e.attempt_after - now()) * 1000)::float8 as wait,
   case when e.former_until > now() then e.former_secret end as former_secret`;
 
 /** Index: webhook_endpoints_due, which also has those that others hold; they are passed over. */
@@ -67,14 +88,23 @@ const renew = statement<HeldRow>(
    where e.id = kept.id returning ${HELD}`,
 );
 
-/** Index: webhook_deliveries_due, once for each endpoint. $2: the most for each; $3: deliveries in hand. */
+/**
+ * Indexes: webhook_deliveries_due or webhook_deliveries_tests, once for each endpoint. $2: the most for each; $3: test
+ * events only; $4: deliveries in hand.
+ */
 const due = statement<DueRow>(
   'webhooks_due',
-  `select d.* from unnest($1::uuid[], $2::integer[]) as held (id, room)
+  `select d.* from unnest($1::uuid[], $2::integer[], $3::boolean[]) as held (id, room, tests_only)
    cross join lateral (
-     select id, endpoint_id, event_id, body, attempts from webhook_deliveries
-     where endpoint_id = held.id and status = 'pending' and next_attempt_at <= now() and id <> all($3::uuid[])
-     order by next_attempt_at limit held.room
+     (select id, endpoint_id, event_id, body, attempts from webhook_deliveries
+      where not held.tests_only and endpoint_id = held.id and status = 'pending' and next_attempt_at <= now()
+        and id <> all($4::uuid[])
+      order by next_attempt_at limit held.room)
+     union all
+     (select id, endpoint_id, event_id, body, attempts from webhook_deliveries
+      where held.tests_only and endpoint_id = held.id and status = 'pending' and event_type = '${TEST_EVENT}'
+        and next_attempt_at <= now() and id <> all($4::uuid[])
+      order by next_attempt_at limit held.room)
    ) d`,
 );
 
@@ -107,22 +137,41 @@ const record = statement(
    where d.id = locked.id and d.status = 'pending' and d.attempts = result.attempts`,
 );
 
-/** Index: webhook_endpoints_pkey. Writes only where a failure is the first one, or a success the first one after. */
-const judge = statement<{ id: string; failing_since: Date | null }>(
+/**
+ * Index: webhook_endpoints_pkey. What another address answered than the endpoint now has says nothing about it. The
+ * longer it has been failing, the longer it is left alone: a tenth of that time. A success writes only where it is the
+ * first one.
+ */
+const judge = statement<HeldRow>(
   'webhooks_judge',
-  `update webhook_endpoints e set failing_since = case when told.succeeded then null else now() end
-   from unnest($1::uuid[], $2::boolean[]) as told (id, succeeded)
-   where e.id = told.id and (e.failing_since is null) <> told.succeeded
-   returning e.id, e.failing_since`,
+  `update webhook_endpoints e
+   set failing_since = case when not told.succeeded then coalesce(e.failing_since, now()) end,
+       verified_at = case when told.succeeded then coalesce(e.verified_at, now()) else e.verified_at end,
+       attempt_after = case when not told.succeeded then
+         now() + least(greatest((now() - e.failing_since) / 10, interval '${PROBE_S.least} s'), interval '${PROBE_S.most} s')
+       end
+   from unnest($1::uuid[], $2::text[], $3::boolean[]) as told (id, url, succeeded)
+   where e.id = told.id and e.url = told.url
+     and (not told.succeeded or e.failing_since is not null or e.verified_at is null)
+   returning ${HELD}`,
 );
 
-/** Index: webhook_deliveries_due. */
+/** When an endpoint is due that has something waiting: `greatest` would pass over what is not there. */
+const DUE = `case when min(next_attempt_at) is not null
+  then greatest(min(next_attempt_at), e.attempt_after, now() + given_back.wait * interval '1 ms') end`;
+
+/** Indexes: webhook_deliveries_due, webhook_deliveries_tests. */
 const release = statement(
   'webhooks_release',
   `update webhook_endpoints e
    set leased_by = null, leased_until = null,
-       due_at = (select min(next_attempt_at) from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending')
-   where id = any($2::uuid[]) and leased_by = $1`,
+       attempt_after = coalesce(now() + given_back.wait * interval '1 ms', e.attempt_after),
+       due_at = case when e.verified_at is null
+         then (select ${DUE} from webhook_deliveries d
+               where d.endpoint_id = e.id and d.status = 'pending' and d.event_type = '${TEST_EVENT}')
+         else (select ${DUE} from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending') end
+   from unnest($2::uuid[], $3::float8[]) as given_back (id, wait)
+   where e.id = given_back.id and e.leased_by = $1`,
 );
 
 /** What a process, named by a UUID of its own, does with the deliveries that wait. */
@@ -131,15 +180,12 @@ export interface Queue {
   claim(most: number): Promise<HeldRow[]>;
   /** Keeps endpoints, and hears what has changed; those that are not given back are no longer held. */
   renew(endpoints: readonly string[]): Promise<HeldRow[]>;
-  /** What is due of endpoints that are held, at most `room` each. */
-  due(room: ReadonlyMap<string, number>, inHand: readonly string[]): Promise<DueRow[]>;
-  /** Notes what came of attempts, and which endpoints answered well; gives those back for which that is new. */
-  record(
-    results: readonly Result[],
-    succeeded: ReadonlyMap<string, boolean>,
-  ): Promise<{ id: string; failing_since: Date | null }[]>;
-  /** Gives endpoints back; they are due when their next delivery is. */
-  release(endpoints: readonly string[]): Promise<void>;
+  /** What is due of endpoints that are held. */
+  due(rooms: readonly Room[], inHand: readonly string[]): Promise<DueRow[]>;
+  /** Notes what came of attempts, and how endpoints answered; gives those back of which something has changed. */
+  record(results: readonly Result[], verdicts: readonly Verdict[]): Promise<HeldRow[]>;
+  /** Gives endpoints back. They are due when their next delivery is, and not before so many ms where some are named. */
+  release(endpoints: ReadonlyMap<string, number | null>): Promise<void>;
 }
 
 /** `lease`: ms after which the endpoints of a process that died are taken by others. */
@@ -148,12 +194,15 @@ export function queueOf(pool: Pool, self: string, lease: number): Queue {
   return {
     claim: (most) => run(on, claim, [self, lease, most]),
     renew: (endpoints) => run(on, renew, [self, lease, endpoints]),
-    due: (room, inHand) => run(on, due, [[...room.keys()], [...room.values()], inHand]),
-    record(results, succeeded) {
+    due(rooms, inHand) {
+      const column = <Key extends keyof Room>(key: Key) => rooms.map((room) => room[key]);
+      return run(on, due, [column('id'), column('deliveries'), column('testsOnly'), inHand]);
+    },
+    record(results, verdicts) {
       const column = <Key extends keyof Result>(key: Key) => results.map((result) => result[key]);
-      const endpoints = [...succeeded.keys()];
+      const told = <Key extends keyof Verdict>(key: Key) => verdicts.map((verdict) => verdict[key]);
       return transaction(pool, async (tx) => {
-        await run(tx, lock, [endpoints]);
+        await run(tx, lock, [told('id')]);
         await run(tx, record, [
           column('delivery'),
           column('attempts'),
@@ -164,14 +213,14 @@ export function queueOf(pool: Pool, self: string, lease: number): Queue {
           column('became'),
           column('retryIn'),
         ]);
-        return run(tx, judge, [endpoints, [...succeeded.values()]]);
+        return run(tx, judge, [told('id'), told('url'), told('succeeded')]);
       });
     },
     async release(endpoints) {
       // In one statement, a delivery that is committed while it waits for the lock would not be seen, and forgotten.
       await transaction(pool, async (tx) => {
-        await run(tx, lock, [endpoints]);
-        await run(tx, release, [self, endpoints]);
+        await run(tx, lock, [[...endpoints.keys()]]);
+        await run(tx, release, [self, [...endpoints.keys()], [...endpoints.values()]]);
       });
     },
   };

@@ -18,6 +18,8 @@ beforeEach(async () => {
 async function create(events: readonly string[] = ['qr.created'], tenant = account) {
   const { endpoint, secret } = await tenant.webhooks.createEndpoint({ url: URL, events: [...events] });
   if (!endpoint) throw new Error('no endpoint was made');
+  // Its test event has a test of its own.
+  await pool.query('delete from webhook_deliveries where endpoint_id = $1', [decodeId('hook', endpoint.id)]);
   return { ...endpoint, secret };
 }
 
@@ -123,6 +125,35 @@ describe('endpoints', () => {
     const same = await account.webhooks.updateEndpoint({ id, url, events: ['qr.updated', 'bulk.completed'] });
     expect(same.endpoint).toEqual(changed.endpoint);
     expect(await audit()).toHaveLength(2);
+  });
+
+  test('a new one is sent a test event, and again when its address changes or it is enabled again', async () => {
+    const { webhooks } = account;
+    const { endpoint } = await webhooks.createEndpoint({ url: URL, events: ['qr.created'] });
+    const id = endpoint?.id ?? '';
+    const tests = async () => {
+      const { deliveries } = await webhooks.listDeliveries({ endpointId: id, status: DeliveryStatus.PENDING });
+      expect(deliveries.every(({ eventType }) => eventType === 'webhook.test')).toBe(true);
+      return deliveries.length;
+    };
+    const verified = async () => {
+      await pool.query('update webhook_endpoints set verified_at = now() where id = $1', [decodeId('hook', id)]);
+      await pool.query('delete from webhook_deliveries where endpoint_id = $1', [decodeId('hook', id)]);
+      const { endpoints } = await webhooks.listEndpoints({});
+      expect(endpoints[0]?.verifiedAt).toBeDefined();
+    };
+    expect(endpoint?.verifiedAt).toBeUndefined();
+    expect(await tests()).toBe(1);
+    await verified();
+    expect((await webhooks.updateEndpoint({ id, events: ['qr.updated'] })).endpoint?.verifiedAt).toBeDefined();
+    expect(await tests()).toBe(0);
+    expect((await webhooks.updateEndpoint({ id, url: `${URL}&a=b` })).endpoint?.verifiedAt).toBeUndefined();
+    expect(await tests()).toBe(1);
+    await verified();
+    expect((await webhooks.updateEndpoint({ id, enabled: false, url: URL })).endpoint?.verifiedAt).toBeUndefined();
+    expect(await tests()).toBe(0);
+    await webhooks.updateEndpoint({ id, enabled: true });
+    expect(await tests()).toBe(1);
   });
 
   test('one that is switched off gives up what waits, refuses tests and resends, and can be switched on', async () => {

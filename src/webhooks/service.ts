@@ -69,6 +69,7 @@ export function webhooksService({
       const row = { id, account: accountOf(context).id, url, events, secret: seal.seal(id, secret) };
       return transaction(pool, async (tx) => {
         const endpoint = await insertEndpoint(tx, row);
+        await addTestDelivery(tx, row.account, id);
         await recordChange(tx, context, encodeId('hook', id));
         return { endpoint: endpointMessage(endpoint), secret };
       });
@@ -90,7 +91,10 @@ export function webhooksService({
         if (same) return { endpoint: endpointMessage(before) };
         const reason = enabled ? null : (before.disabled_reason ?? SWITCHED_OFF);
         if (was && reason !== null) await disableEndpoint(tx, account, id, reason);
-        const endpoint = await updateEndpoint(tx, account, { ...wanted, disabled_reason: reason });
+        // Whoever is at another address has not agreed to be called, and whoever did not answer may not any more.
+        const unverified = wanted.url !== before.url || (enabled && !was);
+        const endpoint = await updateEndpoint(tx, account, { ...wanted, disabled_reason: reason, unverified });
+        if (enabled && unverified) await addTestDelivery(tx, account, id);
         await recordChange(tx, context, encodeId('hook', id));
         return { endpoint: endpointMessage(endpoint) };
       });

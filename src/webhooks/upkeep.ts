@@ -2,6 +2,7 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { run, statement } from '../db/sql.ts';
 import { hourly } from '../hourly.ts';
+import { forgetFullBudgets } from './attempt-budgets.ts';
 import type { Seal } from './seal.ts';
 
 /** How long deliveries that are final are kept, with their attempts: longer than the topic keeps their events. */
@@ -34,6 +35,7 @@ const sealAgain = statement(
 export async function tidy(pool: Pool, seal: Seal, now: number): Promise<void> {
   const before = uuidAt(now - KEPT_MS);
   while ((await run(pool, forget, [before])).length === AT_ONCE);
+  await forgetFullBudgets(pool);
   for (const { id, secret, former_secret: former } of await run(pool, sealedBefore, [seal.keyId])) {
     const again = (sealed: Buffer) => seal.seal(id, seal.open(id, sealed));
     await run(pool, sealAgain, [id, secret, again(secret), former && again(former)]);

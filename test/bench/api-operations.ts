@@ -13,6 +13,7 @@ import { hashApiKey } from '../../src/access/api-key.ts';
 import { createCode, readNewCode } from '../../src/codes/create-code.ts';
 import { findCode } from '../../src/codes/find-code.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
+import { platformHosts } from '../../src/codes/platform-hosts.ts';
 import { updateCode } from '../../src/codes/update-code.ts';
 import { cursors } from '../../src/contract/cursors.ts';
 import { decodeId, encodeId } from '../../src/contract/ids.ts';
@@ -41,6 +42,7 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
   const tenants = await Promise.all(Array.from({ length: ACCOUNTS }, () => newTenant(platform, pool)));
   await pool.query('vacuum analyze codes');
   const { url: platformUrl } = platform;
+  const isPlatformHost = platformHosts(platformUrl, []);
   const issued = cursors(randomBytes(32)).byId;
   const mask = { paths: ['name'] };
   return {
@@ -50,7 +52,7 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
         const account = await admitted(n, true);
         await transaction(pool, async (tx) => {
           const message = create(CreateCodeRequestSchema, { targetUrl: TARGET });
-          return createCode(tx, platformUrl, account, await readNewCode(pool, platformUrl, account, message));
+          return createCode(tx, platformUrl, account, await readNewCode(pool, isPlatformHost, account, message));
         });
       },
     },
@@ -74,7 +76,9 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
       async straight(n) {
         const { id } = await admitted(n, false);
         const message = { id: code(n), updateMask: mask, name: `straight ${n} ${performance.now()}` };
-        await transaction(pool, (tx) => updateCode(tx, platformUrl, id, create(UpdateCodeRequestSchema, message)));
+        await transaction(pool, (tx) =>
+          updateCode(tx, { platformUrl, isPlatformHost }, id, create(UpdateCodeRequestSchema, message)),
+        );
       },
     },
   };

@@ -59,6 +59,7 @@ async function latency(name: string, kafkaBrokers: string[]): Promise<void> {
   const receiver = await startReceiver();
   const { accountId } = await platform.newAccount();
   await addEndpoint(platform, accountId, receiver.url, ['qr.updated']);
+  receiver.begin();
   const codes = createClient(CodesService, platform.transportFor(accountId));
   const ids = await Promise.all(
     Array.from(
@@ -142,7 +143,8 @@ async function deliverTo(platform: Platform, pool: pg.Pool, tenth: 'answers' | '
   const { accountId } = await platform.newAccount();
   const receiver = await startReceiver((path) => tenth === 'answers' || path !== '/9');
   const webhooks = createClient(WebhooksService, platform.transportFor(accountId));
-  for (let n = 0; n < 10; n++) await webhooks.createEndpoint({ url: `${receiver.url}/${n}`, events: ['qr.created'] });
+  for (let n = 0; n < 10; n++) await addEndpoint(platform, accountId, `${receiver.url}/${n}`, ['qr.created']);
+  receiver.begin();
   const start = performance.now();
   const events = Array.from({ length: EVENTS_EACH }, () => {
     const subject = encodeId('qr', newUuid());
@@ -174,6 +176,7 @@ async function batchOfEvents(): Promise<void> {
   const receiver = await startReceiver();
   const { accountId, apiKey } = await platform.newAccount();
   await addEndpoint(platform, accountId, receiver.url, ['qr.created', 'bulk.completed']);
+  receiver.begin();
   const post = (path: string, body: unknown) =>
     fetch(`${platform.url}/api/v1${path}`, {
       method: 'POST',
@@ -214,15 +217,31 @@ async function batchOfEvents(): Promise<void> {
   receiver.stop();
 }
 
+/** Adds an endpoint and waits until it has answered its test event. */
 async function addEndpoint(platform: Platform, accountId: string, url: string, events: string[]): Promise<void> {
-  await createClient(WebhooksService, platform.transportFor(accountId)).createEndpoint({ url, events });
+  const webhooks = createClient(WebhooksService, platform.transportFor(accountId));
+  const { endpoint } = await webhooks.createEndpoint({ url, events });
+  for (;;) {
+    const { endpoints } = await webhooks.listEndpoints({});
+    if (endpoints.find(({ id }) => id === endpoint?.id)?.verifiedAt) return;
+    await sleep(20);
+  }
 }
 
-/** Answers 204 at once, or never; keeps what came where, and how old it was. */
+/**
+ * Answers 204 at once, or from `begin` on never, where `answers` says so; keeps what came where from then on, and how
+ * old it was.
+ */
 async function startReceiver(answers: (path: string) => boolean = () => true) {
   const ids = new Map<string, Set<string>>();
   const latencies: number[] = [];
-  const receiver = { url: '', ids, latencies, twice: 0, stop: () => server.closeAllConnections() };
+  let begun = false;
+  const begin = () => {
+    begun = true;
+    ids.clear();
+    latencies.length = 0;
+  };
+  const receiver = { url: '', ids, latencies, twice: 0, begin, stop: () => server.closeAllConnections() };
   const server = createServer((request, response) => {
     const path = request.url ?? '';
     let body = '';
@@ -235,7 +254,7 @@ async function startReceiver(answers: (path: string) => boolean = () => true) {
       const id = String(request.headers['webhook-id']);
       if (seen.has(id)) receiver.twice++;
       seen.add(id);
-      if (answers(path)) response.writeHead(204).end();
+      if (!begun || answers(path)) response.writeHead(204).end();
     });
   });
   server.listen(0, '127.0.0.1');

@@ -59,9 +59,18 @@ async function furnished() {
   const { code: wifi } = await codes.createStaticCode({ content: { case: 'payload', value: 'WIFI' } });
   await accounts(account).addMember({ email: 'anna@example.com', role: Role.OWNER });
   await internal(api.signpost, DomainsService, account.id).addDomain({ hostname: 'menu.example.com' });
+  // As DNS would have it.
+  await pool.query(
+    `with verified as (update domains set state = 'verified' where account_id = $1 returning hostname, account_id)
+     insert into verified_hostnames select * from verified on conflict (hostname) do update set account_id = $1`,
+    [uuid(account)],
+  );
   const webhooks = internal(api.signpost, WebhooksService, account.id);
   const { endpoint } = await webhooks.createEndpoint({ url: 'https://hooks.example.com/in', events: ['qr.created'] });
   await webhooks.sendTestEvent({ id: endpoint?.id ?? '' });
+  await pool.query(`insert into webhook_attempt_budgets values ($1, 'furnished.example', now() + interval '1 day')`, [
+    uuid(account),
+  ]);
   await account.call('POST', '/batches', { json: { rows: [{ target_url: 'nowhere' }] } });
   await account.call('POST', '/qr-codes', { json: {}, headers: { 'idempotency-key': 'x' } });
   const shortCodes = [dynamic.short_code, page?.shortCode ?? '', wifi?.shortCode ?? '', deleted.short_code];
@@ -118,7 +127,7 @@ describe('an account that is closed', () => {
     expect(await count('domains', account)).toBe(0);
   });
 
-  test('leaves nothing behind when its data is deleted, at once or later, but ids, its audit and its dead short codes', async () => {
+  test('leaves nothing behind when its data is deleted, at once or later, but ids, its audit, its dead short codes and the hostnames that it verified', async () => {
     const { account, shortCodes } = await furnished();
     // A table that keeps something of accounts has to be furnished, so that this test sees it cleared.
     const tables = await tablesOfAccounts();
@@ -133,7 +142,14 @@ describe('an account that is closed', () => {
       if (rows > 0) kept[name] = rows;
     }
     const audit_entries = expect.any(Number);
-    expect(kept).toEqual({ codes: 4, audit_entries, meters: 1, code_counts: 1, scan_deletions: 1 });
+    expect(kept).toEqual({
+      codes: 4,
+      audit_entries,
+      meters: 1,
+      code_counts: 1,
+      scan_deletions: 1,
+      verified_hostnames: 1,
+    });
     const { rows: codes } = await pool.query(
       `select distinct num_nonnulls(target_url, payload, landing_page, name, folder_id, campaign_type, hostname) as told,
          deleted_at is null as live from codes where account_id = $1`,

@@ -50,11 +50,13 @@ describe.each([
       const created = await call('POST', '', { target_url: 'https://example.com/menu', name: 'Table 4' });
       const updated = await call('PATCH', `/${created.id}`, { name: 'Table 5', paused: true });
       await call('DELETE', `/${created.id}`);
-      await vi.waitFor(() => expect(receiver.received).toHaveLength(3), EVENTUALLY);
+      // The endpoint's test event, before anything else, and what followed.
+      await vi.waitFor(() => expect(receiver.received).toHaveLength(4), EVENTUALLY);
       const got = receiver.received.map(({ body, headers }) => {
         const event = new Webhook(secret).verify(body, headers as Record<string, string>);
         return event as { type: string; timestamp: string; data: Record<string, unknown> };
       });
+      expect(got[0]?.type).toBe('webhook.test');
       const short = `/r/${created.short_code}`;
       const find = (type: string) => got.find((event) => event.type === type)?.data;
       expect(find('qr.created')).toEqual({ ...created, short });

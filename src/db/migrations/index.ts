@@ -9,10 +9,10 @@ import { DomainChecks } from './0007-domain-checks.ts';
 import { Upkeep } from './0008-upkeep.ts';
 import { ScanLedger } from './0009-scan-ledger.ts';
 import { ListedCodes } from './0010-listed-codes.ts';
-
 import { RowWarnings } from './0011-row-warnings.ts';
-
 import { LogPerTopic } from './0012-log-per-topic.ts';
+import { VerifiedHostnames } from './0013-verified-hostnames.ts';
+import { WebhookVerification } from './0014-webhook-verification.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -28,4 +28,6 @@ export const migrations: MigrationObject[] = [
   { name: '0010-listed-codes', class: ListedCodes },
   { name: '0011-row-warnings', class: RowWarnings },
   { name: '0012-log-per-topic', class: LogPerTopic },
+  { name: '0013-verified-hostnames', class: VerifiedHostnames },
+  { name: '0014-webhook-verification', class: WebhookVerification },
 ];

@@ -123,7 +123,7 @@ export const CodeRouteSchema: GenMessage<CodeRoute> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 1);
 
 /**
- * A custom domain that serves, so that a gateway knows whose host it is being asked on.
+ * A hostname that an account has verified, so that a gateway knows whose host it is being asked on.
  *
  * @generated from message signpost.routes.v1.HostRoute
  */
@@ -136,21 +136,22 @@ export type HostRoute = Message<"signpost.routes.v1.HostRoute"> & {
   hostname: string;
 
   /**
-   * The account that it belongs to, `acct_…`.
+   * The account that verified it last, `acct_…`.
    *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
-   * True once the domain was removed: the host counts as the platform's again.
+   * True once the domain was removed: the host still serves that account's codes alone, and gets no new certificate.
    *
    * @generated from field: bool removed = 3;
    */
   removed: boolean;
 
   /**
-   * True while it resolves to the platform no more: whoever still comes is served, but it gets no new certificate.
+   * True while it does not resolve to the platform, not yet or no longer: whoever comes is served, but it gets no new
+   * certificate.
    *
    * @generated from field: bool failing = 4;
    */
