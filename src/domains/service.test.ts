@@ -228,7 +228,7 @@ test('a proxy learns that a host is live, and nothing of any other', async () =>
   expect((await domains.checkHost({ hostname: `${domain.hostname.toUpperCase()}.` })).domain?.id).toBe(domain.id);
   dns.set(domain.hostname, 'CNAME');
   await verify(domain);
-  for (const hostname of [domain.hostname, (await add()).hostname, 'sign.example']) {
+  for (const hostname of [domain.hostname, (await add()).hostname, 'sign.example', 'a\0b']) {
     expect(await refusal(domains.checkHost({ hostname }))).toMatchObject({ reason: 'NOT_FOUND' });
   }
 });

@@ -99,7 +99,10 @@ export function domainsService(options: {
     async checkHost({ hostname }) {
       const host = hostname.toLowerCase().replace(/\.$/, '');
       // Of whichever account: the caller is a proxy that knows none.
-      const domain = await orm.em.fork().findOne(DomainEntity, { hostname: host, state: 'live' });
+      // Postgres has no NUL in text, and fails over one.
+      const domain = host.includes('\0')
+        ? null
+        : await orm.em.fork().findOne(DomainEntity, { hostname: host, state: 'live' });
       if (!domain) throw failure('NOT_FOUND', `hostname: ${JSON.stringify(host)} is no live domain.`);
       return { domain: domainMessage(domain) };
     },
