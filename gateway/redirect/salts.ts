@@ -55,7 +55,7 @@ export function openSalts(databaseUrl: string, logger: Logger): Salts {
   async function refresh(): Promise<void> {
     const failure = await read().then(
       () => undefined,
-      (error: unknown) => ({ err: error }),
+      ({ message }: Error) => ({ reason: message }),
     );
     const now = Date.now();
     const today = Math.floor(now / DAY_MS);

@@ -13,7 +13,7 @@ const GRANTS = [
   `select (name, partitions, compacted) on log_topics`,
   `select (topic, partition, next) on log_partitions`,
   `select (topic, partition, "offset", key, headers, value, at) on log_records`,
-  `select on visitor_salts`,
+  `select (day, salt) on visitor_salts`,
   `execute on function log_append_scans`,
 ];
 

@@ -6,8 +6,8 @@ const DAY_MS = 86_400_000;
 export const SCANS: Topic = { name: 'signpost.scans.v1', partitions: 12, retention: 7 * DAY_MS };
 
 /**
- * Scan records that could not be read, with the reason in the header `reason`. Key and value as they came, but for the
- * reader's address; a value that is no scan is left out.
+ * Scan records that could not be read, with the reason in the header `reason`. Key and value as they came, but
+ * without what former gateways wrote of the reader; a value that is no scan is left out.
  */
 export const SCANS_DEAD_LETTERS: Topic = { name: 'signpost.scans.dlq.v1', partitions: 1, retention: 90 * DAY_MS };
 
