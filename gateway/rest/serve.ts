@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
@@ -57,6 +58,8 @@ export async function serve(
     if (answer.status >= 500 && !isToldByCore(shown) && !reply.raw.destroyed) {
       logger.error({ endpoint: endpoint.id, request_id: request.id, err: shown }, 'request failed');
     }
+    // What has arrived together with the head is parsed a turn later, and then the connection can be kept.
+    if (incoming.isUnread) await turn();
     return incoming.isUnread ? sendAndClose(incoming, reply, answer) : send(reply, answer);
   }
 }
