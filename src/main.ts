@@ -52,7 +52,7 @@ async function main(config: CoreConfig): Promise<void> {
 
   let relay: Relay | undefined;
   if (roles.has('relay')) {
-    relay = await startRelayOver(TOPICS, { pool, log, logger });
+    relay = await startRelayOver(TOPICS, { pool, log, logger, keptHours: config.OUTBOX_RETENTION_HOURS });
     running.defer(relay.stop);
   }
   if (roles.has('recorder')) {

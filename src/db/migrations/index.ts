@@ -9,6 +9,7 @@ import { DomainChecks } from './0007-domain-checks.ts';
 import { Upkeep } from './0008-upkeep.ts';
 import { ScanLedger } from './0009-scan-ledger.ts';
 import { ListedCodes } from './0010-listed-codes.ts';
+import { KeptOutbox } from './0020-kept-outbox.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -22,4 +23,5 @@ export const migrations: MigrationObject[] = [
   { name: '0008-upkeep', class: Upkeep },
   { name: '0009-scan-ledger', class: ScanLedger },
   { name: '0010-listed-codes', class: ListedCodes },
+  { name: '0020-kept-outbox', class: KeptOutbox },
 ];
