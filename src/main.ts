@@ -14,7 +14,8 @@ import { WrongTopic } from './events/log/log.ts';
 import { openLog } from './events/log/open.ts';
 import { TOPICS } from './events/log/topics.ts';
 import { type Relay, startRelayOver } from './events/relay.ts';
-import { archiveOf, closing, platformOf, services } from './rooms.ts';
+import { startTopicUpkeep } from './events/topic-upkeep.ts';
+import { archiveOf, closing, platformOf, republishAllRoutes, services } from './rooms.ts';
 import { serve } from './rpc/serve.ts';
 import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
 import { startRecorder } from './scans/recorder.ts';
@@ -52,7 +53,15 @@ async function main(config: CoreConfig): Promise<void> {
 
   let relay: Relay | undefined;
   if (roles.has('relay')) {
-    relay = await startRelayOver(TOPICS, { pool, log, logger, keptHours: config.OUTBOX_RETENTION_HOURS });
+    const topics = startTopicUpkeep({
+      topics: TOPICS,
+      pool,
+      log,
+      logger,
+      republishRoutes: () => republishAllRoutes(database),
+    });
+    running.defer(() => topics.stop());
+    relay = await startRelayOver(topics, { pool, log, logger, keptHours: config.OUTBOX_RETENTION_HOURS });
     running.defer(relay.stop);
   }
   if (roles.has('recorder')) {

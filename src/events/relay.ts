@@ -4,9 +4,10 @@ import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { LOCKS } from '../db/locks.ts';
 import { BY_COST, BY_INDEX, connected, first, promptly, promptStatement } from '../db/sql.ts';
-import { type Log, type NewRecord, type Publisher, type Topic, WrongTopic } from './log/log.ts';
+import { type Log, type NewRecord, type Publisher, WrongTopic } from './log/log.ts';
 import { BATCH, OutboxReader } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';
+import type { TopicUpkeep } from './topic-upkeep.ts';
 
 /** Carries the outbox to the log. */
 export interface Relay {
@@ -31,19 +32,22 @@ const tryToLead = promptStatement<{ mine: boolean; database: string }>(
 const tracer = trace.getTracer('signpost.outbox');
 
 /**
- * Creates the topics that are missing, and rejects with a WrongTopic when one does not fit. While the log is away the
- * relay starts all the same and does it before it carries anything: the outbox waits, and nothing else has to.
+ * Has the topics created that are missing, and rejects with a WrongTopic when one does not fit. While the log is
+ * unavailable the relay starts all the same and does it before it carries anything: the outbox waits, and nothing else
+ * has to.
  */
-export async function startRelayOver(topics: readonly Topic[], options: Omit<RelayOptions, 'prepare'>): Promise<Relay> {
-  const { log, logger } = options;
-  const prepare = () => log.ensureTopics(topics);
+export async function startRelayOver(
+  topics: Pick<TopicUpkeep, 'ensure'>,
+  options: Omit<RelayOptions, 'prepare'>,
+): Promise<Relay> {
+  const { logger } = options;
   try {
-    await prepare();
+    await topics.ensure();
     return startRelay(options);
   } catch (error) {
     if (error instanceof WrongTopic) throw error;
     logger.error({ err: error }, 'the log is away: events and routes wait in the outbox');
-    return startRelay({ ...options, prepare });
+    return startRelay({ ...options, prepare: topics.ensure });
   }
 }
 
