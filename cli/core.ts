@@ -7,6 +7,7 @@ import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.t
 import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { EventsService } from '../proto/gen/signpost/events/v1/events_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
@@ -17,6 +18,7 @@ export interface Core {
   readonly batches: Client<typeof BatchesService>;
   readonly codes: Client<typeof CodesService>;
   readonly domains: Client<typeof DomainsService>;
+  readonly events: Client<typeof EventsService>;
   readonly scans: Client<typeof ScansService>;
   readonly taxonomy: Client<typeof TaxonomyService>;
   readonly webhooks: Client<typeof WebhooksService>;
@@ -60,6 +62,7 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
     batches: createClient(BatchesService, transport),
     codes: createClient(CodesService, transport),
     domains: createClient(DomainsService, transport),
+    events: createClient(EventsService, transport),
     scans: createClient(ScansService, transport),
     taxonomy: createClient(TaxonomyService, transport),
     webhooks: createClient(WebhooksService, transport),

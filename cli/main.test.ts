@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
@@ -31,6 +32,46 @@ test('an account is created with its overrides, shown, listed, and its key works
   expect(listed.map(({ id }) => id)).toContain(made.account_id);
   const { api_key } = await json<{ api_key: string }>('key', 'rotate', '--account', made.account_id);
   expect([await status(made.api_key), await status(api_key)]).toEqual([401, 200]);
+});
+
+test('what the log has lost of published events is found missing, and published again', async () => {
+  const { api_key } = await json<{ api_key: string }>('account', 'create', '--name', 'Café', '--plan', 'business');
+  for (const target_url of ['https://example.com/1', 'https://example.com/2']) {
+    const answer = await fetch(`${signpost.url}/api/v1/qr-codes`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${api_key}` },
+      body: JSON.stringify({ target_url }),
+    });
+    expect(answer.status).toBe(201);
+  }
+  interface Audit {
+    kept_from: string;
+    events: { published: number; found: number; missing: number };
+    routes: Audit['events'];
+  }
+  const audit = (...more: string[]) => json<Audit>('events', 'audit', ...more);
+  const EVENTUALLY = { timeout: 20_000, interval: 200 };
+  await expect.poll(async () => (await audit()).routes.published, EVENTUALLY).toBeGreaterThanOrEqual(2);
+  const { kept_from, events, routes } = await audit();
+  expect([events.missing, routes.missing]).toEqual([0, 0]);
+  expect(Date.parse(kept_from)).toBeGreaterThan(Date.now() - 600_000);
+
+  const client = new pg.Client({ connectionString: signpost.databaseUrl });
+  await client.connect();
+  await client.query(`delete from log_records where topic ~ 'events|routes'`);
+  await client.end();
+  expect((await audit()).events).toEqual({ published: events.published, found: 0, missing: events.published });
+  const since = new Date(Date.now() + 3_600_000).toISOString();
+  expect((await audit('--since', since)).events).toEqual({ published: 0, found: 0, missing: 0 });
+  expect(await json('events', 'republish', '--since', since)).toEqual({ events: 0, routes: 0 });
+
+  expect(await json('events', 'republish')).toEqual({ events: events.published, routes: routes.published });
+  expect((await audit()).events).toEqual(events);
+  await expect.poll(async () => (await audit()).routes.missing, EVENTUALLY).toBe(0);
+  expect(await json('events', 'republish')).toEqual({ events: 0, routes: 0 });
+  expect(await json('events', 'republish', '--all')).toMatchObject({ events: events.published });
+  expect((await run(['events', 'audit', '--since', 'yesterday'])).code).toBe(2);
+  expect((await run(['events', 'audit'])).stdout).toMatch(/^topic +published +found +missing\nevents +\d+ +\d+ +0\n/);
 });
 
 test('a scan is in the ledger once it is recorded, every counter agrees, and it is deleted on request', async () => {

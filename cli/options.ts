@@ -32,3 +32,10 @@ export async function agreed(question: string): Promise<boolean> {
   terminal.close();
   return /^y(es)?$/i.test(answer.trim());
 }
+
+/** A moment. */
+export function time(text: string): Date {
+  const read = new Date(text);
+  if (Number.isNaN(read.getTime())) throw new InvalidArgumentError('It must be a time, such as 2026-11-20T09:00:00Z.');
+  return read;
+}

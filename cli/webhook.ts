@@ -1,10 +1,10 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { timeJson } from '../src/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../src/contract/names.ts';
 import { connectCore, Misuse, there } from './core.ts';
-import { example, ofAccount, paged } from './options.ts';
+import { example, ofAccount, paged, time } from './options.ts';
 import { fields, jsonWanted, print, printRecord, type Shown, table } from './output.ts';
 import { type Asked, walk } from './pages.ts';
 
@@ -172,10 +172,4 @@ function deliveryRow(delivery: Delivery): Shown {
 
 function list(text: string): string[] {
   return text.split(',').map((each) => each.trim());
-}
-
-function time(text: string): Date {
-  const read = new Date(text);
-  if (Number.isNaN(read.getTime())) throw new InvalidArgumentError('It must be a time, such as 2026-11-20T09:00:00Z.');
-  return read;
 }

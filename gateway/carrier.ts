@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { exitOnFatalErrors } from '../src/contract/fatal-errors.ts';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
 import { readKafkaSecurity } from '../src/events/log/kafka-variables.ts';
@@ -20,8 +21,10 @@ const CHECK_MS = 1_000;
 async function carry(): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: 'carrier' });
-  const stopped = toldToStop();
+  exitOnFatalErrors(logger);
+  const stopped = toldToStop(logger);
   await using running = new AsyncDisposableStack();
+  running.defer(() => logger.info('the carrier has stopped'));
   const log = openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
@@ -67,7 +70,10 @@ async function carry(): Promise<void> {
   tell({ type: 'ready' });
   await stopped;
   // A log that is away must not keep the process.
-  setTimeout(() => process.exit(), SHIP_MS + CLOSE_MS);
+  setTimeout(() => {
+    logger.warn('the carrier has not stopped in time and ends as it is');
+    process.exit();
+  }, SHIP_MS + CLOSE_MS);
 }
 
 await carry();

@@ -70,7 +70,7 @@ export function keepProcess({ name, logger, start, heard, died }: KeepOptions): 
     }
     logger.error({ code, signal }, `the ${name} is gone; another one takes its place`);
     died(CRASHES.has(signal) || silent >= SILENT_S)
-      .then(() => sleep(RESTART_MS - (performance.now() - started)))
+      .then(() => sleep(Math.max(0, RESTART_MS - (performance.now() - started))))
       .then(() => {
         if (!stopping) run();
       });

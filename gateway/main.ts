@@ -4,6 +4,7 @@ import { accessSync, constants, mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { exitOnFatalErrors } from '../src/contract/fatal-errors.ts';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables, WrongVariables } from '../src/contract/variables.ts';
 import { readKafkaSecurity } from '../src/events/log/kafka-variables.ts';
@@ -36,9 +37,11 @@ const LOOK_MS = 5;
  */
 async function main(config: GatewayConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway' });
+  exitOnFatalErrors(logger);
   // The carrier reads it; what is wrong with it ends the start here, with a sentence.
   readKafkaSecurity(config);
   await using running = new AsyncDisposableStack();
+  running.defer(() => logger.info('the gateway has stopped'));
   expectWritable(config.DATA_DIR);
   if (config.COUNTRY_DATABASE !== undefined) expectReadable(config.COUNTRY_DATABASE);
   running.use(claimFolder(config.DATA_DIR, logger));
@@ -129,9 +132,11 @@ async function main(config: GatewayConfig): Promise<void> {
   const [{ port } = {}] = await Promise.all([...workers.map(({ ready }) => ready), carrier.ready]);
   const telling = setInterval(tellState, STATUS_MS);
   running.defer(() => clearInterval(telling));
+  // Whoever hears that it is ready may ask it to stop at once.
+  const asked = askedToStop();
   logger.info({ port, workers: workers.length }, 'the gateway is ready');
   process.send?.({ type: 'ready', port });
-  const reason = await askedToStop();
+  const reason = await asked;
   logger.info({ reason }, 'the gateway stops');
 }
 
@@ -163,8 +168,8 @@ function askedToStop(): Promise<string> {
 try {
   await main(readVariables(GATEWAY_VARIABLES, process.env));
 } catch (error) {
-  const known = error instanceof WrongVariables || error instanceof Sentence;
-  console.error(known ? error.message : error);
+  if (error instanceof WrongVariables || error instanceof Sentence) console.error(error.message);
+  else openLogger('fatal', { process: 'gateway' }).fatal({ err: error }, 'the gateway ends after an unexpected error');
   process.exitCode = 1;
 }
 process.exit();

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import type { FollowerStatus } from './redirect/follow-routes.ts';
 import type { ShipperStatus } from './redirect/ship-scans.ts';
 import type { SpoolStatus } from './redirect/spool.ts';
@@ -78,9 +79,13 @@ export function onOrder(handle: (order: Order) => void): void {
  * Resolves when the first process says so. Signals are its business: a terminal sends them to all of us. When it is gone
  * we end at once, as all that matters is on disk, and its successor may start at any moment.
  */
-export function toldToStop(): Promise<void> {
+export function toldToStop(logger: Logger): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
-  process.once('disconnect', () => process.exit());
+  // Before Node's own, which ends a worker of a cluster without a word.
+  process.prependOnceListener('disconnect', () => {
+    logger.warn('the gateway’s first process is gone; this one ends too');
+    process.exit();
+  });
   return new Promise((resolve) => {
     onOrder(({ type }) => {
       if (type === 'stop') resolve();

@@ -4,6 +4,7 @@ import type { Server } from 'node:http';
 import { type AddressInfo, isIP, Server as NetServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { exitOnFatalErrors } from '../src/contract/fatal-errors.ts';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
 import { limitAttempts } from './address-limits.ts';
@@ -37,8 +38,10 @@ const CLOSE_MS = 2_000;
 async function work(number: number): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: `worker ${number}` });
-  const stopped = toldToStop();
+  exitOnFatalErrors(logger);
+  const stopped = toldToStop(logger);
   await using running = new AsyncDisposableStack();
+  running.defer(() => logger.info('the worker has stopped'));
   const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
   running.defer(() => table.close());
   const unknown = lookUpUnknownCodes(config.DATABASE_URL, limitAttempts(config.UNKNOWN_CODES_PER_MINUTE), logger);
@@ -117,7 +120,13 @@ async function work(number: number): Promise<void> {
   });
   tell({ type: 'ready', port: (server.address() as AddressInfo).port });
   await stopped;
-  setTimeout(() => process.exit(), GRACE_MS + SPOOL_MS + CLOSE_MS);
+  setTimeout(
+    () => {
+      logger.error('the worker has not stopped in time and ends as it is');
+      process.exit();
+    },
+    GRACE_MS + SPOOL_MS + CLOSE_MS,
+  );
 }
 
 function readAuthority(path: string, addresses: readonly string[]): Buffer {

@@ -105,6 +105,10 @@ async function stopChild(child: Child, force: AbortSignal): Promise<void> {
   force.removeEventListener('abort', kill);
 }
 
+process.on('uncaughtException', (error) => {
+  console.error('The run ends after an unexpected error.', error);
+  process.exit(1);
+});
 const interruption = listenForInterruption();
 try {
   await run(readSettings(process.env), interruption);

@@ -17,6 +17,7 @@ import {
   type Values,
 } from './contract/variables.ts';
 import { KAFKA_VARIABLES } from './events/log/kafka-variables.ts';
+import { MOST_KEPT_HOURS } from './events/outbox-retention.ts';
 
 /** The roles that a core may play; each may run in several processes. */
 export const ROLES = ['rpc', 'relay', 'recorder', 'worker'] as const;
@@ -89,6 +90,12 @@ export const CORE_VARIABLES = {
     type: integer(0, 60_000, 20_000),
     about:
       'How long a batch’s request waits until its codes are created before it answers that some are still to come, in ms.',
+  },
+  OUTBOX_RETENTION_HOURS: {
+    type: integer(0, MOST_KEPT_HOURS, 24),
+    about:
+      'How long events and routes stay in Postgres once they are published, at least: what `signpost events republish` ' +
+      'can send again. 0: they are deleted at once.',
   },
   WEBHOOKS_ALLOW_PRIVATE: {
     type: flag(false),

@@ -4,6 +4,7 @@ import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { measureEventLoop } from './contract/event-loop.ts';
+import { exitOnFatalErrors } from './contract/fatal-errors.ts';
 import { openLogger } from './contract/logger.ts';
 import { readVariables, WrongVariables } from './contract/variables.ts';
 import { isAway } from './db/away.ts';
@@ -14,7 +15,8 @@ import { WrongTopic } from './events/log/log.ts';
 import { openLog } from './events/log/open.ts';
 import { TOPICS } from './events/log/topics.ts';
 import { type Relay, startRelayOver } from './events/relay.ts';
-import { archiveOf, closing, platformOf, services } from './rooms.ts';
+import { startTopicUpkeep } from './events/topic-upkeep.ts';
+import { archiveOf, closing, platformOf, republishAllRoutes, services } from './rooms.ts';
 import { serve } from './rpc/serve.ts';
 import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
 import { startRecorder } from './scans/recorder.ts';
@@ -33,8 +35,10 @@ const SWEEP_MS = 60_000;
 /** Starts the roles that are asked for and stops them in the opposite order; nothing else is decided here. */
 async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
+  exitOnFatalErrors(logger);
   measureEventLoop();
   await using running = new AsyncDisposableStack();
+  running.defer(() => logger.info('the core has stopped'));
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, logger);
   running.defer(() => database.close());
   await database.migrate();
@@ -54,7 +58,15 @@ async function main(config: CoreConfig): Promise<void> {
 
   let relay: Relay | undefined;
   if (roles.has('relay')) {
-    relay = await startRelayOver(TOPICS, { pool, log, logger });
+    const topics = startTopicUpkeep({
+      topics: TOPICS,
+      pool,
+      log,
+      logger,
+      republishRoutes: () => republishAllRoutes(database),
+    });
+    running.defer(() => topics.stop());
+    relay = await startRelayOver(topics, { pool, log, logger, keptHours: config.OUTBOX_RETENTION_HOURS });
     running.defer(relay.stop);
   }
   if (roles.has('recorder')) {
@@ -116,9 +128,11 @@ async function main(config: CoreConfig): Promise<void> {
     running.defer(() => servers.stop(GRACE_MS));
     Object.assign(ports, { connectPort: servers.connectPort, grpcPort: servers.grpcPort });
   }
+  // Whoever hears that it is ready may ask it to stop at once.
+  const asked = askedToStop();
   logger.info({ roles: [...roles], ...ports }, 'the core is ready');
   process.send?.({ type: 'ready', ...ports });
-  const reason = await askedToStop();
+  const reason = await asked;
   logger.info({ reason }, 'the core stops');
   stopping.abort();
   setTimeout(() => {
@@ -147,17 +161,19 @@ const KNOWN = [WrongVariables, WrongCertificate, WrongTopic];
 try {
   await main(readVariables(CORE_VARIABLES, process.env));
 } catch (error) {
-  console.error(KNOWN.some((known) => error instanceof known) ? (error as Error).message : sentenceOf(error));
+  const sentence = sentenceOf(error);
+  if (sentence !== undefined) console.error(sentence);
+  else openLogger('fatal', { process: 'core' }).fatal({ err: error }, 'the core ends after an unexpected error');
   process.exitCode = 1;
 }
 // Connections that a library keeps must not keep the process.
 process.exit();
 
-/** What stops a start, for the person who started it. */
-function sentenceOf(error: unknown): string {
+/** What stops a start, for the person who started it; undefined where nobody expected it. */
+function sentenceOf(error: unknown): string | undefined {
   const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE') return `Port ${port} is taken.`;
   if (code === 'EACCES') return `Port ${port} is not allowed.`;
   if (isAway(error)) return `Postgres does not answer: ${message}`;
-  return error instanceof Error ? (error.stack ?? message) : String(error);
+  return KNOWN.some((known) => error instanceof known) ? message : undefined;
 }

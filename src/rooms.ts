@@ -7,6 +7,7 @@ import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_p
 import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { EventsService } from '../proto/gen/signpost/events/v1/events_pb.ts';
 import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
@@ -23,14 +24,17 @@ import { codesForAnalytics } from './codes/analytics-view.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
 import { codesForImages } from './codes/image-view.ts';
 import { platformHosts } from './codes/platform-hosts.ts';
+import { republishCodes, republishRoutesOf } from './codes/republish.ts';
 import { codesService } from './codes/service.ts';
 import type { CoreConfig } from './config.ts';
 import { cursors } from './contract/cursors.ts';
 import type { Database } from './db/database.ts';
 import type { Platform } from './domains/look-up.ts';
 import { releaseDomains } from './domains/release.ts';
+import { republishDomains } from './domains/republish.ts';
 import { domainsService } from './domains/service.ts';
 import type { Log } from './events/log/log.ts';
+import { eventsService } from './events/service.ts';
 import { imagesService } from './images/service.ts';
 import type { Services } from './rpc/services.ts';
 import type { ArchiveOptions } from './scans/archive.ts';
@@ -114,6 +118,10 @@ export function services({
       }),
     );
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
+    target.service(
+      EventsService,
+      eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys), changed }),
+    );
     target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
     target.service(AccountsService, accountsService({ database, cursors: byId, clearance, changed }));
     target.service(
@@ -122,6 +130,19 @@ export function services({
     );
     target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
   };
+}
+
+/** Publishes the routes that keys of the topic of routes stand for, as they are now; gives how many there were. */
+async function republishRoutes(database: Database, keys: readonly string[]): Promise<number> {
+  const codes = keys.flatMap((key) => (key.startsWith('code:') ? key.slice('code:'.length) : []));
+  const ofCodes = codes.length > 0 ? await republishRoutesOf(database.pool, codes) : 0;
+  // An account has a hundred domains at most, so all of them are few.
+  return ofCodes + (codes.length < keys.length ? await republishDomains(database, 0) : 0);
+}
+
+/** Publishes where every code and domain leads now; gives how many there were. */
+export async function republishAllRoutes(database: Database): Promise<number> {
+  return (await republishDomains(database, 0)) + (await republishCodes(database.pool, 0));
 }
 
 /** Where months of scans that have left the hot table are kept. */

@@ -50,6 +50,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
   let behind = 0n;
   let last: number | undefined;
   let complete: number | undefined;
+  let following: Subscription | undefined;
 
   async function handle(records: readonly LogRecord[]): Promise<void> {
     const end = records.at(-1);
@@ -70,13 +71,19 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
     }
   }
 
-  async function follow(): Promise<Subscription | undefined> {
-    const ends = await endsOf(log, logger, signal);
-    if (!ends) return undefined;
+  /** Follows the topic that has the name now; resolves when it does, or was stopped before the log answered. */
+  async function follow(): Promise<void> {
+    const found = await find(log, logger, signal);
+    if (!found) return;
+    const { ends, identity } = found;
+    if (table.topic() !== identity) {
+      if (table.positions().size > 0) logger.warn('the topic of routes is another one; it is read from its beginning');
+      await table.beginTopic(identity);
+    }
     const from = reachedIn(table.positions(), ends);
     for (const [partition, end] of ends) behind += end - (from.get(partition) ?? 0n);
     if (behind > 0n) logger.info({ behind: Number(behind) }, 'the route table follows its topic');
-    return log.follow({
+    following = log.follow({
       topic: ROUTES.name,
       from,
       handle,
@@ -87,30 +94,47 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
   async function compare(): Promise<void> {
     while (!signal.aborted) {
       const asked = machineMs();
-      const ends = await log.ends(ROUTES.name).catch(() => undefined);
+      const found = await ask(log).catch(() => undefined);
       if (signal.aborted) return;
+      if (found && found.identity !== table.topic()) {
+        await following?.stop();
+        await follow();
+        continue;
+      }
+      const ends = found?.ends;
       const positions = table.positions();
       if (ends && [...ends].every(([partition, end]) => end <= (positions.get(partition) ?? 0n))) complete = asked;
       await sleep(COMPARE_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
-  const following = follow();
-  following.then(compare);
+  const running = follow().then(compare);
   return {
     status: () => ({ taken, last, complete, changeLatencyMs: latencies.percentile(0.99) }),
     async stop() {
       stopping.abort();
-      await (await following)?.stop();
+      await running;
+      await following?.stop();
     },
   };
 }
 
-/** Where the topic ends; undefined when it was stopped before the log answered. */
-async function endsOf(log: Log, logger: Logger, signal: AbortSignal): Promise<Positions | undefined> {
+/** The topic that has the name now. */
+interface FoundTopic {
+  readonly identity: string;
+  readonly ends: Positions;
+}
+
+async function ask(log: Log): Promise<FoundTopic> {
+  const identity = await log.identity(ROUTES.name);
+  return { identity, ends: await log.ends(ROUTES.name) };
+}
+
+/** Asks until there is an answer; undefined when it was stopped before. */
+async function find(log: Log, logger: Logger, signal: AbortSignal): Promise<FoundTopic | undefined> {
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      return await log.ends(ROUTES.name);
+      return await ask(log);
     } catch (error) {
       if (failures === 0) logger.warn({ err: error }, 'the log is away; scans go on by the table as it is');
       await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);

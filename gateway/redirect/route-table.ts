@@ -28,6 +28,10 @@ export interface RouteTable {
   advance(routes: readonly Route[], reached: Reached): Promise<void>;
   /** How far the topic has been followed. */
   positions(): Positions;
+  /** Which topic those positions belong to: see `Log.identity`; undefined when it was never told. */
+  topic(): string | undefined;
+  /** Begins to follow another topic of the same name: none of it has been read. Routes stay; versions decide. */
+  beginTopic(identity: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -39,6 +43,8 @@ export interface Reached {
 
 /** What the keys of codes, hosts and positions begin with. */
 const [CODE, HOST, POSITION] = ['c', 'h', 'p'];
+/** The key of the topic's identity. */
+const TOPIC = 't';
 
 /**
  * Routes in one transaction. Every page that it touches is written anew before the old one is free: with 10,000 the file
@@ -159,6 +165,13 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     positions() {
       const kept = store.getRange({ start: POSITION, end: `${POSITION}~` });
       return new Map([...kept].map(({ key, value }) => [Number(key.slice(1)), BigInt(value.toString())]));
+    },
+    topic: () => store.get(TOPIC)?.toString(),
+    async beginTopic(identity) {
+      store.transactionSync(() => {
+        for (const key of [...store.getKeys({ start: POSITION, end: `${POSITION}~` })]) store.removeSync(key);
+        store.putSync(TOPIC, Buffer.from(identity));
+      });
     },
     close: () => store.close(),
   };

@@ -10,6 +10,13 @@ const RETRY_MS = 1_000;
 /** Batches that a process works on at once. */
 const AT_ONCE = 4;
 
+/**
+ * graphile-worker does not wait until Postgres knows that a job has succeeded or failed. Without a delay, it drops the
+ * promise of that statement, and when Postgres dies during a batch its rejection would end the process. With one, even of
+ * 0 ms, it catches the failure and ends the runner, which is then started anew.
+ */
+const REPORTED_FAILURES = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
+
 /** How long a batch may be unfinished, and nobody at it, before it gets a new job, and how often that is looked for. */
 const STALLED_MS = 10_000;
 
@@ -75,6 +82,7 @@ export function startBatchWorker(options: {
       connectionString: options.databaseUrl,
       maxPoolSize: 3,
       concurrency: AT_ONCE,
+      preset: REPORTED_FAILURES,
       pollInterval: RETRY_MS,
       noHandleSignals: true,
       logger: jobLogger(logger),

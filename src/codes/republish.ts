@@ -7,6 +7,8 @@ import { routeRecord } from './announce.ts';
 /** Codes a transaction. */
 const AT_ONCE = 1_000;
 
+const ROUTED = 'id, account_id, type, short_code, target_url, paused, hostname, landing_page, version, deleted_at';
+
 /** Of all accounts. Indexes: codes_short_code_key, codes_pkey. */
 const lift = statement<RoutedCode>(
   'codes_lift_versions',
@@ -14,8 +16,29 @@ const lift = statement<RoutedCode>(
    where (account_id, id) in (
      select account_id, id from codes where short_code > $1 order by short_code limit ${AT_ONCE} for update
    )
-   returning id, account_id, type, short_code, target_url, paused, hostname, landing_page, version, deleted_at`,
+   returning ${ROUTED}`,
 );
+
+/** Whoever changes one of them comes before or after. Index: codes_short_code_key. */
+const hold = statement<RoutedCode>(
+  'codes_hold_routed',
+  `select ${ROUTED} from codes where short_code = any($1::text[]) order by short_code for no key update`,
+);
+
+/** The same in order. Index: codes_short_code_key. */
+const holdNext = statement<RoutedCode>(
+  'codes_hold_next_routed',
+  `select ${ROUTED} from codes where short_code > $1 order by short_code limit ${AT_ONCE} for no key update`,
+);
+
+/** Publishes the routes of some codes as they are now; returns how many there were. */
+export function republishRoutesOf(pool: Pool, shortCodes: readonly string[]): Promise<number> {
+  return transaction(pool, async (tx) => {
+    const codes = await run(tx, hold, [shortCodes]);
+    await copyToOutbox(tx, codes, (code) => [routeRecord(code)]);
+    return codes.length;
+  });
+}
 
 /**
  * Tells gateways anew where every code leads, whosever it is, in versions that are `lifted` above those here. Returns
@@ -25,7 +48,7 @@ export async function republishCodes(pool: Pool, lifted: number): Promise<number
   let published = 0;
   for (let last = ''; ; ) {
     const rows = await transaction(pool, async (tx) => {
-      const codes = await run(tx, lift, [last, lifted]);
+      const codes = lifted > 0 ? await run(tx, lift, [last, lifted]) : await run(tx, holdNext, [last]);
       await copyToOutbox(tx, codes, (code) => [routeRecord(code)]);
       return codes;
     });

@@ -54,8 +54,8 @@ function traceHeaders(): Record<string, string> {
   return trace;
 }
 
-/** Rows that wait for the relay, and since when the oldest does. */
+/** How many rows wait for the relay. */
 export async function outboxBacklog(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ waiting: string }>('select count(*) as waiting from outbox');
+  const { rows } = await pool.query<{ waiting: string }>('select count(*) as waiting from outbox_waiting');
   return Number(rows[0]?.waiting ?? 0);
 }

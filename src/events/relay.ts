@@ -4,8 +4,10 @@ import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { LOCKS } from '../db/locks.ts';
 import { BY_COST, BY_INDEX, connected, first, promptly, promptStatement } from '../db/sql.ts';
-import { type Log, type NewRecord, type Publisher, type Topic, WrongTopic } from './log/log.ts';
+import { type Log, type NewRecord, type Publisher, WrongTopic } from './log/log.ts';
 import { BATCH, OutboxReader } from './outbox-reader.ts';
+import { startOutboxRetention } from './outbox-retention.ts';
+import type { TopicUpkeep } from './topic-upkeep.ts';
 
 /** Carries the outbox to the log. */
 export interface Relay {
@@ -30,41 +32,42 @@ const tryToLead = promptStatement<{ mine: boolean; database: string }>(
 const tracer = trace.getTracer('signpost.outbox');
 
 /**
- * Creates the topics that are missing, and rejects with a WrongTopic when one does not fit. While the log is away the
- * relay starts all the same and does it before it carries anything: the outbox waits, and nothing else has to.
+ * Has the topics created that are missing, and rejects with a WrongTopic when one does not fit. While the log is
+ * unavailable the relay starts all the same and does it before it carries anything: the outbox waits, and nothing else
+ * has to.
  */
 export async function startRelayOver(
-  topics: readonly Topic[],
-  { pool, log, logger }: { pool: Pool; log: Log; logger: Logger },
+  topics: Pick<TopicUpkeep, 'ensure'>,
+  options: Omit<RelayOptions, 'prepare'>,
 ): Promise<Relay> {
-  const prepare = () => log.ensureTopics(topics);
+  const { logger } = options;
   try {
-    await prepare();
-    return startRelay({ pool, log, logger });
+    await topics.ensure();
+    return startRelay(options);
   } catch (error) {
     if (error instanceof WrongTopic) throw error;
     logger.error({ err: error }, 'the log is away: events and routes wait in the outbox');
-    return startRelay({ pool, log, logger, prepare });
+    return startRelay({ ...options, prepare: topics.ensure });
   }
 }
 
+export interface RelayOptions {
+  readonly pool: Pool;
+  readonly log: Log;
+  readonly logger: Logger;
+  /** How long rows stay in the outbox once they are published, at least. */
+  readonly keptHours: number;
+  prepare?(): Promise<void>;
+}
+
 /**
- * Starts relaying, once `prepare` has succeeded. A row is forgotten only once the log has it, so a crash at any moment
- * repeats records and loses none. While Postgres or the log is away it tries again every second.
+ * Starts relaying, once `prepare` has succeeded. The relay moves on behind a row only once the log has it, so a crash at
+ * any moment repeats records and loses none. While Postgres or the log is unavailable it tries again every second.
  */
-export function startRelay({
-  pool,
-  log,
-  logger,
-  prepare,
-}: {
-  pool: Pool;
-  log: Log;
-  logger: Logger;
-  prepare?: () => Promise<void>;
-}): Relay {
+export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptions): Relay {
   let prepared = prepare === undefined;
   let working = prepared;
+  const retention = startOutboxRetention(pool, keptHours, logger);
   const stopping = new AbortController();
   let wake = () => {};
 
@@ -77,9 +80,10 @@ export function startRelay({
         working = true;
         return;
       }
-      await using leadership = new Leadership(client, log, `signpost.relay.${lead.database}`);
       try {
         await client.query(promptly(BY_INDEX));
+        const outbox = await OutboxReader.open(client, keptHours > 0);
+        await using leadership = new Leadership(client, log, outbox, `signpost.relay.${lead.database}`);
         while (!stopping.signal.aborted) {
           const woken = new Promise<void>((resolve) => {
             wake = resolve;
@@ -115,6 +119,7 @@ export function startRelay({
     async stop() {
       stopping.abort();
       await running;
+      await retention.stop();
     },
   };
 }
@@ -128,11 +133,11 @@ class Leadership {
   #publisher: Publisher | undefined;
   #told = 0;
 
-  constructor(client: PoolClient, log: Log, name: string) {
+  constructor(client: PoolClient, log: Log, outbox: OutboxReader, name: string) {
     this.#client = client;
     this.#log = log;
+    this.#outbox = outbox;
     this.#name = name;
-    this.#outbox = new OutboxReader(client);
   }
 
   /** Carries what waits, at most a batch; gives how many rows that were. */
@@ -152,7 +157,7 @@ class Leadership {
         await Promise.all(
           [...byTopic].map(([topic, records]) => publisher.publish(topic, records satisfies NewRecord[])),
         );
-        await this.#outbox.forget(rows);
+        await this.#outbox.published(rows);
       } finally {
         span.end();
       }

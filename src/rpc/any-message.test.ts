@@ -11,6 +11,7 @@ import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytic
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
@@ -32,6 +33,7 @@ const SERVICES: readonly DescService[] = [
   BatchesService,
   CodesService,
   DomainsService,
+  EventsService,
   Health,
   ImagesService,
   ScansService,

@@ -69,6 +69,8 @@ export function keepingLog(): Log & { readonly published: { topic: string; recor
     consume: (_: ConsumeOptions) => nothing,
     follow: () => nothing,
     ends: async () => new Map(),
+    since: async () => new Map(),
+    identity: async () => 'the only one',
     ensureTopics: async () => undefined,
     check: async () => undefined,
     close: async () => undefined,

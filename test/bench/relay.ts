@@ -38,7 +38,7 @@ const { pool } = database;
 const logger = pino({ level: 'warn' });
 const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-bench', logger });
 running.defer(() => log.close());
-const relay = await startRelayOver(TOPICS, { pool, log, logger });
+const relay = await startRelayOver({ ensure: () => log.ensureTopics(TOPICS) }, { pool, log, logger, keptHours: 24 });
 running.defer(() => relay.stop());
 
 const accountId = encodeId('acct', newUuid());

@@ -96,7 +96,7 @@ test('after its machine has vanished and another one has taken its place, the co
 async function outboxOf(databaseUrl: string): Promise<number> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
-  const { rows } = await client.query<{ waiting: number }>('select count(*)::integer as waiting from outbox');
+  const { rows } = await client.query<{ waiting: number }>('select count(*)::integer as waiting from outbox_waiting');
   await client.end();
   return rows[0]?.waiting ?? -1;
 }

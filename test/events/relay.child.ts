@@ -8,5 +8,6 @@ const [url = '', brokers = ''] = process.argv.slice(2);
 const logger = pino({ level: 'silent' });
 const pool = new pg.Pool({ connectionString: url, max: 2 });
 pool.on('error', () => undefined);
-startRelay({ pool, log: openKafkaLog({ brokers: brokers.split(','), clientId: 'signpost-test', logger }), logger });
+const log = openKafkaLog({ brokers: brokers.split(','), clientId: 'signpost-test', logger });
+startRelay({ pool, log, logger, keptHours: 24 });
 process.send?.('ready');

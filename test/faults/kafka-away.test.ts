@@ -71,7 +71,7 @@ describe.skipIf(!ours)('a core with every role that is started while Kafka', () 
       const client = new pg.Client({ connectionString: signpost.databaseUrl });
       await client.connect();
       afterFile(() => client.end());
-      const waiting = async () => Number((await client.query('select count(*) as n from outbox')).rows[0].n);
+      const waiting = async () => Number((await client.query('select count(*) as n from outbox_waiting')).rows[0].n);
       expect(await waiting()).toBe(4);
 
       await giveBack(broker);

@@ -111,7 +111,7 @@ export async function killWithChildren(gateway: Process): Promise<void> {
   while (children.some(isThere)) await sleep(10);
 }
 
-function isThere(pid: number): boolean {
+export function isThere(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {

@@ -32,6 +32,8 @@ export interface SignpostOptions {
 /** A process of Signpost's that a test may kill and start again at the same address. */
 export interface Process {
   readonly pid: number;
+  /** Resolves when the process that runs now is gone, with how it ended. */
+  readonly ended: Promise<string>;
   /** Where it listens: REST and scans of a gateway, Connect of a core. */
   readonly url: string;
   /** Default: SIGKILL. Resolves when it is gone. */
@@ -144,6 +146,9 @@ async function startProcess(port: number, options: ChildOptions): Promise<Proces
   return {
     get pid() {
       return child.pid;
+    },
+    get ended() {
+      return child.ended;
     },
     url: `http://${LOOPBACK}:${port}`,
     kill,

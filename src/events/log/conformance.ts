@@ -2,10 +2,12 @@ import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConsumeOptions, Log, LogRecord, NewRecord, Topic } from './log.ts';
 import type { MemberOptions } from './member.fixture.ts';
 import type { LogOptions } from './open.ts';
+import { readTopic } from './read-topic.ts';
 
 /** What an implementation gives the suite. */
 export interface Harness {
@@ -290,6 +292,41 @@ export function conformance(name: string, harness: () => Harness): void {
       await log.ensureTopics([fits]);
       expect((await log.ends(fits.name)).size).toBe(2);
       await expect(log.ensureTopics([{ ...fits, retention: 'compact' }])).rejects.toThrow(fits.name);
+    });
+
+    test('tells the names of topics that are missing before it creates them, and of no others', async () => {
+      const there: Topic = { name: await newTopic(), partitions: 4, retention: HOUR_MS };
+      const missing: Topic = { name: `test.${randomUUID()}`, partitions: 1, retention: 'compact' };
+      const told: string[] = [];
+      const creating = async (names: readonly string[]) => {
+        await expect(log.publish(missing.name, numbered(1))).rejects.toThrow();
+        told.push(...names);
+      };
+      await log.ensureTopics([there, missing], creating);
+      await log.ensureTopics([there, missing], creating);
+      expect(told).toEqual([missing.name]);
+    });
+
+    test('tells where what came since a moment begins, and is read from there to where it ends', async () => {
+      const topic = await newTopic(2);
+      await log.publish(topic, numbered(20));
+      await sleep(50);
+      const moment = Date.now();
+      await sleep(50);
+      await log.publish(topic, [{ key: 'a', value: Buffer.from('late') }]);
+      const [ends, from] = [await log.ends(topic), await log.since(topic, moment)];
+      expect([...ends].map(([partition, end]) => end - (from.get(partition) ?? 0n)).sort()).toEqual([0n, 1n]);
+      const read: string[] = [];
+      const { signal } = new AbortController();
+      await readTopic(log, { topic, from, ends, signal }, async (records) => void read.push(...records.map(text)));
+      expect(read).toEqual(['late']);
+      await readTopic(log, { topic, from: new Map(), ends, signal }, async (records) => {
+        read.push(...records.map(text));
+      });
+      expect(read).toHaveLength(22);
+      // Nothing came since now.
+      expect(await log.since(topic, Date.now() + HOUR_MS)).toEqual(ends);
+      await readTopic(log, { topic, from: ends, ends, signal }, async () => expect.unreachable());
     });
 
     test('refuses to publish to a topic that does not exist', async () => {

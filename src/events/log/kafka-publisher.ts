@@ -1,4 +1,5 @@
 import kafkajs, { type Kafka, type Message, type Producer } from 'kafkajs';
+import { withClusters } from './kafkajs-cluster.ts';
 import type { NewRecord, Publisher } from './log.ts';
 
 /** Two attempts of five seconds: a publisher hears within some ten seconds that the brokers are away. */
@@ -29,16 +30,6 @@ export async function send(producer: Producer, topic: string, records: readonly 
 
 /** What kafkajs calls a coordinator of transactions. */
 const OF_TRANSACTIONS = 1;
-
-/** The part of a kafkajs cluster that is used here. */
-interface Cluster {
-  findControllerBroker(): Promise<Pick<Broker, 'initProducerId'>>;
-  findGroupCoordinator(of: { groupId: string; coordinatorType: number }): Promise<Broker>;
-}
-
-interface Broker {
-  initProducerId(of: { transactionalId: string | undefined; transactionTimeout: number }): Promise<unknown>;
-}
 
 /**
  * Opens the publisher of whoever leads now: see `Log.lead`. Brokers keep a number for each name, which grows with each
@@ -75,30 +66,17 @@ export async function openLeader(kafka: Kafka, name: string): Promise<Publisher>
 
 /** The same client, whose idempotent producers get their numbers under a name. */
 function asNamed(kafka: Kafka, name: string): Kafka {
-  const key = Object.getOwnPropertySymbols(kafka).find(
-    ({ description }) => description === 'private:Kafka:createCluster',
-  );
-  if (!key) throw new Error('kafkajs is not the one that this was written for');
-  const createCluster = (kafka as unknown as Record<symbol, (options: unknown) => Cluster>)[key];
-  return Object.create(kafka, {
-    [key]: {
-      value: (options: unknown) => {
-        const cluster = createCluster?.(options);
-        return Object.assign(cluster ?? {}, {
-          findControllerBroker: async () => {
-            const coordinator = await cluster?.findGroupCoordinator({
-              groupId: name,
-              coordinatorType: OF_TRANSACTIONS,
-            });
-            return {
-              initProducerId: ({ transactionTimeout }: { transactionTimeout: number }) =>
-                coordinator?.initProducerId({ transactionalId: name, transactionTimeout }),
-            };
-          },
-        });
+  return withClusters(kafka, (cluster) =>
+    Object.assign(cluster, {
+      findControllerBroker: async () => {
+        const coordinator = await cluster.findGroupCoordinator({ groupId: name, coordinatorType: OF_TRANSACTIONS });
+        return {
+          initProducerId: ({ transactionTimeout }: { transactionTimeout: number }) =>
+            coordinator.initProducerId({ transactionalId: name, transactionTimeout }),
+        };
       },
-    },
-  });
+    }),
+  );
 }
 
 /** Parts the records, in their order, into requests that brokers take. */

@@ -11,20 +11,23 @@ const USABLE_WITHIN_MS = 10_000;
 const USABLE_POLL_MS = 50;
 
 /** Creates the topics that are missing; rejects with a sentence when an existing one does not keep what is needed. */
-export async function ensureKafkaTopics(admin: Admin, topics: readonly Topic[]): Promise<void> {
+export async function ensureKafkaTopics(
+  admin: Admin,
+  topics: readonly Topic[],
+  creating: (missing: readonly string[]) => Promise<void> = async () => undefined,
+): Promise<void> {
   const existing = new Set(await admin.listTopics());
   await checkTopics(
     admin,
     topics.filter(({ name }) => existing.has(name)),
   );
-  await createTopics(
-    admin,
-    topics.filter(({ name }) => !existing.has(name)),
-  );
+  const missing = topics.filter(({ name }) => !existing.has(name));
+  if (missing.length === 0) return;
+  await creating(missing.map(({ name }) => name));
+  await createTopics(admin, missing);
 }
 
 async function createTopics(admin: Admin, topics: readonly Topic[]): Promise<void> {
-  if (topics.length === 0) return;
   const { brokers } = await admin.describeCluster();
   const replicas = Math.min(REPLICAS, brokers.length);
   // Whoever creates the same topics at the same moment does not make this fail.

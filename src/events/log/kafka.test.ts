@@ -68,6 +68,24 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
     else await expect(ensured).rejects.toThrow(`topic ${topic} exists and ${problem}`);
   });
 
+  test('a topic that was deleted and created again is told from the one before it', async () => {
+    const log = open();
+    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
+    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
+    await admin.connect();
+    const topic = `test.${randomUUID()}`;
+    const ensure = () => log.ensureTopics([{ name: topic, partitions: 1, retention: 3_600_000 }]);
+    await ensure();
+    const before = await log.identity(topic);
+    expect(before).toMatch(/^[0-9a-f]{32}$/);
+    expect(await log.identity(topic)).toBe(before);
+    // It asks after the topic once it has deleted it.
+    await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
+    await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(topic), { timeout: 10_000 });
+    await ensure();
+    await vi.waitFor(async () => expect(await log.identity(topic)).not.toBe(before), { timeout: 10_000 });
+  });
+
   test.skipIf(broker === undefined)(
     'a broker that stops answering is told to the publisher, who publishes again when it is back',
     async () => {

@@ -2,8 +2,10 @@ import kafkajs from 'kafkajs';
 import type { Logger } from 'pino';
 import { newProducer, openLeader, RETRIES, send } from './kafka-publisher.ts';
 import { consumeTopic, followTopic } from './kafka-reader.ts';
+import { kafkaTopicId } from './kafka-topic-id.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
 import type { KafkaSecurity } from './kafka-variables.ts';
+import { type Cluster, withClusters } from './kafkajs-cluster.ts';
 import { mendConnect } from './kafkajs-connect.ts';
 import { mendTimers } from './kafkajs-timers.ts';
 import type { Log, Positions } from './log.ts';
@@ -42,7 +44,11 @@ export function openKafkaLog({
         logger.debug({ kafkajs: log }, log.message),
   });
   const producer = newProducer(kafka);
-  const admin = kafka.admin({ retry: RETRIES });
+  let cluster: Cluster | undefined;
+  const admin = withClusters(kafka, (created) => {
+    cluster = created;
+    return created;
+  }).admin({ retry: RETRIES });
   const producerReady = connectOnce(producer);
   const adminReady = connectOnce(admin);
   const subscriptions = new Subscriptions();
@@ -58,8 +64,25 @@ export function openKafkaLog({
       const offsets = await (await adminReady()).fetchTopicOffsets(topic);
       return new Map(offsets.map(({ partition, high }) => [partition, BigInt(high)]));
     },
-    async ensureTopics(topics) {
-      await ensureKafkaTopics(await adminReady(), topics);
+    async since(topic, time): Promise<Positions> {
+      const offsets = await (await adminReady()).fetchTopicOffsetsByTimestamp(topic, Math.max(0, time));
+      return new Map(offsets.map(({ partition, offset }) => [partition, BigInt(offset)]));
+    },
+    async identity(topic) {
+      await adminReady();
+      if (!cluster) throw new Error('kafkajs made no cluster for its admin');
+      return kafkaTopicId(cluster, topic);
+    },
+    async ensureTopics(topics, creating) {
+      // One of its own: whatever kafkajs asks for, it also asks after every topic that this client has used, and fails
+      // when one of them is missing.
+      const own = kafka.admin({ retry: RETRIES });
+      try {
+        await own.connect();
+        await ensureKafkaTopics(own, topics, creating);
+      } finally {
+        await own.disconnect();
+      }
     },
     async check() {
       await (await adminReady()).describeCluster();

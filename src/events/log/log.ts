@@ -31,11 +31,16 @@ export interface Log {
   follow(options: FollowOptions): Subscription;
   /** Where the topic ends now: the offset that the next record of each partition will have. */
   ends(topic: string): Promise<Positions>;
+  /** Where what was appended at `time` (ms since 1970) or later begins; its end in a partition that has nothing of it. */
+  since(topic: string, time: number): Promise<Positions>;
+  /** Tells a topic from others that had its name before it, or will have: positions in one mean nothing in another. */
+  identity(topic: string): Promise<string>;
   /**
-   * Creates the topics that are missing and checks the ones that exist. Rejects with a WrongTopic when one does not fit.
-   * Where no server does it, this process from then on deletes what topics need not keep.
+   * Creates the topics that are missing, once `creating` was told their names and has resolved, and checks the ones that
+   * exist. Rejects with a WrongTopic when one does not fit. Where no server does it, this process from then on deletes
+   * what topics need not keep.
    */
-  ensureTopics(topics: readonly Topic[]): Promise<void>;
+  ensureTopics(topics: readonly Topic[], creating?: (missing: readonly string[]) => Promise<void>): Promise<void>;
   /** Rejects when the log does not answer. */
   check(): Promise<void>;
   /** Leaves groups, ends followers and connections. Batches in hand are finished first. */

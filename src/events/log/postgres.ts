@@ -31,10 +31,16 @@ const createTopic = statement(
      insert into log_topics (name, partitions, compacted, retention_ms) values ($1, $2, $3, $4)
      on conflict (name) do update set retention_ms = excluded.retention_ms
      where log_topics.compacted = excluded.compacted
+       and log_topics.retention_ms is distinct from excluded.retention_ms
      returning name, partitions
    )
    insert into log_partitions (topic, partition) select name, generate_series(0, partitions - 1) from topic
    on conflict do nothing`,
+);
+
+const missingTopics = statement<{ name: string }>(
+  'log_missing_topics',
+  'select name from unnest($1::text[]) as wanted (name) where name not in (select name from log_topics)',
 );
 
 const topicNamed = statement<{ partitions: number; compacted: boolean }>(
@@ -45,6 +51,15 @@ const topicNamed = statement<{ partitions: number; compacted: boolean }>(
 const endsOf = statement<{ partition: number; next: string }>(
   'log_ends',
   'select partition, next from log_partitions where topic = $1',
+);
+
+/** Reads the whole topic. Index: log_records_pkey. */
+const offsetsSince = statement<{ partition: number; start: string }>(
+  'log_since',
+  `select partition, coalesce(start, next) as start
+   from log_partitions p left join (
+     select partition, min("offset") as start from log_records where topic = $1 and at >= $2 group by partition
+   ) s using (partition) where p.topic = $1`,
 );
 
 /**
@@ -101,7 +116,15 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
       const rows = await run(pool, endsOf, [topic]);
       return new Map(rows.map(({ partition, next }) => [partition, BigInt(next)]));
     },
-    async ensureTopics(wanted: readonly Topic[]) {
+    async since(topic, time): Promise<Positions> {
+      const rows = await run(pool, offsetsSince, [topic, new Date(time)]);
+      return new Map(rows.map(({ partition, start }) => [partition, BigInt(start)]));
+    },
+    // Where the topic was made anew, its positions are behind its ends, or the table of partitions was put back with it.
+    identity: async (topic) => topic,
+    async ensureTopics(wanted: readonly Topic[], creating) {
+      const missing = await run(pool, missingTopics, [wanted.map(({ name }) => name)]);
+      if (missing.length > 0) await creating?.(missing.map(({ name }) => name));
       for (const { name, partitions, retention } of wanted) {
         const compacted = retention === 'compact';
         await run(pool, createTopic, [name, partitions, compacted, compacted ? null : retention]);

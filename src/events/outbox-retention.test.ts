@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import pg from 'pg';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { emptyOutdatedSlots, MOST_KEPT_HOURS, outdatedSlots } from './outbox-retention.ts';
+
+const { url } = await freshDatabase();
+const pool = new pg.Pool({ connectionString: url, max: 4 });
+afterAll(() => pool.end());
+
+const slotAt = (hours: number) => Math.floor(hours / 6) % 15;
+
+test('a slot that has rows which are younger, or which is about to be filled, is never outdated; some slot is', () => {
+  fc.assert(
+    fc.property(
+      fc.double({ min: 400_000, max: 600_000, noNaN: true }),
+      fc.integer({ min: 0, max: MOST_KEPT_HOURS }),
+      (now, kept) => {
+        const outdated = outdatedSlots(now, kept);
+        expect(outdated.length).toBeGreaterThan(0);
+        for (let age = -1; age <= kept; age++) expect(outdated).not.toContain(slotAt(now - age));
+        // A row goes at most six hours late.
+        expect(outdated).toContain(slotAt(now - kept - 6.001));
+      },
+    ),
+  );
+});
+
+/** Adds a row that came so many hours ago; gives its number. */
+async function addRow(hoursAgo: number): Promise<number> {
+  const { rows } = await pool.query<{ id: string }>(
+    `insert into outbox (topic, key, at, slot)
+     select 't', 'k', came, floor(date_part('epoch', came) / 21600)::bigint % 15
+     from (select clock_timestamp() - $1 * interval '1 hour' as came) _ returning id`,
+    [hoursAgo],
+  );
+  return Number(rows[0]?.id);
+}
+
+async function moveTo(last: number, holes: string): Promise<void> {
+  await pool.query('update outbox_position set last = $1, holes = $2', [last, holes]);
+}
+
+async function left(): Promise<number[]> {
+  const { rows } = await pool.query<{ id: string }>('select id from outbox order by id');
+  return rows.map(({ id }) => Number(id));
+}
+
+beforeEach(() => pool.query('truncate outbox'));
+
+test('published rows go once they were kept for long enough, and others stay', async () => {
+  const [old, young] = [await addRow(30.1), await addRow(23)];
+  await moveTo(young, '{}');
+  await emptyOutdatedSlots(pool, 24);
+  expect(await left()).toEqual([young]);
+  expect(old).toBeLessThan(young);
+});
+
+test('rows that wait for the log stay, however old they are', async () => {
+  const rows = [await addRow(40), await addRow(40)] as const;
+  await moveTo(rows[0], '{}');
+  await emptyOutdatedSlots(pool, 24);
+  expect(await left()).toEqual(rows);
+  await moveTo(rows[1], `{[${rows[0]},${rows[1]})}`);
+  await emptyOutdatedSlots(pool, 24);
+  expect(await left()).toEqual(rows);
+  await moveTo(rows[1], '{}');
+  await emptyOutdatedSlots(pool, 24);
+  expect(await left()).toEqual([]);
+});
+
+test('a backup that reads the outbox is waited for, and nobody waits behind that', async () => {
+  const old = await addRow(40);
+  await moveTo(old, '{}');
+  const backup = await pool.connect();
+  await backup.query('begin; select from outbox');
+  await emptyOutdatedSlots(pool, 24);
+  expect(await left()).toEqual([old]);
+  await backup.query('commit');
+  backup.release();
+  await emptyOutdatedSlots(pool, 24);
+  expect(await left()).toEqual([]);
+});

@@ -1,0 +1,77 @@
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { Pool } from 'pg';
+import type { AuditEventsRequest, EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
+import { type ComparedRow, compareEvents, compareRoutes } from './audit.ts';
+import type { Log } from './log/log.ts';
+import { EVENTS } from './log/topics.ts';
+
+/** Whether the log has what was published, for internal services. */
+export function eventsService({
+  pool,
+  log,
+  republishRoutes,
+  changed,
+}: {
+  readonly pool: Pool;
+  readonly log: Log;
+  /** Publishes the present routes that some keys of the topic stand for; gives how many there were. */
+  republishRoutes(keys: readonly string[]): Promise<number>;
+  /** Called after a change: the outbox has something to carry. */
+  changed(): void;
+}): ServiceImpl<typeof EventsService> {
+  const optionsOf = ({ since }: Pick<AuditEventsRequest, 'since'>, signal: AbortSignal) => {
+    return { pool, log, since: since ? timestampDate(since).getTime() : 0, signal };
+  };
+
+  return {
+    async auditEvents(request, { signal }) {
+      const [events, routes] = [new Tally(), new Tally()];
+      const options = optionsOf(request, signal);
+      const kept = [
+        await compareEvents(options, (rows) => events.add(rows)),
+        await compareRoutes(options, (rows) => routes.add(rows)),
+      ].flatMap(({ keptFrom }) => keptFrom ?? []);
+      return {
+        ...(kept.length > 0 && { keptFrom: timestampFromDate(new Date(Math.min(...kept.map(Number)))) }),
+        events: events.message(),
+        routes: routes.message(),
+      };
+    },
+
+    async republishEvents(request, { signal }) {
+      const options = optionsOf(request, signal);
+      const wanted = (rows: readonly ComparedRow[]) => rows.filter(({ found }) => request.all || !found);
+      let events = 0;
+      let routes = 0;
+      await compareEvents(options, async (rows) => {
+        const again = wanted(rows);
+        await log.publish(EVENTS.name, again);
+        events += again.length;
+      });
+      // A former route behind a newer one is what compaction would keep, so the present one is published instead.
+      await compareRoutes(options, async (rows) => {
+        const keys = new Set(wanted(rows).map(({ key }) => key));
+        routes += await republishRoutes([...keys]);
+      });
+      if (routes > 0) changed();
+      return { events: BigInt(events), routes: BigInt(routes) };
+    },
+  };
+}
+
+/** How many rows there were, and how many of them the log has. */
+class Tally {
+  #published = 0;
+  #found = 0;
+
+  add(rows: readonly ComparedRow[]): void {
+    this.#published += rows.length;
+    this.#found += rows.filter(({ found }) => found).length;
+  }
+
+  message() {
+    const missing = this.#published - this.#found;
+    return { published: BigInt(this.#published), found: BigInt(this.#found), missing: BigInt(missing) };
+  }
+}

@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
+import { childrenOf, isThere } from './readers.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const SECRET = 'anna@example.com';
+/** A process that gets SIGUSR2 has a promise rejected that nobody handles, by an error with a value from a row. */
+const REJECT_ON_SIGNAL = `data:text/javascript,${encodeURIComponent(
+  `process.on('SIGUSR2', () => Promise.reject(Object.assign(new Error('unforeseen'), { detail: '${SECRET}' })))`,
+)}`;
+
+let signpost: Signpost;
+beforeEach(async () => {
+  signpost = await startSignpost({ env: { NODE_OPTIONS: `--import=${REJECT_ON_SIGNAL}` } });
+}, 60_000);
+afterEach(() => signpost.stop());
+
+async function lines(process: Process): Promise<Record<string, unknown>[]> {
+  return (
+    (await process.log())
+      .trimEnd()
+      .split('\n')
+      // Node prints warnings of its own.
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line))
+  );
+}
+
+const FATAL = {
+  level: 60,
+  msg: 'the process exits after an unexpected error',
+  origin: 'unhandledRejection',
+  err: { message: 'unforeseen', stack: expect.stringContaining('data:text/javascript') },
+};
+
+test.each([
+  ['core', () => signpost.cores[0]],
+  ['gateway', () => signpost.gateways[0]],
+])('a %s with an unhandled rejection exits with a non-zero code; its last line says why', async (_, which) => {
+  const failing = which();
+  if (!failing) throw new Error('There is one of each.');
+  process.kill(failing.pid, 'SIGUSR2');
+  expect(await failing.ended).toMatch(/with code 1\./);
+  // Children of a gateway end after it, each with a line of its own.
+  const own = (await lines(failing)).filter(({ part }) => part === undefined);
+  expect(own.at(-1)).toMatchObject(FATAL);
+  expect(await failing.log()).not.toContain(SECRET);
+});
+
+test('so do a gateway’s worker and carrier, and others take their places', async () => {
+  const [gateway] = signpost.gateways;
+  if (!gateway) throw new Error('There is one.');
+  const children = await childrenOf(gateway, 'gateway/');
+  expect(children).toHaveLength(2);
+  for (const child of children) process.kill(child, 'SIGUSR2');
+  await expect.poll(() => children.some(isThere), EVENTUALLY).toBe(false);
+  for (const part of ['worker 0', 'carrier']) {
+    const own = (await lines(gateway)).filter((line) => line.part === part);
+    expect(own.findLast(({ level }) => level === 60)).toMatchObject(FATAL);
+  }
+  await expect
+    .poll(
+      () =>
+        fetch(`${signpost.url}/healthz`).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      EVENTUALLY,
+    )
+    .toBe(200);
+});
+
+test('every process that is asked to stop says at last that it has', async () => {
+  const { cores, gateways } = signpost;
+  for (const each of [...gateways, ...cores]) await each.kill('SIGTERM');
+  const [core = [], gateway = []] = await Promise.all([...cores, ...gateways].map(lines));
+  expect(core.at(-1)).toMatchObject({ msg: 'the core has stopped' });
+  expect(gateway.at(-1)).toMatchObject({ msg: 'the gateway has stopped' });
+  expect(gateway.map(({ msg }) => msg)).toEqual(
+    expect.arrayContaining(['the worker has stopped', 'the carrier has stopped']),
+  );
+});
+
+test('the children of a gateway that is killed say why they end', async () => {
+  const [gateway] = signpost.gateways;
+  if (!gateway) throw new Error('There is one.');
+  const children = await childrenOf(gateway, 'gateway/');
+  await gateway.kill();
+  await expect.poll(() => children.some(isThere), EVENTUALLY).toBe(false);
+  const said = (await lines(gateway)).filter(
+    ({ msg }) => msg === 'the gateway’s first process is gone; this one ends too',
+  );
+  expect(said.map(({ part }) => part).sort()).toEqual(['carrier', 'worker 0']);
+});
