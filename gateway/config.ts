@@ -63,6 +63,12 @@ export const GATEWAY_VARIABLES = {
     type: optionalText('the name of a header'),
     about: 'The header in which a trusted proxy names the reader’s country, such as `CF-IPCountry`.',
   },
+  SPOOL_RETENTION_HOURS: {
+    type: integer(0, 168, 0),
+    about:
+      'How long scans stay on this disk once Kafka has them, readers’ addresses included: what `signpost scans reship` ' +
+      'can publish again. 0: they are deleted at once.',
+  },
   LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
 } as const;
 
