@@ -1,8 +1,12 @@
+import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Reshipped } from '../gateway/redirect/reship-scans.ts';
+import { openLogger } from '../src/contract/logger.ts';
+import { readVariables } from '../src/contract/variables.ts';
 import { connectCore } from './core.ts';
-import { example, ofAccount } from './options.ts';
-import { fields, jsonWanted, print, table } from './output.ts';
+import { example, ofAccount, time } from './options.ts';
+import { fields, jsonWanted, print, printRecord, table } from './output.ts';
 
 /** `scans …`: what became of scans on their way into analytics. */
 export function scansCommands(program: Command): void {
@@ -44,6 +48,14 @@ export function scansCommands(program: Command): void {
       });
     });
 
+  example(scans.command('reship'), 'scans reship --since 2027-01-31T02:00:00Z')
+    .description('on a gateway’s machine: publish scans again that it keeps for SPOOL_RETENTION_HOURS')
+    .requiredOption('--since <time>', 'leave out what is older, such as 2026-11-20T09:00:00Z', time)
+    .addHelpText('after', '\nIt needs DATA_DIR, DATABASE_URL and KAFKA_… as the gateway has them, and no core.')
+    .action(async ({ since }: { since: Date }) => {
+      printRecord(json(), { ...(await reship(since.getTime())) });
+    });
+
   ofAccount(scans.command('delete'))
     .description('delete every scan of an account and what was counted of it, archives included')
     .action(async ({ account }: { account: string }) => {
@@ -51,6 +63,32 @@ export function scansCommands(program: Command): void {
       await core.scans.deleteAccountScans({});
       print(json(), { account_id: account, deleted: true }, () => `The scans of ${account} are gone.`);
     });
+}
+
+/** The command line loads a gateway's modules only for this. */
+async function reship(since: number): Promise<Reshipped> {
+  const [{ reshipScans }, { SHIPPED }, { openLog }, { KAFKA_VARIABLES, readKafkaSecurity }, { GATEWAY_VARIABLES }] =
+    await Promise.all([
+      import('../gateway/redirect/reship-scans.ts'),
+      import('../gateway/redirect/shipped-segments.ts'),
+      import('../src/events/log/open.ts'),
+      import('../src/events/log/kafka-variables.ts'),
+      import('../gateway/config.ts'),
+    ]);
+  const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
+  const config = readVariables({ DATA_DIR, KAFKA_BROKERS, DATABASE_URL, ...KAFKA_VARIABLES }, process.env);
+  const log = openLog({
+    kafkaBrokers: config.KAFKA_BROKERS,
+    kafkaSecurity: readKafkaSecurity(config),
+    databaseUrl: config.DATABASE_URL,
+    clientId: 'signpost-reship',
+    logger: openLogger('silent', {}),
+  });
+  try {
+    return await reshipScans({ folder: join(config.DATA_DIR, SHIPPED), since, log });
+  } finally {
+    await log.close();
+  }
 }
 
 /** A UTC day as ms since 1970. */

@@ -11,6 +11,7 @@ import { onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
 import { followRoutes } from './redirect/follow-routes.ts';
 import { openRouteTable } from './redirect/route-table.ts';
 import { shipScans } from './redirect/ship-scans.ts';
+import { keepShipped, SHIPPED } from './redirect/shipped-segments.ts';
 
 /** How long shipping may take when it is asked to stop, and the rest, in ms. */
 const SHIP_MS = 3_000;
@@ -35,7 +36,9 @@ async function carry(): Promise<void> {
   running.defer(() => log.close());
   const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
   running.defer(() => table.close());
-  const shipper = shipScans({ folder: join(config.DATA_DIR, 'spool'), log, logger });
+  const shipped = keepShipped(join(config.DATA_DIR, SHIPPED), config.SPOOL_RETENTION_HOURS, logger);
+  running.defer(() => shipped.stop());
+  const shipper = shipScans({ folder: join(config.DATA_DIR, 'spool'), log, logger, take: shipped.take });
   running.defer(() => shipper.stop(SHIP_MS));
   const measured = measureCarrier(() => ({ shipping: shipper.status(), routes: follower.status() }));
   const follower = followRoutes({ log, table, logger, onChange: measured.change });

@@ -83,6 +83,11 @@ export const GATEWAY_VARIABLES = {
     about:
       'Tells the country by the reader’s address (GeoLite2-Country, DB-IP), and is read again when it changes. Unset: the bundled one.',
   },
+  SPOOL_RETENTION_HOURS: {
+    type: integer(0, 168, 0),
+    about:
+      'How long scans stay on this disk once Kafka has them: what `signpost scans reship` can publish again. 0: they are deleted at once.',
+  },
   LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
 } as const;
 

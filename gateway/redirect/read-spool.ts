@@ -25,7 +25,12 @@ const READ_BYTES = 1024 * 1024;
 /** How long a segment that can't be read is left alone, in ms. */
 const ASIDE_MS = 60_000;
 
-export function readSpool(folder: string, logger: Logger): SpoolReader {
+/** `take`: takes a segment out of the spool that is done with; by default it is deleted. */
+export function readSpool(
+  folder: string,
+  logger: Logger,
+  take: (path: string) => void = (path) => rmSync(path, { force: true }),
+): SpoolReader {
   /** The oldest segment, and how many of its bytes are done with. */
   let name = '';
   let done = 0;
@@ -49,7 +54,7 @@ export function readSpool(folder: string, logger: Logger): SpoolReader {
 
   function remove(segment: Segment): void {
     try {
-      rmSync(segment.path, { force: true });
+      take(segment.path);
     } catch (error) {
       stuck.add(segment.name);
       logger.error({ err: error, segment: segment.path }, 'a segment that is done with can’t be removed');
@@ -100,7 +105,7 @@ export function readSpool(folder: string, logger: Logger): SpoolReader {
 }
 
 /** At most a mebibyte of a file. */
-function readFrom(path: string, from: number): { bytes: Buffer; atEnd: boolean } {
+export function readFrom(path: string, from: number): { bytes: Buffer; atEnd: boolean } {
   const fd = openSync(path, 'r');
   try {
     const { size } = fstatSync(fd);

@@ -4,7 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { GATEWAY_FIGURES } from '../../src/contract/gateway-figures.ts';
-import type { Log } from '../../src/events/log/log.ts';
+import type { Log, NewRecord } from '../../src/events/log/log.ts';
 import { SCANS } from '../../src/events/log/topics.ts';
 import { readFrames } from './frames.ts';
 import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
@@ -44,13 +44,15 @@ export interface ShippingOptions {
   readonly folder: string;
   readonly log: Pick<Log, 'publish'>;
   readonly logger: Logger;
+  /** Takes a segment out of its spool that the log has; by default it is deleted. */
+  take?(path: string): void;
 }
 
 /**
  * Publishes the oldest scans first and forgets them once the log has them; a crash in between repeats them, and their
  * ids decide. While the log is away it tries for ever.
  */
-export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
+export function shipScans({ folder, log, logger, take }: ShippingOptions): Shipper {
   const stopping = new AbortController();
   const { signal } = stopping;
   const count = countShipped();
@@ -62,12 +64,7 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
 
   async function publish(payloads: readonly Uint8Array[]): Promise<void> {
     const shipment = count(payloads);
-    const headers = { [GATEWAY_FIGURES]: shipment.figures };
-    const records = payloads.map((value, index) => ({
-      key: keyOf(value),
-      value,
-      ...(index === 0 && { headers }),
-    }));
+    const records = recordsOf(payloads, shipment.figures);
     try {
       await log.publish(SCANS.name, records);
     } catch (error) {
@@ -115,7 +112,7 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
   function look(): void {
     for (const spool of spoolsIn(folder)) {
       if (spools.has(spool)) continue;
-      const reader = readSpool(join(folder, spool), logger);
+      const reader = readSpool(join(folder, spool), logger, take);
       spools.set(spool, { reader, running: ship(reader) });
     }
   }
@@ -138,6 +135,12 @@ export function shipScans({ folder, log, logger }: ShippingOptions): Shipper {
       await Promise.race([all, sleep(graceMs, undefined, { ref: false })]);
     },
   };
+}
+
+/** Records of scans, the first of which tells the ledger `figures`. */
+export function recordsOf(payloads: readonly Uint8Array[], figures: string): NewRecord[] {
+  const headers = { [GATEWAY_FIGURES]: figures };
+  return payloads.map((value, index) => ({ key: keyOf(value), value, ...(index === 0 && { headers }) }));
 }
 
 /** What is no scan goes on all the same, to the recorder's dead letters: here it would hold up all behind it. */

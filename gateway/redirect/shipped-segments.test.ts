@@ -1,0 +1,87 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { keepShipped, shippedSegmentsIn } from './shipped-segments.ts';
+
+const logger = pino({ level: 'silent' });
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signpost-shipped-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A sealed segment of a spool, whose last scan came so many hours ago. */
+function segment(spool: string, name: string, hoursAgo: number): string {
+  const path = join(folder, 'spool', spool, `${name}.scans`);
+  mkdirSync(join(folder, 'spool', spool), { recursive: true });
+  writeFileSync(path, name);
+  const at = Date.now() / 1_000 - hoursAgo * 3_600;
+  utimesSync(path, at, at);
+  return path;
+}
+
+/** A disk of a mebibyte; undefined where we may not mount one. */
+function smallDisk(): string | undefined {
+  const disk = join(folder, 'disk');
+  mkdirSync(disk);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'signpost-test', disk], { stdio: 'ignore' });
+  } catch {
+    return undefined;
+  }
+  return disk;
+}
+
+function keep(hours: number) {
+  const kept = keepShipped(join(folder, 'shipped'), hours, logger);
+  onTestFinished(kept.stop);
+  return kept;
+}
+
+test('nothing is kept for no hours, and what was kept before goes', () => {
+  const before = keep(2);
+  before.take(segment('0', '000000000000001', 1));
+  expect(shippedSegmentsIn(join(folder, 'shipped'))).toHaveLength(1);
+  const { take } = keep(0);
+  take(segment('0', '000000000000002', 0));
+  expect(shippedSegmentsIn(join(folder, 'shipped'))).toEqual([]);
+  expect(readdirSync(join(folder, 'spool', '0'))).toEqual([]);
+});
+
+test('segments are kept for as long as they should, oldest first, and those of two spools under names of their own', () => {
+  const { take } = keep(2);
+  take(segment('1', '000000000000002', 1));
+  take(segment('0', '000000000000002', 1.9));
+  take(segment('0', '000000000000001', 2.1));
+  expect(shippedSegmentsIn(join(folder, 'shipped'))).toHaveLength(3);
+  keep(2);
+  expect(shippedSegmentsIn(join(folder, 'shipped')).map(({ path }) => path.split('/').at(-1))).toEqual([
+    '000000000000002-0.scans',
+    '000000000000002-1.scans',
+  ]);
+});
+
+test('the oldest go first while the disk is nearly full', ({ skip }) => {
+  const disk = smallDisk();
+  if (disk === undefined) return skip();
+  try {
+    const shipped = join(disk, 'shipped');
+    mkdirSync(shipped);
+    for (const name of ['1', '2', '3']) writeFileSync(join(shipped, `${name}.scans`), Buffer.alloc(320 * 1_024));
+    keepShipped(shipped, 24, logger).stop();
+    expect(readdirSync(shipped)).toEqual(['2.scans', '3.scans']);
+  } finally {
+    execFileSync('umount', [disk]);
+  }
+});
+
+test('a segment that can’t be kept is deleted all the same', () => {
+  const { take } = keep(2);
+  writeFileSync(join(folder, 'shipped'), 'no folder');
+  const path = segment('0', '000000000000001', 0);
+  take(path);
+  expect(readdirSync(join(folder, 'spool', '0'))).toEqual([]);
+});
