@@ -87,13 +87,18 @@ function sniff(socket: net.Socket, silent: Set<net.Socket>, http1: Server, http2
   socket.once('close', () => silent.delete(socket));
   const end = () => socket.destroy();
   socket.setTimeout(HEAD_MS, end);
-  socket.once('data', (start: Buffer) => {
+  let start = '';
+  socket.on('data', function read(bytes: Buffer) {
+    start += bytes.toString('latin1');
+    const beginsHttp2 = start.startsWith(HTTP2_PREFACE_START);
+    // The network may deliver them one by one.
+    if (!beginsHttp2 && HTTP2_PREFACE_START.startsWith(start)) return;
+    socket.off('data', read);
     socket.setTimeout(0, end);
     silent.delete(socket);
     socket.pause();
-    socket.unshift(start);
-    const chosen = start.toString('latin1', 0, 3) === HTTP2_PREFACE_START ? http2 : http1;
-    chosen.emit('connection', socket);
+    socket.unshift(Buffer.from(start, 'latin1'));
+    (beginsHttp2 ? http2 : http1).emit('connection', socket);
     process.nextTick(() => socket.resume());
   });
 }
