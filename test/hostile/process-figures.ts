@@ -1,0 +1,46 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { expect } from 'vitest';
+
+/**
+ * What garbage collection may leave: V8 returns the memory of a burst only partly, and the more of it the longer a
+ * process does nothing.
+ */
+const MEMORY_MARGIN = 150 * 1024 * 1024;
+
+/** What processes hold together. */
+interface Figures {
+  readonly descriptors: number;
+  readonly sockets: number;
+  /** Resident, in bytes. */
+  readonly memory: number;
+}
+
+export async function figuresOf(pids: readonly number[]): Promise<Figures> {
+  const files = (await Promise.all(pids.map(filesOf))).flat();
+  const memory = await Promise.all(pids.map(memoryOf));
+  return {
+    descriptors: files.length,
+    sockets: files.filter((file) => file.startsWith('socket:')).length,
+    memory: memory.reduce((sum, bytes) => sum + bytes, 0),
+  };
+}
+
+/** What each descriptor of a process refers to. */
+async function filesOf(pid: number): Promise<string[]> {
+  const files = await readdir(`/proc/${pid}/fd`);
+  return Promise.all(files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')));
+}
+
+async function memoryOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'latin1');
+  return Number(/VmRSS:\s*(\d+)/.exec(status)?.[1]) * 1_024;
+}
+
+/** `spare`: connections to other parts of Signpost that may come and go meanwhile. */
+export async function expectReturned(pids: readonly number[], before: Figures, spare: number): Promise<void> {
+  const now = () => figuresOf(pids);
+  const patience = { timeout: 20_000, interval: 200 };
+  await expect.poll(async () => (await now()).sockets, patience).toBeLessThanOrEqual(before.sockets + spare);
+  await expect.poll(async () => (await now()).descriptors, patience).toBeLessThanOrEqual(before.descriptors + spare);
+  await expect.poll(async () => (await now()).memory, patience).toBeLessThanOrEqual(before.memory + MEMORY_MARGIN);
+}
