@@ -3,8 +3,9 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import net from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { connectHandler } from './connect-handler.ts';
-import { boundServer, boundSessions, HEAD_MS } from './connection-limits.ts';
+import { boundServer, boundSessions, boundUnread, HEAD_MS } from './connection-limits.ts';
 import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './services.ts';
+import { boundStreams } from './stream-limits.ts';
 import type { Tls } from './tls.ts';
 
 /** What an HTTP/2 client with prior knowledge opens a connection with (RFC 9113 §3.4). */
@@ -28,8 +29,10 @@ export async function serveConnect(options: ServerOptions): Promise<Listening> {
   );
   // It is given its connections and never listens, and only a server that does looks after slow ones.
   http1.emit('listening');
+  boundUnread(http1);
   const http2 = createHttp2Server({ settings: { maxConcurrentStreams: MAX_STREAMS } }, handler);
   boundSessions(http2);
+  boundStreams(http2);
   const sessions = new Set<ServerHttp2Session>();
   http2.on('session', (session) => {
     sessions.add(session);

@@ -1,34 +1,12 @@
 import { METHODS } from 'node:http';
-import { type Client, createClient } from '@connectrpc/connect';
-import { createGrpcTransport } from '@connectrpc/connect-node';
 import fc from 'fast-check';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import type { CodeJson } from '../../src/contract/code-json.ts';
-import { bearer } from '../../src/rpc/conformance.ts';
-import { contract } from '../contract/client.ts';
-import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
+import { describe, expect, test } from 'vitest';
+import { coreUnderAttack, PORTS } from './core-under-attack.ts';
 import { healthCheck, opening, servingIn } from './http2-frames.ts';
-import { expectReturned, figuresOf } from './process-figures.ts';
-import { forEach, rawSockets, statusesIn } from './raw-sockets.ts';
+import { forEach, statusesIn } from './raw-sockets.ts';
 
-/**
- * Raw sockets against both ports of a core. Whatever they do, the same processes go on answering, and their sockets,
- * descriptors and memory return to normal. fast-check prints the seed of a failure.
- */
-const running = contract();
-let code: CodeJson;
-let clients: Client<typeof CodesService>[];
-let before: { readonly pids: number[] } & Awaited<ReturnType<typeof figuresOf>>;
-
-/** As many connections to Postgres as a core has: they come and go. */
-const TO_POSTGRES = 20;
-
-const PORTS = ['corePort', 'grpcPort'] as const;
-const raw = {
-  corePort: rawSockets(() => running.signpost.corePort),
-  grpcPort: rawSockets(() => running.signpost.grpcPort),
-};
+/** Raw sockets against both ports of a core. fast-check prints the seed of a failure. */
+const { raw, goesOn, figures } = coreUnderAttack();
 
 const json = '{}';
 const call = (method: string) =>
@@ -37,40 +15,6 @@ const CHECK = call('grpc.health.v1.Health/Check');
 const LIST = call('signpost.codes.v1.CodesService/ListCodes');
 const HTTP1 = CHECK + LIST;
 const HTTP2 = Buffer.concat([opening(), healthCheck(1), healthCheck(3)]);
-
-beforeAll(async () => {
-  const account = await running.account();
-  code = await account.create();
-  clients = PORTS.map((port) => {
-    const baseUrl = `http://127.0.0.1:${running.signpost[port]}`;
-    return createClient(CodesService, createGrpcTransport({ baseUrl, interceptors: [bearer(account.apiKey)] }));
-  });
-  await goesOn();
-  const pids = await processes();
-  before = { pids, ...(await figuresOf(pids)) };
-});
-
-/** What every test has to leave behind. */
-afterEach(async () => {
-  for (const port of PORTS) raw[port].destroyAll();
-  expect(await processes()).toEqual(before.pids);
-  await goesOn();
-  await expectReturned(before.pids, before, TO_POSTGRES);
-  expect(await running.signpost.gateways[0]?.log()).not.toMatch(/is gone|hangs/);
-});
-
-/** The core, and the workers of the gateway. */
-async function processes(): Promise<number[]> {
-  const { cores, gateways } = running.signpost;
-  const workers = await Promise.all(gateways.map((gateway) => childrenOf(gateway, 'gateway/worker.ts')));
-  return [...cores.map(({ pid }) => pid), ...workers.flat()];
-}
-
-/** A call on each port and a scan are answered. */
-async function goesOn(): Promise<void> {
-  for (const client of clients) expect((await client.listCodes({})).codes).toHaveLength(1);
-  expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
-}
 
 function placesIn({ length }: string | Buffer): number[] {
   return Array.from({ length: length + 1 }, (_, index) => index);
@@ -144,7 +88,7 @@ describe.each(PORTS)('%s', (port) => {
       for (const socket of slow) socket.write(HTTP2.subarray(sent, sent + 1));
       sent++;
     }, 50);
-    const sockets = async () => (await figuresOf(before.pids)).sockets;
+    const sockets = async () => (await figures()).sockets;
     await expect.poll(sockets, { timeout: 20_000 }).toBeGreaterThanOrEqual(600);
     for (let n = 0; n < 10; n++) await goesOn();
     clearInterval(sending);

@@ -4,18 +4,18 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 import type { CodeJson } from '../../src/contract/code-json.ts';
 import { contract } from '../contract/client.ts';
 import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
-import { expectReturned, figuresOf } from './process-figures.ts';
+import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-figures.ts';
 import { forEach, rawSockets, statusesIn } from './raw-sockets.ts';
 
 /**
  * Raw sockets against the gateway's port. Whatever they do, the same processes go on answering, and their sockets,
  * descriptors and memory return to normal. fast-check prints the seed of a failure.
  */
-const running = contract();
+const running = contract({ env: COLLECTING });
 let code: CodeJson;
 let scan: string;
 let post: string;
-let before: { readonly workers: number[] } & Awaited<ReturnType<typeof figuresOf>>;
+let before: { readonly workers: number[] } & Figures;
 const { open, exchange, reset, destroyAll } = rawSockets(() => Number(new URL(running.signpost.url).port));
 /** Connections of a worker to Postgres, which come and go. */
 const TO_POSTGRES = 2;

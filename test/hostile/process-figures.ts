@@ -1,14 +1,18 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
 
-/**
- * What garbage collection may leave: V8 returns the memory of a burst only partly, and the more of it the longer a
- * process does nothing.
- */
-const MEMORY_MARGIN = 150 * 1024 * 1024;
+/** With every process of a Signpost, `expectReturned` sees what it holds, and not its garbage. */
+export const COLLECTING = {
+  NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, '../harness/collect-garbage.ts')).href}`,
+};
+
+/** Memory that a process may keep of what was asked of it: code that was compiled, pages in which something else lives. */
+const MEMORY_MARGIN = 100 * 1024 * 1024;
 
 /** What processes hold together. */
-interface Figures {
+export interface Figures {
   readonly descriptors: number;
   readonly sockets: number;
   /** Resident, in bytes. */
@@ -42,5 +46,9 @@ export async function expectReturned(pids: readonly number[], before: Figures, s
   const patience = { timeout: 20_000, interval: 200 };
   await expect.poll(async () => (await now()).sockets, patience).toBeLessThanOrEqual(before.sockets + spare);
   await expect.poll(async () => (await now()).descriptors, patience).toBeLessThanOrEqual(before.descriptors + spare);
-  await expect.poll(async () => (await now()).memory, patience).toBeLessThanOrEqual(before.memory + MEMORY_MARGIN);
+  const collected = async () => {
+    for (const pid of pids) process.kill(pid, 'SIGUSR2');
+    return (await now()).memory;
+  };
+  await expect.poll(collected, { ...patience, interval: 500 }).toBeLessThanOrEqual(before.memory + MEMORY_MARGIN);
 }
