@@ -33,6 +33,10 @@ export function connectHandler(options: ServerOptions, shutdown: AbortSignal): N
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (request, response) => {
+    // Without listeners, a client that disconnects while its call is answered would end the process: the library removes
+    // its own when the response closes, which is before Node reports the error.
+    request.on('error', () => {});
+    response.on('error', () => {});
     const handler = handlers.get(request.url?.split('?', 1)[0] ?? '');
     if (!handler) return refuse(response, 404);
     let call: UniversalServerRequest;

@@ -3,8 +3,9 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import net from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { connectHandler } from './connect-handler.ts';
-import { boundServer, boundSessions, HEAD_MS } from './connection-limits.ts';
+import { boundServer, boundSessions, boundUnread, HEAD_MS } from './connection-limits.ts';
 import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './services.ts';
+import { boundStreams } from './stream-limits.ts';
 import type { Tls } from './tls.ts';
 
 /** What an HTTP/2 client with prior knowledge opens a connection with (RFC 9113 §3.4). */
@@ -28,8 +29,10 @@ export async function serveConnect(options: ServerOptions): Promise<Listening> {
   );
   // It is given its connections and never listens, and only a server that does looks after slow ones.
   http1.emit('listening');
+  boundUnread(http1);
   const http2 = createHttp2Server({ settings: { maxConcurrentStreams: MAX_STREAMS } }, handler);
   boundSessions(http2);
+  boundStreams(http2);
   const sessions = new Set<ServerHttp2Session>();
   http2.on('session', (session) => {
     sessions.add(session);
@@ -87,13 +90,18 @@ function sniff(socket: net.Socket, silent: Set<net.Socket>, http1: Server, http2
   socket.once('close', () => silent.delete(socket));
   const end = () => socket.destroy();
   socket.setTimeout(HEAD_MS, end);
-  socket.once('data', (start: Buffer) => {
+  let start = '';
+  socket.on('data', function read(bytes: Buffer) {
+    start += bytes.toString('latin1');
+    const beginsHttp2 = start.startsWith(HTTP2_PREFACE_START);
+    // The network may deliver them one by one.
+    if (!beginsHttp2 && HTTP2_PREFACE_START.startsWith(start)) return;
+    socket.off('data', read);
     socket.setTimeout(0, end);
     silent.delete(socket);
     socket.pause();
-    socket.unshift(start);
-    const chosen = start.toString('latin1', 0, 3) === HTTP2_PREFACE_START ? http2 : http1;
-    chosen.emit('connection', socket);
+    socket.unshift(Buffer.from(start, 'latin1'));
+    (beginsHttp2 ? http2 : http1).emit('connection', socket);
     process.nextTick(() => socket.resume());
   });
 }

@@ -9,6 +9,7 @@ import { limitTimeouts } from './grpc-timeouts.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { readMessage } from './read-message.ts';
 import { type Listening, MAX_STREAMS, type ServerOptions } from './services.ts';
+import { boundStreams } from './stream-limits.ts';
 import type { Tls, TlsContext } from './tls.ts';
 
 /**
@@ -43,9 +44,10 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
   });
   const { http2Servers } = server as unknown as { http2Servers: ReadonlyMap<Http2Server, unknown> };
   for (const http2 of http2Servers.keys()) {
-    limitTimeouts(http2);
     boundServer(http2);
     boundSessions(http2);
+    boundStreams(http2);
+    limitTimeouts(http2);
   }
   return {
     port,

@@ -1,23 +1,24 @@
-import { readdir, readlink } from 'node:fs/promises';
 import { METHODS } from 'node:http';
-import { connect, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import type { CodeJson } from '../../src/contract/code-json.ts';
 import { contract } from '../contract/client.ts';
 import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
+import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-figures.ts';
+import { forEach, rawSockets, statusesIn } from './raw-sockets.ts';
 
 /**
- * Raw sockets against the gateway's port. Whatever they do, the same processes go on answering, and all sockets are
- * closed in the end. fast-check prints the seed of a failure.
+ * Raw sockets against the gateway's port. Whatever they do, the same processes go on answering, and their sockets,
+ * descriptors and memory return to normal. fast-check prints the seed of a failure.
  */
-const running = contract();
+const running = contract({ env: COLLECTING });
 let code: CodeJson;
 let scan: string;
 let post: string;
-const opened = new Set<Socket>();
-let before: { readonly workers: number[]; readonly sockets: number };
+let before: { readonly workers: number[] } & Figures;
+const { open, exchange, reset, destroyAll } = rawSockets(() => Number(new URL(running.signpost.url).port));
+/** Connections of a worker to Postgres, which come and go. */
+const TO_POSTGRES = 2;
 
 beforeAll(async () => {
   const account = await running.account();
@@ -27,16 +28,16 @@ beforeAll(async () => {
   post = `POST /api/v1/qr-codes HTTP/1.1\r\nHost: a\r\nContent-Length: ${json.length}\r\n\r\n${json}`;
   // Opens what stays open, to Postgres and to the core.
   await Promise.all([exchange(scan), exchange(post), statusOf(`${running.signpost.url}/r/zzzzzzz`)]);
-  // Connections to Postgres, at most two, come and go.
-  before = { workers: await workers(), sockets: (await openSockets()) + 2 };
+  const pids = await workers();
+  before = { workers: pids, ...(await figuresOf(pids)) };
 });
 
 /** What every test has to leave behind. */
 afterEach(async () => {
-  for (const socket of opened) socket.destroy();
+  destroyAll();
   expect(await workers()).toEqual(before.workers);
   expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
-  await expect.poll(openSockets, { timeout: 20_000, interval: 200 }).toBeLessThanOrEqual(before.sockets);
+  await expectReturned(before.workers, before, TO_POSTGRES);
   expect(await running.signpost.gateways[0]?.log()).not.toMatch(/is gone|hangs/);
 });
 
@@ -45,66 +46,8 @@ async function workers(): Promise<number[]> {
   return gateway ? childrenOf(gateway, 'gateway/worker.ts') : [];
 }
 
-/** How many sockets the workers have open, those to Postgres and to the core among them. */
 async function openSockets(): Promise<number> {
-  const all = await Promise.all(
-    (await workers()).map(async (pid) => {
-      const files = await readdir(`/proc/${pid}/fd`);
-      return Promise.all(files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')));
-    }),
-  );
-  return all.flat().filter((file) => file.startsWith('socket:')).length;
-}
-
-function open(): Socket {
-  const port = Number(new URL(running.signpost.url).port);
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
-  opened.add(socket.once('close', () => opened.delete(socket)));
-  return socket.on('error', () => undefined);
-}
-
-/** Sends the pieces, one read each as far as possible; gives what came back once the server has ended the connection. */
-function exchange(...pieces: readonly string[]): Promise<string> {
-  const socket = open();
-  let received = '';
-  socket.setEncoding('latin1').on('data', (text: string) => {
-    received += text;
-  });
-  socket.on('end', () => socket.end());
-  socket.setTimeout(10_000, () => socket.destroy(new Error('no end')));
-  socket.once('connect', async () => {
-    for (const piece of pieces) {
-      if (socket.writable) socket.write(piece, 'latin1');
-      await sleep(1);
-    }
-    socket.end();
-  });
-  return new Promise((resolve, reject) => {
-    socket.once('timeout', () => reject(new Error(`no end after ${JSON.stringify(pieces)} and ${received}`)));
-    socket.once('close', () => resolve(received));
-  });
-}
-
-/** Sends the bytes and resets the connection. */
-async function reset(bytes: string): Promise<void> {
-  const socket = open();
-  await new Promise<void>((resolve) => socket.once('connect', resolve));
-  await new Promise<unknown>((resolve) => (bytes === '' ? resolve(undefined) : socket.write(bytes, 'latin1', resolve)));
-  await sleep(1);
-  socket.resetAndDestroy();
-}
-
-/** Runs `work` for each, some at a time. */
-async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  const rest = [...items];
-  const one = async () => {
-    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
-  };
-  await Promise.all(Array.from({ length: 16 }, one));
-}
-
-function statusesIn(answers: string): number[] {
-  return [...answers.matchAll(/(?:^|\r\n\r\n|[}>])HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+  return (await figuresOf(await workers())).sockets;
 }
 
 test('every method, on every kind of target, answered or reset', async () => {
@@ -147,8 +90,8 @@ test('connections after CONNECT or garbage are closed although their clients nev
     socket.write(n % 2 === 0 ? 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n' : 'garbage\r\n\r\n');
     return socket.resume();
   });
-  await expect.poll(openSockets, { timeout: 10_000 }).toBeGreaterThan(before.sockets);
-  await expect.poll(openSockets, { timeout: 20_000, interval: 200 }).toBeLessThanOrEqual(before.sockets);
+  await expect.poll(openSockets, { timeout: 10_000 }).toBeGreaterThan(before.sockets + TO_POSTGRES);
+  await expect.poll(openSockets, { timeout: 20_000, interval: 200 }).toBeLessThanOrEqual(before.sockets + TO_POSTGRES);
   // The clients' ends are still open: only the server has closed.
   expect(sockets.every((socket) => socket.bytesRead > 0)).toBe(true);
 }, 60_000);
