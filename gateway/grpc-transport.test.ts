@@ -135,4 +135,49 @@ describe('a typed client over grpc-js', () => {
     expect(asked.one).toBeGreaterThanOrEqual(10);
     expect(asked.other).toBeGreaterThanOrEqual(10);
   });
+
+  test('a change says until when it may happen, and is sent again when a core says that it knew the time wrongly', async () => {
+    const clock = 5_000_000;
+    const limits: (string | null)[] = [];
+    const address = await serve({
+      createCode(_request, { requestHeader }) {
+        limits.push(requestHeader.get('signpost-commit-by'));
+        if (limits.length !== 1 && limits.length !== 3) return {};
+        const error = failure('TOO_LATE', 'Late.');
+        error.metadata.set('signpost-clock', String(clock * limits.length));
+        throw error;
+      },
+      getCode(_request, { requestHeader }) {
+        limits.push(requestHeader.get('signpost-commit-by'));
+        return {};
+      },
+    });
+    const calls = client([address], 20_000);
+    await calls.createCode({});
+    await calls.createCode({});
+    await calls.getCode({});
+    // It knew nothing; then it did; then the clock had been set.
+    expect(limits).toEqual(['0', expect.any(String), expect.any(String), expect.any(String), null]);
+    for (const [index, told] of [
+      [1, clock],
+      [2, clock],
+      [3, 3 * clock],
+    ] as const) {
+      expect(Number(limits[index])).toBeGreaterThan(told);
+      // Until then the caller waits, whatever time has passed here meanwhile.
+      expect(Number(limits[index])).toBeLessThan(told + 20_000 + (index === 2 ? 10_000 : 0));
+    }
+  });
+
+  test('a change that is late twice fails, and is sent no third time', async () => {
+    let calls = 0;
+    const address = await serve({
+      async createCode() {
+        calls += 1;
+        throw failure('TOO_LATE', 'Late.');
+      },
+    });
+    expect(readFailure(await failureOf(client([address]).createCode({}))).reason).toBe('TOO_LATE');
+    expect(calls).toBe(2);
+  });
 });

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { failure } from '../contract/errors.ts';
+import { CLOCK_MS, tooLate } from '../db/commit-limit.ts';
 import { first, promptStatement } from '../db/sql.ts';
 import type { Account, Rate } from './caller.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
@@ -26,6 +27,8 @@ interface AccountRow {
   admitted: boolean;
   /** When the next request fits into the window, in ms from now; 0 when one fits now. */
   burst_wait: string;
+  /** In ms since 1970. */
+  judged_at: string;
 }
 
 /** The plans as rows, so that one statement judges everything. */
@@ -62,17 +65,14 @@ const OLDEST = `coalesce(m.admissions[${PLACE}], 0)`;
 /** How often a request is judged anew because others of its account moved the meter between reading and writing it. */
 const MOST_ATTEMPTS = 5;
 
-/** Clock of the one Postgres that all cores share, in ms: read again when a row had to be waited for. */
-const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
-
 /** When the next request of `meters m` fits into the window, in ms from now; and when the month ends, in Unix seconds. */
-const BURST_WAIT = `greatest(0, ${OLDEST} + ${BURST_WINDOW_MS} - ${NOW_MS})`;
+const BURST_WAIT = `greatest(0, ${OLDEST} + ${BURST_WINDOW_MS} - ${CLOCK_MS})`;
 const RESET = `extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer`;
 
 /**
  * Authenticates, judges the plan and meters in one statement: the meter's row lock makes the window and the quota exact
  * over any number of cores, and a request that is refused changes nothing. Indexes: api_keys_hash_key, then primary
- * keys. $1 hash, $2 needs api, $3 needs bulk, $4 needs images.
+ * keys. $1 hash, $2 needs api, $3 needs bulk, $4 needs images, $5 when the caller stops waiting, or null.
  */
 const admitKey = promptStatement<AccountRow>(
   'access_admit_key',
@@ -81,20 +81,22 @@ const admitKey = promptStatement<AccountRow>(
      update meters m
      set month = ${MONTH},
          used = ${USED} + 1,
-         admissions[${PLACE}] = ${NOW_MS},
+         admissions[${PLACE}] = ${CLOCK_MS},
          turn = ${PLACE} % ${BURST_LIMIT} + 1
      from account
      where m.account_id = account.id
        and (account.api or not $2) and (account.bulk or not $3) and (account.images or not $4)
-       and ${OLDEST} <= ${NOW_MS} - ${BURST_WINDOW_MS}
+       and ${OLDEST} <= ${CLOCK_MS} - ${BURST_WINDOW_MS}
        and (account.monthly_quota is null or ${USED} < account.monthly_quota)
+       and ($5::bigint is null or ${CLOCK_MS} < $5)
      returning m.used
    )
    select account.*,
           coalesce((select used from admitted), ${USED}) as used,
           exists (select from admitted) as admitted,
           ${BURST_WAIT} as burst_wait,
-          ${RESET} as reset
+          ${RESET} as reset,
+          ${CLOCK_MS} as judged_at
    from account join meters m on m.account_id = account.id`,
 );
 
@@ -102,30 +104,36 @@ const admitKey = promptStatement<AccountRow>(
 const judgeKey = promptStatement<Omit<AccountRow, 'admitted'>>(
   'access_judge_key',
   `with account as (${OF_KEY})
-   select account.*, ${USED} as used, ${BURST_WAIT} as burst_wait, ${RESET} as reset
+   select account.*, ${USED} as used, ${BURST_WAIT} as burst_wait, ${RESET} as reset, ${CLOCK_MS} as judged_at
    from account join meters m on m.account_id = account.id`,
 );
 
 /** The account that an internal service names. Index: accounts_pkey. */
-const findAccount = promptStatement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait'>>(
+const findAccount = promptStatement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait' | 'judged_at'>>(
   'access_find_account',
   ACCOUNT('where a.id = $1 and (a.closed_at is null or $2)'),
 );
 
 /**
  * Judges a call by key that needs `features`; undefined when the key is nobody's. The order is the contract's: plan,
- * burst, quota. Throws UNAVAILABLE when other requests of the account keep moving the meter, and counts nothing then.
+ * burst, quota. A call whose `commitBy` has passed is refused as TOO_LATE and not metered. Throws UNAVAILABLE when other requests of the account keep moving the meter, and counts nothing then.
  */
-export async function admit(pool: Pool, keyHash: Buffer, features: readonly Feature[]): Promise<Judged | undefined> {
+export async function admit(
+  pool: Pool,
+  keyHash: Buffer,
+  features: readonly Feature[],
+  commitBy?: number,
+): Promise<Judged | undefined> {
   const needs = (feature: Feature) => features.includes(feature);
-  const values = [keyHash, needs(Feature.API), needs(Feature.BULK), needs(Feature.IMAGES)];
+  const values = [keyHash, needs(Feature.API), needs(Feature.BULK), needs(Feature.IMAGES), commitBy ?? null];
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     const row = await first(pool, admitKey, values);
     if (!row) return undefined;
     const account = accountFrom(row);
     const rate = rateFrom(row);
     if (row.admitted) return { account, rate };
-    const refusal = lacking(account, features) ?? overRate(row, rate);
+    const late = commitBy !== undefined && Number(row.judged_at) >= commitBy;
+    const refusal = late ? tooLate() : (lacking(account, features) ?? overRate(row, rate));
     if (refusal) return { account, rate, refusal };
     // Neither the plan nor the rate refuses the row as it was read: another request has moved it meanwhile.
   }
@@ -176,15 +184,16 @@ function overRate(row: Pick<AccountRow, 'burst_wait'>, rate: Rate): Judged['refu
   return undefined;
 }
 
-function rateFrom(row: Pick<AccountRow, 'monthly_quota' | 'used' | 'reset'>): Rate {
+function rateFrom(row: Pick<AccountRow, 'monthly_quota' | 'used' | 'reset' | 'judged_at'>): Rate {
   return {
     limit: row.monthly_quota === null ? null : Number(row.monthly_quota),
     used: Number(row.used),
     reset: row.reset,
+    judgedAt: row.judged_at,
   };
 }
 
-function accountFrom(row: Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait'>): Account {
+function accountFrom(row: Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait' | 'judged_at'>): Account {
   return {
     id: row.id,
     features: { api: row.api, bulk: row.bulk, images: row.images },

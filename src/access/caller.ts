@@ -20,6 +20,8 @@ export interface Rate {
   used: number;
   /** Unix second at which the next UTC month begins. */
   readonly reset: number;
+  /** When the call was judged, in ms since 1970 by Postgres's clock. */
+  readonly judgedAt: string;
 }
 
 /** Who is calling: nobody in particular, an account by its key, or an internal service, maybe for an account. */

@@ -5,7 +5,8 @@ import type { Pool, PoolClient } from 'pg';
 import { asFailure } from '../contract/as-failure.ts';
 import { failure, REASONS, type Reason, readFailure } from '../contract/errors.ts';
 import { isAway } from '../db/away.ts';
-import { connected, first, run, statement, transaction } from '../db/sql.ts';
+import { connected, first, run, statement } from '../db/sql.ts';
+import { transactionOf } from './commit-limit.ts';
 import { expectValid } from './validator.ts';
 
 /** 1–255 visible ASCII characters. Source: decision "Idempotency". */
@@ -99,17 +100,17 @@ export async function once<Request extends DescMessage, Response extends DescMes
   const { pool, accountId, context } = call;
   const key = context.requestHeader.get('idempotency-key');
   if (key === null) {
-    const response = await transaction(pool, (tx) => validated(call, tx, operation));
+    const response = await transactionOf(context, pool, (tx) => validated(call, tx, operation));
     return finish ? finish(response) : response;
   }
   if (!isIdempotencyKey(key)) {
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
   const outcome = await connected(pool, async (connection) => {
-    if (!finish) return transaction(connection, (tx) => runOrRecall(call, key, tx, operation));
+    if (!finish) return transactionOf(context, connection, (tx) => runOrRecall(call, key, tx, operation));
     if (!(await first(connection.client, hold, [accountId, key]))?.mine) throw inFlight();
     try {
-      const made = await transaction(connection, (tx) => runOrRecall(call, key, tx, operation));
+      const made = await transactionOf(context, connection, (tx) => runOrRecall(call, key, tx, operation));
       if (made.replay || !made.response) return made;
       const response = await finish(made.response);
       await run(connection.client, amend, [accountId, key, toBinary(call.method.output, response)]);

@@ -14,6 +14,7 @@ import { decodeId } from '../contract/ids.ts';
 import { accountById, admit, judgeUnmetered, lacking } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
+import { commitByIn } from './commit-limit.ts';
 import { requirementsOf } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
@@ -27,7 +28,10 @@ export interface Access {
    * before anything of the message is read, decompressed or decoded. Throws when the call is refused.
    */
   readonly admit: (context: HandlerContext) => Promise<void>;
-  /** Tells the rate with every answer to a call by key, as `ratelimit-limit`, `-remaining` and `-reset`; errors too. */
+  /**
+   * Tells the rate with every answer to a call by key, errors too, as `ratelimit-limit`, `-remaining` and `-reset`, and
+   * what Postgres's clock said when it was judged, as `signpost-clock`.
+   */
   readonly interceptor: Interceptor;
 }
 
@@ -71,8 +75,10 @@ export function access(options: {
       if (refusal) throw refusal;
       return { kind: 'service', account, actor };
     }
-    const judgeKey = requirementsOf(method).cost === Cost.NOTHING ? judgeUnmetered : admit;
-    const judged = await judgeKey(pool, hashApiKey(token), needs.features);
+    const unmetered = requirementsOf(method).cost === Cost.NOTHING;
+    const judged = unmetered
+      ? await judgeUnmetered(pool, hashApiKey(token), needs.features)
+      : await admit(pool, hashApiKey(token), needs.features, commitByIn(header));
     if (!judged) throw invalidApiKey();
     if (needs.caller !== CallerKind.ACCOUNT) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key does not open it.');
@@ -130,8 +136,9 @@ function withRate(error: ReturnType<typeof failure>, rate: Rate) {
   return error;
 }
 
-function writeRate(headers: Headers, { limit, used, reset }: Rate): void {
+function writeRate(headers: Headers, { limit, used, reset, judgedAt }: Rate): void {
   headers.set('ratelimit-limit', limit === null ? 'unlimited' : String(limit));
   headers.set('ratelimit-remaining', limit === null ? 'unlimited' : String(Math.max(0, limit - used)));
   headers.set('ratelimit-reset', String(reset));
+  headers.set('signpost-clock', judgedAt);
 }

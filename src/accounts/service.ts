@@ -7,6 +7,7 @@ import {
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { listChanges, recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Cursors } from '../contract/cursors.ts';
@@ -15,7 +16,7 @@ import { encodeId, newUuid } from '../contract/ids.ts';
 import { nameOf, PLAN_BY_NAME } from '../contract/names.ts';
 import { LONG_PAGE, pageById } from '../contract/paging.ts';
 import type { Database } from '../db/database.ts';
-import { type Queryable, transaction, unitOfWork } from '../db/sql.ts';
+import { type Queryable, unitOfWork } from '../db/sql.ts';
 import { Account, accountMessage, overrideColumns } from './account.ts';
 import type { Clearance } from './clear.ts';
 import { replaceKey, revokeKey } from './key.ts';
@@ -38,7 +39,7 @@ export function accountsService(options: {
     work: (account: Account, unit: Queryable) => Promise<void> | void,
   ): Promise<Account> {
     const { id } = accountOf(context);
-    return orm.em.fork().transactional(async (em) => {
+    return ormTransactionOf(context, orm, async (em) => {
       const account = await em.findOneOrFail(Account, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       const unit = unitOfWork(em);
       await work(account, unit);
@@ -51,7 +52,7 @@ export function accountsService(options: {
   return {
     ...team(database, changed),
     async createAccount({ name, plan, overrides }, context) {
-      return orm.em.fork().transactional(async (em) => {
+      return ormTransactionOf(context, orm, async (em) => {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
         const account = em.create(Account, { id: newUuid(), ...columns });
         await em.flush();
@@ -107,14 +108,14 @@ export function accountsService(options: {
       return { account: accountMessage(account) };
     },
     async rotateKey(_, context) {
-      return transaction(pool, async (tx) => {
+      return transactionOf(context, pool, async (tx) => {
         const { id } = accountOf(context);
         await recordChange(tx, context, encodeId('acct', id));
         return { apiKey: await replaceKey(tx, id) };
       });
     },
     async revokeKey(_, context) {
-      return transaction(pool, async (tx) => {
+      return transactionOf(context, pool, async (tx) => {
         const { id } = accountOf(context);
         await revokeKey(tx, id);
         await recordChange(tx, context, encodeId('acct', id));

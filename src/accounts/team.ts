@@ -4,6 +4,7 @@ import type { Pool } from 'pg';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { ormTransactionOf } from '../access/commit-limit.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, newUuid } from '../contract/ids.ts';
@@ -22,30 +23,27 @@ export function team(
   return {
     async addMember({ email, role }, context) {
       const { id: accountId } = accountOf(context);
-      const member = await orm.em
-        .fork()
-        .transactional(async (em) => {
-          await lockAccount(unitOfWork(em), accountId);
-          expectBelowLimit('members', await em.count(MemberEntity, { accountId }));
-          const named = nameOf(ROLE_BY_NAME, role);
-          const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: named });
-          await em.flush();
-          const message = memberMessage(added);
-          await memberAdded(unitOfWork(em), accountId, message);
-          await recordChange(unitOfWork(em), context, message.id);
-          return message;
-        })
-        .catch((error: unknown) => {
-          if (!(error instanceof UniqueConstraintViolationException)) throw error;
-          throw failure('ALREADY_EXISTS', `${email} is a member of this account already.`);
-        });
+      const member = await ormTransactionOf(context, orm, async (em) => {
+        await lockAccount(unitOfWork(em), accountId);
+        expectBelowLimit('members', await em.count(MemberEntity, { accountId }));
+        const named = nameOf(ROLE_BY_NAME, role);
+        const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: named });
+        await em.flush();
+        const message = memberMessage(added);
+        await memberAdded(unitOfWork(em), accountId, message);
+        await recordChange(unitOfWork(em), context, message.id);
+        return message;
+      }).catch((error: unknown) => {
+        if (!(error instanceof UniqueConstraintViolationException)) throw error;
+        throw failure('ALREADY_EXISTS', `${email} is a member of this account already.`);
+      });
       changed();
       return { member };
     },
     async removeMember(request, context) {
       const { id: accountId } = accountOf(context);
       const id = decodeId('mbr', request.id);
-      const member = await orm.em.fork().transactional(async (em) => {
+      const member = await ormTransactionOf(context, orm, async (em) => {
         const found = id === undefined ? null : await em.findOne(MemberEntity, { id, accountId });
         // Deleted by count: of two calls at once, one tells of it.
         if (!found || (await em.nativeDelete(MemberEntity, { id: found.id, accountId })) === 0) {

@@ -1,12 +1,12 @@
 import { create } from '@bufbuild/protobuf';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
 import { CodesService, CreateCodeResponseSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { recordChange, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
 import type { Cursors } from '../contract/cursors.ts';
-import { transaction } from '../db/sql.ts';
 import { designWarnings } from '../images/contrast.ts';
 import { scanCounts } from '../scans/totals.ts';
 import { codeFrom } from './code-row.ts';
@@ -30,8 +30,11 @@ export function codesService(options: {
 }): ServiceImpl<typeof CodesService> {
   const { pool, platformUrl, isPlatformHost, changed } = options;
   /** A change in one transaction, which the relay hears of. */
-  async function change<Response>(work: (tx: PoolClient) => Promise<Response>): Promise<Response> {
-    const response = await transaction(pool, work);
+  async function change<Response>(
+    context: HandlerContext,
+    work: (tx: PoolClient) => Promise<Response>,
+  ): Promise<Response> {
+    const response = await transactionOf(context, pool, work);
     changed();
     return response;
   }
@@ -50,13 +53,13 @@ export function codesService(options: {
       return response;
     },
     createStaticCode: (request, context) =>
-      change(async (tx) => {
+      change(context, async (tx) => {
         const code = await createStaticCode(tx, platformUrl, accountOf(context).id, request);
         await recordChange(tx, context, code.id);
         return { code, warnings: designWarnings(code.design) };
       }),
     createLandingPageCode: (request, context) =>
-      change(async (tx) => {
+      change(context, async (tx) => {
         const code = await createLandingPageCode(tx, platformUrl, accountOf(context).id, request);
         await recordChange(tx, context, code.id);
         return { code, warnings: designWarnings(code.design) };
@@ -69,19 +72,19 @@ export function codesService(options: {
     },
     listCodes: (request, context) => listCodes(options, accountOf(context).id, request),
     updateCode: (request, context) =>
-      change(async (tx) => {
+      change(context, async (tx) => {
         const updated = await updateCode(tx, options, accountOf(context).id, request);
         if (updated.changed) await recordInternalChange(tx, context, request.id);
         return { code: updated.code, route: updated.route };
       }),
     deleteCode: ({ id }, context) =>
-      change(async (tx) => {
+      change(context, async (tx) => {
         const deleted = await deleteCode(tx, platformUrl, accountOf(context).id, id);
         await recordInternalChange(tx, context, id);
         return deleted;
       }),
     restoreCode: ({ id }, context) =>
-      change(async (tx) => {
+      change(context, async (tx) => {
         const { code, changed: restored } = await restoreCode(tx, platformUrl, accountOf(context), id);
         if (restored) await recordChange(tx, context, id);
         return { code };

@@ -63,6 +63,8 @@ export const REASONS = {
   UNIMPLEMENTED: { rpc: Code.Unimplemented, http: 500 },
   /** A defect; the sentence says nothing about it. */
   INTERNAL: { rpc: Code.Internal, http: 500 },
+  /** The caller had stopped waiting when the call arrived. Nothing has changed, so it may be sent again at once. */
+  TOO_LATE: { rpc: Code.Unavailable, http: 503 },
   SHORT_CODE_NOT_ALLOCATED: { rpc: Code.Unavailable, http: 503 },
   IDEMPOTENCY_NOT_GUARANTEED: { rpc: Code.Unavailable, http: 503 },
   /** The code's custom domain is failing or gone. */

@@ -9,6 +9,9 @@ const AWAY_CLASSES = new Set(['08', '40', '53', '57']);
 /** SQLSTATE of a lock that was not granted within `lock_timeout`: the transaction gave way to others. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
+/** SQLSTATE of a transaction that had not committed when its caller stopped waiting: see `commit-limit.ts`. */
+const TRANSACTION_TIMEOUT = '25P04';
+
 /** Errors of the network, by Node's code. */
 const AWAY_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE']);
 
@@ -28,7 +31,8 @@ export function isUnanswered(error: unknown): error is Error {
 export function isAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof DatabaseError) {
-    return error.code === LOCK_NOT_AVAILABLE || AWAY_CLASSES.has(error.code?.slice(0, 2) ?? '');
+    const { code = '' } = error;
+    return code === LOCK_NOT_AVAILABLE || code === TRANSACTION_TIMEOUT || AWAY_CLASSES.has(code.slice(0, 2));
   }
   const { code, syscall } = error as NodeJS.ErrnoException;
   // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of our own.

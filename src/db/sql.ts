@@ -2,6 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { CompiledQuery } from 'kysely';
 import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
 import { isUnanswered } from './away.ts';
+import { type CommitLimit, endAt, expectTime, NO_TIMEOUT, type Remaining } from './commit-limit.ts';
 
 /**
  * A statement that is prepared once a connection, under its name. Values always travel as parameters: they never reach
@@ -95,16 +96,21 @@ export async function first<Row extends QueryResultRow>(
   return (await run(on, what, values))[0];
 }
 
-/** Runs `work` in one transaction: committed when it returns, rolled back when it throws. */
+/**
+ * Runs `work` in one transaction: committed when it returns, rolled back when it throws. What an RPC changes has a
+ * `limit`: a call whose caller was told that it failed must not happen later, over changes that were made meanwhile.
+ */
 export async function transaction<Result>(
   on: Pool | Connection,
   work: (tx: PoolClient) => Promise<Result>,
+  limit?: CommitLimit,
 ): Promise<Result> {
-  if (!('client' in on)) return connected(on, (connection) => transaction(connection, work));
+  if (!('client' in on)) return connected(on, (connection) => transaction(connection, work, limit));
   const { client } = on;
   try {
-    await client.query(BEGIN);
+    await begin(client, limit);
     const result = await work(client);
+    limit?.signal.throwIfAborted();
     await client.query('commit');
     return result;
   } catch (error) {
@@ -113,6 +119,19 @@ export async function transaction<Result>(
     else await client.query(ROLLBACK).catch(on.broke);
     throw error;
   }
+}
+
+/** In one round trip also where Postgres is to end the transaction at the limit. */
+async function begin(client: PoolClient, limit: CommitLimit | undefined): Promise<void> {
+  limit?.signal.throwIfAborted();
+  if (limit?.commitBy === undefined) {
+    await client.query(BEGIN);
+    return;
+  }
+  const text = `begin; ${NO_TIMEOUT}; ${endAt(limit.commitBy)}`;
+  // Its types do not know that several statements have as many results.
+  const results = (await client.query(promptly(text))) as unknown as readonly { readonly rows: Remaining[] }[];
+  expectTime(results[2]?.rows[0]);
 }
 
 /** A connection that is held for longer than one transaction. */

@@ -1,7 +1,9 @@
 import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { DomainStateName } from '../contract/names.ts';
+import type { CommitLimit } from '../db/commit-limit.ts';
 import type { Database } from '../db/database.ts';
+import { ormTransaction } from '../db/orm-transaction.ts';
 import { type Queryable, unitOfWork } from '../db/sql.ts';
 import { domainLive } from '../events/events.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
@@ -21,7 +23,8 @@ const AGAIN_AT_MOST_MS = 6 * 3_600_000;
 
 /**
  * Moves a domain by what was seen of it, step by step, each in a transaction of its own; undefined when it is gone.
- * What was seen of a state that it has left meanwhile is worth nothing and changes nothing.
+ * What was seen of a state that it has left meanwhile is worth nothing and changes nothing. `limit`: where a call asks
+ * for it.
  *
  * The state is written before a version is drawn: whoever becomes verified waits there for the commit that removed the
  * hostname from another account, so its version is above that removal's.
@@ -31,14 +34,15 @@ export async function moveDomain(
   key: DomainKey,
   seen: Seen,
   witness: Witness,
+  limit?: CommitLimit,
 ): Promise<DomainEntity | undefined> {
   try {
-    const { domain, moved } = await orm.em.fork().transactional((em) => moveOnce(em, key, seen, witness));
-    return domain && moved ? moveDomain(orm, key, { ...seen, from: domain.state }, witness) : domain;
+    const { domain, moved } = await ormTransaction(orm, (em) => moveOnce(em, key, seen, witness), limit);
+    return domain && moved ? moveDomain(orm, key, { ...seen, from: domain.state }, witness, limit) : domain;
   } catch (error) {
     if (!(error instanceof UniqueConstraintViolationException)) throw error;
     const problem = 'Another account has proven this hostname, and has to remove it first.';
-    return moveDomain(orm, key, { from: 'pending', proven: false, resolves: undefined, problem }, witness);
+    return moveDomain(orm, key, { from: 'pending', proven: false, resolves: undefined, problem }, witness, limit);
   }
 }
 

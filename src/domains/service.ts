@@ -4,6 +4,7 @@ import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { commitLimitOf, ormTransactionOf } from '../access/commit-limit.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { failure } from '../contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
@@ -32,35 +33,32 @@ export function domainsService(options: {
       if ('problem' in read) throw failure('INVALID_FIELD', read.problem);
       const { hostname } = read;
       const now = new Date();
-      const added = await orm.em
-        .fork()
-        .transactional(async (em) => {
-          // Of whichever account: who has proven a hostname keeps others from adding it.
-          if (await em.count(DomainEntity, { hostname, state: { $ne: 'pending' }, accountId: { $ne: accountId } })) {
-            throw failure('ALREADY_EXISTS', `Another account has proven ${hostname}, and has to remove it first.`);
-          }
-          await lockAccount(unitOfWork(em), accountId);
-          expectBelowLimit('domains', await em.count(DomainEntity, { accountId }));
-          const domain = em.create(DomainEntity, {
-            id: newUuid(),
-            accountId,
-            hostname,
-            state: 'pending',
-            token: randomBytes(16).toString('hex'),
-            version: 0,
-            problem: '',
-            stateSince: now,
-            firstLiveAt: null,
-            checkAt: now,
-          });
-          await em.flush();
-          await recordChange(unitOfWork(em), context, encodeId('domain', domain.id));
-          return domain;
-        })
-        .catch((error: unknown) => {
-          if (!(error instanceof UniqueConstraintViolationException)) throw error;
-          throw failure('ALREADY_EXISTS', `${hostname} is a domain of this account already.`);
+      const added = await ormTransactionOf(context, orm, async (em) => {
+        // Of whichever account: who has proven a hostname keeps others from adding it.
+        if (await em.count(DomainEntity, { hostname, state: { $ne: 'pending' }, accountId: { $ne: accountId } })) {
+          throw failure('ALREADY_EXISTS', `Another account has proven ${hostname}, and has to remove it first.`);
+        }
+        await lockAccount(unitOfWork(em), accountId);
+        expectBelowLimit('domains', await em.count(DomainEntity, { accountId }));
+        const domain = em.create(DomainEntity, {
+          id: newUuid(),
+          accountId,
+          hostname,
+          state: 'pending',
+          token: randomBytes(16).toString('hex'),
+          version: 0,
+          problem: '',
+          stateSince: now,
+          firstLiveAt: null,
+          checkAt: now,
         });
+        await em.flush();
+        await recordChange(unitOfWork(em), context, encodeId('domain', domain.id));
+        return domain;
+      }).catch((error: unknown) => {
+        if (!(error instanceof UniqueConstraintViolationException)) throw error;
+        throw failure('ALREADY_EXISTS', `${hostname} is a domain of this account already.`);
+      });
       return { domain: domainMessage(added) };
     },
     async verifyDomain(request, context) {
@@ -72,7 +70,13 @@ export function domainsService(options: {
         const sentence = `The resolvers say nothing about ${domain.hostname} at the moment; try again.`;
         throw failure('UNAVAILABLE', sentence, {}, error);
       });
-      const moved = await moveDomain(orm, key, seen, (tx) => recordChange(tx, context, request.id));
+      const moved = await moveDomain(
+        orm,
+        key,
+        seen,
+        (tx) => recordChange(tx, context, request.id),
+        commitLimitOf(context),
+      );
       changed();
       if (!moved) throw notFound();
       return { domain: domainMessage(moved) };
@@ -84,7 +88,7 @@ export function domainsService(options: {
     },
     async removeDomain(request, context) {
       const key = keyOf(accountOf(context).id, request.id);
-      const removed = await orm.em.fork().transactional(async (em) => {
+      const removed = await ormTransactionOf(context, orm, async (em) => {
         const domain = await em.findOne(DomainEntity, key, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (!domain) throw notFound();
         const tx = unitOfWork(em);

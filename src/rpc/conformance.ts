@@ -176,6 +176,58 @@ export function conformance(
       expect(await reasonOf(client.createCode({ targetUrl: `${TARGET}/2` }))).toBe('IDEMPOTENCY_KEY_REUSED');
     });
 
+    describe('a call that has come after its `signpost-commit-by` changes nothing,', () => {
+      const past = { 'signpost-commit-by': '1' };
+
+      test('costs nothing, and brings the clock that it is told in', async () => {
+        const { account, apiKey: key } = await createClient(AccountsService, over([bearer(token())])).createAccount({
+          name: 'C',
+          plan: Plan.BUSINESS,
+        });
+        const late = createClient(CodesService, over([bearer(key, past)]));
+        const error = await errorOf(late.createCode({ targetUrl: TARGET }));
+        expect([error.code, readFailure(error).reason]).toEqual([Code.Unavailable, 'TOO_LATE']);
+        expect(error.metadata.get('ratelimit-remaining')).toBe('50000');
+        const clock = Number(error.metadata.get('signpost-clock'));
+        // Postgres is on this machine.
+        expect(Math.abs(clock - Date.now())).toBeLessThan(10_000);
+        const soon = { 'signpost-commit-by': String(clock + 60_000) };
+        const { code } = await createClient(CodesService, over([bearer(key, soon)])).createCode({ targetUrl: TARGET });
+        const acting = over([bearer(token(), { 'signpost-account': account?.id ?? '' })]);
+        const { codes: listed } = await createClient(CodesService, acting).listCodes({});
+        expect(listed.map(({ id }) => id)).toEqual([code?.id]);
+      });
+
+      test('also of an internal service, with and without the ORM', async () => {
+        const { account } = await createClient(AccountsService, over([bearer(token())])).createAccount({
+          name: 'D',
+          plan: Plan.BUSINESS,
+        });
+        const acting = (headers: Record<string, string>) =>
+          over([bearer(token(), { ...headers, 'signpost-account': account?.id ?? '' })]);
+        const [codes, accounts] = [
+          createClient(CodesService, acting(past)),
+          createClient(AccountsService, acting(past)),
+        ];
+        expect(await reasonOf(codes.createCode({ targetUrl: TARGET }))).toBe('TOO_LATE');
+        expect(await reasonOf(accounts.updateAccount({ name: 'E' }))).toBe('TOO_LATE');
+        const soon = acting({ 'signpost-commit-by': String(Date.now() + 60_000) });
+        expect((await createClient(AccountsService, soon).getAccount({})).account?.name).toBe('D');
+        expect((await createClient(AccountsService, soon).updateAccount({ name: 'E' })).account?.name).toBe('E');
+        expect((await createClient(CodesService, soon).listCodes({})).codes).toEqual([]);
+        const far = acting({ 'signpost-commit-by': '999999999999999' });
+        expect((await createClient(CodesService, far).createCode({ targetUrl: TARGET })).code).toBeDefined();
+      });
+
+      test.each(['', 'soon', '-1', '1.5', '9'.repeat(16), '1; drop table codes'])(
+        'and one that is no time is told so: %j',
+        async (wrong) => {
+          const client = codes({ 'signpost-commit-by': wrong });
+          expect(await reasonOf(client.createCode({ targetUrl: TARGET }))).toBe('INVALID_FIELD');
+        },
+      );
+    });
+
     // From 2^31 ms on, a timer of Node's fires at once.
     test.each([MAX_TIMEOUT_MS * 10, 2 ** 31 + 1_000, 9_999_999_000])(
       'a deadline that is too far off is told, or kept to ours: %d ms',

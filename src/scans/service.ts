@@ -2,9 +2,9 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { transactionOf } from '../access/commit-limit.ts';
 import { encodeId } from '../contract/ids.ts';
 import type { Database } from '../db/database.ts';
-import { transaction } from '../db/sql.ts';
 import type { Log } from '../events/log/log.ts';
 import { SCANS } from '../events/log/topics.ts';
 import { auditScans, type Difference } from './audit.ts';
@@ -44,7 +44,7 @@ export function scansService({
 
     async deleteAccountScans(_, context) {
       const { id } = accountOf(context);
-      await transaction(database.pool, async (tx) => {
+      await transactionOf(context, database.pool, async (tx) => {
         await recordChange(tx, context, encodeId('acct', id));
         await askToDelete(tx, id);
       });

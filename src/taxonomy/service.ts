@@ -7,11 +7,12 @@ import type {
 } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { transactionOf } from '../access/commit-limit.ts';
 import { type Cursors, positionAfter } from '../contract/cursors.ts';
 import { encodeId } from '../contract/ids.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { endPage, pageOf } from '../contract/paging.ts';
-import { first, type Queryable, run, statement, transaction } from '../db/sql.ts';
+import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { FOLDER, type Kind, TAG } from './kinds.ts';
 import { deleteLabel, mergeLabels } from './remove.ts';
 import { renameLabel } from './rename.ts';
@@ -75,14 +76,14 @@ export function taxonomyService(pool: Pool, cursors: Cursors): ServiceImpl<typeo
     subject: string,
     work: (tx: PoolClient, accountId: string) => Promise<string>,
   ) =>
-    transaction(pool, async (tx) => {
+    transactionOf(context, pool, async (tx) => {
       const { id: accountId } = accountOf(context);
       const shown = await work(tx, accountId);
       await recordChange(tx, context, subject);
       return read(tx, kind, accountId, shown);
     });
   const remove = (context: HandlerContext, kind: Kind, id: string) =>
-    transaction(pool, async (tx) => {
+    transactionOf(context, pool, async (tx) => {
       await deleteLabel(tx, kind, accountOf(context).id, id);
       await recordChange(tx, context, id);
       return {};

@@ -4,11 +4,11 @@ import type { Pool, PoolClient } from 'pg';
 import type { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
+import { transactionOf } from '../access/commit-limit.ts';
 import type { Cursors } from '../contract/cursors.ts';
 import { failure } from '../contract/errors.ts';
 import { encodeId, newUuid } from '../contract/ids.ts';
 import { PAGE, pageById } from '../contract/paging.ts';
-import { transaction } from '../db/sql.ts';
 import { addTestDelivery, findDelivery, listDeliveries, resend, resendFailed } from './deliveries.ts';
 import { readEndpointUrl } from './endpoint-url.ts';
 import {
@@ -53,7 +53,7 @@ export function webhooksService({
     subject = encodeId('hook', endpoint),
   ): Promise<Result> {
     const { id: account } = accountOf(context);
-    return transaction(pool, async (tx) => {
+    return transactionOf(context, pool, async (tx) => {
       const result = await work(tx, await lockEndpoint(tx, account, endpoint), account);
       await recordChange(tx, context, subject);
       return result;
@@ -67,7 +67,7 @@ export function webhooksService({
       const id = newUuid();
       const secret = newSecret();
       const row = { id, account: accountOf(context).id, url, events, secret: seal.seal(id, secret) };
-      return transaction(pool, async (tx) => {
+      return transactionOf(context, pool, async (tx) => {
         const endpoint = await insertEndpoint(tx, row);
         await addTestDelivery(tx, row.account, id);
         await recordChange(tx, context, encodeId('hook', id));
@@ -82,7 +82,7 @@ export function webhooksService({
       const id = endpointUuid(request.id);
       const url = request.url === undefined ? undefined : readEndpointUrl(request.url, allowPrivate);
       const events = request.events.length === 0 ? undefined : readEvents(request.events);
-      return transaction(pool, async (tx) => {
+      return transactionOf(context, pool, async (tx) => {
         const before = await lockEndpoint(tx, account, id);
         const was = before.disabled_reason === null;
         const { enabled = was } = request;

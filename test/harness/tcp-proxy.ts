@@ -16,6 +16,8 @@ export interface TcpProxy {
    * client's ends stay and hear nothing, and new connections are carried.
    */
   vanish(): void;
+  /** Carries everything so many ms later than it comes, ends of connections too. */
+  delay(ms: number): void;
   /** Carries everything again, what it kept back first. */
   mend(): void;
 }
@@ -27,6 +29,12 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const servers = new Set<Socket>();
   const vanished = new WeakSet<Socket>();
   let state: 'open' | 'cut' | 'hanging' = 'open';
+  let delayMs = 0;
+  /** In the order in which it is called, as long as the delay never shrinks. */
+  const later = (carry: () => void) => {
+    if (delayMs === 0) carry();
+    else setTimeout(carry, delayMs).unref();
+  };
   const server = createServer((incoming) => {
     if (state === 'cut') {
       incoming.destroy();
@@ -38,11 +46,11 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
     const both = [incoming, outgoing] as const;
     for (const [from, to] of [both, [outgoing, incoming] as const]) {
       sockets.add(from);
-      from.on('data', (chunk) => to.write(chunk));
+      from.on('data', (chunk) => later(() => to.write(chunk)));
       from.on('error', () => from.destroy());
       from.on('close', () => {
         sockets.delete(from);
-        if (!vanished.has(from)) to.destroy();
+        if (!vanished.has(from)) later(() => to.destroy());
       });
       if (state === 'hanging') from.pause();
     }
@@ -70,6 +78,9 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
         vanished.add(socket);
         socket.destroy();
       }
+    },
+    delay(ms) {
+      delayMs = ms;
     },
     hang: forAll('hanging', (socket) => socket.pause()),
     mend: forAll('open', (socket) => socket.resume()),

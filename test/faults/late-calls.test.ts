@@ -1,0 +1,227 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { freshDatabase } from '../harness/database.ts';
+import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
+import { startTcpProxy } from '../harness/tcp-proxy.ts';
+import { killWithChildren } from './readers.ts';
+
+/** How long the gateway of what fails waits for its core, in ms. */
+const TIMEOUT_MS = 2_000;
+/** How long anything that is still to happen is given for it, in ms. */
+const SETTLES_MS = 1_500;
+const FIRST = 'https://example.com/first';
+const LATE = 'https://example.com/late';
+const NEXT = 'https://example.com/next';
+
+/** Over one database: what fails, of each test's own, and what goes on working. */
+let databaseUrl: string;
+let working: Signpost;
+beforeAll(async () => {
+  databaseUrl = (await freshDatabase()).url;
+  working = await startSignpost({ databaseUrl });
+});
+
+function startFailing({ env, gatewayEnv, ...options }: SignpostOptions = {}): Promise<Signpost> {
+  return startSignpost({
+    databaseUrl,
+    ...options,
+    // Few, so that calls also wait for one.
+    env: { DATABASE_CONNECTIONS: '5', ...env },
+    gatewayEnv: { CORE_TIMEOUT_MS: String(TIMEOUT_MS), ...gatewayEnv },
+  });
+}
+
+interface Caller {
+  create(fields?: Readonly<Record<string, unknown>>): Promise<CodeJson>;
+  /** The status of a PATCH; undefined when the connection broke. */
+  patch(through: Signpost, id: string, fields: Readonly<Record<string, unknown>>): Promise<number | undefined>;
+  call(through: Signpost, method: string, path: string, init?: RequestInit): Promise<Response>;
+  targetOf(id: string): Promise<string | undefined>;
+}
+
+/** An account of a test's own: it may make 120 requests a minute. */
+async function caller(): Promise<Caller> {
+  const authorization = `Bearer ${(await working.createAccount()).apiKey}`;
+  const call: Caller['call'] = ({ url }, method, path, init) =>
+    fetch(`${url}/api/v1${path}`, { ...init, method, headers: { authorization, ...init?.headers } });
+  return {
+    call,
+    async create(fields) {
+      const response = await call(working, 'POST', '/qr-codes', {
+        body: JSON.stringify({ target_url: FIRST, ...fields }),
+      });
+      expect(response.status).toBe(201);
+      return ((await response.json()) as { data: CodeJson }).data;
+    },
+    async patch(through, id, fields) {
+      const answer = call(through, 'PATCH', `/qr-codes/${id}`, { body: JSON.stringify(fields) });
+      return (await answer.catch(() => undefined))?.status;
+    },
+    async targetOf(id) {
+      const response = await call(working, 'GET', `/qr-codes/${id}`);
+      return ((await response.json()) as { data: CodeJson }).data.target_url;
+    },
+  };
+}
+
+/** Keeps whoever names the folder waiting, before it comes to the code, until the function that it gives is called. */
+async function holdFolder(name: string): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  await client.query('begin');
+  const { rowCount } = await client.query('select from folders where name = $1 for update', [name]);
+  expect(rowCount).toBe(1);
+  return async () => {
+    await client.query('rollback');
+    await client.end();
+  };
+}
+
+/** Calls that wait for the folder; there is one after a while. */
+async function expectWaiting(): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+  await expect.poll(async () => (await client.query(waiting)).rowCount, { timeout: 10_000 }).toBe(1);
+  await client.end();
+}
+
+let folders = 0;
+
+/** A caller, a code of theirs in a folder of its own, and that folder held; `late`: what the call that waits asks for. */
+async function waitingCall() {
+  const folder = `folder ${++folders}`;
+  const own = await caller();
+  const { id } = await own.create({ folder });
+  const release = await holdFolder(folder);
+  return { ...own, id, release, late: { target_url: LATE, folder } };
+}
+
+describe('a change that was answered with 503 never happens later, over one that was acknowledged', () => {
+  test('while it waits for another one', async () => {
+    const failing = await startFailing();
+    const { patch, targetOf, id, release, late } = await waitingCall();
+    expect(await patch(failing, id, late)).toBe(503);
+    expect(await patch(working, id, { target_url: NEXT })).toBe(200);
+    await release();
+    await sleep(SETTLES_MS);
+    expect(await targetOf(id)).toBe(NEXT);
+    // The connection that Postgres has ended is replaced.
+    expect(await patch(failing, id, late)).toBe(200);
+  });
+
+  test('while its core is stopped, and goes on', async () => {
+    const failing = await startFailing();
+    const [core] = failing.cores;
+    if (!core) throw new Error('there is no core');
+    for (let round = 0; round < 6; round++) {
+      const { create, patch, targetOf } = await caller();
+      const codes: CodeJson[] = [];
+      for (let code = 0; code < 24; code++) codes.push(await create());
+      const answers = Promise.all(codes.map(({ id }) => patch(failing, id, { target_url: LATE })));
+      await sleep(10 + round * 15);
+      process.kill(core.pid, 'SIGSTOP');
+      const statuses = await answers;
+      const expected = await Promise.all(
+        codes.map(async ({ id }, index) => {
+          if (statuses[index] === 200) return LATE;
+          expect([statuses[index], await patch(working, id, { target_url: NEXT })]).toEqual([503, 200]);
+          return NEXT;
+        }),
+      );
+      process.kill(core.pid, 'SIGCONT');
+      await sleep(SETTLES_MS);
+      expect(await Promise.all(codes.map(({ id }) => targetOf(id)))).toEqual(expected);
+    }
+  }, 120_000);
+
+  test('while its core is stopped in the middle of it', async () => {
+    const failing = await startFailing();
+    const [core] = failing.cores;
+    if (!core) throw new Error('there is no core');
+    const { patch, targetOf, id, release, late } = await waitingCall();
+    const answer = patch(failing, id, late);
+    await expectWaiting();
+    process.kill(core.pid, 'SIGSTOP');
+    await release();
+    expect(await answer).toBe(503);
+    expect(await patch(working, id, { target_url: NEXT })).toBe(200);
+    process.kill(core.pid, 'SIGCONT');
+    await sleep(SETTLES_MS);
+    expect(await targetOf(id)).toBe(NEXT);
+  });
+
+  test('while its bytes are on the way from the gateway to the core', async () => {
+    const grpcPort = await freePort();
+    const proxy = await startTcpProxy(`http://${LOOPBACK}:${grpcPort}`);
+    const failing = await startFailing({
+      env: { GRPC_PORT: String(grpcPort) },
+      gatewayEnv: { CORE_ADDRESS: new URL(proxy.url).host },
+    });
+    const { create, patch, targetOf } = await caller();
+    const { id } = await create();
+    // The gateway is connected, and has heard what time it is.
+    expect(await patch(failing, id, { name: 'Menu' })).toBe(200);
+    proxy.delay(TIMEOUT_MS + 1_000);
+    const answer = patch(failing, id, { target_url: LATE });
+    expect(await answer).toBe(503);
+    expect(await patch(working, id, { target_url: NEXT })).toBe(200);
+    await sleep(1_000 + SETTLES_MS);
+    expect(await targetOf(id)).toBe(NEXT);
+  });
+
+  test('while the bytes between its core and Postgres are on the way', async () => {
+    const proxy = await startTcpProxy(databaseUrl);
+    const failing = await startFailing({ databaseUrl: proxy.url });
+    const { patch, targetOf, id, release, late } = await waitingCall();
+    const answer = patch(failing, id, late);
+    await expectWaiting();
+    proxy.hang();
+    await release();
+    expect(await answer).toBe(503);
+    expect(await patch(working, id, { target_url: NEXT })).toBe(200);
+    proxy.mend();
+    await sleep(SETTLES_MS);
+    expect(await targetOf(id)).toBe(NEXT);
+  });
+
+  test('nor after its gateway was killed, long before the core would have run out of time', async () => {
+    const failing = await startFailing({ gatewayEnv: { CORE_TIMEOUT_MS: '60000' } });
+    const [gateway] = failing.gateways;
+    if (!gateway) throw new Error('there is no gateway');
+    const { patch, targetOf, id, release, late } = await waitingCall();
+    const answer = patch(failing, id, late);
+    await expectWaiting();
+    await killWithChildren(gateway);
+    expect(await answer).toBeUndefined();
+    expect(await patch(working, id, { target_url: NEXT })).toBe(200);
+    await release();
+    await sleep(SETTLES_MS);
+    expect(await targetOf(id)).toBe(NEXT);
+  });
+});
+
+test('a create with an Idempotency-Key that was answered with 503 may be sent again, and creates one code', async () => {
+  const failing = await startFailing();
+  const { call, release, late } = await waitingCall();
+  const total = async () => ((await (await call(working, 'GET', '/qr-codes')).json()) as { total: number }).total;
+  const before = await total();
+  const post = (through: Signpost) =>
+    call(through, 'POST', '/qr-codes', { body: JSON.stringify(late), headers: { 'idempotency-key': 'one' } });
+  expect((await post(failing)).status).toBe(503);
+  await release();
+  const again = await post(working);
+  expect([again.status, again.headers.get('idempotent-replay')]).toEqual([201, 'false']);
+  expect((await post(failing)).headers.get('idempotent-replay')).toBe('true');
+  expect(await total()).toBe(before + 1);
+});
+
+test('the first change through a gateway, which does not know the core’s clock, costs one request', async () => {
+  const failing = await startFailing();
+  const { call } = await caller();
+  const first = await call(failing, 'POST', '/qr-codes', { body: JSON.stringify({ target_url: FIRST }) });
+  expect([first.status, first.headers.get('x-ratelimit-remaining')]).toEqual([201, '49999']);
+});
