@@ -92,6 +92,7 @@ for (const way of new Set(attempts.map((attempt) => attempt.way))) {
   const sorted = costs.toSorted((one, other) => one - other);
   console.log(`${way}: median ${sorted[sorted.length >> 1]} µs, most ${sorted.at(-1)} µs for a kibibyte`);
 }
+await platform[Symbol.asyncDispose]();
 process.exit();
 
 async function restAttempts(): Promise<Attempt[]> {

@@ -68,6 +68,7 @@ rows.push({ beside: 'nothing, again', from: '', ...shown(await others()) });
 console.table(rows);
 sink.kill();
 await database.end();
+await platform[Symbol.asyncDispose]();
 process.exit();
 
 interface Waited {
