@@ -6,6 +6,7 @@ import { openLog } from '../src/events/log/open.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { inTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
+import { lockProcess } from './process-lock.ts';
 import { onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
 import { followRoutes } from './redirect/follow-routes.ts';
 import { openRouteTable } from './redirect/route-table.ts';
@@ -22,6 +23,7 @@ async function carry(): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: 'carrier' });
   const stopped = toldToStop();
   await using running = new AsyncDisposableStack();
+  running.use(lockProcess(config.DATA_DIR, logger));
   const log = openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
