@@ -36,8 +36,12 @@ export class Connection implements Reply, ScanRequest {
   headers = NONE;
   /** When something came last, by the sweeps since the start. */
   swept: number;
+  /** Whether the last answer was sent, so that only the client's end is waited for. */
+  isEnding = false;
   readonly #lane: Lane;
   readonly #socket: Socket;
+  /** Whether the request that is being answered is the last one. */
+  #last = false;
   /** Whether a request is being answered, or an answer waits to be read. */
   #busy = false;
 
@@ -65,6 +69,7 @@ export class Connection implements Reply, ScanRequest {
     this.method = head.method;
     this.shortCode = head.shortCode;
     this.headers = head.headers;
+    this.#last = head.last;
     this.#lane.scans.answer(this, this);
   };
 
@@ -102,7 +107,7 @@ export class Connection implements Reply, ScanRequest {
     this.shortCode = undefined;
     const socket = this.#socket;
     if (socket.destroyed) return;
-    const last = this.#lane.stopping || socket.readableEnded;
+    const last = this.#last || this.#lane.stopping || socket.readableEnded;
     const text = `${head}date: ${date()}\r\n${last ? 'connection: close\r\n' : ''}\r\n`;
     if (body) socket.cork();
     let taken = socket.write(text, 'latin1');
@@ -127,6 +132,7 @@ export class Connection implements Reply, ScanRequest {
 
   /** What still arrives is thrown away: closing at once would reset the connection, and the client could lose answers. */
   #close(): void {
+    this.isEnding = true;
     this.#socket.off('data', this.#read).end();
     this.#socket.resume();
   }

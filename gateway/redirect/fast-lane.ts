@@ -17,6 +17,8 @@ export interface FastLane {
 /** A connection that nothing came over for this long is ended. Longer than proxies keep theirs, so that they end them. */
 const IDLE_MS = 75_000;
 const SWEEP_MS = 5_000;
+/** The same after its last answer. */
+const ENDING_MS = 5_000;
 
 /**
  * Takes the server's connections and answers the scans on them without Node's HTTP server, whose own work for a request
@@ -39,7 +41,8 @@ export function openFastLane(server: Server, scans: Scans, countryHeader: string
   const sweeper = setInterval(() => {
     lane.sweeps++;
     for (const connection of connections) {
-      if ((lane.sweeps - connection.swept) * SWEEP_MS > IDLE_MS) connection.destroy();
+      const most = connection.isEnding ? ENDING_MS : IDLE_MS;
+      if ((lane.sweeps - connection.swept) * SWEEP_MS > most) connection.destroy();
     }
   }, SWEEP_MS).unref();
 

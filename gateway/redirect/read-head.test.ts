@@ -27,6 +27,7 @@ describe('a head is read', () => {
     expect(readAll(`${text}GET /next`)).toEqual({
       method: 'GET',
       shortCode: 'Ab3dE9k',
+      last: false,
       end: text.length,
       headers: {
         host: 'signpost.example',
@@ -46,6 +47,12 @@ describe('a head is read', () => {
   });
 });
 
+test('a request that is the last of its connection is read if nothing follows it', () => {
+  const text = request([...WHOLE, 'Connection: Close']);
+  expect(readAll(text)).toMatchObject({ shortCode: 'Ab3dE9k', last: true, end: text.length });
+  expect(readAll(`${text}G`)).toBeUndefined();
+});
+
 test.each([
   ['another method', ['POST /r/Ab3dE9k HTTP/1.1', ...WHOLE.slice(1)]],
   ['another path', ['GET /api/v1/qr-codes HTTP/1.1', ...WHOLE.slice(1)]],
@@ -58,7 +65,7 @@ test.each([
   ['a body', [...WHOLE, 'content-length: 5']],
   ['a body of nothing', [...WHOLE, 'Content-Length: 0']],
   ['a body in chunks', [...WHOLE, 'transfer-encoding: chunked']],
-  ['an end of the connection', [...WHOLE, 'Connection: close']],
+  ['another word about the connection', [...WHOLE, 'Connection: close, x']],
   ['an upgrade', [...WHOLE, 'Connection: upgrade', 'Upgrade: websocket']],
   ['a folded line', [...WHOLE, 'x: y', ' z']],
   ['a space before the colon', [...WHOLE, 'x : y']],

@@ -6,6 +6,8 @@ export interface Head {
   readonly method: 'GET' | 'HEAD';
   readonly shortCode: string;
   readonly headers: ScanHeaders;
+  /** Whether the client wants its connection closed with the answer. */
+  readonly last: boolean;
   /** Where the head ends and the next request begins. */
   readonly end: number;
 }
@@ -42,7 +44,7 @@ const READ = [
   'x-forwarded-for',
   'x-forwarded-host',
 ] as const;
-/** May only say that the connection is kept, which is what happens anyway. */
+/** May only say that the connection is kept, which is what happens anyway, or that it is closed with the answer. */
 const CONNECTION = 'connection';
 /** Say something of the connection or of a body: a request with one of them is not for us. */
 const FOREIGN = [
@@ -116,7 +118,10 @@ export function headReader(more?: string): (bytes: Buffer) => Head | undefined {
     if (at + 1 >= most || bytes[at] !== CR || bytes[at + 1] !== LF) return undefined;
     const host = value(bytes, 0);
     const connection = value(bytes, connectionSlot);
-    if (!host || (connection !== undefined && !/^keep-alive$/i.test(connection))) return undefined;
+    if (!host || (connection !== undefined && !/^(?:keep-alive|close)$/i.test(connection))) return undefined;
+    const last = connection !== undefined && connection.length === 'close'.length;
+    // Node rejects what follows such a request.
+    if (last && at + 2 < bytes.length) return undefined;
     if (host !== lastHost) {
       if (!isHost(host)) return undefined;
       lastHost = host;
@@ -134,7 +139,7 @@ export function headReader(more?: string): (bytes: Buffer) => Head | undefined {
     };
     const further = slots[READ.length];
     if (further !== undefined) headers[further] = value(bytes, READ.length);
-    return { method: target.method, shortCode: target.shortCode, headers, end: at + 2 };
+    return { method: target.method, shortCode: target.shortCode, headers, last, end: at + 2 };
   };
 }
 
@@ -156,7 +161,7 @@ function lowered(byte: number): number {
 }
 
 /** Reads `GET /r/Ab3dE9k?utm_source=poster HTTP/1.1`; `end` is where the headers begin. */
-function readTarget(bytes: Buffer): Omit<Head, 'headers'> | undefined {
+function readTarget(bytes: Buffer): Omit<Head, 'headers' | 'last'> | undefined {
   // 'GET ' or 'HEAD' and a space, read as big-endian numbers.
   if (bytes.length < 32) return undefined;
   const first = bytes.readUInt32BE(0);

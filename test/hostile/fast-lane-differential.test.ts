@@ -214,7 +214,9 @@ const request = fc
 const brokenOff = fc
   .constantFrom('transfer-encoding: chunked\r\n\r\nz\r\n', 'content-length: 5\r\n\r\nhel')
   .map((rest) => `POST /api HTTP/1.1\r\nhost: ${HOSTS.platform}\r\n${rest}`);
-const scan = scanPath.map((path) => `GET ${path} HTTP/1.1\r\nhost: ${HOSTS.platform}\r\n\r\n`);
+const scan = fc
+  .tuple(scanPath, often('', 'connection: close\r\n', 'Connection: Keep-Alive\r\n'))
+  .map(([path, connection]) => `GET ${path} HTTP/1.1\r\nhost: ${HOSTS.platform}\r\n${connection}\r\n`);
 const garbage = fc.constantFrom(
   'garbage\r\n\r\n',
   '\0\0\0\0',
@@ -255,6 +257,7 @@ test('pipelines of any requests, cut anywhere and ended by a half-close, are ans
 describe('every request before a half-close is answered, in order, wherever the bytes are cut:', () => {
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a.example\r\n\r\n`;
   const post = 'POST /api HTTP/1.1\r\nhost: a.example\r\ncontent-length: 5\r\n\r\nhello';
+  const last = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n\r\n`;
   const [found, missing, posted, refused] = ['302', '404', '200', '400'];
 
   test.each([
@@ -266,6 +269,9 @@ describe('every request before a half-close is answered, in order, wherever the 
     ['a look-up followed by garbage', `${get('/r/Ab3dE9x')}garbage\r\n\r\n`, [missing, refused]],
     ['a POST followed by garbage', `${post}garbage\r\n\r\n`, [posted, refused]],
     ['a POST followed by CONNECT', `${post}CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n`, [posted, refused]],
+    ['a last scan', last('/r/Ab3dE9k'), [found]],
+    ['scans, and a look-up as the last', get('/r/Ab3dE9k') + last('/r/Ab3dE9w'), [found, missing]],
+    ['a POST, then a last scan', post + last('/r/Ab3dE9k'), [posted, found]],
     ['a POST whose body breaks off', `${post}${post.slice(0, -2)}`, [posted, refused]],
   ])(
     '%s',
@@ -273,6 +279,28 @@ describe('every request before a half-close is answered, in order, wherever the 
       for (let at = 1; at < text.length; at += 3) {
         const answers = (await expectSame([text.slice(0, at), text.slice(at)])) as { status: string }[];
         expect(answers.map(({ status }) => status.split(' ')[1])).toEqual(statuses);
+      }
+    },
+    60_000,
+  );
+
+  test.each([last('/r/Ab3dE9k'), last('/r/Ab3dE9v')])(
+    'what follows a last request is not carried out: %j',
+    async (text) => {
+      const whole = text + get('/r/Ab3dE9k');
+      for (let at = 1; at < whole.length; at++) {
+        const before = [fast, standard].map(({ scans }) => scans.answered());
+        const pieces = [whole.slice(0, at), whole.slice(at)];
+        const answers = await Promise.all(
+          [fast, standard].map(async (front) => answersIn(await exchange(front, pieces))),
+        );
+        // Node may answer it with a 400, if it comes soon enough.
+        for (const [{ status } = {}, ...others] of answers as { status?: string }[][]) {
+          expect(status).toMatch(text.includes('Ab3dE9k') ? /302/ : /404/);
+          for (const other of others) expect(other.status).toMatch(/400/);
+        }
+        const scans = [fast, standard].map((front, index) => front.scans.answered() - (before[index] ?? 0));
+        expect(scans).toEqual(text.includes('Ab3dE9k') ? [1, 1] : [0, 0]);
       }
     },
     60_000,
