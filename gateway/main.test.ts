@@ -311,6 +311,15 @@ describe('a start that can not succeed ends with one sentence and code 1:', () =
     await expectSentence({}, `PORT ${port} can't be listened on: it is taken.`);
   });
 
+  test('another gateway with a folder of its own has the port, or takes it at the same time', async () => {
+    const taken = `PORT ${port} can't be listened on: it is taken.\n`;
+    const both = [start(), start({ DATA_DIR: join(folder, 'other') })];
+    const refused = await Promise.race(both.map(({ ended }) => ended));
+    expect(refused).toEqual({ code: 1, stderr: taken });
+    await expect.poll(async () => (await get('/healthz').catch(() => undefined))?.status, EVENTUALLY).toBe(200);
+    expect(await start({ DATA_DIR: join(folder, 'third') }).ended).toEqual({ code: 1, stderr: taken });
+  });
+
   test('another gateway uses DATA_DIR, and kill -9 leaves nothing behind that says so', async () => {
     const sentence = `Another gateway is using DATA_DIR ${join(folder, 'data')}: each needs a folder of its own.`;
     const env = { PORT: String(await freePort()) };
