@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_BATCH_ROWS } from '../../src/contract/limits.ts';
 import { designSchema } from './code-schema.ts';
 import { nullableText, optionalText, optionalTexts } from './fields.ts';
 
@@ -49,7 +50,7 @@ export const createBatchBody = z.object({
 
 /** What a batch to create should be. */
 export const documentedBatchBody = z.object({
-  rows: z.array(rowInput).meta({ minItems: 1, maxItems: 25_000, description: 'In print order.' }),
+  rows: z.array(rowInput).meta({ minItems: 1, maxItems: MAX_BATCH_ROWS, description: 'In print order.' }),
   ...shape,
 });
 

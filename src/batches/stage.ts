@@ -8,6 +8,7 @@ import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { designJson } from '../contract/code-json.ts';
 import { failure } from '../contract/errors.ts';
 import { newUuid } from '../contract/ids.ts';
+import { MAX_BATCH_ROWS } from '../contract/limits.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
 import { first, run, statement } from '../db/sql.ts';
 import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
@@ -16,7 +17,6 @@ import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
 import { type JudgedRow, judge } from './judge.ts';
 
 /** Source: contract, Limits. */
-const MAX_ROWS = 25_000;
 const ROWS_A_REQUEST = 100;
 
 const insertBatch = statement(
@@ -60,8 +60,11 @@ export async function stage(
   const { rows, name, domainId, design } = request;
   const cost = Math.ceil(rows.length / ROWS_A_REQUEST);
   expectQuota(context, cost - 1);
-  if (rows.length > MAX_ROWS) {
-    throw failure('TOO_MANY_ROWS', `A batch may have at most ${MAX_ROWS} rows, this one has ${rows.length}; split it.`);
+  if (rows.length > MAX_BATCH_ROWS) {
+    throw failure(
+      'TOO_MANY_ROWS',
+      `A batch may have at most ${MAX_BATCH_ROWS} rows, this one has ${rows.length}; split it.`,
+    );
   }
   const domain = domainId === undefined ? null : await domainForPrinting(tx, account.id, domainId, FOR_A_BATCH);
   if (rows.length > account.batchLimit) {

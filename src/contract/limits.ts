@@ -6,6 +6,9 @@ import { failure } from './errors.ts';
  */
 export const LIMITS = { folders: 10_000, tags: 10_000, domains: 100, 'webhook endpoints': 50, members: 1_000 } as const;
 
+/** Rows of a batch, whatever the plan. Source: contract, Limits. */
+export const MAX_BATCH_ROWS = 25_000;
+
 /** What is limited. */
 export type Limited = keyof typeof LIMITS;
 

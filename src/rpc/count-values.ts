@@ -1,15 +1,13 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { type BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { failure } from '../contract/errors.ts';
-
-/** Rows of a batch, and elements of any list of messages. Source: contract, Limits. */
-const MAX_ROWS = 25_000;
+import { MAX_BATCH_ROWS } from '../contract/limits.ts';
 
 /** What a message may still hold. An object is made of every field: an empty one takes two bytes and becomes 95. */
 export class Budget {
   readonly #values: number;
   #valuesLeft: number;
-  #rowsLeft = MAX_ROWS;
+  #rowsLeft = MAX_BATCH_ROWS;
 
   constructor(values: number) {
     this.#values = values;
@@ -22,10 +20,11 @@ export class Budget {
     throw failure('INVALID_FIELD', `The message holds more than ${this.#values} values.`);
   }
 
+  /** Rows of a batch, and elements of any other list of messages: no request has a longer one. */
   takeRows(rows: number): void {
     this.#rowsLeft -= rows;
     if (this.#rowsLeft >= 0) return;
-    throw failure('TOO_MANY_ROWS', `A message may hold at most ${MAX_ROWS} rows; split it.`);
+    throw failure('TOO_MANY_ROWS', `A message may hold at most ${MAX_BATCH_ROWS} rows; split it.`);
   }
 }
 
