@@ -14,6 +14,7 @@ import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { context, propagation } from '@opentelemetry/api';
 import { readFailure } from '../src/contract/errors.ts';
+import { headersOf } from '../src/contract/grpc-headers.ts';
 import { followCoreClock } from './core-clock.ts';
 
 /** A batch of 3,500,000 bytes of JSON, with room to spare. */
@@ -160,14 +161,4 @@ function metadataOf(header: Headers): grpc.Metadata {
   });
   propagation.inject(context.active(), metadata, { set: (carrier, key, value) => carrier.set(key, value) });
   return metadata;
-}
-
-function headersOf(metadata: grpc.Metadata): Headers {
-  const headers = new Headers();
-  for (const key of Object.keys(metadata.getMap())) {
-    for (const value of metadata.get(key)) {
-      headers.append(key, typeof value === 'string' ? value : value.toString('base64'));
-    }
-  }
-  return headers;
 }

@@ -9,6 +9,7 @@ import {
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { callerKey, nameOf, peerKey } from '../access/caller.ts';
+import { headersOf } from '../contract/grpc-headers.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
 import { RECEIVE_MS, type ServerOptions } from './services.ts';
 import { nameIn } from './tls.ts';
@@ -117,7 +118,7 @@ function contextOf(
     protocolName: 'grpc',
     requestMethod: 'POST',
     url: `http://localhost${path}`,
-    requestHeader: toHeaders(metadata),
+    requestHeader: headersOf(metadata),
     contextValues: createContextValues().set(peerKey, peerOf(call)),
     ...(deadline === Number.POSITIVE_INFINITY ? {} : { timeoutMs: Math.max(1, +deadline - Date.now()) }),
   });
@@ -127,16 +128,6 @@ function contextOf(
 function peerOf(call: grpc.ServerInterceptingCallInterface): string | undefined {
   const { sslPeerCertificate } = call.getAuthContext();
   return sslPeerCertificate && nameIn(sslPeerCertificate);
-}
-
-function toHeaders(metadata: grpc.Metadata): Headers {
-  const headers = new Headers();
-  for (const key of Object.keys(metadata.getMap())) {
-    for (const value of metadata.get(key)) {
-      headers.append(key, typeof value === 'string' ? value : value.toString('base64'));
-    }
-  }
-  return headers;
 }
 
 /** Headers as the library sends them. */
