@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type RoutedCode, routeOf } from '../../src/contract/route.ts';
+import { seldom } from '../../src/contract/seldom.ts';
 import { SHORT_CODE } from '../../src/contract/short-code.ts';
 import type { AttemptLimit } from '../address-limits.ts';
 import { readOnlyPool } from './postgres.ts';
@@ -60,7 +61,10 @@ export function lookUpUnknownCodes(databaseUrl: string, limit: AttemptLimit, log
   const underWay = new Map<string, LookUp>();
   const missing = new Map<string, number>();
   let statements = 0;
-  let [failed, logged] = [0, Number.NEGATIVE_INFINITY];
+  // One line for many: while Postgres is unavailable, every scan of an unknown code fails.
+  const logFailure = seldom(LOG_MS, (failed, { message }: Error) => {
+    logger.warn({ failed, reason: message }, 'unknown codes could not be looked up');
+  });
 
   function lookUpNext(): void {
     if (statements === CONNECTIONS || waiting.size === 0) return;
@@ -101,15 +105,6 @@ export function lookUpUnknownCodes(databaseUrl: string, limit: AttemptLimit, log
     limit.count(address);
     if (missing.size >= REMEMBERED) missing.clear();
     missing.set(shortCode, performance.now() + REMEMBERED_MS);
-  }
-
-  /** One line for many: while Postgres is unavailable, every scan of an unknown code fails. */
-  function logFailure(lookUps: number, { message }: Error): void {
-    failed += lookUps;
-    const now = performance.now();
-    if (now - logged < LOG_MS) return;
-    logger.warn({ failed, reason: message }, 'unknown codes could not be looked up');
-    [failed, logged] = [0, now];
   }
 
   return {
