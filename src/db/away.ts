@@ -7,7 +7,7 @@ import { DatabaseError } from 'pg';
 const AWAY_CLASSES = new Set(['08', '40', '53', '57']);
 
 /** SQLSTATE of a lock that was not granted within `lock_timeout`: the transaction gave way to others. */
-const LOCK_NOT_AVAILABLE = '55P03';
+export const LOCK_NOT_AVAILABLE = '55P03';
 
 /** SQLSTATE of a transaction that had not committed when its caller stopped waiting: see `commit-limit.ts`. */
 const TRANSACTION_TIMEOUT = '25P04';

@@ -1,7 +1,9 @@
 import type { Pool } from 'pg';
 import { DatabaseError } from 'pg';
 import type { Logger } from 'pino';
+import { LOCK_NOT_AVAILABLE } from '../db/away.ts';
 import { first, promptly, statement, transaction } from '../db/sql.ts';
+import { regularly } from '../regularly.ts';
 import type { Subscription } from './log/log.ts';
 
 /** How rows fall into slots; see migration 0015. */
@@ -13,8 +15,6 @@ export const MOST_KEPT_HOURS = (SLOTS - 3) * SLOT_HOURS;
 const EVERY_MS = 60_000;
 /** How long emptying waits for whoever uses the slot, while others wait behind it, in ms. */
 const LOCK_MS = 100;
-/** SQLSTATE of a lock that was not to be had in time. */
-const LOCK_NOT_AVAILABLE = '55P03';
 
 const clock = statement<{ hours: number }>(
   'events_outbox_clock',
@@ -60,18 +60,7 @@ async function empty(pool: Pool, name: string): Promise<void> {
   }
 }
 
-/** Empties outdated slots every minute until it is stopped. */
+/** Empties outdated slots at once and then every minute, until it is stopped. */
 export function startOutboxRetention(pool: Pool, keptHours: number, logger: Logger): Subscription {
-  let running: Promise<void> = Promise.resolve();
-  const timer = setInterval(() => {
-    running = running
-      .then(() => emptyOutdatedSlots(pool, keptHours))
-      .catch((error: unknown) => logger.warn({ err: error }, 'old rows of the outbox are kept for the time being'));
-  }, EVERY_MS);
-  return {
-    async stop() {
-      clearInterval(timer);
-      await running;
-    },
-  };
+  return regularly(EVERY_MS, 'emptying the outbox of old rows', logger, () => emptyOutdatedSlots(pool, keptHours));
 }

@@ -4,7 +4,7 @@ import { GATEWAY_FIGURES, readGatewayFigures } from '../contract/gateway-figures
 import type { Database } from '../db/database.ts';
 import type { Log, LogRecord, Subscription } from '../events/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../events/log/topics.ts';
-import { hourly, regularly } from '../hourly.ts';
+import { hourly, regularly } from '../regularly.ts';
 import { type ArchiveOptions, archiveMonths } from './archive.ts';
 import { dayOf } from './days.ts';
 import { finishDeletions } from './delete-account-scans.ts';
