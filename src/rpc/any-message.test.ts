@@ -1,24 +1,19 @@
-import { type DescMethod, type DescService, fromJson, type JsonValue, type Message } from '@bufbuild/protobuf';
+import { type DescMethod, fromJson, type JsonValue, type Message } from '@bufbuild/protobuf';
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
-import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
-import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
-import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
-import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { startDns } from '../../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { RPC_SERVICES } from '../../test/harness/rpc-services.ts';
 import { readFailure } from '../contract/errors.ts';
 import { messageOf } from './arbitrary-message.ts';
 
@@ -26,22 +21,7 @@ import { messageOf } from './arbitrary-message.ts';
  * Arbitrary messages to every method of every service: never a defect, never a hang, always a sentence, and nothing of
  * the inside in it.
  */
-const SERVICES: readonly DescService[] = [
-  AccountsService,
-  AdmissionService,
-  AnalyticsService,
-  BatchesService,
-  CodesService,
-  DomainsService,
-  EventsService,
-  Health,
-  ImagesService,
-  ScansService,
-  ServerReflection,
-  TaxonomyService,
-  WebhooksService,
-];
-const METHODS = SERVICES.flatMap((service) =>
+const METHODS = RPC_SERVICES.flatMap((service) =>
   service.methods.map((method) => [`${service.name}/${method.name}`, method] as const),
 );
 

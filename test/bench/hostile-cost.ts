@@ -12,19 +12,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import type { DescMethod, DescService } from '@bufbuild/protobuf';
-import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
-import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
-import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
-import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
-import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
-import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import type { DescMethod } from '@bufbuild/protobuf';
+import { RPC_SERVICES } from '../harness/rpc-services.ts';
 import { startPlatform } from './platform.ts';
 import { childrenOf, memoryOf } from './process-tree.ts';
 
@@ -32,21 +21,6 @@ const REQUESTS = Number(process.argv[2] ?? 300);
 const LANES = 8;
 /** How long an answer is waited for, in ms: `Watch` of the health service never ends by itself. */
 const ANSWER_MS = 1_000;
-const SERVICES: readonly DescService[] = [
-  AccountsService,
-  AdmissionService,
-  AnalyticsService,
-  BatchesService,
-  CodesService,
-  DomainsService,
-  Health,
-  ImagesService,
-  ScansService,
-  ServerReflection,
-  TaxonomyService,
-  WebhooksService,
-];
-
 /** One thing that a stranger can send again and again. `send` gives how many bytes went over the wire. */
 interface Attempt {
   readonly name: string;
@@ -70,7 +44,7 @@ const rowsInJson = `{"target_url":1,"rows":[${'{},'.repeat(330)}{}]}`;
 await using platform = await startPlatform();
 const { apiKey } = await platform.newAccount();
 const gatewayPort = Number(new URL(platform.url).port);
-const attempts = [...(await restAttempts()), ...SERVICES.flatMap(({ methods }) => methods.flatMap(rpcAttempts))];
+const attempts = [...(await restAttempts()), ...RPC_SERVICES.flatMap(({ methods }) => methods.flatMap(rpcAttempts))];
 
 const rows = [];
 for (const { name, way, send } of attempts) {
