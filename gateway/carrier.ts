@@ -7,6 +7,7 @@ import { openLog } from '../src/events/log/open.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { inTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
+import { lockProcess } from './process-lock.ts';
 import { onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
 import { followRoutes } from './redirect/follow-routes.ts';
 import { openRouteTable } from './redirect/route-table.ts';
@@ -26,6 +27,7 @@ async function carry(): Promise<void> {
   const stopped = toldToStop(logger);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the carrier has stopped'));
+  running.use(lockProcess(config.DATA_DIR, logger));
   const log = openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),

@@ -9,8 +9,8 @@ export class Sentence extends Error {}
 
 /** A process that is there, and is replaced when it dies. */
 export interface KeptProcess {
-  /** Resolves with what it says when it is ready for the first time; rejects when it can't be. */
-  readonly ready: Promise<Told & { readonly type: 'ready' }>;
+  /** Resolves when it is ready for the first time; rejects when it can't be. */
+  readonly ready: Promise<void>;
   send(order: Order): void;
   /** Ends the one that runs, at once; another one takes its place. */
   kill(): Promise<void>;
@@ -39,7 +39,7 @@ const STOP_MS = 16_000;
 
 /** Starts a process, and another one whenever it dies. */
 export function keepProcess({ name, logger, start, heard, died }: KeepOptions): KeptProcess {
-  const ready = Promise.withResolvers<Told & { readonly type: 'ready' }>();
+  const ready = Promise.withResolvers<void>();
   let stopping = false;
   let wasReady = false;
   let silent = 0;
@@ -55,7 +55,7 @@ export function keepProcess({ name, logger, start, heard, died }: KeepOptions): 
       silent = 0;
       if (message.type === 'ready') {
         wasReady = true;
-        ready.resolve(message);
+        ready.resolve();
       } else if (message.type === 'failed') ready.reject(new Sentence(message.sentence));
       heard(message);
     });

@@ -2,7 +2,7 @@ import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { BoundSocket, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
@@ -156,7 +156,9 @@ test('kill -9 loses no answered scan: they wait on disk, and reach the log from 
   await gateway.ended;
 
   // Not forgotten, so that they stay; so few are one batch each.
-  const batches = ['0', '1'].map((worker) => readSpool(join(folder, 'data/spool', worker), logger).next());
+  const spools = readdirSync(join(folder, 'data/spool'));
+  expect(spools).toHaveLength(2);
+  const batches = spools.map((spool) => readSpool(join(folder, 'data/spool', spool), logger).next());
   const ids = new Set(batches.flatMap((batch) => batch?.payloads ?? []).map((payload) => scanOf(payload)?.id));
   expect(ids.size).toBeGreaterThanOrEqual(answered);
 
@@ -210,10 +212,11 @@ test('what a worker left which there is no more is shipped once, and nothing of 
 test('a worker forgets what waits in its memory only when the log has that, and not what was offered before', async () => {
   mkdirSync(join(folder, 'data'));
   writeFileSync(join(folder, 'data/spool'), '');
-  const worker = fork('gateway/worker.ts', ['0'], {
+  using socket = new BoundSocket({ port, host: '127.0.0.1' });
+  const worker = fork('gateway/worker.ts', ['0', 'a-spool'], {
     env: { PATH: process.env.PATH, PORT: String(port), DATA_DIR: join(folder, 'data'), DATABASE_URL: databaseUrl },
     serialization: 'advanced',
-    silent: true,
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc', socket.fd()],
   });
   onTestFinished(() => void worker.kill('SIGKILL'));
   let told: Partial<Record<Told['type'], Told>> = {};
@@ -306,6 +309,15 @@ describe('a start that can not succeed ends with one sentence and code 1:', () =
     onTestFinished(() => void other.close());
     await once(other, 'listening');
     await expectSentence({}, `PORT ${port} can't be listened on: it is taken.`);
+  });
+
+  test('another gateway with a folder of its own has the port, or takes it at the same time', async () => {
+    const taken = `PORT ${port} can't be listened on: it is taken.\n`;
+    const both = [start(), start({ DATA_DIR: join(folder, 'other') })];
+    const refused = await Promise.race(both.map(({ ended }) => ended));
+    expect(refused).toEqual({ code: 1, stderr: taken });
+    await expect.poll(async () => (await get('/healthz').catch(() => undefined))?.status, EVENTUALLY).toBe(200);
+    expect(await start({ DATA_DIR: join(folder, 'third') }).ended).toEqual({ code: 1, stderr: taken });
   });
 
   test('another gateway uses DATA_DIR, and kill -9 leaves nothing behind that says so', async () => {

@@ -1,5 +1,5 @@
-import { fork } from 'node:child_process';
-import cluster from 'node:cluster';
+import { type ChildProcess, type ForkOptions, fork, type StdioOptions } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { accessSync, constants, mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -11,9 +11,11 @@ import { readKafkaSecurity } from '../src/events/log/kafka-variables.ts';
 import { claimFolder } from './claim-folder.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { type KeptProcess, keepProcess, Sentence } from './keep-process.ts';
+import { bindPort } from './port.ts';
+import { endLeftProcesses, processLock } from './process-lock.ts';
 import { type CarrierStatus, type Order, STATUS_MS, type Told, type WorkerStatus } from './processes.ts';
 import { tableIsDamaged } from './redirect/damage.ts';
-import { sealSpoolsBeyond } from './redirect/segments.ts';
+import { leaveSpools } from './redirect/left-spools.ts';
 
 /**
  * What a scan leaves behind in memory is short-lived. With Node's own 16 MiB for that, times three, a worker that was
@@ -46,12 +48,11 @@ async function main(config: GatewayConfig): Promise<void> {
   if (config.COUNTRY_DATABASE !== undefined) expectReadable(config.COUNTRY_DATABASE);
   running.use(claimFolder(config.DATA_DIR, logger));
   const table = join(config.DATA_DIR, 'routes');
+  const spools = leaveSpools(join(config.DATA_DIR, 'spool'), logger);
+  // What a process writes that is still there is shipped too, and its spool left to a later start.
+  if (await endLeftProcesses(config.DATA_DIR, logger)) spools.leaveAll();
   const count = config.GATEWAY_WORKERS ?? availableParallelism();
-  try {
-    sealSpoolsBeyond(count, join(config.DATA_DIR, 'spool'));
-  } catch (error) {
-    logger.error({ err: error }, 'a spool that a worker left which there is no more is not taken away');
-  }
+  const port = await bindPort(config.LISTEN_HOST, config.PORT, count);
   const workers: KeptProcess[] = [];
   const workerStatuses = new Map<number, WorkerStatus>();
   const closed = new Set<number>();
@@ -80,10 +81,19 @@ async function main(config: GatewayConfig): Promise<void> {
     tellWorkers({ type: 'state', state: { carrier: carrierStatus, workers: [...workerStatuses.values()] } });
   }
 
+  /** Starts a program of ours. Its lock on the file that is named after it goes with it, and the file then. */
+  function startProgram(name: string, args: readonly string[], options: ForkOptions): ChildProcess {
+    const child = fork(join(import.meta.dirname, name), args, { serialization: 'advanced', ...options });
+    child.once('exit', () => {
+      if (child.pid !== undefined) rmSync(processLock(config.DATA_DIR, child.pid), { force: true });
+    });
+    return child;
+  }
+
   carrier = keepProcess({
     name: 'carrier',
     logger,
-    start: () => fork(join(import.meta.dirname, 'carrier.ts'), { serialization: 'advanced' }),
+    start: () => startProgram('carrier.ts', [], {}),
     heard(message) {
       if (message.type === 'taken') workers[message.worker]?.send({ type: 'taken', offer: message.offer });
       if (message.type !== 'status' || !('carrier' in message)) return;
@@ -98,16 +108,18 @@ async function main(config: GatewayConfig): Promise<void> {
   });
   running.defer(() => carrier.stop());
 
-  const exec = join(import.meta.dirname, 'worker.ts');
   const execArgv = [`--max-semi-space-size=${YOUNG_MIB}`, NOT_PRETENURED, ...process.execArgv];
   for (let number = 0; number < count; number++) {
+    const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc', port.descriptor(number)];
     workers.push(
       keepProcess({
         name: `worker ${number}`,
         logger,
         start() {
-          cluster.setupPrimary({ exec, args: [String(number)], execArgv, serialization: 'advanced' });
-          return cluster.fork().process;
+          const spool = `${number}-${randomUUID()}`;
+          const worker = startProgram('worker.ts', [String(number), spool], { execArgv, stdio });
+          worker.once('exit', () => spools.leave(spool));
+          return worker;
         },
         heard(message: Told) {
           if (message.type === 'held') carrier.send({ ...message, worker: number });
@@ -123,19 +135,24 @@ async function main(config: GatewayConfig): Promise<void> {
   }
   running.defer(async () => {
     // Whoever hears that its connection ends is back at once: nobody hears it before the port is closed in all of them.
+    // Only they have it then, so that it is closed when they have taken what waits.
+    port.close();
     tellWorkers({ type: 'close' });
     const end = performance.now() + CLOSE_MS;
     while (closed.size < workers.length && performance.now() < end) await sleep(LOOK_MS);
     await Promise.all(workers.map((worker) => worker.stop()));
   });
 
-  const [{ port } = {}] = await Promise.all([...workers.map(({ ready }) => ready), carrier.ready]);
-  const telling = setInterval(tellState, STATUS_MS);
+  await Promise.all([...workers.map(({ ready }) => ready), carrier.ready]);
+  const telling = setInterval(() => {
+    tellState();
+    spools.tend();
+  }, STATUS_MS);
   running.defer(() => clearInterval(telling));
   // Whoever hears that it is ready may ask it to stop at once.
   const asked = askedToStop();
-  logger.info({ port, workers: workers.length }, 'the gateway is ready');
-  process.send?.({ type: 'ready', port });
+  logger.info({ port: port.number, workers: workers.length }, 'the gateway is ready');
+  process.send?.({ type: 'ready', port: port.number });
   const reason = await asked;
   logger.info({ reason }, 'the gateway stops');
 }

@@ -11,8 +11,8 @@ import type { SpoolStatus } from './redirect/spool.ts';
 
 /** What a worker or the carrier tells the first process. */
 export type Told =
-  /** It does its work; workers say on which port. */
-  | { readonly type: 'ready'; readonly port?: number }
+  /** It does its work. */
+  | { readonly type: 'ready' }
   /** It takes no more connections, as it was told to. */
   | { readonly type: 'closed' }
   /** It can't, for a reason that only a person can mend. */
@@ -77,14 +77,14 @@ export function onOrder(handle: (order: Order) => void): void {
 
 /**
  * Resolves when the first process says so. Signals are its business: a terminal sends them to all of us. When it is gone
- * we end at once, as all that matters is on disk, and its successor may start at any moment.
+ * we end at once and without Node's exit handlers, which could take long: all that matters is on disk, and its successor
+ * may start at any moment.
  */
 export function toldToStop(logger: Logger): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
-  // Before Node's own, which ends a worker of a cluster without a word.
-  process.prependOnceListener('disconnect', () => {
+  process.once('disconnect', () => {
     logger.warn('the gateway’s first process is gone; this one ends too');
-    process.exit();
+    process.kill(process.pid, 'SIGKILL');
   });
   return new Promise((resolve) => {
     onOrder(({ type }) => {

@@ -1,19 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { type AddressInfo, isIP, Server as NetServer } from 'node:net';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exitOnFatalErrors } from '../src/contract/fatal-errors.ts';
 import { openLogger } from '../src/contract/logger.ts';
 import { readVariables } from '../src/contract/variables.ts';
 import { limitAttempts } from './address-limits.ts';
-import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
+import { GATEWAY_VARIABLES } from './config.ts';
 import { connectCore } from './core.ts';
 import { createFront } from './front.ts';
 import { readiness } from './health.ts';
 import { Sentence } from './keep-process.ts';
+import { closePort, listen } from './listen.ts';
 import { measureWorker } from './metrics.ts';
+import { lockProcess } from './process-lock.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
 import { answerScans } from './redirect/answer-scans.ts';
 import { openCountryDatabase } from './redirect/country-database.ts';
@@ -34,14 +36,18 @@ const GRACE_MS = 10_000;
 const SPOOL_MS = 2_000;
 const CLOSE_MS = 2_000;
 
-/** Answers requests: puts the parts together, and takes them apart in the opposite order. */
-async function work(number: number): Promise<void> {
+/**
+ * Answers requests: puts the parts together, and takes them apart in the opposite order. `spoolName`: its folder among
+ * the spools, which no other process has ever had.
+ */
+async function work(number: number, spoolName: string): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: `worker ${number}` });
   exitOnFatalErrors(logger);
   const stopped = toldToStop(logger);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the worker has stopped'));
+  running.use(lockProcess(config.DATA_DIR, logger));
   const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
   running.defer(() => table.close());
   const unknown = lookUpUnknownCodes(config.DATABASE_URL, limitAttempts(config.UNKNOWN_CODES_PER_MINUTE), logger);
@@ -50,7 +56,7 @@ async function work(number: number): Promise<void> {
   running.defer(() => countries.close());
   let offered = { offer: '', taken: () => {} };
   const spool = openSpool({
-    folder: join(config.DATA_DIR, 'spool', String(number)),
+    folder: join(config.DATA_DIR, 'spool', spoolName),
     logger,
     offer(frames, taken) {
       offered = { offer: randomUUID(), taken };
@@ -103,22 +109,16 @@ async function work(number: number): Promise<void> {
   running.defer(() => watching.close());
   // Without them visitors are counted too high.
   await salts.attempted;
-  await listen(server, config);
-  const closed = Promise.withResolvers<void>();
-  /** `server.close()` would also close connections whose next request is under way. */
-  const closePort = () => {
-    if (server.listening) Reflect.apply(NetServer.prototype.close, server, [() => closed.resolve()]);
-    tell({ type: 'closed' });
-  };
+  await listen(server, config.PORT);
+  const ended = Promise.withResolvers<void>();
   onOrder(({ type }) => {
-    if (type === 'close') closePort();
+    if (type === 'close') closePort(server, ended.resolve).then(() => tell({ type: 'closed' }));
   });
   running.defer(() => {
     isStopping = true;
-    closePort();
-    return stop(server, fast, closed.promise);
+    return stop(server, fast, ended.promise);
   });
-  tell({ type: 'ready', port: (server.address() as AddressInfo).port });
+  tell({ type: 'ready' });
   await stopped;
   setTimeout(
     () => {
@@ -141,15 +141,6 @@ function readAuthority(path: string, addresses: readonly string[]): Buffer {
   }
 }
 
-function listen(server: Server, { PORT, LISTEN_HOST }: GatewayConfig): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', ({ code }: NodeJS.ErrnoException) => {
-      reject(new Sentence(`PORT ${PORT} can't be listened on: ${code === 'EADDRINUSE' ? 'it is taken' : code}.`));
-    });
-    server.listen(PORT, LISTEN_HOST, resolve);
-  });
-}
-
 /**
  * Lets each connection have a last answer, as one that is closed while its next request is under way loses that one.
  * Then ends those that ask for nothing. `closed`: there are none any more.
@@ -168,7 +159,7 @@ async function stop(server: Server, fast: FastLane, closed: Promise<void>): Prom
 }
 
 try {
-  await work(Number(process.argv[2]));
+  await work(Number(process.argv[2]), process.argv[3] ?? '');
 } catch (error) {
   if (!(error instanceof Sentence)) throw error;
   await tell({ type: 'failed', sentence: error.message });

@@ -48,13 +48,6 @@ export function sealWhatIsLeft(folder: string): void {
   for (const { name, path } of segmentsIn(folder)) if (path.endsWith(OPEN)) sealSegment(folder, name);
 }
 
-/** The same for the spools in `folder` of workers that there are no more: nobody opens those again. */
-export function sealSpoolsBeyond(workers: number, folder: string): void {
-  for (const spool of spoolsIn(folder)) {
-    if (!(Number(spool) < workers)) sealWhatIsLeft(join(folder, spool));
-  }
-}
-
 /** The spools in a folder: one for each worker, also for those that there are no more; and the folder itself. */
 export function spoolsIn(folder: string): string[] {
   try {

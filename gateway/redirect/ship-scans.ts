@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
@@ -33,7 +34,7 @@ export interface ShipperStatus {
 /** How often a spool is asked that had little or nothing: what a lone scan waits for, and what spares the log calls. */
 const POLL_MS = 25;
 const LITTLE = 1_000;
-/** How often spools of new workers are looked for. */
+/** How often it looks for spools of new workers, and for those that were removed. */
 const LOOK_MS = 500;
 /** Pauses between attempts while the log is away: each twice the one before it. */
 const FIRST_RETRY_MS = 250;
@@ -48,6 +49,12 @@ export interface ShippingOptions {
   take?(path: string): void;
 }
 
+interface ShippedSpool {
+  readonly reader: SpoolReader;
+  /** Resolves when no more of it is shipped. */
+  running: Promise<void> | undefined;
+}
+
 /**
  * Publishes the oldest scans first and forgets them once the log has them; a crash in between repeats them, and their
  * ids decide. While the log is away it tries for ever.
@@ -56,7 +63,7 @@ export function shipScans({ folder, log, logger, take }: ShippingOptions): Shipp
   const stopping = new AbortController();
   const { signal } = stopping;
   const count = countShipped();
-  const spools = new Map<string, { reader: SpoolReader; running: Promise<void> }>();
+  const spools = new Map<string, ShippedSpool>();
   const unreadable = new Set<SpoolReader>();
   let deadline = Number.POSITIVE_INFINITY;
   let shipped = 0;
@@ -88,8 +95,8 @@ export function shipScans({ folder, log, logger, take }: ShippingOptions): Shipp
     }
   }
 
-  async function ship(reader: SpoolReader): Promise<void> {
-    while (performance.now() < deadline) {
+  async function ship(spool: string, reader: SpoolReader): Promise<void> {
+    while (performance.now() < deadline && spools.get(spool)?.reader === reader) {
       try {
         const batch = nextOf(reader);
         if (batch) {
@@ -110,10 +117,17 @@ export function shipScans({ folder, log, logger, take }: ShippingOptions): Shipp
   }
 
   function look(): void {
-    for (const spool of spoolsIn(folder)) {
+    const there = new Set(spoolsIn(folder));
+    for (const [spool, { reader }] of spools) {
+      if (there.has(spool) || existsSync(join(folder, spool))) continue;
+      spools.delete(spool);
+      unreadable.delete(reader);
+    }
+    for (const spool of there) {
       if (spools.has(spool)) continue;
-      const reader = readSpool(join(folder, spool), logger, take);
-      spools.set(spool, { reader, running: ship(reader) });
+      const shipped: ShippedSpool = { reader: readSpool(join(folder, spool), logger, take), running: undefined };
+      spools.set(spool, shipped);
+      shipped.running = ship(spool, shipped.reader);
     }
   }
 

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { frameBytes, writeFrame } from './frames.ts';
 import { holdFrames, type Offer } from './held-frames.ts';
-import { newSegment, type Segment, sealSegment, sealWhatIsLeft, segmentsIn } from './segments.ts';
+import { newSegment, type Segment, sealSegment } from './segments.ts';
 
 /** Scans that were answered and that the log does not have yet, on disk: they outlive the process. */
 export interface Spool {
@@ -28,7 +28,7 @@ export interface SpoolStatus {
 }
 
 export interface SpoolOptions {
-  /** Only one process may write there at a time; another one reads and removes what is written. */
+  /** Of this process alone: no other one ever writes there. The carrier reads and removes what is written. */
   readonly folder: string;
   readonly logger: Logger;
   readonly offer: Offer;
@@ -43,8 +43,8 @@ const TURN_BYTES = 256 * 1024;
 const RETRY_MS = 1_000;
 
 /**
- * Opens the spool. Nothing is added to what an earlier process left, so what a crash left at its end stays at its end.
- * Survives the end of the process, not of the machine: that would take an fsync every turn, at half the speed.
+ * Opens a new spool, which survives the end of the process, but not of the machine: that would take an fsync every turn,
+ * at half the speed.
  */
 export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   let last = '';
@@ -103,7 +103,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
       // A part of what failed may be in it, and may have been read: it is not cut off, and nothing comes behind it.
       seal();
     } catch {
-      // Whoever opens the folder next does it.
+      // It is sealed once this process is gone.
     }
   }
 
@@ -130,8 +130,6 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
 
   try {
     mkdirSync(folder, { recursive: true });
-    sealWhatIsLeft(folder);
-    last = segmentsIn(folder).at(-1)?.name ?? '';
   } catch (error) {
     failed(error);
   }

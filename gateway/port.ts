@@ -1,0 +1,102 @@
+import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { type AddressInfo, BoundSocket, connect, createServer, type Server } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Sentence } from './keep-process.ts';
+
+/** Sockets of the gateway's port that workers accept connections from. */
+export interface Port {
+  readonly number: number;
+  /** The file descriptor of a worker's socket. */
+  descriptor(worker: number): number;
+  /** From now on the workers alone have them. */
+  close(): void;
+}
+
+/** How long a port may be taken, in ms: the processes of a gateway that was killed take a moment to end. */
+const TAKEN_MS = 1_000;
+const RETRY_MS = 50;
+/** How long a connection to a port of this machine may take, in ms; one that takes longer waits for a full queue. */
+const CONNECT_MS = 500;
+
+/**
+ * Binds a socket for each worker to the port, and keeps them: what waits in the kernel's queue of a worker that dies is
+ * answered by the worker that takes its place. The kernel spreads connections evenly over such sockets; with one socket
+ * for all workers, 32 connections that were opened at once all went to one of two workers in one of three attempts. Where
+ * the system doesn't spread connections (macOS), it is one socket for all the same.
+ */
+export async function bindPort(host: string, port: number, workers: number): Promise<Port> {
+  try {
+    const { address } = await lookup(host);
+    for (const end = performance.now() + TAKEN_MS; ; await sleep(RETRY_MS)) {
+      try {
+        return await bind(address, port, workers);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || performance.now() > end) throw error;
+      }
+    }
+  } catch (error) {
+    throw portFailure(port, error as NodeJS.ErrnoException);
+  }
+}
+
+/** What is wrong with a port, for the person who chose it. */
+export function portFailure(port: number, { code }: NodeJS.ErrnoException): Sentence {
+  return new Sentence(`PORT ${port} can't be listened on: ${code === 'EADDRINUSE' ? 'it is taken' : code}.`);
+}
+
+async function bind(host: string, port: number, workers: number): Promise<Port> {
+  const guard = port === 0 ? undefined : await guardPort(host, port);
+  try {
+    if (port !== 0) await expectUnused(host, port);
+    const sockets = bindEach(host, port, workers);
+    const descriptors = sockets.map((socket) => socket.fd());
+    return {
+      number: (sockets[0].address() as AddressInfo).port,
+      descriptor: (worker) => descriptors[worker % descriptors.length] as number,
+      close() {
+        for (const socket of sockets) socket.close();
+        guard?.close();
+      },
+    };
+  } catch (error) {
+    guard?.close();
+    throw error;
+  }
+}
+
+/**
+ * Keeps apart two gateways that start at the same time, while neither listens on the port yet: only one can have a name
+ * in the abstract namespace of Unix sockets, which like ports belongs to the network namespace. It goes with the process.
+ */
+async function guardPort(host: string, port: number): Promise<Server | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  const guard = createServer((socket) => socket.destroy()).listen(`\0signpost gateway ${host} ${port}`);
+  await once(guard, 'listening');
+  return guard.unref();
+}
+
+function bindEach(host: string, port: number, workers: number): [BoundSocket, ...BoundSocket[]] {
+  let first: BoundSocket;
+  try {
+    first = new BoundSocket({ host, port, reusePort: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTSUP') throw error;
+    return [new BoundSocket({ host, port })];
+  }
+  const { port: number } = first.address() as AddressInfo;
+  const others = Array.from({ length: workers - 1 }, () => new BoundSocket({ host, port: number, reusePort: true }));
+  return [first, ...others];
+}
+
+/** With `reusePort` we would share the port with another program that does. Listening to find out would reset clients. */
+async function expectUnused(host: string, port: number): Promise<void> {
+  const socket = connect({ host, port, timeout: CONNECT_MS });
+  const refused = once(socket, 'connect').then(
+    () => false,
+    () => true,
+  );
+  const isUnused = await Promise.race([refused, once(socket, 'timeout').then(() => false)]);
+  socket.destroy();
+  if (!isUnused) throw Object.assign(new Error('the port is taken'), { code: 'EADDRINUSE' });
+}

@@ -1,0 +1,198 @@
+import { readdir } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
+import type { CodeJson } from '../../src/contract/code-json.ts';
+import { contract } from '../contract/client.ts';
+import { internal } from '../contract/internal.ts';
+import type { Process } from '../harness/processes.ts';
+import { childrenOf, expectCounted } from './readers.ts';
+
+const EVENTUALLY = { timeout: 60_000, interval: 100 };
+const WORKERS = 2;
+
+const running = contract({ env: { GATEWAY_WORKERS: String(WORKERS) } });
+let gateway: Process;
+let code: CodeJson;
+beforeAll(async () => {
+  [gateway] = running.signpost.gateways as [Process];
+});
+
+async function newCode(): Promise<CodeJson> {
+  code = await (await running.account()).create();
+  return code;
+}
+
+function workers(): Promise<number[]> {
+  return childrenOf(gateway, 'gateway/worker.ts');
+}
+
+function scan(connection: 'close' | 'keep-alive'): string {
+  return `GET /r/${code.short_code} HTTP/1.1\r\nhost: signpost.example\r\nconnection: ${connection}\r\n\r\n`;
+}
+
+function open(): Socket {
+  const socket = connect({ port: Number(new URL(gateway.url).port), host: '127.0.0.1', noDelay: true });
+  onTestFinished(() => void socket.destroy());
+  return socket.on('error', () => undefined).setEncoding('latin1');
+}
+
+/** What becomes of connections that carry one scan each. `hanging`: nothing, for a long time. */
+interface Outcomes {
+  answered: number;
+  refused: number;
+  reset: number;
+  hanging: number;
+  /** The connections that were opened. */
+  sent: number;
+}
+
+const HANGING_MS = 30_000;
+const PAUSE_MS = 20;
+
+/** Opens connections one after the other, so many at a time, until the function that it gives is called. */
+function churn(outcomes: Outcomes, count = 32): () => Promise<void> {
+  let going = true;
+  const all = Array.from({ length: count }, async () => {
+    while (going) {
+      outcomes.sent++;
+      const outcome = await outcomeOf(open());
+      outcomes[outcome]++;
+      if (outcome !== 'answered') await sleep(PAUSE_MS);
+    }
+  });
+  const stop = async () => {
+    going = false;
+    await Promise.all(all);
+  };
+  onTestFinished(stop);
+  return stop;
+}
+
+function outcomeOf(socket: Socket): Promise<Exclude<keyof Outcomes, 'sent'>> {
+  return new Promise((resolve) => {
+    let received = '';
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'ECONNREFUSED' ? 'refused' : 'reset'));
+    socket.setTimeout(HANGING_MS, () => {
+      resolve('hanging');
+      socket.destroy();
+    });
+    socket.on('data', (text: string) => {
+      received += text;
+    });
+    socket.once('close', () => resolve(received.startsWith('HTTP/1.1 302 ') ? 'answered' : 'reset'));
+    socket.write(scan('close'));
+  });
+}
+
+function none(): Outcomes {
+  return { answered: 0, refused: 0, reset: 0, hanging: 0, sent: 0 };
+}
+
+/** How many files and sockets the first process of the gateway has open. */
+async function descriptors(): Promise<number> {
+  return (await readdir(`/proc/${gateway.pid}/fd`)).length;
+}
+
+/** Connections that carry one scan after the other, and wait for their answers as long as it takes. */
+function keepScanning(figures: { sent: number; answered: number }, count: number): Socket[] {
+  return Array.from({ length: count }, () => {
+    const socket = open();
+    const next = () => {
+      figures.sent++;
+      socket.write(scan('keep-alive'));
+    };
+    socket.once('connect', next);
+    socket.on('data', (text: string) => {
+      // No answer is so long that it comes in pieces.
+      if (text.startsWith('HTTP/1.1 302 ')) figures.answered++;
+      next();
+    });
+    return socket;
+  });
+}
+
+test('workers that are stopped while the first process is killed lose no scan when they are continued after a new start', async () => {
+  await newCode();
+  const figures = { sent: 0, answered: 0 };
+  for (let round = 0; round < 4; round++) {
+    const { answered } = figures;
+    const sockets = keepScanning(figures, 64);
+    await expect.poll(() => figures.answered, EVENTUALLY).toBeGreaterThan(answered + 2_000);
+    const stopped = await workers();
+    expect(stopped).toHaveLength(WORKERS);
+    // In the middle of a turn of their event loop, mostly.
+    for (const pid of stopped) process.kill(pid, 'SIGSTOP');
+    await gateway.kill();
+    await gateway.restart();
+    // The port belongs to the new ones alone.
+    const fresh = none();
+    const stop = churn(fresh, 4);
+    await expect.poll(() => fresh.answered, EVENTUALLY).toBeGreaterThan(50);
+    await sleep(4_000);
+    for (const pid of stopped) signal(pid, 'SIGCONT');
+    await sleep(1_000);
+    await stop();
+    for (const socket of sockets) socket.destroy();
+    expect(fresh).toMatchObject({ refused: 0, reset: 0, hanging: 0 });
+    figures.sent += fresh.sent;
+    figures.answered += fresh.answered;
+  }
+  await expectCounted(running.signpost.databaseUrl, code, [figures]);
+  const audit = () =>
+    internal(running.signpost, ScansService).auditScans({
+      from: timestampFromMs(Date.now() - 86_400_000),
+      to: timestampFromMs(Date.now()),
+    });
+  await expect.poll(async () => (await audit()).waiting, EVENTUALLY).toBe(0n);
+  const ledger = await audit();
+  expect(ledger.recorded).toBeGreaterThanOrEqual(BigInt(figures.answered));
+  expect([ledger.answered, ledger.spooled, ledger.counted]).toEqual(Array(3).fill(ledger.recorded));
+  expect(ledger.differences).toEqual([]);
+}, 180_000);
+
+/** Sends a signal to a process that may be gone. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    expect((error as NodeJS.ErrnoException).code).toBe('ESRCH');
+  }
+}
+
+test('a worker that is killed leaves no connection hanging, and no descriptor in the first process', async () => {
+  await newCode();
+  const before = await descriptors();
+  const outcomes = none();
+  const stop = churn(outcomes);
+  for (let round = 0; round < 3; round++) {
+    const { answered } = outcomes;
+    await expect.poll(() => outcomes.answered, EVENTUALLY).toBeGreaterThan(answered + 500);
+    const [victim = 0] = await workers();
+    process.kill(victim, 'SIGKILL');
+    const others = async () => (await workers()).filter((pid) => pid !== victim);
+    await expect.poll(async () => (await others()).length, EVENTUALLY).toBe(WORKERS);
+  }
+  await stop();
+  // Those that a worker has taken go with it.
+  expect(outcomes).toMatchObject({ hanging: 0, refused: 0 });
+  await expect.poll(descriptors, EVENTUALLY).toBeLessThanOrEqual(before);
+  await expectCounted(running.signpost.databaseUrl, code, [outcomes]);
+}, 180_000);
+
+test('SIGTERM resets no connection, and refuses them once it has closed the port', async () => {
+  await newCode();
+  const outcomes = none();
+  for (let round = 0; round < 4; round++) {
+    const { answered } = outcomes;
+    const stop = churn(outcomes);
+    await expect.poll(() => outcomes.answered, EVENTUALLY).toBeGreaterThan(answered + 500);
+    await gateway.kill('SIGTERM');
+    await stop();
+    await gateway.restart();
+  }
+  expect(outcomes).toMatchObject({ reset: 0, hanging: 0 });
+  await expectCounted(running.signpost.databaseUrl, code, [outcomes]);
+}, 180_000);
