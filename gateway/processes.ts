@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { flushLog } from '../src/contract/logger.ts';
 import type { FollowerStatus } from './redirect/follow-routes.ts';
 import type { ShipperStatus } from './redirect/ship-scans.ts';
 import type { SpoolStatus } from './redirect/spool.ts';
@@ -84,6 +85,7 @@ export function toldToStop(logger: Logger): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.once('disconnect', () => {
     logger.warn('the gateway’s first process is gone; this one ends too');
+    flushLog(logger);
     process.kill(process.pid, 'SIGKILL');
   });
   return new Promise((resolve) => {

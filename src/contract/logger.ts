@@ -1,4 +1,4 @@
-import { type Logger, pino } from 'pino';
+import { type Logger, pino, symbols } from 'pino';
 
 /** SQLSTATEs of values that are wrong, whose messages quote them. */
 const OF_DATA = /^22...$/;
@@ -15,6 +15,11 @@ const MOST_CAUSES = 4;
 /** The logger of a process; `base` is on every line. Errors are logged under `err`, without anybody's data. */
 export function openLogger(level: string, base: Readonly<Record<string, string>>): Logger {
   return pino({ level, base, serializers: { err: (error) => errorForLog(error) } });
+}
+
+/** Writes what has been logged, for a process that is about to be killed; one that exits does so by itself. */
+export function flushLog(logger: Logger): void {
+  (logger as { [symbols.streamSym]?: { flushSync?(): void } })[symbols.streamSym]?.flushSync?.();
 }
 
 /**
