@@ -13,9 +13,9 @@ export const PHONE_HEADERS = {
 
 const REST = ` HTTP/1.1\r\n${Object.entries(PHONE_HEADERS)
   .map(([name, value]) => `${name}: ${value}\r\n`)
-  .join('')}\r\n`;
+  .join('')}`;
 
-/** A whole request for a code. */
-export function requestHead(code: string): string {
-  return `GET /r/${code}${REST}`;
+/** A whole request for a code. `close`: the last one of its connection. */
+export function requestHead(code: string, close = false): string {
+  return `GET /r/${code}${REST}${close ? 'connection: close\r\n' : ''}\r\n`;
 }

@@ -7,7 +7,7 @@
  * with its route table on disk, spool and shipping on. What answers scans has the first core for itself; the load, which
  * comes first there, and everything else share the others. Rounds are interleaved, figures are medians. The most requests
  * a second are wrk's where it is installed; latencies are at half of the subject's own maximum, by `load.ts`. Requests
- * are a phone's, for codes in random order.
+ * are a phone's, for codes in random order. With wrk, requests with a connection of each its own are measured too.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -34,6 +34,8 @@ import { wrkScript } from './wrk.ts';
 
 const [CODES, SECONDS] = [Number(process.argv[2] ?? 1_000_000), Number(process.argv[3] ?? 3)];
 const CONNECTIONS = 64;
+/** How many connections of one request each are open at a time. */
+const NEW_CONNECTIONS = 32;
 const ROUNDS = 7;
 const COLD_STARTS = 3;
 const run = promisify(execFile);
@@ -82,12 +84,16 @@ for (const each of subjects.values()) if (each !== gateway) running.defer(() => 
 
 const wrk = subject.isInstalled('wrk');
 const fastest = new Map<string, Most[]>([...subjects.keys()].map((name) => [name, []]));
+const connecting = new Map<string, Most[]>([...subjects.keys()].map((name) => [name, []]));
 const halfway = new Map<string, Measured[]>([...subjects.keys()].map((name) => [name, []]));
 for (let round = 0; round <= ROUNDS; round++) {
   for (const [name, each] of subjects) {
     const most = await mostOf(each, many.codes);
+    const withNew = wrk ? await mostOf(each, many.codes, true) : undefined;
     // The first round warms up.
-    if (round > 0) fastest.get(name)?.push(most);
+    if (round === 0) continue;
+    fastest.get(name)?.push(most);
+    if (withNew) connecting.get(name)?.push(withNew);
   }
 }
 const afterLoad = await subject.memoryOf(gateway);
@@ -101,25 +107,29 @@ const figures = [...subjects.keys()].map((name) => ({
   name,
   rate: median(fastest.get(name)?.map(({ rate }) => rate)),
   cpu: median(fastest.get(name)?.map(({ cpu }) => cpu)),
+  opened: median(connecting.get(name)?.map(({ rate }) => rate)),
   p50: median(halfway.get(name)?.map(({ p50 }) => p50)),
   p99: median(halfway.get(name)?.map(({ p99 }) => p99)),
 }));
 const [, base] = figures;
 console.log(
-  `| ${CODES.toLocaleString('en')} codes | requests /s | of node:http | CPU each | p50 at half | p99 at half |`,
+  `| ${CODES.toLocaleString('en')} codes | requests /s | of node:http | CPU each | new connections /s | of node:http | p50 at half | p99 at half |`,
 );
-console.log('| --- | --- | --- | --- | --- | --- |');
-for (const { name, rate, cpu, p50, p99 } of figures) {
+console.log('| --- | --- | --- | --- | --- | --- | --- | --- |');
+for (const { name, rate, cpu, opened, p50, p99 } of figures) {
   const cells = [
     name,
     Math.round(rate).toLocaleString('en'),
     (rate / (base?.rate ?? 0)).toFixed(2),
     `${cpu.toFixed(1)} µs`,
+    ...(wrk ? [Math.round(opened).toLocaleString('en'), (opened / (base?.opened ?? 0)).toFixed(2)] : ['–', '–']),
     ...[p50, p99].map((ms) => `${ms.toFixed(2)} ms`),
   ];
   console.log(`| ${cells.join(' | ')} |`);
 }
-const wrong = [...fastest.values(), ...halfway.values()].flat().reduce((sum, each) => sum + each.wrong, 0);
+const wrong = [...fastest.values(), ...connecting.values(), ...halfway.values()]
+  .flat()
+  .reduce((sum, each) => sum + each.wrong, 0);
 console.log(`
 start with the table on disk: ${median(starts)} ms (from the start of the process until it is ready)
 memory of the worker: ${memoryText(afterLoad)}; before the load ${memoryText(beforeLoad)}
@@ -157,16 +167,27 @@ async function fillTable(name: string, count: number): Promise<{ folder: string;
   return made;
 }
 
-/** As many requests as go. */
-async function mostOf(each: subject.Subject, codes: string): Promise<Most> {
+/** As many requests as go. `close`: with a new connection for each, which takes wrk. */
+async function mostOf(each: subject.Subject, codes: string, close = false): Promise<Most> {
   const before = await subject.cpuOf(each);
-  const { requests, rate, wrong } = wrk ? await wrkOf(each, codes) : await load(each, codes);
+  const { requests, rate, wrong } = wrk ? await wrkOf(each, codes, close) : await load(each, codes);
   return { rate, wrong, cpu: ((await subject.cpuOf(each)) - before) / requests };
 }
 
-async function wrkOf({ port }: subject.Subject, codes: string): Promise<Pick<Measured, 'requests' | 'rate' | 'wrong'>> {
-  const script = await wrkScript(folder, codes);
-  const options = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-s', script, `http://${LOOPBACK}:${port}/`];
+async function wrkOf(
+  { port }: subject.Subject,
+  codes: string,
+  close: boolean,
+): Promise<Pick<Measured, 'requests' | 'rate' | 'wrong'>> {
+  const script = await wrkScript(folder, codes, close);
+  const options = [
+    '-t1',
+    `-c${close ? NEW_CONNECTIONS : CONNECTIONS}`,
+    `-d${SECONDS}s`,
+    '-s',
+    script,
+    `http://${LOOPBACK}:${port}/`,
+  ];
   const stdout = await runFirst('wrk', options);
   return JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '') as Measured;
 }

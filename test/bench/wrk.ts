@@ -5,10 +5,11 @@ import { requestHead } from './phone.ts';
 /**
  * Writes a script for wrk that asks for the codes of a file, from a random one on; gives where it is. In the order of the
  * file, which is random itself: drawing each at random makes wrk slower than what it measures.
+ * `close`: each request has a connection of its own.
  */
-export async function wrkScript(folder: string, codes: string): Promise<string> {
-  const script = join(folder, 'load.lua');
-  const [start = '', end = ''] = requestHead('CODE').split('CODE');
+export async function wrkScript(folder: string, codes: string, close: boolean): Promise<string> {
+  const script = join(folder, close ? 'connect.lua' : 'load.lua');
+  const [start = '', end = ''] = requestHead('CODE', close).split('CODE');
   await writeFile(
     script,
     `local codes, count, at = {}, 0, 0
