@@ -13,6 +13,7 @@ WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY LICENSE package.json ./
 COPY proto/gen ./proto/gen
+COPY common ./common
 COPY src ./src
 COPY gateway ./gateway
 COPY cli ./cli

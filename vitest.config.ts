@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['{src,gateway,local,cli,test}/**/*.test.ts'],
+    include: ['{common,src,gateway,local,cli,test}/**/*.test.ts'],
     globalSetup: ['test/harness/global-setup.ts'],
     setupFiles: ['test/harness/after-file.ts'],
     reporters: ['default', './test/harness/last-line-reporter.ts'],

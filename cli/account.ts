@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { timeJson } from '../common/contract/code-json.ts';
+import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../common/contract/names.ts';
 import type { Account, AuditEntry, Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { timeJson } from '../src/contract/code-json.ts';
-import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../src/contract/names.ts';
 import { connectCore, Sentence, there } from './core.ts';
 import { agreed, example, ofAccount, paged, wholeNumber } from './options.ts';
 import { jsonWanted, print, printRecord, printRecords, type Shown, table } from './output.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { CodeJson } from '../src/contract/code-json.ts';
+import type { CodeJson } from '../common/contract/code-json.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
 

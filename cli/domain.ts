@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url';
 import type { Command } from 'commander';
+import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
 import type { Domain } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { DOMAIN_STATE_BY_NAME, nameOf } from '../src/contract/names.ts';
 import { type Core, connectCore, Misuse, Sentence, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { fields, jsonWanted, print, type Shown, table } from './output.ts';

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
+import { nameOf, namesOf, ROLE_BY_NAME, type RoleName } from '../common/contract/names.ts';
 import type { Member } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { nameOf, namesOf, ROLE_BY_NAME, type RoleName } from '../src/contract/names.ts';
 import { connectCore, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { jsonWanted, print, printRecord, printRecords, type Shown } from './output.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { decodeId } from '../src/contract/ids.ts';
+import { decodeId } from '../common/contract/ids.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
 

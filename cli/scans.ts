@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Reshipped } from '../gateway/redirect/reship-scans.ts';
-import { openLogger } from '../src/contract/logger.ts';
-import { readVariables } from '../src/contract/variables.ts';
+import { openLogger } from '../common/runtime/logger.ts';
+import { readVariables } from '../common/runtime/variables.ts';
+import type { Reshipped } from '../gateway/redirect/spool/reship-scans.ts';
 import { connectCore } from './core.ts';
 import { example, ofAccount, time } from './options.ts';
 import { fields, jsonWanted, print, printRecord, table } from './output.ts';
@@ -69,10 +69,10 @@ export function scansCommands(program: Command): void {
 async function reship(since: number): Promise<Reshipped> {
   const [{ reshipScans }, { SHIPPED }, { openLog }, { KAFKA_VARIABLES, readKafkaSecurity }, { GATEWAY_VARIABLES }] =
     await Promise.all([
-      import('../gateway/redirect/reship-scans.ts'),
-      import('../gateway/redirect/shipped-segments.ts'),
-      import('../src/events/log/open.ts'),
-      import('../src/events/log/kafka-variables.ts'),
+      import('../gateway/redirect/spool/reship-scans.ts'),
+      import('../gateway/redirect/spool/shipped-segments.ts'),
+      import('../common/log/open.ts'),
+      import('../common/log/kafka-variables.ts'),
       import('../gateway/config.ts'),
     ]);
   const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;

@@ -1,8 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Command, Option } from 'commander';
+import { timeJson } from '../common/contract/code-json.ts';
+import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { timeJson } from '../src/contract/code-json.ts';
-import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../src/contract/names.ts';
 import { connectCore, Misuse, there } from './core.ts';
 import { example, ofAccount, paged, time } from './options.ts';
 import { fields, jsonWanted, print, printRecord, type Shown, table } from './output.ts';

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { stringifyYaml } from '@redocly/openapi-core';
 import { z } from 'zod';
+import type { Topic } from '../common/log/log.ts';
+import { EVENTS, ROUTES, SCANS } from '../common/log/topics.ts';
 import { batchExample, batchSchema } from '../gateway/rest/batch-schema.ts';
 import { codeExample, codeSchema } from '../gateway/rest/code-schema.ts';
 import type { EventType } from '../src/events/cloud-event.ts';
-import type { Topic } from '../src/events/log/log.ts';
-import { EVENTS, ROUTES, SCANS } from '../src/events/log/topics.ts';
 
 /** A part of the document; a linter and a test check what is in it. */
 type Part = Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { variablesTable } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
 import { CORE_VARIABLES } from '../src/config.ts';
-import { variablesTable } from '../src/contract/variables.ts';
 
 /** Writes the README's tables of variables from the lists that the programs read: a part of `npm run generate`. */
 const README = resolve(import.meta.dirname, '../README.md');

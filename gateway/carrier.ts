@@ -1,18 +1,18 @@
 import { join } from 'node:path';
-import { exitOnFatalErrors } from '../src/contract/fatal-errors.ts';
-import { openLogger } from '../src/contract/logger.ts';
-import { readVariables } from '../src/contract/variables.ts';
-import { readKafkaSecurity } from '../src/events/log/kafka-variables.ts';
-import { openLog } from '../src/events/log/open.ts';
+import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
+import { openLog } from '../common/log/open.ts';
+import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { openLogger } from '../common/runtime/logger.ts';
+import { readVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { inTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
-import { lockProcess } from './process-lock.ts';
-import { onOrder, STATUS_MS, tell, toldToStop } from './processes.ts';
-import { followRoutes } from './redirect/follow-routes.ts';
-import { openRouteTable } from './redirect/route-table.ts';
-import { shipScans } from './redirect/ship-scans.ts';
-import { keepShipped, SHIPPED } from './redirect/shipped-segments.ts';
+import { lockProcess } from './process/process-lock.ts';
+import { onOrder, STATUS_MS, tell, toldToStop } from './process/processes.ts';
+import { followRoutes } from './redirect/routes/follow-routes.ts';
+import { openRouteTable } from './redirect/routes/route-table.ts';
+import { shipScans } from './redirect/spool/ship-scans.ts';
+import { keepShipped, SHIPPED } from './redirect/spool/shipped-segments.ts';
 
 /** How long shipping may take when it is asked to stop, and the rest, in ms. */
 const SHIP_MS = 3_000;

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
 import {
   HOST_AND_PORT,
   integer,
@@ -10,8 +11,7 @@ import {
   text,
   textOr,
   type Values,
-} from '../src/contract/variables.ts';
-import { KAFKA_VARIABLES } from '../src/events/log/kafka-variables.ts';
+} from '../common/runtime/variables.ts';
 
 const NETWORKS = list('an address or a network in CIDR notation', /^[^/]+(\/\d{1,3})?$/, []);
 

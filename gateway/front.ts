@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { answerAlive } from './health.ts';
-import { ASK_PATH, answerAsk } from './redirect/answer-ask.ts';
-import type { Scans } from './redirect/answer-scans.ts';
-import { httpLane } from './redirect/http-lane.ts';
-import type { RouteTable } from './redirect/route-table.ts';
+import { ASK_PATH, answerAsk } from './redirect/answer/answer-ask.ts';
+import type { Scans } from './redirect/answer/answer-scans.ts';
+import { httpLane } from './redirect/answer/http-lane.ts';
+import type { RouteTable } from './redirect/routes/route-table.ts';
 import { readTarget } from './request-target.ts';
 import { answerClientErrors, refuseRequest } from './rest/client-error.ts';
 

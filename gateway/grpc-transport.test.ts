@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { Code, ConnectError, createClient, type ServiceImpl } from '@connectrpc/connect';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { failure, readFailure } from '../common/contract/errors.ts';
 import { freePort, LOOPBACK } from '../local/free-port.ts';
 import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { failure, readFailure } from '../src/contract/errors.ts';
 import { serveGrpc } from '../src/rpc/grpc-server.ts';
 import { createGrpcTransport } from './grpc-transport.ts';
 

@@ -13,8 +13,8 @@ import { Code, ConnectError, type Transport, type UnaryResponse } from '@connect
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { context, propagation } from '@opentelemetry/api';
-import { readFailure } from '../src/contract/errors.ts';
-import { headersOf } from '../src/contract/grpc-headers.ts';
+import { readFailure } from '../common/contract/errors.ts';
+import { headersOf } from '../common/contract/grpc-headers.ts';
 import { followCoreClock } from './core-clock.ts';
 
 /** A batch of 3,500,000 bytes of JSON, with room to spare. */

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { CoreClients } from './core.ts';
 import { inTime, machineMs, PATIENCE_MS } from './in-time.ts';
-import type { GatewayState } from './processes.ts';
-import type { Spool } from './redirect/spool.ts';
+import type { GatewayState } from './process/processes.ts';
+import type { Spool } from './redirect/spool/spool.ts';
 
 /** What `/readyz` speaks of. */
 export interface Parts {

@@ -4,18 +4,18 @@ import { accessSync, constants, mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { exitOnFatalErrors } from '../src/contract/fatal-errors.ts';
-import { openLogger } from '../src/contract/logger.ts';
-import { readVariables, WrongVariables } from '../src/contract/variables.ts';
-import { readKafkaSecurity } from '../src/events/log/kafka-variables.ts';
-import { claimFolder } from './claim-folder.ts';
+import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
+import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { openLogger } from '../common/runtime/logger.ts';
+import { readVariables, WrongVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
-import { type KeptProcess, keepProcess, Sentence } from './keep-process.ts';
-import { bindPort } from './port.ts';
-import { endLeftProcesses, processLock } from './process-lock.ts';
-import { type CarrierStatus, type Order, STATUS_MS, type Told, type WorkerStatus } from './processes.ts';
-import { tableIsDamaged } from './redirect/damage.ts';
-import { leaveSpools } from './redirect/left-spools.ts';
+import { claimFolder } from './process/claim-folder.ts';
+import { type KeptProcess, keepProcess, Sentence } from './process/keep-process.ts';
+import { bindPort } from './process/port.ts';
+import { endLeftProcesses, processLock } from './process/process-lock.ts';
+import { type CarrierStatus, type Order, STATUS_MS, type Told, type WorkerStatus } from './process/processes.ts';
+import { tableIsDamaged } from './redirect/routes/damage.ts';
+import { leaveSpools } from './redirect/spool/left-spools.ts';
 
 /**
  * What a scan leaves behind in memory is short-lived. With Node's own 16 MiB for that, times three, a worker that was

@@ -1,9 +1,9 @@
 import { type Attributes, metrics, type ObservableResult } from '@opentelemetry/api';
-import { measureEventLoop } from '../src/contract/event-loop.ts';
+import { measureEventLoop } from '../common/runtime/event-loop.ts';
 import { machineMs } from './in-time.ts';
-import type { FollowerStatus } from './redirect/follow-routes.ts';
-import type { ShipperStatus } from './redirect/ship-scans.ts';
-import type { SpoolStatus } from './redirect/spool.ts';
+import type { FollowerStatus } from './redirect/routes/follow-routes.ts';
+import type { ShipperStatus } from './redirect/spool/ship-scans.ts';
+import type { SpoolStatus } from './redirect/spool/spool.ts';
 
 /** Each process measures what it has; an SDK that is loaded with it takes the figures, and without one they cost nothing. */
 const meter = metrics.getMeter('signpost.gateway');

@@ -3,9 +3,9 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openFastLane } from './redirect/fast-lane.ts';
-import { proxiesIn } from './redirect/origin.ts';
-import type { Reply, ScanRequest } from './redirect/scan-request.ts';
+import { openFastLane } from './redirect/answer/fast-lane.ts';
+import { proxiesIn } from './redirect/answer/origin.ts';
+import type { Reply, ScanRequest } from './redirect/answer/scan-request.ts';
 import { watchConnections } from './watch-connections.ts';
 
 /** As large as no kernel buffers for a client that does not read. */

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { clientOf } from './address-limits.ts';
-import { unmapped } from './redirect/origin.ts';
+import { unmapped } from './redirect/answer/origin.ts';
 
 /** How long a client may take to read what was written, in ms, and how often that is checked. */
 const UNREAD_MS = 60_000;

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { lockFile } from '../gateway/claim-folder.ts';
+import { lockFile } from '../gateway/process/claim-folder.ts';
 import { Sentence } from './sentence.ts';
 
 /** Makes the folder and claims it for this process until it is disposed of or the process ends, however it ends. */

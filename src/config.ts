@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
 import {
   flag,
   HOST_AND_PORT,
@@ -15,8 +16,7 @@ import {
   text,
   textOr,
   type Values,
-} from './contract/variables.ts';
-import { KAFKA_VARIABLES } from './events/log/kafka-variables.ts';
+} from '../common/runtime/variables.ts';
 import { MOST_KEPT_HOURS } from './events/outbox-retention.ts';
 
 /** The roles that a core may play; each may run in several processes. */

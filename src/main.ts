@@ -1,26 +1,26 @@
 import type { Logger } from 'pino';
+import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
+import { WrongTopic } from '../common/log/log.ts';
+import { openLog } from '../common/log/open.ts';
+import { TOPICS } from '../common/log/topics.ts';
+import { isUnavailable } from '../common/postgres/unavailable.ts';
+import { measureEventLoop } from '../common/runtime/event-loop.ts';
+import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { openLogger } from '../common/runtime/logger.ts';
+import { readVariables, WrongVariables } from '../common/runtime/variables.ts';
 import { sweepIdempotency } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
+import { archiveOf, closing, platformOf, republishAllRoutes, services } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
-import { measureEventLoop } from './contract/event-loop.ts';
-import { exitOnFatalErrors } from './contract/fatal-errors.ts';
-import { openLogger } from './contract/logger.ts';
-import { readVariables, WrongVariables } from './contract/variables.ts';
-import { isAway } from './db/away.ts';
 import { openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
-import { readKafkaSecurity } from './events/log/kafka-variables.ts';
-import { WrongTopic } from './events/log/log.ts';
-import { openLog } from './events/log/open.ts';
-import { TOPICS } from './events/log/topics.ts';
 import { type Relay, startRelayOver } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';
-import { archiveOf, closing, platformOf, republishAllRoutes, services } from './rooms.ts';
 import { serve } from './rpc/serve.ts';
 import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
-import { startRecorder } from './scans/recorder.ts';
-import { makeSalts } from './scans/visitors.ts';
+import { startRecorder } from './scans/recording/recorder.ts';
+import { makeSalts } from './scans/recording/visitors.ts';
 import { sealWith } from './webhooks/seal.ts';
 import { startWebhooks } from './webhooks/start.ts';
 
@@ -174,6 +174,6 @@ function sentenceOf(error: unknown): string | undefined {
   const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE') return `Port ${port} is taken.`;
   if (code === 'EACCES') return `Port ${port} is not allowed.`;
-  if (isAway(error)) return `Postgres does not answer: ${message}`;
+  if (isUnavailable(error)) return `Postgres does not answer: ${message}`;
   return KNOWN.some((known) => error instanceof known) ? message : undefined;
 }

@@ -1,6 +1,6 @@
+import { readVariables, WrongVariables } from '../common/runtime/variables.ts';
 import { republishCodes } from './codes/republish.ts';
 import { CORE_VARIABLES } from './config.ts';
-import { readVariables, WrongVariables } from './contract/variables.ts';
 import { openDatabase } from './db/database.ts';
 import { republishDomains } from './domains/republish.ts';
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { logIdleErrors } from '../../src/contract/idle-errors.ts';
+import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 
 /** How long a connection and a statement may take, in ms. */
 const TIMEOUT_MS = 1_000;

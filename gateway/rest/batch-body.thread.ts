@@ -1,4 +1,4 @@
-import { answerInThread } from '../../src/contract/thread.ts';
+import { answerInThread } from '../../common/runtime/thread.ts';
 import { batchIn } from './batch-body.ts';
 
 answerInThread(batchIn, (read) => ('rows' in read ? [read.rows.buffer as ArrayBuffer] : []));

@@ -1,9 +1,9 @@
 import { create, fromJson, type JsonObject, toBinary } from '@bufbuild/protobuf';
+import type { Reason } from '../../common/contract/errors.ts';
+import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
+import { turns } from '../../common/runtime/fair-queue.ts';
+import { Thread } from '../../common/runtime/thread.ts';
 import { BatchRowInputSchema, CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import type { Reason } from '../../src/contract/errors.ts';
-import { MAX_BATCH_ROWS } from '../../src/contract/limits.ts';
-import { Thread } from '../../src/contract/thread.ts';
-import { turns } from '../../src/contract/turns.ts';
 import { createBatchBody, rowInput } from './batch-schema.ts';
 import { checkBody, faultOf, parseJson } from './body.ts';
 import type { Reader } from './endpoint.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_BATCH_ROWS } from '../../src/contract/limits.ts';
+import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
 import { designSchema } from './code-schema.ts';
 import { nullableText, optionalText, optionalTexts } from './fields.ts';
 

@@ -1,14 +1,14 @@
 import { fromJson, type UnknownField } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { z } from 'zod';
+import { batchJson } from '../../common/contract/batch-json.ts';
+import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../common/contract/names.ts';
 import {
   type Batch,
   BatchesService,
   type BatchRow,
   CreateBatchRequestSchema,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { batchJson } from '../../src/contract/batch-json.ts';
-import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../src/contract/names.ts';
 import type { CoreClients } from '../core.ts';
 import { readBatch } from './batch-body.ts';
 import { batchExample, batchSchema, documentedBatchBody, rowSchema } from './batch-schema.ts';

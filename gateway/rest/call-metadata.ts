@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../src/contract/api-key.ts';
+import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../common/contract/api-key.ts';
 
 /** Stands for an idempotency key that metadata can't carry. The core turns it down by its own rule: it has spaces. */
 const UNSENDABLE_KEY = 'not visible ASCII';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CodeJson, DesignJson } from '../../src/contract/code-json.ts';
+import type { CodeJson, DesignJson } from '../../common/contract/code-json.ts';
 
 /** Colours of images, as they are sent. */
 export const designSchema = z

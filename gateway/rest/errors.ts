@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { REASONS, type Reason, readFailure } from '../../src/contract/errors.ts';
+import { REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
 import { rateHeaders } from './rate-headers.ts';
 
 /** How soon a retry of a 503 makes sense, in seconds. */
@@ -29,7 +29,7 @@ export interface ErrorAnswer {
 
 /** Any error as its answer; what is none of the catalogue is told as INTERNAL and nothing more. */
 export function errorAnswer(error: unknown): ErrorAnswer {
-  const { reason, message, details } = isAway(error)
+  const { reason, message, details } = isUnavailable(error)
     ? { reason: 'UNAVAILABLE' as const, message: 'The service is away for a moment; try again.', details: {} }
     : readFailure(error);
   const appearance = REASONS[reason];
@@ -54,6 +54,6 @@ export function isToldByCore(error: unknown): boolean {
 }
 
 /** Whether the call got no answer. */
-function isAway(error: unknown): boolean {
+function isUnavailable(error: unknown): boolean {
   return error instanceof ConnectError && !isToldByCore(error) && AWAY.includes(error.code);
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { failure } from '../../common/contract/errors.ts';
+import { LIMITS, type Limited, limitClause } from '../../common/contract/limits.ts';
 import { type Folder, type Tag, TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import { failure } from '../../src/contract/errors.ts';
-import { LIMITS, type Limited, limitClause } from '../../src/contract/limits.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 

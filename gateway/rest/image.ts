@@ -1,5 +1,5 @@
+import { turns } from '../../common/runtime/fair-queue.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
-import { turns } from '../../src/contract/turns.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 import { integer, oneOf } from './query.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
-import { failure } from '../../src/contract/errors.ts';
+import { failure } from '../../common/contract/errors.ts';
 import { Refusal } from './refusal.ts';
 
 /** How much of a body that nobody wants is still taken off the wire, in bytes, and for how long, in ms. */

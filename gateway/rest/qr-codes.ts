@@ -1,6 +1,7 @@
 import { create, fromJson } from '@bufbuild/protobuf';
 import { FieldMaskSchema } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
+import { codeJson } from '../../common/contract/code-json.ts';
 import {
   type Code,
   CodesService,
@@ -8,7 +9,6 @@ import {
   UpdateCodeRequestSchema,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { codeJson } from '../../src/contract/code-json.ts';
 import type { CoreClients } from '../core.ts';
 import { readBy } from './body.ts';
 import { codeExample, codeSchema } from './code-schema.ts';

@@ -1,6 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { CallOptions } from '@connectrpc/connect';
-import type { Reason } from '../../src/contract/errors.ts';
+import type { Reason } from '../../common/contract/errors.ts';
 import type { CoreClients } from '../core.ts';
 
 /** A request that the gateway can't translate: the reason, and the sentence for the caller. */

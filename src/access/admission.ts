@@ -1,8 +1,8 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import { failure, isReason, REASONS } from '../../common/contract/errors.ts';
+import { encodeId } from '../../common/contract/ids.ts';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
-import { failure, isReason, REASONS } from '../contract/errors.ts';
-import { encodeId } from '../contract/ids.ts';
 import { accountOf } from './caller.ts';
 import { isIdempotencyKey, once } from './idempotency.ts';
 

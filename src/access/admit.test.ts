@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { newUuid } from '../../common/contract/ids.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { replaceKey } from '../accounts/key.ts';
-import { readFailure } from '../contract/errors.ts';
-import { newUuid } from '../contract/ids.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { admit, type Judged, judgeUnmetered } from './admit.ts';
 import { hashApiKey } from './api-key.ts';

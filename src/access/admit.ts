@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
+import { failure } from '../../common/contract/errors.ts';
+import { CLOCK_MS, tooLate } from '../../common/postgres/commit-limit.ts';
+import { first, promptStatement } from '../../common/postgres/sql.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
-import { failure } from '../contract/errors.ts';
-import { CLOCK_MS, tooLate } from '../db/commit-limit.ts';
-import { first, promptStatement } from '../db/sql.ts';
 import type { Account, Rate } from './caller.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
 import { MONTH, quotaExhausted, USED } from './usage.ts';

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import { API_KEY_DIGITS, API_KEY_LENGTH, API_KEY_PREFIX } from '../contract/api-key.ts';
+import { API_KEY_DIGITS, API_KEY_LENGTH, API_KEY_PREFIX } from '../../common/contract/api-key.ts';
 
 const BASE = BigInt(API_KEY_DIGITS.length);
 

@@ -1,11 +1,11 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import type { Cursors } from '../../common/contract/cursors.ts';
+import { newUuid } from '../../common/contract/ids.ts';
+import { LONG_PAGE, pageById } from '../../common/contract/paging.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { ListAuditEntriesRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import type { Cursors } from '../contract/cursors.ts';
-import { newUuid } from '../contract/ids.ts';
-import { LONG_PAGE, pageById } from '../contract/paging.ts';
-import { type Queryable, run, statement } from '../db/sql.ts';
 import { accountOf, callerKey } from './caller.ts';
 
 const insert = statement(

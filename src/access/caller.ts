@@ -1,5 +1,5 @@
 import { createContextKey, type HandlerContext } from '@connectrpc/connect';
-import { failure } from '../contract/errors.ts';
+import { failure } from '../../common/contract/errors.ts';
 
 /** An account as a call sees it: who it is and what its plan, or its contract, gives it. */
 export interface Account {

@@ -1,10 +1,10 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import type { Pool, PoolClient } from 'pg';
-import { failure } from '../contract/errors.ts';
-import type { CommitLimit } from '../db/commit-limit.ts';
+import { failure } from '../../common/contract/errors.ts';
+import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
+import { type Connection, transaction } from '../../common/postgres/sql.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
-import { type Connection, transaction } from '../db/sql.ts';
 
 /** Milliseconds since 1970, exact as a number. */
 const TIME = /^\d{1,15}$/;

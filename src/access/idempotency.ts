@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { type DescMessage, type DescMethodUnary, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
-import { asFailure } from '../contract/as-failure.ts';
-import { failure, REASONS, type Reason, readFailure } from '../contract/errors.ts';
-import { isAway } from '../db/away.ts';
-import { connected, first, run, statement } from '../db/sql.ts';
+import { failure, REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
+import { connected, first, run, statement } from '../../common/postgres/sql.ts';
+import { isUnavailable } from '../../common/postgres/unavailable.ts';
+import { asFailure } from './as-failure.ts';
 import { transactionOf } from './commit-limit.ts';
 import { expectValid } from './validator.ts';
 
@@ -119,7 +119,7 @@ export async function once<Request extends DescMessage, Response extends DescMes
       await run(connection.client, release, [accountId, key]).catch(connection.broke);
     }
   }).catch((error: unknown) => {
-    if (!isAway(error)) throw error;
+    if (!isUnavailable(error)) throw error;
     throw failure('IDEMPOTENCY_NOT_GUARANTEED', 'The idempotency key could not be kept; try again.', {}, error);
   });
 

@@ -1,18 +1,18 @@
 import { type DescMethod, isMessage } from '@bufbuild/protobuf';
 import type { ContextValues, HandlerContext, Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../common/contract/api-key.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import {
   AdmissionService,
   AuthenticateRequestSchema,
   RefuseRequestSchema,
 } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
-import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../contract/api-key.ts';
-import { asFailure } from '../contract/as-failure.ts';
-import { failure } from '../contract/errors.ts';
-import { decodeId } from '../contract/ids.ts';
 import { accountById, admit, judgeUnmetered, lacking } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
+import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { commitByIn } from './commit-limit.ts';
 import { requirementsOf } from './requirements.ts';

@@ -1,4 +1,4 @@
-import { type Queryable, run, statement } from '../db/sql.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 
 /** The mode lets whoever only refers to the account pass, such as those who create codes. Index: accounts_pkey. */
 const lock = statement('access_lock_account', 'select from accounts where id = $1 for no key update');

@@ -1,4 +1,4 @@
-import type { PlanName } from '../contract/names.ts';
+import type { PlanName } from '../../common/contract/names.ts';
 
 /** What a plan gives. Source: contract, Limits; decision "Who may call". */
 export interface Plan {

@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool } from 'pg';
-import { failure } from '../contract/errors.ts';
-import { first, type Queryable, run, statement } from '../db/sql.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { callerKey, type Rate } from './caller.ts';
 
 /** The month, and what `meters m` has used of it. */

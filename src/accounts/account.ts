@@ -1,13 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { encodeId } from '../../common/contract/ids.ts';
+import { PLAN_BY_NAME, type PlanName } from '../../common/contract/names.ts';
 import {
   type Account as AccountMessage,
   AccountSchema,
   type Overrides,
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { encodeId } from '../contract/ids.ts';
-import { PLAN_BY_NAME, type PlanName } from '../contract/names.ts';
 
 /** An account. What is null comes from the plan. */
 export const Account = defineEntity({

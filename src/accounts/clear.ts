@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { first, run, statement } from '../db/sql.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 
 /** What a room does about an account that was closed. Repeatable: it goes on where it was interrupted. UUIDs. */
 export type Clearing = (accountId: string) => Promise<void>;

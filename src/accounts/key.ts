@@ -1,6 +1,6 @@
+import { newUuid } from '../../common/contract/ids.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { hashApiKey, newApiKey } from '../access/api-key.ts';
-import { newUuid } from '../contract/ids.ts';
-import { type Queryable, run, statement } from '../db/sql.ts';
 
 /**
  * The new hash takes the place of the old one, which is dead from this commit on: admission looks keys up here and

@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { encodeId } from '../../common/contract/ids.ts';
+import { ROLE_BY_NAME, type RoleName } from '../../common/contract/names.ts';
 import { type Member, MemberSchema } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { encodeId } from '../contract/ids.ts';
-import { ROLE_BY_NAME, type RoleName } from '../contract/names.ts';
 
 /** A member of an account's team. */
 export const MemberEntity = defineEntity({

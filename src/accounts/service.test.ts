@@ -1,10 +1,10 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
 import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
-import { readFailure } from '../contract/errors.ts';
 
 let signpost: Signpost;
 let pool: pg.Pool;

@@ -1,5 +1,11 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { LockMode } from '@mikro-orm/core';
+import type { Cursors } from '../../common/contract/cursors.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { nameOf, PLAN_BY_NAME } from '../../common/contract/names.ts';
+import { LONG_PAGE, pageById } from '../../common/contract/paging.ts';
+import { type Queryable, unitOfWork } from '../../common/postgres/sql.ts';
 import {
   type AccountsService,
   Plan,
@@ -10,13 +16,7 @@ import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
-import type { Cursors } from '../contract/cursors.ts';
-import { failure } from '../contract/errors.ts';
-import { encodeId, newUuid } from '../contract/ids.ts';
-import { nameOf, PLAN_BY_NAME } from '../contract/names.ts';
-import { LONG_PAGE, pageById } from '../contract/paging.ts';
 import type { Database } from '../db/database.ts';
-import { type Queryable, unitOfWork } from '../db/sql.ts';
 import { Account, accountMessage, overrideColumns } from './account.ts';
 import type { Clearance } from './clear.ts';
 import { replaceKey, revokeKey } from './key.ts';

@@ -1,17 +1,17 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { Pool } from 'pg';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId, newUuid } from '../../common/contract/ids.ts';
+import { expectBelowLimit } from '../../common/contract/limits.ts';
+import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
+import { run, statement, unitOfWork } from '../../common/postgres/sql.ts';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import { lockAccount } from '../access/lock-account.ts';
-import { failure } from '../contract/errors.ts';
-import { decodeId, newUuid } from '../contract/ids.ts';
-import { expectBelowLimit } from '../contract/limits.ts';
-import { nameOf, ROLE_BY_NAME } from '../contract/names.ts';
 import type { Database } from '../db/database.ts';
-import { run, statement, unitOfWork } from '../db/sql.ts';
 import { memberAdded, memberRemoved } from '../events/events.ts';
 import { MemberEntity, memberMessage } from './member.ts';
 

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Queryable } from '../../common/postgres/sql.ts';
 import type { FiguresSchema } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import type { Queryable } from '../db/sql.ts';
-import { type Asked, dayFigures, dayShares, hourFigures, hourShares } from '../scans/figures.ts';
+import { type Asked, dayFigures, dayShares, hourFigures, hourShares } from '../scans/reports/figures.ts';
 
 /** Scans and visitors of a window, by day or hour, broken down. */
 export async function figuresOf(

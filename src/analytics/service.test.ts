@@ -3,6 +3,8 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { createClient, createRouterTransport } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import {
   AnalyticsService,
   type Figures,
@@ -12,12 +14,10 @@ import {
 } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
-import { readFailure } from '../contract/errors.ts';
-import { encodeId, newUuid } from '../contract/ids.ts';
 import { type Database, openDatabase } from '../db/database.ts';
-import { archiveMonths } from '../scans/archive.ts';
+import { archiveMonths } from '../scans/archive/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
-import { recordingOf } from '../scans/recorder.ts';
+import { recordingOf } from '../scans/recording/recorder.ts';
 import { keepingLog, newScanned, type Scanned, scanRecord } from '../scans/scans.fixture.ts';
 import { analyticsService } from './service.ts';
 

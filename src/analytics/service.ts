@@ -1,20 +1,20 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId, encodeId, type IdPrefix } from '../../common/contract/ids.ts';
 import {
   type AnalyticsService,
   type GetScanReportRequest,
   Granularity,
 } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accountOf } from '../access/caller.ts';
-import { failure } from '../contract/errors.ts';
-import { decodeId, encodeId, type IdPrefix } from '../contract/ids.ts';
 import type { Database } from '../db/database.ts';
-import { archivesOf } from '../scans/archive.ts';
+import { archivesOf } from '../scans/archive/archive.ts';
+import { type KeptScan, walkScans } from '../scans/archive/kept-scans.ts';
 import { DAY_MS, HOUR_MS } from '../scans/days.ts';
-import { topCodes } from '../scans/top-codes.ts';
-import { type KeptScan, walkScans } from '../scans/walk.ts';
-import { inSteps, type Window, windowOf } from '../scans/window.ts';
+import { topCodes } from '../scans/reports/top-codes.ts';
+import { inSteps, type Window, windowOf } from '../scans/reports/window.ts';
 import { codeAnalytics, periodOf } from './code-analytics.ts';
 import type { Codes } from './codes.ts';
 import { figuresOf } from './figures.ts';

@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
+import { first, run, statement, transaction } from '../../common/postgres/sql.ts';
 import { createCodes } from '../codes/create-many.ts';
-import { first, run, statement, transaction } from '../db/sql.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
-import { run, statement } from '../db/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import { advance } from './advance.ts';
 
 const RETRY_MS = 1_000;

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { encodeId } from '../../common/contract/ids.ts';
 import { type Batch, BatchSchema, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { encodeId } from '../contract/ids.ts';
 
 /** A batch as Postgres has it. Ids are UUIDs. */
 export interface BatchRecord {

@@ -1,14 +1,14 @@
 import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
+import { newUuid } from '../../common/contract/ids.ts';
+import type { Queryable } from '../../common/postgres/sql.ts';
 import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CreateCodeRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { asFailure } from '../access/as-failure.ts';
 import { expectValid } from '../access/validator.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { readTags } from '../codes/tags.ts';
 import { readTargets } from '../codes/target-url.ts';
-import { asFailure } from '../contract/as-failure.ts';
-import { newUuid } from '../contract/ids.ts';
-import type { Queryable } from '../db/sql.ts';
 
 /** Longest name that a caller may give to the thing that a code is glued to. Source: decision "Batches". */
 const MAX_EXTERNAL_REF = 128;

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { run, statement } from '../db/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 
 /**
  * A batch without rows gives one row of null. Each row looks for its code, as for an export: a join may begin at all codes of

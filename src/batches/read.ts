@@ -1,5 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
+import type { Cursors } from '../../common/contract/cursors.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId, encodeId } from '../../common/contract/ids.ts';
+import { PAGE, pageById, pageOf, ROWS_PAGE } from '../../common/contract/paging.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import {
   type BatchRow,
   BatchRowSchema,
@@ -12,11 +17,6 @@ import {
   RowStatus,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { scanUrl } from '../codes/code-row.ts';
-import type { Cursors } from '../contract/cursors.ts';
-import { failure } from '../contract/errors.ts';
-import { decodeId, encodeId } from '../contract/ids.ts';
-import { PAGE, pageById, pageOf, ROWS_PAGE } from '../contract/paging.ts';
-import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
 
 /** Index: batches_pkey. */

@@ -3,6 +3,8 @@ import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import type { Cursors } from '../../common/contract/cursors.ts';
+import { encodeId } from '../../common/contract/ids.ts';
 import {
   BatchesService,
   type CreateBatchResponse,
@@ -12,8 +14,6 @@ import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
-import type { Cursors } from '../contract/cursors.ts';
-import { encodeId } from '../contract/ids.ts';
 import { designWarnings } from '../images/contrast.ts';
 import { finishSoon } from './background.ts';
 import { type BatchRecord, batchFrom } from './batch-row.ts';

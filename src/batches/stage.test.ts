@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { createClient, createRouterTransport, type Interceptor } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { cursors } from '../../common/contract/cursors.ts';
+import { newUuid } from '../../common/contract/ids.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
 import { platformHosts } from '../codes/platform-hosts.ts';
-import { cursors } from '../contract/cursors.ts';
-import { newUuid } from '../contract/ids.ts';
 import { openDatabase } from '../db/database.ts';
 import { batchesService } from './service.ts';
 

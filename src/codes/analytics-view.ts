@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 import type { Codes } from '../analytics/codes.ts';
-import { first, run, statement } from '../db/sql.ts';
 import { codesWithTag, folderExists } from '../taxonomy/members.ts';
 
 /** Index: codes_pkey. */

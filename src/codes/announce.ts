@@ -1,10 +1,10 @@
 import { toBinary } from '@bufbuild/protobuf';
 import type { PoolClient } from 'pg';
+import { type RoutedCode, routeOf } from '../../common/contract/route.ts';
+import { ROUTES } from '../../common/log/topics.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { type RoutedCode, routeOf } from '../contract/route.ts';
 import { type CodeChange, codeEvent } from '../events/events.ts';
-import { ROUTES } from '../events/log/topics.ts';
 import { addToOutbox, copyToOutbox, type Outgoing } from '../events/outbox.ts';
 import type { CodeRow } from './code-row.ts';
 

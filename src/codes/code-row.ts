@@ -1,10 +1,10 @@
 import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { DesignJson } from '../../common/contract/code-json.ts';
+import { encodeId } from '../../common/contract/ids.ts';
+import { CODE_TYPE_BY_NAME, type CodeTypeName } from '../../common/contract/names.ts';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import type { DesignJson } from '../contract/code-json.ts';
-import { encodeId } from '../contract/ids.ts';
-import { CODE_TYPE_BY_NAME, type CodeTypeName } from '../contract/names.ts';
 import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
 import { alphabetically } from './tags.ts';
 

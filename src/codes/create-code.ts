@@ -1,11 +1,11 @@
 import type { PoolClient } from 'pg';
+import { designJson } from '../../common/contract/code-json.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { newUuid } from '../../common/contract/ids.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { Code, CreateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Account } from '../access/caller.ts';
-import { designJson } from '../contract/code-json.ts';
-import { failure } from '../contract/errors.ts';
-import { newUuid } from '../contract/ids.ts';
-import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
 import { FOLDER, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';

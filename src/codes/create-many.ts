@@ -1,9 +1,9 @@
 import { DatabaseError, type PoolClient } from 'pg';
+import type { DesignJson } from '../../common/contract/code-json.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 import type { Account } from '../access/caller.ts';
-import type { DesignJson } from '../contract/code-json.ts';
-import { failure } from '../contract/errors.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
-import { first, run, statement } from '../db/sql.ts';
 import { FOLDER, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announceAll } from './announce.ts';

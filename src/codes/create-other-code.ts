@@ -1,15 +1,15 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import type { PoolClient } from 'pg';
+import { designJson } from '../../common/contract/code-json.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { first, statement } from '../../common/postgres/sql.ts';
 import type {
   Code,
   CreateLandingPageCodeRequest,
   CreateStaticCodeRequest,
   Design,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { designJson } from '../contract/code-json.ts';
-import { failure } from '../contract/errors.ts';
-import { encodeId, newUuid } from '../contract/ids.ts';
-import { first, statement } from '../db/sql.ts';
 import { domainForPrinting, FOR_ONE_CODE, type PrintedDomain } from '../domains/for-printing.ts';
 import { announce } from './announce.ts';
 import { codeFrom } from './code-row.ts';

@@ -1,8 +1,8 @@
 import type { PoolClient } from 'pg';
+import { encodeId } from '../../common/contract/ids.ts';
+import { first, statement } from '../../common/postgres/sql.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { encodeId } from '../contract/ids.ts';
-import { first, statement } from '../db/sql.ts';
-import { scanCounts } from '../scans/totals.ts';
+import { scanCounts } from '../scans/reports/totals.ts';
 import { announce } from './announce.ts';
 import { codeFrom } from './code-row.ts';
 import { lockCode } from './find-code.ts';

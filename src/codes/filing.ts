@@ -1,4 +1,4 @@
-import { type Queryable, run, statement } from '../db/sql.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 
 /** Deleted codes too: they may be restored. Index: codes_filed. */
 const refile = statement('codes_refile', 'update codes set folder_id = $3 where folder_id = $2 and account_id = $1');

@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
-import { failure } from '../contract/errors.ts';
-import { decodeId } from '../contract/ids.ts';
-import { first, type Queryable, run, statement } from '../db/sql.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { CODE_COLUMNS, type CodeRow } from './code-row.ts';
 
 /** Index: codes_pkey. */

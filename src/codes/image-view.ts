@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import { decodeId } from '../contract/ids.ts';
-import { first, statement } from '../db/sql.ts';
+import { decodeId } from '../../common/contract/ids.ts';
+import { first, statement } from '../../common/postgres/sql.ts';
 import { domainResolves } from '../domains/for-printing.ts';
 import type { ImageContent, ImageSources } from '../images/source.ts';
 import { type CodeRow, scanUrl } from './code-row.ts';

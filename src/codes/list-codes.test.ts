@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cursors } from '../../common/contract/cursors.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { transaction } from '../../common/postgres/sql.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { cursors } from '../contract/cursors.ts';
-import { encodeId, newUuid } from '../contract/ids.ts';
 import { type Database, openDatabase } from '../db/database.ts';
-import { transaction } from '../db/sql.ts';
 import { deleteCode } from './delete-code.ts';
 import { listCodes, pageStatement } from './list-codes.ts';
 

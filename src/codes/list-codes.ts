@@ -1,15 +1,15 @@
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
+import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { endPage, PAGE, pageOf } from '../../common/contract/paging.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 import {
   type ListCodesRequest,
   type ListCodesResponse,
   ListCodesResponseSchema,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { type Cursors, positionAfter } from '../contract/cursors.ts';
-import { failure } from '../contract/errors.ts';
-import { endPage, PAGE, pageOf } from '../contract/paging.ts';
-import { first, run, statement } from '../db/sql.ts';
-import { scanCounts } from '../scans/totals.ts';
+import { scanCounts } from '../scans/reports/totals.ts';
 import { hasAnyTag } from '../taxonomy/labels.ts';
 import { isUnfiled } from '../taxonomy/names.ts';
 import { existingFolder, existingTags } from '../taxonomy/resolve.ts';

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import type { RoutedCode } from '../contract/route.ts';
-import { run, statement, transaction } from '../db/sql.ts';
+import type { RoutedCode } from '../../common/contract/route.ts';
+import { run, statement, transaction } from '../../common/postgres/sql.ts';
 import { copyToOutbox } from '../events/outbox.ts';
 import { routeRecord } from './announce.ts';
 

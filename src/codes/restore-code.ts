@@ -1,10 +1,10 @@
 import type { PoolClient } from 'pg';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Account } from '../access/caller.ts';
-import { failure } from '../contract/errors.ts';
-import { decodeId } from '../contract/ids.ts';
-import { first, run, statement } from '../db/sql.ts';
-import { scanCounts } from '../scans/totals.ts';
+import { scanCounts } from '../scans/reports/totals.ts';
 import { announce } from './announce.ts';
 import { codeFrom } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';

@@ -1,14 +1,14 @@
 import { create } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
+import type { Cursors } from '../../common/contract/cursors.ts';
 import { CodesService, CreateCodeResponseSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { recordChange, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
-import type { Cursors } from '../contract/cursors.ts';
 import { designWarnings } from '../images/contrast.ts';
-import { scanCounts } from '../scans/totals.ts';
+import { scanCounts } from '../scans/reports/totals.ts';
 import { codeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
 import { createLandingPageCode, createStaticCode } from './create-other-code.ts';

@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import { failure } from '../contract/errors.ts';
+import { failure } from '../../common/contract/errors.ts';
 
 /** Digits and letters without those that are taken for one another in print: 0 O 1 I l. */
 const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';

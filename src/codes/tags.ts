@@ -1,4 +1,4 @@
-import { failure } from '../contract/errors.ts';
+import { failure } from '../../common/contract/errors.ts';
 
 /** Tags that one code may carry. Source: contract, Limits. */
 const MAX_TAGS = 20;

@@ -1,6 +1,6 @@
-import { failure } from '../contract/errors.ts';
-import { SHORT_CODE } from '../contract/short-code.ts';
-import { type Queryable, run, statement } from '../db/sql.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { SHORT_CODE } from '../../common/contract/short-code.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { isUsableHost } from './web-host.ts';
 

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonValue } from '@bufbuild/protobuf';
 import type { PoolClient } from 'pg';
+import { failure } from '../../common/contract/errors.ts';
+import { encodeId } from '../../common/contract/ids.ts';
+import { routeOf } from '../../common/contract/route.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { failure } from '../contract/errors.ts';
-import { encodeId } from '../contract/ids.ts';
-import { routeOf } from '../contract/route.ts';
-import { run, statement } from '../db/sql.ts';
-import { scanCounts } from '../scans/totals.ts';
+import { scanCounts } from '../scans/reports/totals.ts';
 import { FOLDER, type Kind, type Label, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
 import { WifiSchema, WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { readFailure } from '../contract/errors.ts';
 import { wifiPayload } from './wifi.ts';
 
 const payload = (fields: object) => wifiPayload(create(WifiSchema, fields));

@@ -1,5 +1,5 @@
+import { failure } from '../../common/contract/errors.ts';
 import { type Wifi, WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { failure } from '../contract/errors.ts';
 
 /**
  * What phones read as access to a wireless network. Source: Android's `WifiQrCode`, iOS and ZXing agree on this form;

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newUuid } from '../../common/contract/ids.ts';
+import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { newUuid } from '../contract/ids.ts';
 import { BinaryRows } from './binary-rows.ts';
-import { transaction } from './sql.ts';
 
 let pool: pg.Pool;
 beforeAll(async () => {

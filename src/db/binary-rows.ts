@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { writeUuid } from '../contract/ids.ts';
+import { writeUuid } from '../../common/contract/ids.ts';
 
 /** Postgres counts time from here. */
 const EPOCH_MS = Date.UTC(2000, 0, 1);

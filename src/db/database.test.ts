@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { Pool } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { connected, promptStatement, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { startTcpProxy, type TcpProxy } from '../../test/harness/tcp-proxy.ts';
-import { isAway } from './away.ts';
 import { type Database, openDatabase } from './database.ts';
-import { connected, promptStatement, run, statement, transaction } from './sql.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
 const CONNECTIONS = 3;
@@ -36,7 +36,7 @@ test.each<[string, (pool: Pool) => Promise<unknown>]>([
     const failed = await Promise.allSettled(Array.from({ length: CONNECTIONS }, () => use(database.pool)));
     for (const outcome of failed) {
       expect(outcome.status).toBe('rejected');
-      expect(isAway((outcome as PromiseRejectedResult).reason)).toBe(true);
+      expect(isUnavailable((outcome as PromiseRejectedResult).reason)).toBe(true);
     }
     await use(database.pool);
     expect(database.pool.totalCount).toBe(1);
@@ -50,7 +50,7 @@ test('a connection that breaks off in the middle of a transaction is put back by
     postgres.vanish();
     await run(tx, promptly);
   });
-  await expect(work).rejects.toSatisfy(isAway);
+  await expect(work).rejects.toSatisfy(isUnavailable);
   // The idle ones have gone after their ten seconds, right before.
   expect(database.pool.totalCount).toBe(0);
 }, 60_000);

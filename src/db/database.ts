@@ -3,12 +3,12 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { Logger, runMigrations } from 'graphile-worker';
 import type pg from 'pg';
 import { type Logger as Pino, pino } from 'pino';
-import { logIdleErrors } from '../contract/idle-errors.ts';
+import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
+import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
 import { entities } from './entities.ts';
 import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
 import { migrations } from './migrations/index.ts';
-import { KEEP_ALIVE } from './sql.ts';
 
 /** Postgres as the rooms use it: entities through the ORM, statements of weight through the pool (see `sql.ts`). */
 export interface Database {

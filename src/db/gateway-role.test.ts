@@ -3,13 +3,13 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { Pool } from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import type { Log } from '../../common/log/log.ts';
+import { openPostgresLog } from '../../common/log/postgres.ts';
+import { EVERY_MS as UPKEEP_MS } from '../../common/log/postgres-upkeep.ts';
+import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS, TOPICS } from '../../common/log/topics.ts';
 import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
-import type { Log } from '../events/log/log.ts';
-import { openPostgresLog } from '../events/log/postgres.ts';
-import { EVERY_MS as UPKEEP_MS } from '../events/log/postgres-upkeep.ts';
-import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS, TOPICS } from '../events/log/topics.ts';
 import { openDatabase } from './database.ts';
 import { GATEWAY_ROLE } from './gateway-role.ts';
 

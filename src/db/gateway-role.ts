@@ -1,4 +1,4 @@
-import { type Queryable, run, statement } from './sql.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 
 /** The role that gateways log in as where it exists. Whoever runs the server creates it, with its password. */
 export const GATEWAY_ROLE = 'signpost_gateway';

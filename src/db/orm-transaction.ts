@@ -1,5 +1,5 @@
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
-import { type CommitLimit, expectTime, type Remaining, remainingUntil } from './commit-limit.ts';
+import { type CommitLimit, expectTime, type Remaining, remainingUntil } from '../../common/postgres/commit-limit.ts';
 
 /**
  * Runs `work` in one transaction of an entity manager of its own, as `transaction` does on a connection. It asks Postgres

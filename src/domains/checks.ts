@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { encodeId } from '../../common/contract/ids.ts';
+import type { DomainStateName } from '../../common/contract/names.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import { recordOwnChange } from '../access/audit.ts';
-import { encodeId } from '../contract/ids.ts';
-import type { DomainStateName } from '../contract/names.ts';
 import type { Database } from '../db/database.ts';
-import { run, statement } from '../db/sql.ts';
 import { lookUp, type Platform } from './look-up.ts';
-import { moveDomain } from './move.ts';
+import { moveDomain } from './transition.ts';
 
 /** Looks domains up again, each when it is due. */
 export interface Checks {

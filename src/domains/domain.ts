@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { encodeId } from '../../common/contract/ids.ts';
+import { DOMAIN_STATE_BY_NAME, type DomainStateName } from '../../common/contract/names.ts';
 import { type Domain, DomainSchema } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { encodeId } from '../contract/ids.ts';
-import { DOMAIN_STATE_BY_NAME, type DomainStateName } from '../contract/names.ts';
 
 /** A custom domain of an account. */
 export const DomainEntity = defineEntity({

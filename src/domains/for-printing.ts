@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
-import { failure } from '../contract/errors.ts';
-import { decodeId } from '../contract/ids.ts';
-import { first, type Queryable, statement } from '../db/sql.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
+import { first, type Queryable, statement } from '../../common/postgres/sql.ts';
 
 /** A custom domain that codes can be printed on. `id` is a UUID. */
 export interface PrintedDomain {

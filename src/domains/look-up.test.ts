@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { startDns } from '../../test/harness/dns.ts';
-import { lookUp, ResolversAway } from './look-up.ts';
+import { lookUp, ResolversUnavailable } from './look-up.ts';
 
 const dns = await startDns();
 const platform = {
@@ -74,13 +74,13 @@ test('addresses lead here when all of them are the platform’s', async () => {
 
 test('resolvers that fail or stay silent say nothing about a domain', async () => {
   dns.mode = 'broken';
-  await expect(look('live')).rejects.toThrow(ResolversAway);
+  await expect(look('live')).rejects.toThrow(ResolversUnavailable);
   dns.mode = 'silent';
-  await expect(look('pending')).rejects.toThrow(ResolversAway);
+  await expect(look('pending')).rejects.toThrow(ResolversUnavailable);
 });
 
 test('who stops waiting is not kept', async () => {
   dns.mode = 'silent';
-  await expect(look('pending', AbortSignal.timeout(50))).rejects.toThrow(ResolversAway);
+  await expect(look('pending', AbortSignal.timeout(50))).rejects.toThrow(ResolversUnavailable);
   await expect(look('pending', AbortSignal.abort())).rejects.toThrow('aborted');
 });

@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
-import type { DomainStateName } from '../contract/names.ts';
+import type { DomainStateName } from '../../common/contract/names.ts';
 import { type DomainEntity, txtName, txtValue } from './domain.ts';
 
 /** Where domains have to lead, and who is asked whether they do. */
@@ -25,8 +25,8 @@ export interface Seen {
 }
 
 /** The resolvers did not say whether a record is there. */
-export class ResolversAway extends Error {
-  override readonly name = 'ResolversAway';
+export class ResolversUnavailable extends Error {
+  override readonly name = 'ResolversUnavailable';
 }
 
 /** Each attempt, in ms; twice a resolver. */
@@ -40,7 +40,7 @@ const MOST_HOPS = 8;
 const NONE = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
- * Looks up what a domain in its state waits for. Rejects with `ResolversAway` when nobody answers, and when `signal`
+ * Looks up what a domain in its state waits for. Rejects with `ResolversUnavailable` when nobody answers, and when `signal`
  * is aborted.
  */
 export async function lookUp(
@@ -106,6 +106,6 @@ async function recordsOf<Value>(asked: Promise<Value[]>): Promise<Value[]> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== undefined && NONE.has(code)) return [];
-    throw new ResolversAway(`no answer about a record (${code})`, { cause: error });
+    throw new ResolversUnavailable(`no answer about a record (${code})`, { cause: error });
   }
 }

@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf';
+import { encodeId } from '../../common/contract/ids.ts';
+import { ROUTES } from '../../common/log/topics.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { encodeId } from '../contract/ids.ts';
-import { first, type Queryable, run, statement } from '../db/sql.ts';
-import { ROUTES } from '../events/log/topics.ts';
 import { addToOutbox } from '../events/outbox.ts';
 import type { DomainEntity } from './domain.ts';
 

@@ -1,6 +1,6 @@
 import { LockMode } from '@mikro-orm/core';
+import { unitOfWork } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
-import { unitOfWork } from '../db/sql.ts';
 import { DomainEntity } from './domain.ts';
 import { publishHost } from './publish-host.ts';
 

@@ -1,5 +1,5 @@
+import { run, statement, unitOfWork } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
-import { run, statement, unitOfWork } from '../db/sql.ts';
 import { DomainEntity } from './domain.ts';
 import { publishHost } from './publish-host.ts';
 

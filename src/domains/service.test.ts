@@ -1,11 +1,11 @@
 import type { Client } from '@connectrpc/connect';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
 import { type Domain, DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { type Dns, startDns } from '../../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
-import { readFailure } from '../contract/errors.ts';
 
 const { PENDING, VERIFIED, LIVE, FAILING } = DomainState;
 

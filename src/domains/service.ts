@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
+import { expectBelowLimit } from '../../common/contract/limits.ts';
+import { unitOfWork } from '../../common/postgres/sql.ts';
 import type { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { commitLimitOf, ormTransactionOf } from '../access/commit-limit.ts';
 import { lockAccount } from '../access/lock-account.ts';
-import { failure } from '../contract/errors.ts';
-import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
-import { expectBelowLimit } from '../contract/limits.ts';
 import type { Database } from '../db/database.ts';
-import { unitOfWork } from '../db/sql.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
 import { readHostname } from './hostname.ts';
-import { lookUp, type Platform, ResolversAway } from './look-up.ts';
-import { type DomainKey, moveDomain } from './move.ts';
+import { lookUp, type Platform, ResolversUnavailable } from './look-up.ts';
 import { publishHost } from './publish-host.ts';
+import { type DomainKey, moveDomain } from './transition.ts';
 
 /** Custom domains of accounts, for internal services. */
 export function domainsService(options: {
@@ -66,7 +66,7 @@ export function domainsService(options: {
       const domain = await orm.em.fork().findOne(DomainEntity, key);
       if (!domain) throw notFound();
       const seen = await lookUp(domain, platform, context.signal).catch((error: unknown) => {
-        if (!(error instanceof ResolversAway)) throw error;
+        if (!(error instanceof ResolversUnavailable)) throw error;
         const sentence = `The resolvers say nothing about ${domain.hostname} at the moment; try again.`;
         throw failure('UNAVAILABLE', sentence, {}, error);
       });

@@ -1,11 +1,11 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Pool, PoolClient } from 'pg';
+import type { Log, LogRecord } from '../../common/log/log.ts';
+import { readTopic } from '../../common/log/read-topic.ts';
+import { EVENTS, ROUTES } from '../../common/log/topics.ts';
+import { BY_COST, BY_INDEX, connected, first, run, statement } from '../../common/postgres/sql.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
-import { BY_COST, BY_INDEX, connected, first, run, statement } from '../db/sql.ts';
-import type { Log, LogRecord } from './log/log.ts';
-import { readTopic } from './log/read-topic.ts';
-import { EVENTS, ROUTES } from './log/topics.ts';
 
 /** Rows that are compared at a time. */
 const PAGE = 1_000;

@@ -1,6 +1,6 @@
-import { isoTime } from '../contract/code-json.ts';
-import { encodeId, newUuid } from '../contract/ids.ts';
-import { EVENTS } from './log/topics.ts';
+import { isoTime } from '../../common/contract/code-json.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { EVENTS } from '../../common/log/topics.ts';
 import type { Outgoing } from './outbox.ts';
 
 /** Everything that Signpost tells the outside. Source: contract, Events; decision "Events". */

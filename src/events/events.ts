@@ -1,12 +1,12 @@
+import { batchJson } from '../../common/contract/batch-json.ts';
+import { codeJson, timeJson } from '../../common/contract/code-json.ts';
+import { encodeId } from '../../common/contract/ids.ts';
+import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
+import type { Queryable } from '../../common/postgres/sql.ts';
 import type { Member } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Batch } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Domain } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { batchJson } from '../contract/batch-json.ts';
-import { codeJson, timeJson } from '../contract/code-json.ts';
-import { encodeId } from '../contract/ids.ts';
-import { nameOf, ROLE_BY_NAME } from '../contract/names.ts';
-import type { Queryable } from '../db/sql.ts';
 import { cloudEvent, type EventType } from './cloud-event.ts';
 import { addToOutbox, type Outgoing } from './outbox.ts';
 

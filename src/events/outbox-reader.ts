@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import { first, promptStatement, run } from '../db/sql.ts';
+import { first, promptStatement, run } from '../../common/postgres/sql.ts';
 import { formatHoles, type Hole, parseHoles, within, without } from './outbox-holes.ts';
 
 /** The most rows that one statement reads. */

@@ -1,10 +1,10 @@
 import type { Pool } from 'pg';
 import { DatabaseError } from 'pg';
 import type { Logger } from 'pino';
-import { LOCK_NOT_AVAILABLE } from '../db/away.ts';
-import { first, promptly, statement, transaction } from '../db/sql.ts';
-import { regularly } from '../regularly.ts';
-import type { Subscription } from './log/log.ts';
+import type { Subscription } from '../../common/log/log.ts';
+import { first, promptly, statement, transaction } from '../../common/postgres/sql.ts';
+import { LOCK_NOT_AVAILABLE } from '../../common/postgres/unavailable.ts';
+import { periodically } from '../../common/runtime/periodically.ts';
 
 /** How rows fall into slots; see migration 0015. */
 const SLOTS = 15;
@@ -62,5 +62,5 @@ async function empty(pool: Pool, name: string): Promise<void> {
 
 /** Empties outdated slots at once and then every minute, until it is stopped. */
 export function startOutboxRetention(pool: Pool, keptHours: number, logger: Logger): Subscription {
-  return regularly(EVERY_MS, 'emptying the outbox of old rows', logger, () => emptyOutdatedSlots(pool, keptHours));
+  return periodically(EVERY_MS, 'emptying the outbox of old rows', logger, () => emptyOutdatedSlots(pool, keptHours));
 }

@@ -1,8 +1,8 @@
 import { context, propagation } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
+import type { NewRecord } from '../../common/log/log.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
-import { type Queryable, run, statement } from '../db/sql.ts';
-import type { NewRecord } from './log/log.ts';
 
 /** A record for a topic of the log. */
 export interface Outgoing extends NewRecord {

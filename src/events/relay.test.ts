@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { openKafkaLog } from '../../common/log/kafka.ts';
+import type { Log, NewRecord } from '../../common/log/log.ts';
+import { openPostgresLog } from '../../common/log/postgres.ts';
+import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { LOCKS } from '../db/locks.ts';
-import { transaction } from '../db/sql.ts';
-import { openKafkaLog } from './log/kafka.ts';
-import type { Log, NewRecord } from './log/log.ts';
-import { openPostgresLog } from './log/postgres.ts';
 import { addToOutbox, outboxBacklog } from './outbox.ts';
 import { type Relay, startRelay } from './relay.ts';
 

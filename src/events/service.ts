@@ -1,10 +1,10 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import type { Log } from '../../common/log/log.ts';
+import { EVENTS } from '../../common/log/topics.ts';
 import type { AuditEventsRequest, EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
 import { type ComparedRow, compareEvents, compareRoutes } from './audit.ts';
-import type { Log } from './log/log.ts';
-import { EVENTS } from './log/topics.ts';
 
 /** Whether the log has what was published, for internal services. */
 export function eventsService({

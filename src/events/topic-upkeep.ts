@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import type { Log, Subscription, Topic } from '../../common/log/log.ts';
+import { ROUTES } from '../../common/log/topics.ts';
+import { connected, first, promptStatement, run } from '../../common/postgres/sql.ts';
 import { LOCKS } from '../db/locks.ts';
-import { connected, first, promptStatement, run } from '../db/sql.ts';
-import type { Log, Subscription, Topic } from './log/log.ts';
-import { ROUTES } from './log/topics.ts';
 
 /** How often topics are looked for that are missing, in ms. */
 const EVERY_MS = 5_000;

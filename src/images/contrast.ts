@@ -1,5 +1,5 @@
+import { designJson } from '../../common/contract/code-json.ts';
 import type { Design } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { designJson } from '../contract/code-json.ts';
 import { type Colour, parseColour } from './colour.ts';
 
 /** Below this many readers give up; WCAG 2.2 asks the same of graphics. */

@@ -1,4 +1,4 @@
-import { answerInThread } from '../contract/thread.ts';
+import { answerInThread } from '../../common/runtime/thread.ts';
 import { drawn } from './drawing.ts';
 
 answerInThread(drawn);

@@ -1,4 +1,4 @@
-import { Thread } from '../contract/thread.ts';
+import { Thread } from '../../common/runtime/thread.ts';
 import type { Drawing } from './drawing.ts';
 
 const thread = new Thread<Drawing, Uint8Array>(new URL('./draw.thread.ts', import.meta.url), 'draws images');

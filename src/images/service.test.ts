@@ -1,9 +1,9 @@
 import { createClient, createRouterTransport } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { newUuid } from '../../common/contract/ids.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { callerKey } from '../access/caller.ts';
-import { readFailure } from '../contract/errors.ts';
-import { newUuid } from '../contract/ids.ts';
 import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { imagesService } from './service.ts';

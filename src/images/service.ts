@@ -1,7 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { failure } from '../../common/contract/errors.ts';
 import type { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { accountOf } from '../access/caller.ts';
-import { failure } from '../contract/errors.ts';
 import { draw } from './draw.ts';
 import { sizeOf } from './drawing.ts';
 import { entityTag, matches } from './entity-tag.ts';

@@ -3,6 +3,7 @@ import { Code, ConnectError, createClient, type Interceptor, type Transport } fr
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -14,8 +15,7 @@ import { internal } from '../../test/contract/internal.ts';
 import { startDns } from '../../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 import { RPC_SERVICES } from '../../test/harness/rpc-services.ts';
-import { readFailure } from '../contract/errors.ts';
-import { messageOf } from './arbitrary-message.ts';
+import { messageOf } from './arbitrary-message.fixture.ts';
 
 /**
  * Arbitrary messages to every method of every service: never a defect, never a hang, always a sentence, and nothing of

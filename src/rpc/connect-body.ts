@@ -10,8 +10,8 @@ import {
   type UniversalServerRequest,
 } from '@connectrpc/connect/protocol';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
+import type { InTurn } from '../../common/runtime/fair-queue.ts';
 import { callerKey, nameOf } from '../access/caller.ts';
-import type { InTurn } from '../contract/turns.ts';
 import { limitOf } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
 import { RECEIVE_MS } from './services.ts';

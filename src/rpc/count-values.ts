@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { type BinaryReader, WireType } from '@bufbuild/protobuf/wire';
-import { failure } from '../contract/errors.ts';
-import { MAX_BATCH_ROWS } from '../contract/limits.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
 
 /** What a message may still hold. An object is made of every field: an empty one takes two bytes and becomes 95. */
 export class Budget {

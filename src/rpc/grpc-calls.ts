@@ -8,8 +8,8 @@ import {
 } from '@connectrpc/connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
+import { headersOf } from '../../common/contract/grpc-headers.ts';
 import { callerKey, nameOf, peerKey } from '../access/caller.ts';
-import { headersOf } from '../contract/grpc-headers.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
 import { RECEIVE_MS, type ServerOptions } from './services.ts';
 import { nameIn } from './tls.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { failure } from '../../common/contract/errors.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
-import { failure } from '../contract/errors.ts';
 
 /** How often Watch looks again, in ms. */
 const WATCH_MS = 1_000;

@@ -9,8 +9,8 @@ import {
 } from '@connectrpc/connect';
 import { type Context, context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Logger } from 'pino';
-import { asFailure } from '../contract/as-failure.ts';
-import { readFailure } from '../contract/errors.ts';
+import { readFailure } from '../../common/contract/errors.ts';
+import { asFailure } from '../access/as-failure.ts';
 import type { Gate } from './services.ts';
 
 const tracer = trace.getTracer('signpost.core');

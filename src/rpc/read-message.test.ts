@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
 import { CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { readFailure } from '../contract/errors.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
 
 const request = create(CreateBatchRequestSchema, {

@@ -9,7 +9,7 @@ import {
 } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { ConnectError } from '@connectrpc/connect';
-import { failure } from '../contract/errors.ts';
+import { failure } from '../../common/contract/errors.ts';
 import { Budget, countJson, countNextField } from './count-values.ts';
 
 /** So much is read in a millisecond or two. */

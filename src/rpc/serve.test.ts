@@ -4,12 +4,12 @@ import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serviceTokens } from '../access/service-token.ts';
-import { readFailure } from '../contract/errors.ts';
-import { bearer, conformance } from './conformance.ts';
+import { bearer, conformance } from './rpc-suite.fixture.ts';
 import { type Serving, startServing, TARGET, WAYS } from './serve.fixture.ts';
 import { serve } from './serve.ts';
 

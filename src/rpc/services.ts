@@ -1,6 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { HandlerContext, Interceptor, ServiceImpl } from '@connectrpc/connect';
-import type { InTurn } from '../contract/turns.ts';
+import type { InTurn } from '../../common/runtime/fair-queue.ts';
 import type { Tls } from './tls.ts';
 
 /** Takes what a room implements. Methods that are left out answer `unimplemented`. */

@@ -7,7 +7,7 @@ import { createGrpcTransport } from '../../gateway/grpc-transport.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Authority, type Certificate, newAuthority } from '../../test/harness/certificates.ts';
-import { bearer, conformance, reasonOf } from './conformance.ts';
+import { bearer, conformance, reasonOf } from './rpc-suite.fixture.ts';
 import { type Serving, startServing, WAYS } from './serve.fixture.ts';
 import { openTls, type Tls, WrongCertificate } from './tls.ts';
 

@@ -1,7 +1,7 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
-import { type Queryable, run, statement, transaction } from '../db/sql.ts';
-import { type Archive, archiveTable, lockArchives, PATIENCE } from './archive.ts';
-import { rewriteWithout } from './archive-file.ts';
+import { type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { type Archive, archiveTable, lockArchives, PATIENCE } from './archive/archive.ts';
+import { rewriteWithout } from './archive/archive-file.ts';
 
 const ASK = statement(
   'ask_to_delete_scans',
@@ -89,7 +89,7 @@ export async function finishDeletions(pool: Pool, folder: string): Promise<void>
 }
 
 /**
- * Does what `askToDelete` asked for, as `deleteAccountScans`. Rejects with an error that `isAway` knows when recorders
+ * Does what `askToDelete` asked for, as `deleteAccountScans`. Rejects with an error that `isUnavailable` knows when recorders
  * can't be locked out in time.
  */
 export async function finishDeletion(pool: Pool, folder: string, accountId: string): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
+import { type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
 import { LOCKS } from '../db/locks.ts';
-import { type Queryable, run, statement, transaction } from '../db/sql.ts';
 import { dayOf } from './days.ts';
 
 /** The UTC month of a time in ms since 1970, `YYYY-MM`. */

@@ -1,9 +1,9 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { parse } from 'uuid';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import type { ConsumeOptions, Log, LogRecord, NewRecord } from '../../common/log/log.ts';
 import { type Scan, ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
-import { encodeId, newUuid } from '../contract/ids.ts';
-import type { ConsumeOptions, Log, LogRecord, NewRecord } from '../events/log/log.ts';
 
 /** An iPhone's browser. */
 export const IPHONE =

@@ -1,16 +1,16 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { encodeId } from '../../common/contract/ids.ts';
+import type { Log } from '../../common/log/log.ts';
+import { SCANS } from '../../common/log/topics.ts';
 import type { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
-import { encodeId } from '../contract/ids.ts';
 import type { Database } from '../db/database.ts';
-import type { Log } from '../events/log/log.ts';
-import { SCANS } from '../events/log/topics.ts';
-import { auditScans, type Difference } from './audit.ts';
 import { askToDelete, finishDeletion } from './delete-account-scans.ts';
-import { waitingRecords } from './ledger.ts';
-import { windowOf } from './window.ts';
+import { auditScans, type Difference } from './ledger/audit.ts';
+import { waitingRecords } from './ledger/ledger.ts';
+import { windowOf } from './reports/window.ts';
 
 /** Scans on their way into analytics, for internal services. */
 export function scansService({

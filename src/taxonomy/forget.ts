@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { run, statement, transaction } from '../db/sql.ts';
+import { run, statement, transaction } from '../../common/postgres/sql.ts';
 
 /** Indexes: tags_name for the account's tags, code_tags_by_tag. */
 const unlabelAll = statement(

@@ -1,7 +1,7 @@
-import { failure } from '../contract/errors.ts';
-import { decodeId } from '../contract/ids.ts';
-import { LIMITS } from '../contract/limits.ts';
-import { type Queryable, run, type Statement, statement } from '../db/sql.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
+import { LIMITS } from '../../common/contract/limits.ts';
+import { type Queryable, run, type Statement, statement } from '../../common/postgres/sql.ts';
 import { folderName, type Name, tagName } from './names.ts';
 
 /** A folder or tag as codes refer to it. `id` is a UUID. */

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { first, run, statement } from '../db/sql.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 
 /** Index: folders_pkey. */
 const folder = statement('taxonomy_folder_exists', 'select from folders where id = $1 and account_id = $2');

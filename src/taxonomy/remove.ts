@@ -1,6 +1,6 @@
+import { failure } from '../../common/contract/errors.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { refileCodes } from '../codes/filing.ts';
-import { failure } from '../contract/errors.ts';
-import { type Queryable, run, statement } from '../db/sql.ts';
 import { FOLDER, type Kind, lockLabels } from './kinds.ts';
 
 /** Index: code_tags_by_tag. */

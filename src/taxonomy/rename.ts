@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
-import { failure } from '../contract/errors.ts';
-import { type Queryable, run } from '../db/sql.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { type Queryable, run } from '../../common/postgres/sql.ts';
 import { type Kind, lockLabels } from './kinds.ts';
 
 /** SQLSTATE of a name that another label has. */

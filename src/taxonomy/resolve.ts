@@ -1,7 +1,7 @@
+import { decodeId, newUuid } from '../../common/contract/ids.ts';
+import { limitClause } from '../../common/contract/limits.ts';
+import { type Queryable, run, type Statement } from '../../common/postgres/sql.ts';
 import { lockAccount } from '../access/lock-account.ts';
-import { decodeId, newUuid } from '../contract/ids.ts';
-import { limitClause } from '../contract/limits.ts';
-import { type Queryable, run, type Statement } from '../db/sql.ts';
 import { FOLDER, type Kind, type Label, type Led, TAG } from './kinds.ts';
 
 /** The labels of references, by reference; those that lead nowhere are not in it. */

@@ -1,5 +1,10 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
+import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
+import { encodeId } from '../../common/contract/ids.ts';
+import { LIMITS } from '../../common/contract/limits.ts';
+import { endPage, pageOf } from '../../common/contract/paging.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type {
   ListFoldersRequest,
   ListTagsRequest,
@@ -8,11 +13,6 @@ import type {
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
-import { type Cursors, positionAfter } from '../contract/cursors.ts';
-import { encodeId } from '../contract/ids.ts';
-import { LIMITS } from '../contract/limits.ts';
-import { endPage, pageOf } from '../contract/paging.ts';
-import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { FOLDER, type Kind, TAG } from './kinds.ts';
 import { deleteLabel, mergeLabels } from './remove.ts';
 import { renameLabel } from './rename.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { newUuid } from '../contract/ids.ts';
+import { newUuid } from '../../common/contract/ids.ts';
 import { forgetFullBudgets, payBackBudgets, spendBudgets } from './attempt-budgets.ts';
 import { webhooksFixture } from './webhooks.fixture.ts';
 

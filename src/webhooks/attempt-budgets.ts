@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { run, statement } from '../db/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 
 // Endpoints that fail, or have never answered, could be used to flood whomever their addresses name. So an account has a
 // budget of attempts to such endpoints for each host: as many at once as it may have endpoints, then two a minute. An

@@ -6,9 +6,9 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { decodeId } from '../../common/contract/ids.ts';
+import { transaction } from '../../common/postgres/sql.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { decodeId } from '../contract/ids.ts';
-import { transaction } from '../db/sql.ts';
 import { type DelivererOptions, startDeliverer } from './deliverer.ts';
 import { lockEndpoint } from './endpoints.ts';
 import { fanOutRecords } from './fan-out.ts';
@@ -397,7 +397,9 @@ test('after a process was killed another one delivers the rest; what comes twice
   const to = await endpoint(slowly(30));
   const sent = await events(300);
   const lease = 1_500;
-  const child = fork(join(import.meta.dirname, 'deliverer.child.ts'), [url, secretKey, `${lease}`], { execArgv: [] });
+  const child = fork(join(import.meta.dirname, 'deliverer-process.fixture.ts'), [url, secretKey, `${lease}`], {
+    execArgv: [],
+  });
   onTestFinished(() => void child.kill('SIGKILL'));
   await vi.waitFor(() => expect(to.received.length).toBeGreaterThan(50), EVENTUALLY);
   child.kill('SIGKILL');

@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
+import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/contract/names.ts';
+import type { PageById } from '../../common/contract/paging.ts';
+import { first, type Queryable, run, type Statement, statement } from '../../common/postgres/sql.ts';
 import { type Delivery, DeliverySchema, DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { failure } from '../contract/errors.ts';
-import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
-import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../contract/names.ts';
-import type { PageById } from '../contract/paging.ts';
-import { first, type Queryable, run, type Statement, statement } from '../db/sql.ts';
 
 /** What a test event is called; nobody subscribes to it. An endpoint gets nothing else before it has answered one. */
 export const TEST_EVENT = 'webhook.test';

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { failure } from '../contract/errors.ts';
+import { failure } from '../../common/contract/errors.ts';
 import { isPublicAddress } from './public-address.ts';
 
 /** Longest address, in characters. */

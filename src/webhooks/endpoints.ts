@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { failure } from '../../common/contract/errors.ts';
+import { decodeId, encodeId } from '../../common/contract/ids.ts';
+import { expectBelowLimit } from '../../common/contract/limits.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { type Endpoint, EndpointSchema } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { lockAccount } from '../access/lock-account.ts';
-import { failure } from '../contract/errors.ts';
-import { decodeId, encodeId } from '../contract/ids.ts';
-import { expectBelowLimit } from '../contract/limits.ts';
-import { first, type Queryable, run, statement } from '../db/sql.ts';
 import { EVENT_TYPES, type EventType } from '../events/cloud-event.ts';
 
 // Through SQL and not the ORM, whose statements show their values: an endpoint's row has secrets, and its address may.

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { beforeEach, expect, test } from 'vitest';
-import { encodeId } from '../contract/ids.ts';
+import { encodeId } from '../../common/contract/ids.ts';
+import type { LogRecord } from '../../common/log/log.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
-import type { LogRecord } from '../events/log/log.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 

@@ -1,9 +1,9 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { decodeId } from '../contract/ids.ts';
-import { run, statement } from '../db/sql.ts';
-import type { Log, LogRecord, Subscription } from '../events/log/log.ts';
-import { EVENTS } from '../events/log/topics.ts';
+import { decodeId } from '../../common/contract/ids.ts';
+import type { Log, LogRecord, Subscription } from '../../common/log/log.ts';
+import { EVENTS } from '../../common/log/topics.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 
 /** Small, so that the first deliveries of many do not wait for the last ones. */
 const POLL = 500;

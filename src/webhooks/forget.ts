@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { run, statement } from '../db/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 
 /**
  * Indexes: webhook_endpoints_of_account; the deliveries and attempts go by their foreign keys. Locked in the order in

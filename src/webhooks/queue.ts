@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { type Queryable, run, statement, transaction } from '../db/sql.ts';
+import { type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
 import { TEST_EVENT } from './deliveries.ts';
 import { PROBE_S } from './schedule.ts';
 

@@ -1,9 +1,9 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ConnectError } from '@connectrpc/connect';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { readFailure } from '../contract/errors.ts';
-import { decodeId, encodeId, newUuid } from '../contract/ids.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
 import { type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 

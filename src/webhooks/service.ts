@@ -1,14 +1,14 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
+import type { Cursors } from '../../common/contract/cursors.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { PAGE, pageById } from '../../common/contract/paging.ts';
 import type { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
-import type { Cursors } from '../contract/cursors.ts';
-import { failure } from '../contract/errors.ts';
-import { encodeId, newUuid } from '../contract/ids.ts';
-import { PAGE, pageById } from '../contract/paging.ts';
 import { addTestDelivery, findDelivery, listDeliveries, resend, resendFailed } from './deliveries.ts';
 import { readEndpointUrl } from './endpoint-url.ts';
 import {

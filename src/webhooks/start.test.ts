@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { openPostgresLog } from '../../common/log/postgres.ts';
+import { EVENTS } from '../../common/log/topics.ts';
 import { startDns } from '../../test/harness/dns.ts';
-import { openPostgresLog } from '../events/log/postgres.ts';
-import { EVENTS } from '../events/log/topics.ts';
 import { startReceiver } from './receiver.fixture.ts';
 import { startWebhooks } from './start.ts';
 import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import type { Log } from '../events/log/log.ts';
+import type { Log } from '../../common/log/log.ts';
 import { startDeliverer } from './deliverer.ts';
 import { startFanOut } from './fan-out.ts';
 import { guardedConnect, unguardedConnect } from './guarded-connect.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { decodeId, newUuid } from '../contract/ids.ts';
+import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { sealWith } from './seal.ts';
 import { tidy } from './upkeep.ts';

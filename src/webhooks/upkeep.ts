@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { run, statement } from '../db/sql.ts';
-import { hourly } from '../regularly.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
+import { hourly } from '../../common/runtime/periodically.ts';
 import { forgetFullBudgets } from './attempt-budgets.ts';
 import type { Seal } from './seal.ts';
 

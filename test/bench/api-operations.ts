@@ -2,6 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
+import { cursors } from '../../common/contract/cursors.ts';
+import { decodeId, encodeId } from '../../common/contract/ids.ts';
+import { transaction } from '../../common/postgres/sql.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import {
   CreateCodeRequestSchema,
@@ -15,10 +18,7 @@ import { findCode } from '../../src/codes/find-code.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
 import { platformHosts } from '../../src/codes/platform-hosts.ts';
 import { updateCode } from '../../src/codes/update-code.ts';
-import { cursors } from '../../src/contract/cursors.ts';
-import { decodeId, encodeId } from '../../src/contract/ids.ts';
-import { transaction } from '../../src/db/sql.ts';
-import { scanCounts } from '../../src/scans/totals.ts';
+import { scanCounts } from '../../src/scans/reports/totals.ts';
 import type { Platform } from './platform.ts';
 import { type RestClient, requestText } from './rest-client.ts';
 

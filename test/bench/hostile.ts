@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { decodeId } from '../../src/contract/ids.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import type { Attack, AttackKind } from './attacker.ts';
 import type { Measured } from './load.ts';
 import { startPlatform } from './platform.ts';

@@ -14,7 +14,7 @@ import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { PNG } from 'pngjs';
 import qrcode from 'qrcode';
-import { decodeId } from '../../src/contract/ids.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import { matrixOf, QUIET_ZONE } from '../../src/images/matrix.ts';
 import { renderPng } from '../../src/images/png.ts';
 import { renderSvg } from '../../src/images/svg.ts';

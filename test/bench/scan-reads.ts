@@ -10,11 +10,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
+import { cursors } from '../../common/contract/cursors.ts';
+import { encodeId } from '../../common/contract/ids.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
-import { cursors } from '../../src/contract/cursors.ts';
-import { encodeId } from '../../src/contract/ids.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';

@@ -16,13 +16,13 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { from as copyFrom } from 'pg-copy-streams';
 import { pino } from 'pino';
+import { openLog } from '../../common/log/open.ts';
+import { SCANS, TOPICS } from '../../common/log/topics.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { openLog } from '../../src/events/log/open.ts';
-import { SCANS, TOPICS } from '../../src/events/log/topics.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
-import { waitingRecords } from '../../src/scans/ledger.ts';
-import { startRecorder } from '../../src/scans/recorder.ts';
+import { waitingRecords } from '../../src/scans/ledger/ledger.ts';
+import { startRecorder } from '../../src/scans/recording/recorder.ts';
 import { IPHONE, newScanned, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
 import { kafkaForTests } from '../harness/kafka.ts';
 

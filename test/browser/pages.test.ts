@@ -6,8 +6,8 @@ import { AxeBuilder } from '@axe-core/playwright';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type Browser, type BrowserContext, chromium, devices } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { PAGE_TEXTS, type PageKind } from '../../gateway/redirect/page-texts.ts';
-import { landingPage, type Page, pageFor } from '../../gateway/redirect/pages.ts';
+import { PAGE_TEXTS, type PageKind } from '../../gateway/redirect/answer/page-texts.ts';
+import { landingPage, type Page, pageFor } from '../../gateway/redirect/answer/pages.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 
 const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);

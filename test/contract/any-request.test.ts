@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { BatchJson } from '../../common/contract/batch-json.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import type { BatchJson } from '../../src/contract/batch-json.ts';
 import { anyBody, anyHeaders, anyQuery, encoded } from './arbitrary.ts';
 import { type Account, contract } from './client.ts';
 import { operationsOf } from './described.ts';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import type { BatchJson } from '../../common/contract/batch-json.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import type { BatchJson } from '../../src/contract/batch-json.ts';
 import { type Account, contract, type Failure, type One, type Page } from './client.ts';
 
 const api = contract();

@@ -1,7 +1,7 @@
 import { beforeAll } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import type { OpenApiDocument } from '../../gateway/rest/openapi-types.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import type { CodeJson } from '../../src/contract/code-json.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
 import { describedBy, type Exchange } from './described.ts';
 

@@ -1,11 +1,11 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { readFailure } from '../../src/contract/errors.ts';
-import { decodeId } from '../../src/contract/ids.ts';
 import { type Account, contract } from './client.ts';
 import { internal } from './internal.ts';
 

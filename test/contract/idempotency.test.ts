@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { decodeId } from '../../common/contract/ids.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { decodeId } from '../../src/contract/ids.ts';
 import { type Account, contract, type Failure, type One, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import { readFailure } from '../../src/contract/errors.ts';
 import { type Account, contract, type One, type Page, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 

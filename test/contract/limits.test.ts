@@ -1,13 +1,13 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { readFailure } from '../../src/contract/errors.ts';
-import { decodeId } from '../../src/contract/ids.ts';
 import { type Account, contract, type Failure, type One, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 

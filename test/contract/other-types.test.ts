@@ -2,9 +2,9 @@ import jsqr from 'jsqr';
 import pg from 'pg';
 import { PNG } from 'pngjs';
 import { describe, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import { CodesService, WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { readFailure } from '../../src/contract/errors.ts';
-import { decodeId } from '../../src/contract/ids.ts';
 import { type Account, contract, type One, type Page, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { readFailure } from '../../src/contract/errors.ts';
-import { decodeId, encodeId, newUuid } from '../../src/contract/ids.ts';
 import { contract } from './client.ts';
 import { internal } from './internal.ts';
 

@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { openKafkaLog } from '../../common/log/kafka.ts';
+import { EVENTS } from '../../common/log/topics.ts';
 import { freePort } from '../../local/free-port.ts';
-import { encodeId, newUuid } from '../../src/contract/ids.ts';
 import { cloudEvent } from '../../src/events/cloud-event.ts';
-import { openKafkaLog } from '../../src/events/log/kafka.ts';
-import { EVENTS } from '../../src/events/log/topics.ts';
 import { newSecret } from '../../src/webhooks/signature.ts';
 
 const EVENTUALLY = { timeout: 25_000, interval: 50 };

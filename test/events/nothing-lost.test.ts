@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { describe, expect, inject, test, vi } from 'vitest';
-import { encodeId, newUuid } from '../../src/contract/ids.ts';
-import { transaction } from '../../src/db/sql.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { openKafkaLog } from '../../common/log/kafka.ts';
+import { EVENTS } from '../../common/log/topics.ts';
+import { transaction } from '../../common/postgres/sql.ts';
 import { cloudEvent } from '../../src/events/cloud-event.ts';
-import { openKafkaLog } from '../../src/events/log/kafka.ts';
-import { EVENTS } from '../../src/events/log/topics.ts';
 import { addToOutbox, outboxBacklog } from '../../src/events/outbox.ts';
 import { freshDatabase } from '../harness/database.ts';
 import { startKafka } from '../harness/kafka.ts';
@@ -65,7 +65,9 @@ describe.skipIf(!ours)('events under kills', () => {
     let relayKills = 0;
     const relaying = (async () => {
       while (!over) {
-        const relay = fork(join(import.meta.dirname, 'relay.child.ts'), [url, broker.brokers], { execArgv: [] });
+        const relay = fork(join(import.meta.dirname, 'relay-process.fixture.ts'), [url, broker.brokers], {
+          execArgv: [],
+        });
         const gone = once(relay, 'exit');
         await Promise.race([once(relay, 'message'), gone]);
         await sleep(200 + Math.random() * 1_500);
@@ -84,7 +86,7 @@ describe.skipIf(!ours)('events under kills', () => {
     over = true;
     await Promise.all([...writing, relaying]);
 
-    const last = fork(join(import.meta.dirname, 'relay.child.ts'), [url, broker.brokers], { execArgv: [] });
+    const last = fork(join(import.meta.dirname, 'relay-process.fixture.ts'), [url, broker.brokers], { execArgv: [] });
     running.defer(() => void last.kill('SIGKILL'));
     await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), { timeout: 60_000, interval: 100 });
 

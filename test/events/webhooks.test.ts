@@ -3,8 +3,8 @@ import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, inject, test, vi } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import type { CodeJson } from '../../src/contract/code-json.ts';
 import { startReceiver } from '../../src/webhooks/receiver.fixture.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import { decodeId } from '../../common/contract/ids.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { decodeId } from '../../src/contract/ids.ts';
 import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';

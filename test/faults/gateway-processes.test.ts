@@ -3,7 +3,7 @@ import { openSync, readFileSync, statSync, truncateSync, writeSync } from 'node:
 import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { CodeJson } from '../../src/contract/code-json.ts';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { contract, type One } from '../contract/client.ts';
 import type { Process } from '../harness/processes.ts';
 import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, statusOf } from './readers.ts';

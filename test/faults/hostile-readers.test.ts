@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { CodeJson } from '../../src/contract/code-json.ts';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { contract } from '../contract/client.ts';
 import { scanUrl, startReaders, statusOf } from './readers.ts';
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
-import type { CodeJson } from '../../src/contract/code-json.ts';
 import { freshDatabase } from '../harness/database.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
 import { startTcpProxy } from '../harness/tcp-proxy.ts';

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
-import type { CodeJson } from '../../src/contract/code-json.ts';
-import { decodeId } from '../../src/contract/ids.ts';
+import type { CodeJson } from '../../common/contract/code-json.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import type { Process, Signpost } from '../harness/processes.ts';
 
 /** People who scan the same code again and again. */

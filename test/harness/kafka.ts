@@ -7,8 +7,8 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import kafkajs from 'kafkajs';
+import { mendTimers } from '../../common/log/kafkajs-timers.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
-import { mendTimers } from '../../src/events/log/kafkajs-timers.ts';
 
 const run = promisify(execFile);
 

@@ -1,8 +1,8 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
-import type { CodeJson } from '../../src/contract/code-json.ts';
 import { type Account, contract } from '../contract/client.ts';
 
 /** Clients of several addresses, all of them this machine's; the last one is a trusted proxy's. */

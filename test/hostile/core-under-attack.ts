@@ -1,9 +1,9 @@
 import { type Client, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterEach, beforeAll, expect } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import type { CodeJson } from '../../src/contract/code-json.ts';
-import { bearer } from '../../src/rpc/conformance.ts';
+import { bearer } from '../../src/rpc/rpc-suite.fixture.ts';
 import { contract } from '../contract/client.ts';
 import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
 import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-figures.ts';

@@ -8,15 +8,15 @@ import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { limitAttempts } from '../../gateway/address-limits.ts';
 import { createFront } from '../../gateway/front.ts';
-import { answerScans, type Scans } from '../../gateway/redirect/answer-scans.ts';
-import { openFastLane } from '../../gateway/redirect/fast-lane.ts';
-import { openRouteTable, type RouteTable } from '../../gateway/redirect/route-table.ts';
-import { openSpool, type Spool } from '../../gateway/redirect/spool.ts';
-import { lookUpUnknownCodes, type UnknownCodes } from '../../gateway/redirect/unknown-codes.ts';
+import { answerScans, type Scans } from '../../gateway/redirect/answer/answer-scans.ts';
+import { openFastLane } from '../../gateway/redirect/answer/fast-lane.ts';
+import { openRouteTable, type RouteTable } from '../../gateway/redirect/routes/route-table.ts';
+import { lookUpUnknownCodes, type UnknownCodes } from '../../gateway/redirect/routes/unknown-codes.ts';
+import { openSpool, type Spool } from '../../gateway/redirect/spool/spool.ts';
 import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { encodeId, newUuid } from '../../src/contract/ids.ts';
 import { freshDatabase } from '../harness/database.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http';
 import fc from 'fast-check';
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import type { CodeJson } from '../../src/contract/code-json.ts';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { contract } from '../contract/client.ts';
 import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
 import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-figures.ts';

@@ -5,7 +5,7 @@ import { createGrpcTransport } from '@connectrpc/connect-node';
 import { beforeAll, expect, test } from 'vitest';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { bearer } from '../../src/rpc/conformance.ts';
+import { bearer } from '../../src/rpc/rpc-suite.fixture.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 
 let signpost: Signpost;

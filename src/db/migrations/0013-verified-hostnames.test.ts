@@ -1,8 +1,8 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { expect, onTestFinished, test } from 'vitest';
+import { decodeId, newUuid } from '../../../common/contract/ids.ts';
 import { RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
-import { decodeId, newUuid } from '../../contract/ids.ts';
 import { openDatabase } from '../database.ts';
 
 test('hostnames that were verified before stay with their last account, and gateways hear of those they do not know', async () => {

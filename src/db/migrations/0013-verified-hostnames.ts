@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { Migration } from '@mikro-orm/migrations';
+import { encodeId } from '../../../common/contract/ids.ts';
 import { RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { encodeId } from '../../contract/ids.ts';
 
 interface Unpublished {
   hostname: string;

@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import kafkajs from 'kafkajs';
+import { pino } from 'pino';
+import { afterAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { startKafka } from '../../test/harness/kafka.ts';
+import { openKafkaLog } from './kafka.ts';
+import { conformance } from './log-suite.fixture.ts';
+import { TOPICS } from './topics.ts';
+
+// A broker of its own, because it is killed and paused; one that is not ours is only used.
+const brokers = inject('kafkaBrokers');
+const broker = brokers === null || process.env.KAFKA_BROKERS ? undefined : await startKafka();
+afterAll(() => broker?.stop());
+
+const kafkaBrokers = (broker?.brokers ?? brokers ?? '').split(',');
+const logger = pino({ level: 'silent' });
+const open = () => openKafkaLog({ brokers: kafkaBrokers, clientId: 'signpost-test', logger });
+
+describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
+  conformance('Kafka', () => ({
+    open,
+    options: { kafkaBrokers, databaseUrl: '' },
+    restart:
+      broker &&
+      (async () => {
+        await broker.kill();
+        await broker.start();
+      }),
+  }));
+
+  test('every topic is made with its partitions, its retention and its compaction, and found again', async () => {
+    const log = open();
+    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
+    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
+    await admin.connect();
+    await log.ensureTopics(TOPICS);
+    await log.ensureTopics(TOPICS);
+    const { topics } = await admin.fetchTopicMetadata({ topics: TOPICS.map(({ name }) => name) });
+    for (const { name, partitions, retention } of TOPICS) {
+      expect(topics.find((topic) => topic.name === name)?.partitions).toHaveLength(partitions);
+      const { resources } = await admin.describeConfigs({
+        includeSynonyms: false,
+        resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name }],
+      });
+      const entries = resources[0]?.configEntries ?? [];
+      const set = Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]));
+      expect(set['cleanup.policy']).toBe(retention === 'compact' ? 'compact' : 'delete');
+      if (retention !== 'compact') expect(set['retention.ms']).toBe(String(retention));
+    }
+  });
+
+  test.each([
+    [{ numPartitions: 3 }, [], 'has 3 partitions, but at least 4 are needed'],
+    [{}, [['retention.ms', '1000']], 'has retention.ms=1000, but at least 3600000 is needed'],
+    [{}, [['cleanup.policy', 'compact']], 'has cleanup.policy=compact, but delete is needed'],
+    [{ numPartitions: 9 }, [['retention.ms', '-1']], undefined],
+  ])('a topic of others with %j and %j: %s', async (shape, entries, problem) => {
+    const log = open();
+    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
+    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
+    await admin.connect();
+    const topic = `test.${randomUUID()}`;
+    const configEntries = entries.map(([name = '', value = '']) => ({ name, value }));
+    await admin.createTopics({ topics: [{ topic, numPartitions: 4, ...shape, configEntries }] }).catch(() => undefined);
+    await vi.waitFor(() => admin.fetchTopicMetadata({ topics: [topic] }), { timeout: 10_000 });
+    const ensured = log.ensureTopics([{ name: topic, partitions: 4, retention: 3_600_000 }]);
+    if (problem === undefined) await ensured;
+    else await expect(ensured).rejects.toThrow(`topic ${topic} exists and ${problem}`);
+  });
+
+  test('a topic that was deleted and created again is told from the one before it', async () => {
+    const log = open();
+    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
+    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
+    await admin.connect();
+    const topic = `test.${randomUUID()}`;
+    const ensure = () => log.ensureTopics([{ name: topic, partitions: 1, retention: 3_600_000 }]);
+    await ensure();
+    const before = await log.identity(topic);
+    expect(before).toMatch(/^[0-9a-f]{32}$/);
+    expect(await log.identity(topic)).toBe(before);
+    // It asks after the topic once it has deleted it.
+    await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
+    await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(topic), { timeout: 10_000 });
+    await ensure();
+    await vi.waitFor(async () => expect(await log.identity(topic)).not.toBe(before), { timeout: 10_000 });
+  });
+
+  test.skipIf(broker === undefined)(
+    'a broker that stops answering is told to the publisher, who publishes again when it is back',
+    async () => {
+      const log = open();
+      const topic = 'test.paused';
+      await log.ensureTopics([{ name: topic, partitions: 2, retention: 3_600_000 }]);
+      await log.publish(topic, [{ key: 'k', value: Buffer.from('before') }]);
+      broker?.pause();
+      try {
+        await expect(log.publish(topic, [{ key: 'k', value: Buffer.from('lost?') }])).rejects.toThrow();
+      } finally {
+        broker?.resume();
+      }
+      await vi.waitFor(() => log.publish(topic, [{ key: 'k', value: Buffer.from('after') }]), { timeout: 20_000 });
+      const values: string[] = [];
+      log.follow({
+        topic,
+        from: new Map(),
+        handle: (records) => void values.push(...records.map(({ value }) => String(value))),
+      });
+      await expect.poll(() => values.at(-1), { timeout: 20_000 }).toBe('after');
+      expect(values[0]).toBe('before');
+      await log.close();
+    },
+    60_000,
+  );
+});
+
+test('a log whose brokers are away opens all the same, refuses to publish, and closes', async () => {
+  const log = openKafkaLog({ brokers: ['127.0.0.1:9'], clientId: 'signpost-test', logger });
+  const errors: unknown[] = [];
+  log.consume({ topic: 't', group: 'g', handle: async () => undefined, onError: (error) => errors.push(error) });
+  await expect(log.publish('t', [{ key: 'k', value: null }])).rejects.toThrow('ECONNREFUSED');
+  await expect.poll(() => errors.length, { timeout: 10_000 }).toBeGreaterThan(0);
+  await log.close();
+});

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { freshDatabase } from '../../test/harness/database.ts';
+import type { Topic } from './log.ts';
+import { openPostgresLog } from './postgres.ts';
+
+const EVENTUALLY = { timeout: 20_000 };
+const { url } = await freshDatabase();
+
+async function newTopic(retention: Topic['retention']) {
+  const log = openPostgresLog({ url, clientId: 'signpost-test', logger: pino({ level: 'silent' }) });
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(async () => {
+    await log.close();
+    await client.end();
+  });
+  const topic = `test.${randomUUID()}`;
+  await log.ensureTopics([{ name: topic, partitions: 2, retention }]);
+  const publish = (pairs: readonly [key: string, value: string | null][]) =>
+    log.publish(
+      topic,
+      pairs.map(([key, value]) => ({ key, value: value === null ? null : Buffer.from(value) })),
+    );
+  const query = async (sql: string) => (await client.query(sql, [topic])).rows;
+  const kept = async () =>
+    (await query('select value from log_records where topic = $1 order by key, "offset"')).map(
+      ({ value }) => value && String(value),
+    );
+  return { publish, query, kept };
+}
+
+test('of a compacted topic, only the newest record of each key is kept', async () => {
+  const { publish, kept } = await newTopic('compact');
+  for (let version = 0; version < 5; version++) {
+    await publish([
+      ['a', `a${version}`],
+      ['b', `b${version}`],
+      ['a', `a${version}+`],
+    ]);
+  }
+  await publish([['c', 'c']]);
+  await expect.poll(kept, EVENTUALLY).toEqual(['a4+', 'b4', 'c']);
+  await publish([['a', 'a5']]);
+  await expect.poll(kept, EVENTUALLY).toEqual(['a5', 'b4', 'c']);
+});
+
+test('a tombstone goes after a day, and nothing else of a compacted topic for its age', async () => {
+  const { publish, query, kept } = await newTopic('compact');
+  await publish([
+    ['a', 'a'],
+    ['old', null],
+  ]);
+  await query(`update log_records set at = at - interval '25 hours' where topic = $1`);
+  await publish([['young', null]]);
+  await expect.poll(kept, EVENTUALLY).toEqual(['a', null]);
+});
+
+test('records older than the retention go, and no younger ones', async () => {
+  const { publish, query, kept } = await newTopic(3_600_000);
+  await publish([...Array(6_000).keys()].map((nth) => [`${nth}`, 'old']));
+  await query(`update log_records set at = at - interval '61 minutes' where topic = $1`);
+  await publish([['a', 'young']]);
+  await expect.poll(async () => new Set(await kept()), EVENTUALLY).toEqual(new Set(['young']));
+});

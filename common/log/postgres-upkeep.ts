@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import type { Logger } from 'pino';
+import { run, statement } from '../postgres/sql.ts';
+import type { Subscription } from './log.ts';
+
+/** How often the log is shortened, in ms. */
+export const EVERY_MS = 5_000;
+/** The most records of a partition that one statement looks at, so that it stays far below a second. */
+const STEP = 5_000;
+
+/** One process at a time does the work; for the others, which do not wait, there is nothing to do. */
+const TURN = `turn as materialized (select pg_try_advisory_xact_lock(hashtext('signpost_log'), 0) as mine)`;
+
+const toCompact = statement<{ topic: string; partition: number }>(
+  'log_to_compact',
+  'select topic, partition from log_partitions join log_topics on name = topic where compacted and clean < next',
+);
+
+/** Of what came since the last time, the older records of the same keys go. Index: log_records_by_key and _pkey. */
+const compact = statement<{ more: boolean }>(
+  'log_compact',
+  `with ${TURN}, step as materialized (
+     select clean as first, least(next, clean + ${STEP}) as past, next
+     from turn, log_partitions where mine and topic = $1 and partition = $2
+   ), replaced as (
+     delete from log_records old using step, log_records newer
+     where newer.topic = $1 and newer.partition = $2 and newer."offset" >= step.first and newer."offset" < step.past
+       and old.compacted and old.topic = $1 and old.partition = $2 and old.key = newer.key
+       and old."offset" < newer."offset"
+   )
+   update log_partitions set clean = step.past from step where topic = $1 and partition = $2
+   returning step.past < step.next as more`,
+);
+
+/** A tombstone stays for a day, so that followers that were away for less hear of it. Index: log_records_tombstones. */
+const forgetTombstones = statement<{ more: boolean }>(
+  'log_forget_tombstones',
+  `with ${TURN}, forgotten as materialized (
+     select records.ctid from turn, log_records records
+     where mine and compacted and value is null and at < now() - interval '1 day' limit ${STEP}
+   ), gone as (
+     delete from log_records where ctid = any(array(select ctid from forgotten))
+   )
+   select count(*) = ${STEP} as more from forgotten`,
+);
+
+/** From the oldest record of each partition on. Index: log_records_pkey, one look where nothing is too old. */
+const expire = statement<{ more: boolean }>(
+  'log_expire',
+  `with ${TURN}, expired as materialized (
+     select p.topic, p.partition, max(old."offset") as last, count(*) as records
+     from turn cross join log_partitions p
+       join (select name, now() - retention_ms * interval '1 millisecond' as kept_from from log_topics
+             where not compacted) t on t.name = p.topic
+       cross join lateral (
+         select from (select at from log_records where topic = p.topic and partition = p.partition
+                      order by "offset" limit 1) oldest where at < kept_from
+       ) due
+       cross join lateral (
+         select "offset" from (select "offset", at from log_records where topic = p.topic and partition = p.partition
+                               order by "offset" limit ${STEP}) oldest where at < kept_from
+       ) old
+     where mine
+     group by p.topic, p.partition
+   ), gone as (
+     delete from log_records r using expired e
+     where r.topic = e.topic and r.partition = e.partition and r."offset" <= e.last
+   )
+   select coalesce(max(records) = ${STEP}, false) as more from expired`,
+);
+
+/** Keeps the log in Postgres as short as its topics say, in small steps in the background. */
+export function startUpkeep(pool: Pool, logger: Logger): Subscription {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+
+  async function inSteps(step: () => Promise<{ more: boolean }[]>): Promise<void> {
+    while (!signal.aborted && (await step())[0]?.more);
+  }
+
+  const running = (async () => {
+    while (!signal.aborted) {
+      await sleep(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        for (const { topic, partition } of await run(pool, toCompact)) {
+          await inSteps(() => run(pool, compact, [topic, partition]));
+        }
+        await inSteps(() => run(pool, forgetTombstones));
+        await inSteps(() => run(pool, expire));
+      } catch (error) {
+        logger.warn({ err: error }, 'old records of the log are kept for the time being');
+      }
+    }
+  })();
+  return {
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}

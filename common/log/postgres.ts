@@ -1,0 +1,149 @@
+import { crc32 } from 'node:zlib';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { logIdleErrors } from '../postgres/idle-errors.ts';
+import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../postgres/sql.ts';
+import { type Log, type NewRecord, type Positions, type Subscription, type Topic, WrongTopic } from './log.ts';
+import { consumeTopic, followTopic } from './postgres-reader.ts';
+import { startUpkeep } from './postgres-upkeep.ts';
+import { Subscriptions } from './subscriptions.ts';
+import { SCANS } from './topics.ts';
+
+/** Connections for publishing and questions; each subscription has one of its own besides. */
+const CONNECTIONS = 3;
+const CONNECT_TIMEOUT_MS = 3_000;
+/** A statement that takes longer has failed as far as its caller can know. */
+const QUERY_TIMEOUT_MS = 10_000;
+
+/**
+ * A function of the database's, so that gateways need no rights on its tables. $1 topic, $2 whether it is compacted, $3
+ * partitions, $4 keys, $5 headers, $6 values, in the order of publishing.
+ */
+const append = promptStatement('log_append', 'select log_append($1, $2, $3, $4, $5, $6)', QUERY_TIMEOUT_MS);
+
+/** The same for scans, which is all that the role of gateways may append. */
+const appendScans = promptStatement('log_append_scans', 'select log_append_scans($1, $2, $3, $4)', QUERY_TIMEOUT_MS);
+
+/** Creates a topic, or gives an existing one of the same kind its new retention. */
+const createTopic = statement(
+  'log_create_topic',
+  `with topic as (
+     insert into log_topics (name, partitions, compacted, retention_ms) values ($1, $2, $3, $4)
+     on conflict (name) do update set retention_ms = excluded.retention_ms
+     where log_topics.compacted = excluded.compacted
+       and log_topics.retention_ms is distinct from excluded.retention_ms
+     returning name, partitions
+   )
+   insert into log_partitions (topic, partition) select name, generate_series(0, partitions - 1) from topic
+   on conflict do nothing`,
+);
+
+const missingTopics = statement<{ name: string }>(
+  'log_missing_topics',
+  'select name from unnest($1::text[]) as wanted (name) where name not in (select name from log_topics)',
+);
+
+const topicNamed = statement<{ partitions: number; compacted: boolean }>(
+  'log_topic_named',
+  'select partitions, compacted from log_topics where name = $1',
+);
+
+const endsOf = statement<{ partition: number; next: string }>(
+  'log_ends',
+  'select partition, next from log_partitions where topic = $1',
+);
+
+/** Reads the whole topic. Index: log_records_pkey. */
+const offsetsSince = statement<{ partition: number; start: string }>(
+  'log_since',
+  `select partition, coalesce(start, next) as start
+   from log_partitions p left join (
+     select partition, min("offset") as start from log_records where topic = $1 and at >= $2 group by partition
+   ) s using (partition) where p.topic = $1`,
+);
+
+/**
+ * The log in Postgres, for a machine that has no Kafka: everything that `Log` promises, at a cost that one machine
+ * bears. Needs migrations 0002 and 0012 and changes no schema itself. Returns at once, whether Postgres answers or not.
+ */
+export function openPostgresLog({ url, clientId, logger }: { url: string; clientId: string; logger: Logger }): Log {
+  const config = {
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
+    ...KEEP_ALIVE,
+    application_name: clientId,
+  };
+  const pool = new pg.Pool({ ...config, max: CONNECTIONS });
+  logIdleErrors(pool, logger);
+  const topics = new Map<string, { partitions: number; compacted: boolean }>();
+  const subscriptions = new Subscriptions();
+  let upkeep: Subscription | undefined;
+
+  async function known(name: string): Promise<{ partitions: number; compacted: boolean }> {
+    const topic = topics.get(name) ?? (await first(pool, topicNamed, [name]));
+    if (!topic) throw new Error(`topic ${name} does not exist`);
+    topics.set(name, topic);
+    return topic;
+  }
+
+  async function publish(over: Queryable, topic: string, records: readonly NewRecord[]): Promise<void> {
+    if (records.length === 0) return;
+    const { partitions, compacted } = await known(topic);
+    const columns = [
+      records.map(({ key }) => crc32(key) % partitions),
+      records.map(({ key }) => key),
+      records.map(({ headers }) => JSON.stringify(headers ?? {})),
+      records.map(({ value }) => value),
+    ];
+    if (topic === SCANS.name) await run(over, appendScans, columns);
+    else await run(over, append, [topic, compacted, ...columns]);
+  }
+
+  async function connect(): Promise<pg.Client> {
+    const client = new pg.Client(config);
+    await client.connect();
+    return client;
+  }
+
+  return {
+    publish: (topic, records) => publish(pool, topic, records),
+    // Nobody else has the lock before this connection has ended, and with it every statement that it was sent.
+    lead: async (_, over) => ({ publish: (topic, records) => publish(over, topic, records), close: async () => {} }),
+    consume: (options) => subscriptions.add(consumeTopic(connect, options)),
+    follow: (options) => subscriptions.add(followTopic(connect, options)),
+    async ends(topic): Promise<Positions> {
+      const rows = await run(pool, endsOf, [topic]);
+      return new Map(rows.map(({ partition, next }) => [partition, BigInt(next)]));
+    },
+    async since(topic, time): Promise<Positions> {
+      const rows = await run(pool, offsetsSince, [topic, new Date(time)]);
+      return new Map(rows.map(({ partition, start }) => [partition, BigInt(start)]));
+    },
+    // Where the topic was made anew, its positions are behind its ends, or the table of partitions was put back with it.
+    identity: async (topic) => topic,
+    async ensureTopics(wanted: readonly Topic[], creating) {
+      const missing = await run(pool, missingTopics, [wanted.map(({ name }) => name)]);
+      if (missing.length > 0) await creating?.(missing.map(({ name }) => name));
+      for (const { name, partitions, retention } of wanted) {
+        const compacted = retention === 'compact';
+        await run(pool, createTopic, [name, partitions, compacted, compacted ? null : retention]);
+        if ((await known(name)).compacted !== compacted) {
+          throw new WrongTopic(
+            `topic ${name} exists and is ${compacted ? 'not ' : ''}compacted, unlike what is needed`,
+          );
+        }
+      }
+      // Whoever makes topics is a core, and may delete; gateways may not.
+      upkeep ??= startUpkeep(pool, logger);
+    },
+    async check() {
+      await pool.query('select');
+    },
+    async close() {
+      await upkeep?.stop();
+      await subscriptions.stop();
+      await pool.end();
+    },
+  };
+}

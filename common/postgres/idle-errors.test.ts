@@ -1,0 +1,71 @@
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { limitAttempts } from '../../gateway/address-limits.ts';
+import { lookUpUnknownCodes } from '../../gateway/redirect/routes/unknown-codes.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
+import { openPostgresLog } from '../log/postgres.ts';
+
+const CONNECTIONS = 5;
+const EVENTUALLY = { timeout: 10_000 };
+
+/** Ends every other connection of the database and tells how many those were. */
+async function endConnections(url: string): Promise<number> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    const ended = await client.query(
+      `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+    );
+    return ended.rowCount ?? 0;
+  } finally {
+    await client.end();
+  }
+}
+
+test('idle connections that break are logged once a minute, with their number and without secrets', async () => {
+  const { url } = await freshDatabase();
+  const { lines, logger } = recordingLogger();
+  const { pool, close } = await openDatabase(url, CONNECTIONS, logger);
+  onTestFinished(() => close());
+  for (const _ of [1, 2]) {
+    await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.query('select pg_sleep(0.1)')));
+    expect(pool.idleCount).toBe(CONNECTIONS);
+    expect(await endConnections(url)).toBe(CONNECTIONS);
+    await expect.poll(() => pool.totalCount, EVENTUALLY).toBe(0);
+  }
+  await pool.query('select');
+  expect(lines).toHaveLength(1);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 40, connections: 1, code: '57P01' });
+  expect(lines[0]).not.toContain(decodeURIComponent(new URL(url).password));
+  expect(lines[0]).not.toContain('secretKey');
+});
+
+test.each([
+  [
+    'the log in Postgres',
+    (url: string, logger: Logger) => {
+      const log = openPostgresLog({ url, clientId: 'test', logger });
+      return { use: () => log.check(), close: () => log.close() };
+    },
+  ],
+  [
+    'the look-ups of unknown codes',
+    (url: string, logger: Logger) => {
+      const unknown = lookUpUnknownCodes(url, limitAttempts(1), logger);
+      return { use: () => unknown.find('abcdefg', '192.0.2.1'), close: () => unknown.close() };
+    },
+  ],
+])('an idle connection of %s that breaks is logged as a warning', async (_, open) => {
+  const { url } = await freshDatabase();
+  const { lines, logger } = recordingLogger();
+  const { use, close } = open(url, logger);
+  onTestFinished(() => close());
+  await use();
+  expect(await endConnections(url)).toBe(1);
+  await expect.poll(() => lines.length, EVENTUALLY).toBe(1);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 40, connections: 1, code: '57P01' });
+});

@@ -1,0 +1,39 @@
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { isUnavailable } from './unavailable.ts';
+
+const MISSING = join(tmpdir(), 'signpost-no-such-folder');
+
+test('a Unix socket that does not exist means that Postgres is unavailable', async () => {
+  const client = new pg.Client({ host: MISSING });
+  const error: unknown = await client.connect().catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ code: 'ENOENT' });
+  expect(isUnavailable(error)).toBe(true);
+});
+
+test('a missing file is no sign of Postgres being unavailable, not even as the cause of another error', async () => {
+  const error: unknown = await readFile(join(MISSING, 'file')).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ code: 'ENOENT' });
+  expect(isUnavailable(error)).toBe(false);
+  expect(isUnavailable(new Error('an archive could not be read', { cause: error }))).toBe(false);
+});
+
+test('a lock that is not granted within lock_timeout can be tried again; other object states can not', async () => {
+  const { url } = await freshDatabase();
+  const [holder, other] = [new pg.Client(url), new pg.Client(url)];
+  onTestFinished(async () => void (await Promise.all([holder.end(), other.end()])));
+  await Promise.all([holder.connect(), other.connect()]);
+  await holder.query('begin; lock table codes');
+  const refused: unknown = await other
+    .query(`set lock_timeout = '10ms'; select from codes`)
+    .catch((reason: unknown) => reason);
+  expect(refused).toMatchObject({ code: '55P03' });
+  expect(isUnavailable(refused)).toBe(true);
+  const wrong: unknown = await other.query(`select currval('outbox_id_seq')`).catch((reason: unknown) => reason);
+  expect(wrong).toMatchObject({ code: '55000' });
+  expect(isUnavailable(wrong)).toBe(false);
+});

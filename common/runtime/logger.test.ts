@@ -1,0 +1,65 @@
+import { MikroORM, PostgreSqlDriver } from '@mikro-orm/postgresql';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Account } from '../../src/accounts/account.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { errorForLog } from './logger.ts';
+
+let pool: pg.Pool;
+let orm: MikroORM;
+beforeAll(async () => {
+  const { url } = await freshDatabase();
+  pool = new pg.Pool({ connectionString: url });
+  orm = await MikroORM.init({ driver: PostgreSqlDriver, clientUrl: url, entities: [Account] });
+});
+afterAll(async () => {
+  await orm.close();
+  await pool.end();
+});
+
+const SECRET = 'anna@example.com';
+const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+async function thrownBy(call: Promise<unknown>): Promise<Error> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof Error)) throw new Error('it did not fail');
+  return error;
+}
+
+test.each<[string, () => Promise<unknown>]>([
+  ['a value that is none', () => pool.query('select $1::uuid', [SECRET])],
+  [
+    'a row that breaks a rule',
+    () => pool.query(`insert into accounts (id, name, plan) values ($1, $2, 'x')`, [ID, SECRET]),
+  ],
+  [
+    'a row that is there',
+    async () => {
+      const insert = 'insert into accounts (id, name, plan) values ($1, $2, $3)';
+      await pool.query(insert, [ID, SECRET, 'free']);
+      await pool.query(insert, [ID, SECRET, 'free']);
+    },
+  ],
+  ['a statement of the ORM', () => orm.em.fork().insert(Account, { id: ID, name: SECRET, plan: SECRET as 'free' })],
+  ['a search of the ORM', () => orm.em.fork().findOne(Account, { id: SECRET })],
+])('of %s a log tells the type, code and place, and no value', async (_, call) => {
+  const error = await thrownBy(call());
+  const told = errorForLog(new Error('outer', { cause: error }));
+  expect(told).toMatchObject({
+    cause: {
+      code: expect.stringMatching(/^2[23]/),
+      message: expect.stringMatching(/\S/),
+      stack: expect.stringContaining('at '),
+    },
+  });
+  expect(JSON.stringify(told)).not.toContain('anna');
+  expect(JSON.stringify(told)).not.toContain(ID);
+});
+
+test('any other error keeps its message', () => {
+  expect(errorForLog(new TypeError('x is no y'))).toMatchObject({ type: 'TypeError', message: 'x is no y' });
+  expect(errorForLog(SECRET)).toEqual({ type: 'string' });
+});

@@ -1,0 +1,33 @@
+import type { Logger } from 'pino';
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Does `work` at once and then at an interval in ms, never twice at a time. `what`: what the log calls it when it fails.
+ */
+export function periodically(
+  intervalMs: number,
+  what: string,
+  logger: Logger,
+  work: () => Promise<void>,
+): { stop(): Promise<void> } {
+  let running: Promise<void> = Promise.resolve();
+  const start = () => {
+    running = running
+      .then(work)
+      .catch((error: unknown) => logger.warn({ err: error }, `${what} failed; it is tried again later`));
+  };
+  start();
+  const timer = setInterval(start, intervalMs);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
+
+/** Does `work` at once and then every hour. */
+export function hourly(what: string, logger: Logger, work: () => Promise<void>): { stop(): Promise<void> } {
+  return periodically(HOUR_MS, what, logger, work);
+}

@@ -1,0 +1,362 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent, createServer, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openCountries } from '../../../common/contract/countries.ts';
+import { encodeId, newUuid } from '../../../common/contract/ids.ts';
+import { visitorOf } from '../../../common/contract/visitor.ts';
+import { RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { type Scan, ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { newShortCode } from '../../../src/codes/short-code.ts';
+import { freshDatabase } from '../../../test/harness/database.ts';
+import { limitAttempts } from '../../address-limits.ts';
+import { openRouteTable, type RouteTable } from '../routes/route-table.ts';
+import { lookUpUnknownCodes, type UnknownCodes } from '../routes/unknown-codes.ts';
+import { readSpool, type SpoolReader } from '../spool/read-spool.ts';
+import { openSpool, type Spool } from '../spool/spool.ts';
+import { answerScans } from './answer-scans.ts';
+import { openFastLane } from './fast-lane.ts';
+import { httpLane } from './http-lane.ts';
+
+const logger = pino({ level: 'silent' });
+const folder = mkdtempSync(join(tmpdir(), 'signpost-scans-'));
+const accountId = newUuid();
+/** Codes that do not exist, of each address in a minute. */
+const MOST_UNKNOWN = 20;
+const SALT = '5a'.repeat(32);
+const TARGET = 'https://example.com/menu?table=4&lang=de#today';
+
+let database: pg.Pool;
+let table: RouteTable;
+let spool: Spool;
+let spooled: SpoolReader;
+let unknown: UnknownCodes;
+const [fast, standard] = [createServer(), createServer()];
+const agent = new Agent({ keepAlive: true });
+/** The server that is asked. */
+let server = fast;
+/** What the handler asks for codes that it does not know: Postgres, unless a test says otherwise. */
+let lookUp: UnknownCodes;
+
+beforeAll(async () => {
+  const { url } = await freshDatabase();
+  database = new pg.Pool({ connectionString: url, max: 1 });
+  await database.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [accountId]);
+  table = openRouteTable(join(folder, 'routes'), logger);
+  spool = openSpool({ folder: join(folder, 'spool'), logger, offer: () => {} });
+  spooled = readSpool(join(folder, 'spool'), logger);
+  unknown = lookUpUnknownCodes(url, limitAttempts(MOST_UNKNOWN), logger);
+  lookUp = unknown;
+  const scans = answerScans({
+    table,
+    spool,
+    unknown: { find: (shortCode, address) => lookUp.find(shortCode, address), close: async () => {} },
+    trustedProxies: ['127.0.0.0/8'],
+    countryHeader: 'CF-IPCountry',
+    countryOf: await openCountries(),
+    saltAt: () => SALT,
+  });
+  const lane = httpLane(scans);
+  for (const server of [fast, standard]) {
+    server.on('request', (request, response) => {
+      if (lane.concerns(request)) lane.handle(request, response);
+      else response.writeHead(404).end('the rest of the gateway');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  }
+  openFastLane(fast, scans, 'CF-IPCountry');
+});
+
+afterAll(async () => {
+  for (const server of [fast, standard]) server.close();
+  agent.destroy();
+  await spool.close(0);
+  await Promise.all([unknown.close(), table.close(), database.end()]);
+  rmSync(folder, { recursive: true });
+});
+
+beforeEach(() => {
+  recorded();
+  lookUp = unknown;
+});
+
+interface Received {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** A request as it is, without what `fetch` adds or forbids. */
+function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Received> {
+  const { port } = server.address() as AddressInfo;
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ agent, port, host: '127.0.0.1', path, method, headers }, async (response) => {
+      const body = Buffer.concat(await response.toArray()).toString();
+      resolve({ status: response.statusCode, headers: response.headers, body });
+    });
+    request.once('error', reject).end();
+  });
+}
+
+/** A code in Postgres that no gateway has heard of. */
+async function code(columns: Record<string, unknown> = {}): Promise<{ id: string; path: string }> {
+  const id = newUuid();
+  const shortCode = newShortCode();
+  const row = { id, account_id: accountId, type: 'dynamic', short_code: shortCode, target_url: TARGET, ...columns };
+  const names = Object.keys(row);
+  await database.query(
+    `insert into codes (${names.join(', ')}) values (${names.map((_, index) => `$${index + 1}`).join(', ')})`,
+    Object.values(row),
+  );
+  return { id: encodeId('qr', id), path: `/r/${shortCode}` };
+}
+
+/** The scans that were recorded since the last call. */
+function recorded(): Scan[] {
+  const scans: Scan[] = [];
+  for (let batch = spooled.next(); batch; batch = spooled.next()) {
+    scans.push(...batch.payloads.map((payload) => fromBinary(ScanSchema, payload)));
+    batch.forget();
+  }
+  return scans;
+}
+
+describe.each([
+  ['the fast lane', fast],
+  ['Node’s server', standard],
+])('by %s:', (_, asked) => {
+  beforeAll(() => {
+    server = asked;
+  });
+
+  describe('an active dynamic code', () => {
+    test('is a 302 to its target, kept nowhere, without a body', async () => {
+      const { path } = await code();
+      const answer = await ask(path);
+      expect(answer).toMatchObject({ status: 302, body: '' });
+      expect(answer.headers).toMatchObject({ location: TARGET, 'cache-control': 'no-store', 'content-length': '0' });
+      expect(recorded()).toHaveLength(1);
+    });
+
+    test('is looked up once, and resolves without Postgres from then on', async () => {
+      const { path } = await code();
+      await ask(path);
+      lookUp = { find: () => Promise.reject(new Error('away')), close: async () => {} };
+      expect((await ask(path)).status).toBe(302);
+    });
+
+    test('leads to the ASCII form of a target that a header can not carry', async () => {
+      const { path } = await code({ target_url: 'https://bücher.example/straße?ort=Köln' });
+      expect((await ask(path)).headers.location).toBe('https://xn--bcher-kva.example/stra%C3%9Fe?ort=K%C3%B6ln');
+    });
+
+    test('HEAD resolves without counting', async () => {
+      const { path } = await code();
+      expect(await ask(path, {}, 'HEAD')).toMatchObject({ status: 302, headers: { location: TARGET } });
+      expect(recorded()).toEqual([]);
+    });
+
+    test('a query of the reader changes nothing', async () => {
+      const { path } = await code();
+      expect((await ask(`${path}?utm_source=poster`)).headers.location).toBe(TARGET);
+    });
+  });
+
+  describe('every other code', () => {
+    const landing = {
+      title: 'The <menu>',
+      text: 'Open today',
+      links: [{ label: 'Order', url: 'https://example.com/' }],
+    };
+
+    test.each([
+      [
+        'an active landing page',
+        { type: 'landing_page', target_url: null, landing_page: landing },
+        200,
+        'The &lt;menu&gt;',
+        1,
+      ],
+      ['a paused code', { paused: true }, 200, 'This code is paused', 1],
+      ['a paused landing page', { type: 'landing_page', landing_page: landing, paused: true }, 200, 'paused', 1],
+      ['a deleted code', { deleted_at: new Date() }, 410, 'This code is no longer active', 0],
+      ['a static code', { type: 'static', target_url: null, payload: 'text' }, 404, 'There is nothing here', 0],
+    ])('%s', async (_, columns, status, text, scans) => {
+      const { path } = await code(columns);
+      const answer = await ask(path);
+      expect(answer.status).toBe(status);
+      expect(answer.body).toContain(text);
+      expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-robots-tag': 'noindex' });
+      expect(recorded()).toHaveLength(scans);
+
+      const head = await ask(path, {}, 'HEAD');
+      expect(head).toMatchObject({ status, body: '', headers: { 'content-length': answer.headers['content-length'] } });
+      expect(recorded()).toEqual([]);
+    });
+
+    test.each(['/r/zzzzzzz', '/r/', '/r/abc', '/r/abcdefg/more', '/r/%00', `/r/${'a'.repeat(8_000)}`])(
+      'an unknown one is a 404 with a page: %s',
+      async (path) => {
+        const answer = await ask(path, { 'accept-language': 'de' });
+        expect(answer).toMatchObject({ status: 404, headers: { 'content-language': 'de' } });
+        expect(answer.body).toContain('Hier ist nichts');
+        expect(recorded()).toEqual([]);
+      },
+    );
+  });
+
+  test('a code that can not be looked up is a 503 with Retry-After, and resolves as soon as it can', async () => {
+    const { path } = await code();
+    const away = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), logger);
+    lookUp = away;
+    const answer = await ask(path);
+    expect(answer).toMatchObject({ status: 503, headers: { 'cache-control': 'no-store' } });
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    lookUp = unknown;
+    expect((await ask(path)).status).toBe(302);
+    await away.close();
+  });
+
+  describe('codes that do not exist are limited by client address:', () => {
+    const unknownBy = async (address: string) => {
+      const headers = { 'x-forwarded-for': address };
+      const answers = [];
+      for (let n = 0; n < MOST_UNKNOWN + 5; n++) answers.push(await ask(`/r/${newShortCode()}`, headers));
+      return answers.map(({ status }) => status);
+    };
+    const expected = [...Array(MOST_UNKNOWN).fill(404), ...Array(5).fill(429)];
+    // A subnet of its own for each lane: the limit is for a minute.
+    const subnet = () => (server === fast ? '198.51.100' : '203.0.113');
+
+    test('one that asked for too many gets a 429 with Retry-After, and others do not', async () => {
+      expect(await unknownBy(`${subnet()}.1`)).toEqual(expected);
+      const answer = await ask(`/r/${newShortCode()}`, { 'x-forwarded-for': `${subnet()}.1` });
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+      expect(answer.body).toContain('Just a moment');
+      expect((await ask(`/r/${newShortCode()}`, { 'x-forwarded-for': `${subnet()}.2` })).status).toBe(404);
+    });
+
+    test('a code that this gateway knows resolves as ever, and so do new codes of others', async () => {
+      const [known, fresh] = [await code(), await code()];
+      const address = `${subnet()}.3`;
+      await ask(known.path);
+      await unknownBy(address);
+      expect((await ask(known.path, { 'x-forwarded-for': address })).status).toBe(302);
+      expect((await ask(fresh.path, { 'x-forwarded-for': address })).status).toBe(429);
+      expect((await ask(fresh.path, { 'x-forwarded-for': `${subnet()}.4` })).status).toBe(302);
+    });
+
+    test('text that is not a short code counts for nothing, and never reaches Postgres', async () => {
+      lookUp = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), logger);
+      for (const text of ['abc', 'Ab0dE9k', 'Ab3dE9O', 'Ab3dE9l', 'Ab3dE9kk', 'a'.repeat(32)]) {
+        expect((await ask(`/r/${text}`)).status).toBe(404);
+      }
+      await lookUp.close();
+    });
+  });
+
+  test('other methods are a 405 that names the ones there are', async () => {
+    const { path } = await code();
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      expect(await ask(path, {}, method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+    }
+    expect(recorded()).toEqual([]);
+  });
+
+  describe('hosts', () => {
+    beforeAll(() => {
+      for (const hostname of ['go.example.com', 'other.example.com', 'removed.example.com']) {
+        const value = { hostname, accountId: encodeId('acct', accountId), removed: hostname.startsWith('removed') };
+        table.apply(create(RouteSchema, { version: 1n, entry: { case: 'host', value } }));
+      }
+    });
+
+    test('a custom domain serves the codes on it, and no others', async () => {
+      const own = await code({ hostname: 'go.example.com' });
+      const platform = await code();
+      const host = 'Go.Example.com:8080';
+      expect((await ask(own.path, { host })).status).toBe(302);
+      expect((await ask(platform.path, { host })).status).toBe(404);
+      expect((await ask(own.path, { host: 'other.example.com' })).status).toBe(404);
+      expect(recorded()).toMatchObject([{ codeId: own.id, host: 'go.example.com' }]);
+    });
+
+    test('a custom domain that was removed serves the codes on it, and no others', async () => {
+      const host = 'removed.example.com';
+      expect((await ask((await code({ hostname: host })).path, { host })).status).toBe(302);
+      expect((await ask((await code()).path, { host })).status).toBe(404);
+      expect(await ask('/api/v1/qr-codes', { host })).toMatchObject({ status: 404 });
+      expect((await ask('/', { host })).body).toContain('There is nothing here');
+    });
+
+    test('a custom domain has nothing but scans', async () => {
+      expect(await ask('/api/v1/qr-codes', { host: 'go.example.com' })).toMatchObject({ status: 404 });
+      expect((await ask('/', { host: 'go.example.com' })).body).toContain('There is nothing here');
+      expect((await ask('/api/v1/qr-codes')).body).toBe('the rest of the gateway');
+    });
+
+    test('the platform, and every host that is no custom domain, serves all codes', async () => {
+      const { path } = await code({ hostname: 'go.example.com' });
+      for (const host of ['localhost:8080', 'unheard-of.example', 'x'.repeat(5_000)]) {
+        expect((await ask(path, { host })).status).toBe(302);
+      }
+    });
+  });
+
+  test('a scan carries what the recorder needs, shortened to what it may be', async () => {
+    const { id, path } = await code();
+    const before = Date.now();
+    await ask(path, {
+      'user-agent': 'a'.repeat(2_000),
+      referer: 'https://www.example.com/private?of=reader',
+      'accept-language': 'de',
+      'sec-purpose': 'prefetch',
+      'cf-ipcountry': 'de',
+      'x-forwarded-for': '198.51.100.7',
+      'x-forwarded-host': 'signpost.example',
+    });
+    const [scan, ...others] = recorded();
+    expect(others).toEqual([]);
+    expect(scan).toMatchObject({
+      codeId: id,
+      accountId: encodeId('acct', accountId),
+      host: 'signpost.example',
+      userAgent: 'a'.repeat(1_024),
+      purpose: 'prefetch',
+      country: 'DE',
+      referrerHost: 'example.com',
+    });
+    expect(Buffer.from(scan?.visitor ?? []).toString('hex')).toBe(visitorOf(SALT, '198.51.100.7', 'a'.repeat(1_024)));
+    expect(scan?.id).toHaveLength(16);
+    const scannedAt = scan?.scannedAt ? timestampMs(scan.scannedAt) : 0;
+    expect(scannedAt).toBeGreaterThanOrEqual(before);
+    expect(scannedAt).toBeLessThanOrEqual(Date.now());
+  });
+
+  test('without a trusted proxy’s word, the country is told by the address', async () => {
+    const { path } = await code();
+    await ask(path, { 'x-forwarded-for': '194.25.0.60' });
+    await ask(path, { 'x-forwarded-for': '194.25.0.60', 'cf-ipcountry': 'XX' });
+    await ask(path, { 'x-forwarded-for': 'fe80::1%eth0' });
+    expect(recorded().map(({ country }) => country)).toEqual(['DE', 'DE', '']);
+  });
+
+  test('every scan has an id of its own', async () => {
+    const { path } = await code();
+    await Promise.all(Array.from({ length: 30 }, () => ask(path)));
+    expect(new Set(recorded().map(({ id }) => Buffer.from(id).toString('hex'))).size).toBe(30);
+  });
+
+  test('every answer carries an X-Request-Id: the reader’s own where it sent one', async () => {
+    const { path } = await code();
+    expect((await ask(path, { 'x-request-id': 'mine' })).headers['x-request-id']).toBe('mine');
+    for (const each of [path, '/r/zzzzzzz'])
+      expect((await ask(each)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+});

@@ -1,0 +1,140 @@
+import type { CountryOf } from '../../../common/contract/countries.ts';
+import { Answer } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { newRequestId, usableRequestId } from '../../rest/request-id.ts';
+import { type FoundRoute, foundRoute } from '../routes/route-record.ts';
+import type { RouteTable } from '../routes/route-table.ts';
+import { TooManyUnknown, type UnknownCodes } from '../routes/unknown-codes.ts';
+import { stampScans } from '../spool/scan-stamp.ts';
+import type { Spool } from '../spool/spool.ts';
+import { type Origin, originsBy } from './origin.ts';
+import type { PageKind } from './page-texts.ts';
+import { landingPage, pageFor } from './pages.ts';
+import { scanIdText } from './scan-id.ts';
+import { ID_AT, scanWriter } from './scan-message.ts';
+import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
+
+/** How soon a reader may try again when a code can't be looked up, in seconds. */
+const RETRY_AFTER = '5';
+
+/** Statuses of the pages. Source: decision "The scan". */
+const STATUS: Readonly<Record<PageKind, number>> = { paused: 200, gone: 410, unknown: 404, unavailable: 503 };
+
+/** Active and paused codes; nothing else is recorded. */
+const COUNTED: ReadonlySet<Answer> = new Set([Answer.REDIRECT, Answer.LANDING_PAGE, Answer.PAUSED]);
+
+export interface ScanOptions {
+  readonly table: RouteTable;
+  readonly unknown: UnknownCodes;
+  readonly spool: Spool;
+  readonly trustedProxies: readonly string[];
+  readonly countryHeader: string | undefined;
+  readonly countryOf: CountryOf;
+  /** The salt of the visitor hash at a time in ms since 1970. */
+  readonly saltAt: (now: number) => string;
+}
+
+/** Answers scans; waits for nothing but this machine's disk, save for a code that it sees for the first time. */
+export interface Scans {
+  /** Whether a request on any path is a scan because of its host: a custom domain, removed or not, has nothing else. */
+  ownsHost(peer: string, headers: ScanHeaders): boolean;
+  answer(request: ScanRequest, reply: Reply): void;
+  /** How many scans were kept and answered. */
+  answered(): number;
+}
+
+export function answerScans(options: ScanOptions): Scans {
+  const { table, unknown, spool } = options;
+  const originOf = originsBy(options.trustedProxies);
+  let answered = 0;
+  const scanMessage = scanWriter({ ...options, stamp: stampScans(() => spool.status().lost) });
+
+  function answer(request: ScanRequest, reply: Reply): void {
+    const { method, shortCode, headers } = request;
+    if (method !== 'GET' && method !== 'HEAD') {
+      reply.methodNotAllowed(requestId(headers), 'GET, HEAD');
+      return;
+    }
+    if (shortCode === undefined) {
+      page(request, reply, 'unknown');
+      return;
+    }
+    const origin = originOf(request.peer, headers);
+    const route = table.code(shortCode);
+    if (route) {
+      lead(request, reply, origin, route);
+      return;
+    }
+    unknown.find(shortCode, origin.address).then(
+      (found) => {
+        if (found) table.apply(found);
+        // The table may know a newer one by now; and where its disk takes nothing, what was found still leads there.
+        const looked = found?.entry.case === 'code' ? foundRoute(found.entry.value) : undefined;
+        lead(request, reply, origin, table.code(shortCode) ?? looked);
+      },
+      (error: unknown) => {
+        const tooMany = error instanceof TooManyUnknown;
+        const retryAfter = tooMany ? String(error.seconds) : RETRY_AFTER;
+        const show = pageFor('unavailable', headers['accept-language']);
+        reply.page(requestId(headers), tooMany ? 429 : STATUS.unavailable, show, { 'retry-after': retryAfter });
+      },
+    );
+  }
+
+  function lead(request: ScanRequest, reply: Reply, origin: Origin, route: FoundRoute | undefined): void {
+    const { headers } = request;
+    if (!route || !servedOn(origin.hostname, route)) {
+      page(request, reply, 'unknown');
+    } else if (request.method === 'GET' && COUNTED.has(route.answer)) {
+      // A GET is one scan, kept before its answer leaves. A HEAD resolves and counts nothing.
+      const message = scanMessage(headers, route, origin);
+      const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
+      answered++;
+      spool.append(message, () => show(request, reply, id, route));
+    } else {
+      show(request, reply, requestId(headers), route);
+    }
+  }
+
+  /**
+   * The platform's host serves every code, and so does any host that no account has ever verified. A custom domain
+   * serves the codes that its account has printed on it, also while it is failing and after it was removed, until
+   * another account verifies it: then those codes are on another's domain.
+   */
+  function servedOn(hostname: string, route: FoundRoute): boolean {
+    const domain = table.customDomain(hostname);
+    return !domain || (route.hostname === hostname && route.accountId === domain.accountId);
+  }
+
+  return {
+    ownsHost: (peer, headers) => table.customDomain(originOf(peer, headers).hostname) !== undefined,
+    answer,
+    answered: () => answered,
+  };
+}
+
+function show(request: ScanRequest, reply: Reply, id: string, route: FoundRoute): void {
+  switch (route.answer) {
+    case Answer.REDIRECT:
+      reply.redirect(id, route.targetUrl);
+      break;
+    case Answer.LANDING_PAGE:
+      reply.page(id, 200, landingPage(route.landingPage));
+      break;
+    case Answer.PAUSED:
+      reply.page(id, STATUS.paused, pageFor('paused', request.headers['accept-language']));
+      break;
+    case Answer.GONE:
+      reply.page(id, STATUS.gone, pageFor('gone', request.headers['accept-language']));
+      break;
+    default:
+      reply.page(id, STATUS.unknown, pageFor('unknown', request.headers['accept-language']));
+  }
+}
+
+function page({ headers }: ScanRequest, reply: Reply, kind: PageKind): void {
+  reply.page(requestId(headers), STATUS[kind], pageFor(kind, headers['accept-language']));
+}
+
+function requestId(headers: ScanHeaders): string {
+  return usableRequestId(headers) ?? newRequestId();
+}

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, toBinary } from '@bufbuild/protobuf';
+import kafkajs from 'kafkajs';
+import { pino } from 'pino';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { encodeId, newUuid } from '../../../common/contract/ids.ts';
+import { openKafkaLog } from '../../../common/log/kafka.ts';
+import { ROUTES } from '../../../common/log/topics.ts';
+import { Answer, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { startKafka } from '../../../test/harness/kafka.ts';
+import { followRoutes } from './follow-routes.ts';
+import { openRouteTable } from './route-table.ts';
+
+const EVENTUALLY = { timeout: 30_000, interval: 50 };
+const logger = pino({ level: 'silent' });
+const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
+
+/** Routes in one partition, whatever codes they are of. */
+const inOnePartition = (routes: readonly (readonly [shortCode: string, version: number])[]) =>
+  routes.map(([shortCode, version]) => {
+    const [codeId, accountId] = [encodeId('qr', newUuid()), encodeId('acct', newUuid())];
+    const value = { shortCode, codeId, accountId, answer: Answer.REDIRECT, targetUrl: 'https://example.com/' };
+    const route = create(RouteSchema, { version: BigInt(version), entry: { case: 'code', value } });
+    return { key: 'code:aaaaaaa', value: toBinary(RouteSchema, route) };
+  });
+
+describe.skipIf(!ours)(
+  'a topic of routes that was deleted and created again, and is longer than the former one',
+  () => {
+    test.each(['while it is followed', 'while nobody follows it'])(
+      'is read from its beginning: %s',
+      async (when) => {
+        const kafka = await startKafka();
+        onTestFinished(() => kafka.stop());
+        const log = openKafkaLog({ brokers: [kafka.brokers], clientId: 'test', logger });
+        const folder = mkdtempSync(join(tmpdir(), 'signpost-follow-'));
+        const table = openRouteTable(folder, logger);
+        onTestFinished(async () => {
+          await log.close();
+          table.close();
+          rmSync(folder, { recursive: true });
+        });
+        await log.ensureTopics([ROUTES]);
+        await log.publish(ROUTES.name, inOnePartition([1, 2, 3].map((version) => ['aaaaaaa', version])));
+        let follower = followRoutes({ log, table, logger });
+        onTestFinished(() => follower.stop());
+        await expect.poll(() => [...table.positions().values()], EVENTUALLY).toContain(3n);
+
+        const followed = when === 'while it is followed';
+        if (!followed) await follower.stop();
+        const admin = new kafkajs.Kafka({ brokers: [kafka.brokers], logLevel: kafkajs.logLevel.NOTHING }).admin();
+        await admin.connect();
+        await admin.deleteTopics({ topics: [ROUTES.name] });
+        await admin.disconnect();
+        await log.ensureTopics([ROUTES]);
+        const again = inOnePartition([['bbbbbbb', 1], ...[4, 5, 6, 7].map((version) => ['aaaaaaa', version] as const)]);
+        await expect
+          .poll(() => log.publish(ROUTES.name, again).then(() => 'published', String), EVENTUALLY)
+          .toBe('published');
+        if (!followed) follower = followRoutes({ log, table, logger });
+
+        await expect.poll(() => table.code('bbbbbbb'), EVENTUALLY).toBeDefined();
+        await expect.poll(() => [...table.positions().values()], EVENTUALLY).toContain(5n);
+      },
+      90_000,
+    );
+  },
+);

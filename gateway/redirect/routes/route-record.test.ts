@@ -1,0 +1,72 @@
+import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { encodeId } from '../../../common/contract/ids.ts';
+import { Answer, CodeRouteSchema, LandingPageSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { codeRecord, foundRoute, readCode, versionIn } from './route-record.ts';
+
+const codeId = fc.uuid({ version: 7 }).map((uuid) => encodeId('qr', uuid));
+const accountId = fc.uuid({ version: 7 }).map((uuid) => encodeId('acct', uuid));
+
+function recordOf(route: MessageInitShape<typeof CodeRouteSchema>): Buffer | undefined {
+  return codeRecord(1n, create(CodeRouteSchema, route));
+}
+
+test('what a scan needs of a route is read back as it was', () => {
+  fc.assert(
+    fc.property(
+      fc.record({
+        codeId,
+        accountId,
+        answer: fc.constantFrom(...Object.values(Answer)),
+        targetUrl: fc.oneof(fc.constant(''), fc.webUrl({ withQueryParameters: true })),
+        hostname: fc.oneof(fc.constant(''), fc.domain()),
+        landingPage: fc.option(fc.record({ title: fc.string(), text: fc.string({ unit: 'grapheme' }) }), {
+          nil: undefined,
+        }),
+      }),
+      fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+      ({ landingPage, ...rest }, version) => {
+        const page = landingPage && { landingPage: create(LandingPageSchema, landingPage) };
+        const route = create(CodeRouteSchema, { shortCode: 'abcdefg', ...rest, ...page });
+        const record = codeRecord(version, route) ?? Buffer.alloc(0);
+        expect(versionIn(record)).toBe(version);
+        const found = readCode(record, record.length);
+        expect(found).toMatchObject(rest);
+        expect(found).toEqual(foundRoute(route));
+        const shown = fromBinary(LandingPageSchema, found.landingPage ?? Buffer.alloc(0));
+        expect(shown).toEqual(page?.landingPage ?? create(LandingPageSchema));
+      },
+    ),
+  );
+});
+
+test('a route that no scan could be answered or counted with has no record', () => {
+  const whole = {
+    codeId: `qr_${'0'.repeat(26)}`,
+    accountId: `acct_${'0'.repeat(26)}`,
+    targetUrl: 'https://a.example/',
+  };
+  expect(recordOf(whole)).toBeDefined();
+  for (const broken of [
+    { codeId: 'qr_1' },
+    { accountId: whole.codeId },
+    { targetUrl: 'https://a.example/\r\nset-cookie: a=b' },
+    { targetUrl: 'https://ä.example/' },
+    { targetUrl: `https://a.example/${'a'.repeat(70_000)}` },
+    { hostname: 'a'.repeat(256) },
+  ]) {
+    expect(recordOf({ ...whole, ...broken })).toBeUndefined();
+  }
+});
+
+test('a record that is cut short is told apart from a route', () => {
+  const record = recordOf({
+    codeId: `qr_${'0'.repeat(26)}`,
+    accountId: `acct_${'0'.repeat(26)}`,
+    targetUrl: 'https://a.example/',
+  });
+  for (let length = 0; length < (record?.length ?? 0); length++) {
+    expect(() => readCode(Buffer.from(record?.subarray(0, length) ?? []), length)).toThrow(RangeError);
+  }
+});

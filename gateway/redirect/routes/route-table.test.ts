@@ -1,0 +1,151 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { encodeId, newUuid } from '../../../common/contract/ids.ts';
+import { Answer, type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { openRouteTable, type RouteTable } from './route-table.ts';
+
+const logger = pino({ level: 'silent' });
+const [codeId, accountId] = [encodeId('qr', newUuid()), encodeId('acct', newUuid())];
+let folder: string;
+let table: RouteTable;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signpost-routes-'));
+  table = openRouteTable(folder, logger);
+});
+afterEach(async () => {
+  await table.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function reopen(): Promise<void> {
+  await table.close();
+  table = openRouteTable(folder, logger);
+}
+
+function code(version: bigint, targetUrl: string): Route {
+  const value = { shortCode: 'abcdefg', codeId, accountId, answer: Answer.REDIRECT, targetUrl };
+  return create(RouteSchema, { version, entry: { case: 'code', value } });
+}
+
+function host(version: bigint, removed: boolean): Route {
+  const value = { hostname: 'go.example.com', accountId, removed };
+  return create(RouteSchema, { version, entry: { case: 'host', value } });
+}
+
+const START = { partition: 0, next: 1n };
+
+const modes = (path: string) => ['.', 'data.mdb', 'lock.mdb'].map((name) => statSync(join(path, name)).mode & 0o777);
+
+test('no other user of the machine can read the table, neither a new one nor one that an older version made', async () => {
+  const made = join(folder, 'routes');
+  const another = openRouteTable(made, logger);
+  onTestFinished(() => another.close());
+  expect(modes(made)).toEqual([0o700, 0o600, 0o600]);
+  table.apply(code(1n, 'https://one.example'));
+  chmodSync(folder, 0o755);
+  for (const name of ['data.mdb', 'lock.mdb']) chmodSync(join(folder, name), 0o664);
+  await reopen();
+  expect(modes(folder)).toEqual([0o700, 0o600, 0o600]);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
+});
+
+test('a change is seen at once, and still after a restart', async () => {
+  expect(table.code('abcdefg')).toBeUndefined();
+  table.apply(code(1n, 'https://one.example'));
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
+  await reopen();
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
+});
+
+test('the higher version stays, in whatever order they arrive', async () => {
+  table.apply(code(3n, 'https://three.example'));
+  await table.advance([code(2n, 'https://two.example')], START);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://three.example');
+  await table.advance([code(5n, 'https://five.example'), code(4n, 'https://four.example')], START);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
+  await reopen();
+  await table.advance([code(4n, 'https://four.example')], START);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
+});
+
+test('what is taken over in one commit with others is seen when that resolves, by its version, and still after a restart', async () => {
+  await table.applySoon(code(2n, 'https://two.example'));
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://two.example');
+  const versions = [5n, 3n, 9n, 4n, 8n];
+  const soon = versions.map((version) => table.applySoon(code(version, `https://${version}.example`)));
+  table.apply(code(7n, 'https://7.example'));
+  await table.advance([code(6n, 'https://6.example')], START);
+  await Promise.all(soon);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://9.example');
+  await reopen();
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://9.example');
+});
+
+test('of many versions in a row the newest stays on disk', async () => {
+  for (let version = 1n; version <= 50n; version++) table.apply(code(version, `https://example.com/${version}`));
+  table.apply(code(7n, 'https://late.example'));
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
+  await table.advance([], START);
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
+  await reopen();
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
+});
+
+test('the answer to a change does not wait until all of the topic is taken over', async () => {
+  const routes = Array.from({ length: 1_000 }, (_, version) => code(BigInt(version), 'https://topic.example'));
+  const topic = table.advance(routes, START).then(() => 'topic');
+  const answer = table.applySoon(code(5_000n, 'https://answer.example')).then(() => 'answer');
+  expect(await Promise.race([topic, answer])).toBe('answer');
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://answer.example');
+  await topic;
+  expect(table.code('abcdefg')?.targetUrl).toBe('https://answer.example');
+});
+
+test('a custom domain stays its account’s when it is removed', async () => {
+  expect(table.customDomain('go.example.com')).toBeUndefined();
+  await table.advance([host(1n, false)], START);
+  expect(table.customDomain('go.example.com')?.accountId).toBe(accountId);
+  await table.advance([host(2n, true)], START);
+  expect(table.customDomain('go.example.com')).toMatchObject({ accountId, removed: true });
+});
+
+test('positions outlive the process, as the routes do that they were reached with', async () => {
+  expect(table.positions()).toEqual(new Map());
+  await table.advance([code(1n, 'https://one.example')], { partition: 3, next: 17n });
+  await table.advance([], { partition: 11, next: 2n ** 60n });
+  await reopen();
+  expect(table.positions()).toEqual(
+    new Map([
+      [3, 17n],
+      [11, 2n ** 60n],
+    ]),
+  );
+});
+
+test('a host of any length is looked up without harm', () => {
+  expect(table.customDomain('x'.repeat(16_000))).toBeUndefined();
+});
+
+test('a process that is killed while it writes holds up no other that writes', async () => {
+  const start = () => {
+    const child = fork(join(import.meta.dirname, 'route-writer.fixture.ts'), [folder], { execArgv: [] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    return child;
+  };
+  const survivor = start();
+  await once(survivor, 'message');
+  for (let round = 0; round < 10; round++) {
+    const victim = start();
+    await once(victim, 'message');
+    victim.kill('SIGKILL');
+    await once(victim, 'exit');
+    for (let more = 0; more < 3; more++) await once(survivor, 'message');
+  }
+});

@@ -1,0 +1,115 @@
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, expect, type MockInstance, onTestFinished, test, vi } from 'vitest';
+import { newUuid } from '../../../common/contract/ids.ts';
+import { newShortCode } from '../../../src/codes/short-code.ts';
+import { freshDatabase } from '../../../test/harness/database.ts';
+import { limitAttempts } from '../../address-limits.ts';
+import { lookUpUnknownCodes, TooManyUnknown, type UnknownCodes } from './unknown-codes.ts';
+
+const READER = '198.51.100.1';
+const MOST = 50;
+
+let url: string;
+let database: pg.Pool;
+let unknown: UnknownCodes;
+let sent: MockInstance;
+let logged: { msg: string; failed: number; reason: string; err?: unknown }[];
+
+beforeAll(async () => {
+  ({ url } = await freshDatabase());
+  database = new pg.Pool({ connectionString: url, max: 1 });
+});
+afterAll(() => database.end());
+beforeEach(() => {
+  logged = [];
+  sent = vi.spyOn(pg.Client.prototype, 'query');
+  onTestFinished(() => sent.mockRestore());
+  const logger = pino({ level: 'warn' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
+  unknown = lookUpUnknownCodes(url, limitAttempts(MOST), logger);
+  onTestFinished(() => unknown.close());
+});
+
+async function create(shortCode: string): Promise<void> {
+  const accountId = newUuid();
+  await database.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [accountId]);
+  await database.query(
+    `insert into codes (id, account_id, type, short_code, target_url) values ($1, $2, 'dynamic', $3, 'https://a.example')`,
+    [newUuid(), accountId, shortCode],
+  );
+}
+
+/** Lets no look-up be answered meanwhile. */
+async function whileLocked(work: () => Promise<void>): Promise<void> {
+  const tx = await database.connect();
+  try {
+    await tx.query('begin');
+    await tx.query('lock table codes');
+    await work();
+  } finally {
+    await tx.query('rollback');
+    tx.release();
+  }
+}
+
+/** How many statements look-ups have sent so far. */
+function statements(): number {
+  return sent.mock.calls.filter(([query]) => query.name === 'gateway_find_codes').length;
+}
+
+test('many who ask for one code share one look-up', async () => {
+  await create('shared2');
+  const routes = await Promise.all(Array.from({ length: 20 }, () => unknown.find('shared2', READER)));
+  for (const route of routes) expect(route?.entry).toMatchObject({ case: 'code', value: { shortCode: 'shared2' } });
+  expect(statements()).toBe(1);
+});
+
+test('a new code is found among a flood of made-up ones, as many share a statement', async () => {
+  await create('newcode');
+  const flood = Array.from({ length: 900 }, (_, n) => unknown.find(newShortCode(), `198.51.100.${n % 250}`));
+  const found = await unknown.find('newcode', READER);
+  expect(found?.entry).toMatchObject({ case: 'code', value: { shortCode: 'newcode' } });
+  expect(new Set(await Promise.all(flood))).toEqual(new Set([undefined]));
+  expect(statements()).toBeLessThanOrEqual(5);
+});
+
+test('text that is not a short code is never looked up', async () => {
+  for (const text of ['', 'abc', 'Ab0dE9k', 'Ab3dE9l', 'Ab3dE9kk'])
+    expect(await unknown.find(text, READER)).toBeUndefined();
+  expect(statements()).toBe(0);
+});
+
+test('codes that do not exist are counted by client address, and codes that do are not', async () => {
+  await create('counted');
+  const made = Array.from({ length: MOST }, newShortCode);
+  for (const shortCode of made) {
+    expect(await unknown.find('counted', READER)).toBeDefined();
+    expect(await unknown.find(shortCode, READER)).toBeUndefined();
+  }
+  await expect(unknown.find(newShortCode(), READER)).rejects.toThrow(TooManyUnknown);
+  expect(await unknown.find(newShortCode(), '198.51.100.2')).toBeUndefined();
+});
+
+test('that there is no such code is believed for two seconds, and no longer', async () => {
+  expect(await unknown.find('ergacht', READER)).toBeUndefined();
+  await create('ergacht');
+  expect(await unknown.find('ergacht', READER)).toBeUndefined();
+  await expect.poll(() => unknown.find('ergacht', READER), { timeout: 10_000, interval: 100 }).toBeDefined();
+});
+
+test('while Postgres does not answer, look-ups fail, are bounded, and leave one line without a stack', async () => {
+  await create('cocked2');
+  await whileLocked(async () => {
+    const asked = Array.from({ length: 5_000 }, () => unknown.find(newShortCode(), READER));
+    const settled = Promise.allSettled([unknown.find('cocked2', READER), ...asked]);
+    // Those that find no place do not wait for one.
+    const refused = asked.slice(-100).map((each) => each.catch((error: Error) => error.message));
+    expect(new Set(await Promise.all(refused))).toEqual(new Set(['too many look-ups are waiting']));
+    for (const { status } of await settled) expect(status).toBe('rejected');
+    expect(statements()).toBeLessThanOrEqual(4);
+  });
+  expect(logged).toMatchObject([{ msg: 'unknown codes could not be looked up' }]);
+  expect(logged[0]?.err).toBeUndefined();
+  // Failures are not remembered.
+  expect(await unknown.find('cocked2', READER)).toBeDefined();
+});

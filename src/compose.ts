@@ -1,0 +1,161 @@
+/** How the rooms are put together: what each gets of the others. */
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { cursors } from '../common/contract/cursors.ts';
+import type { Log } from '../common/log/log.ts';
+import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
+import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { EventsService } from '../proto/gen/signpost/events/v1/events_pb.ts';
+import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
+import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { admissionService } from './access/admission.ts';
+import { forgetIdempotency } from './access/idempotency.ts';
+import { type Clearance, clearance } from './accounts/clear.ts';
+import { accountsService } from './accounts/service.ts';
+import { forgetMembers } from './accounts/team.ts';
+import { analyticsService } from './analytics/service.ts';
+import { codesOfBatch, forgetBatches } from './batches/members.ts';
+import { batchesService } from './batches/service.ts';
+import { codesForAnalytics } from './codes/analytics-view.ts';
+import { archiveCodes, eraseCodes } from './codes/close.ts';
+import { codesForImages } from './codes/image-view.ts';
+import { platformHosts } from './codes/platform-hosts.ts';
+import { republishCodes, republishRoutesOf } from './codes/republish.ts';
+import { codesService } from './codes/service.ts';
+import type { CoreConfig } from './config.ts';
+import type { Database } from './db/database.ts';
+import type { Platform } from './domains/look-up.ts';
+import { releaseDomains } from './domains/release.ts';
+import { republishDomains } from './domains/republish.ts';
+import { domainsService } from './domains/service.ts';
+import { eventsService } from './events/service.ts';
+import { imagesService } from './images/service.ts';
+import type { Services } from './rpc/services.ts';
+import type { ArchiveOptions } from './scans/archive/archive.ts';
+import { deleteAccountScans } from './scans/delete-account-scans.ts';
+import { scansService } from './scans/service.ts';
+import { forgetLabels } from './taxonomy/forget.ts';
+import { taxonomyService } from './taxonomy/service.ts';
+import { forgetEndpoints } from './webhooks/forget.ts';
+import type { Seal } from './webhooks/seal.ts';
+import { webhooksService } from './webhooks/service.ts';
+
+/** What the rooms do about accounts that were closed. Labels go after the codes that are filed under them. */
+export function closing(config: CoreConfig, database: Database): Clearance {
+  const { pool } = database;
+  return clearance(pool, {
+    stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
+    erase: [
+      (id) => eraseCodes(pool, id),
+      (id) => forgetBatches(pool, id),
+      (id) => deleteAccountScans(pool, archiveFolder(config), id),
+      (id) => forgetLabels(pool, id),
+      (id) => forgetEndpoints(pool, id),
+      (id) => forgetIdempotency(pool, id),
+      (id) => forgetMembers(pool, id),
+    ],
+  });
+}
+
+/** What the services are made of. */
+interface Parts {
+  readonly config: CoreConfig;
+  readonly database: Database;
+  readonly log: Log;
+  readonly clearance: Clearance;
+  readonly seal: Seal;
+  readonly logger: Logger;
+  /** Aborts when the process is asked to stop. */
+  readonly stopping: AbortSignal;
+  /** Called after a change: the outbox has something to carry. */
+  changed(): void;
+}
+
+/** The rooms' services; a method that is not there answers `unimplemented`. */
+export function services({
+  config,
+  database,
+  log,
+  clearance,
+  seal,
+  logger,
+  stopping,
+  changed,
+}: Parts): (target: Services) => void {
+  const { pool } = database;
+  const platformUrl = config.PUBLIC_URL;
+  const { byId, byName } = cursors(config.SECRET_KEY);
+  const isPlatformHost = platformHosts(platformUrl, config.PLATFORM_ADDRESSES);
+  const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
+  return (target) => {
+    target.service(AdmissionService, admissionService(pool));
+    target.service(CodesService, codesService({ pool, platformUrl, isPlatformHost, cursors: byId, changed }));
+    target.service(
+      BatchesService,
+      batchesService({
+        pool,
+        cursors: byId,
+        platformUrl,
+        isPlatformHost,
+        windowMs: config.BATCH_WINDOW_MS,
+        windows,
+        logger,
+        stopping,
+      }),
+    );
+    target.service(TaxonomyService, taxonomyService(pool, byName));
+    target.service(
+      AnalyticsService,
+      analyticsService({
+        database,
+        codes: codesForAnalytics(pool, (account, batch) => codesOfBatch(pool, account, batch)),
+      }),
+    );
+    target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
+    target.service(
+      EventsService,
+      eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys), changed }),
+    );
+    target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
+    target.service(AccountsService, accountsService({ database, cursors: byId, clearance, changed }));
+    target.service(
+      WebhooksService,
+      webhooksService({ pool, cursors: byId, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),
+    );
+    target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
+  };
+}
+
+/** Publishes the routes that keys of the topic of routes stand for, as they are now; gives how many there were. */
+async function republishRoutes(database: Database, keys: readonly string[]): Promise<number> {
+  const codes = keys.flatMap((key) => (key.startsWith('code:') ? key.slice('code:'.length) : []));
+  const ofCodes = codes.length > 0 ? await republishRoutesOf(database.pool, codes) : 0;
+  // An account has a hundred domains at most, so all of them are few.
+  return ofCodes + (codes.length < keys.length ? await republishDomains(database, 0) : 0);
+}
+
+/** Publishes where every code and domain leads now; gives how many there were. */
+export async function republishAllRoutes(database: Database): Promise<number> {
+  return (await republishDomains(database, 0)) + (await republishCodes(database.pool, 0));
+}
+
+/** Where months of scans that have left the hot table are kept. */
+function archiveFolder({ DATA_DIR }: CoreConfig): string {
+  return join(DATA_DIR, 'archive');
+}
+
+/** Which months leave the hot table, and to where. */
+export function archiveOf(config: CoreConfig): ArchiveOptions {
+  return { hotMonths: config.SCANS_HOT_MONTHS, to: config.SCANS_ARCHIVE, folder: archiveFolder(config) };
+}
+
+/** What custom domains have to lead to. */
+export function platformOf({ PUBLIC_URL, PLATFORM_ADDRESSES, DNS_RESOLVERS }: CoreConfig): Platform {
+  return { host: new URL(PUBLIC_URL).hostname, addresses: PLATFORM_ADDRESSES, resolvers: DNS_RESOLVERS };
+}

@@ -1,0 +1,245 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { readFailure } from '../../common/contract/errors.ts';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { MAX_MESSAGE_BYTES } from './message-limits.ts';
+import { type Serving, TARGET } from './serve.fixture.ts';
+import { MAX_TIMEOUT_MS } from './services.ts';
+
+/** Presents a key or a token, and whatever else is given. */
+export const bearer =
+  (token: string, headers: Record<string, string> = {}): Interceptor =>
+  (next) =>
+  (request) => {
+    request.header.set('authorization', `Bearer ${token}`);
+    for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+    return next(request);
+  };
+
+export async function reasonOf(call: Promise<unknown>): Promise<string> {
+  return readFailure(await errorOf(call)).reason;
+}
+
+async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof ConnectError)) throw new Error('the call did not fail as calls do');
+  return error;
+}
+
+/** What holds for one way into a core has to hold for all of them. */
+export function conformance(
+  name: string,
+  serving: () => Serving,
+  over: (interceptors: Interceptor[]) => Transport,
+): void {
+  describe(name, () => {
+    let apiKey: string;
+    const { token, oldToken } = { token: () => serving().tokens[0], oldToken: () => serving().tokens[1] };
+    beforeAll(async () => {
+      const accounts = createClient(AccountsService, over([bearer(token())]));
+      ({ apiKey } = await accounts.createAccount({ name: 'A', plan: Plan.BUSINESS }));
+    });
+    const codes = (headers?: Record<string, string>) => createClient(CodesService, over([bearer(apiKey, headers)]));
+    /** Its one method answers when the test lets it. */
+    const slow = () => createClient(ImagesService, over([bearer(apiKey)]));
+
+    test('creates and reads a code, and tells the rate as response metadata', async () => {
+      const created = await codes().createCode({ targetUrl: TARGET });
+      let rate: Headers | undefined;
+      const read = await codes().getCode({ id: created.code?.id ?? '' }, { onHeader: (headers) => (rate = headers) });
+      expect(read.code).toEqual(created.code);
+      expect(rate?.get('ratelimit-limit')).toBe('50000');
+      expect(rate?.get('ratelimit-remaining')).toBe('49998');
+    });
+
+    test('an error carries its code, its reason, its sentence, its figures and the rate', async () => {
+      const missing = await errorOf(codes().getCode({ id: 'qr_none' }));
+      expect(missing.code).toBe(Code.NotFound);
+      expect(readFailure(missing)).toMatchObject({
+        reason: 'NOT_FOUND',
+        message: 'There is no such code on this account.',
+      });
+      expect(missing.metadata.get('ratelimit-limit')).toBe('50000');
+      const limited = await createClient(AccountsService, over([bearer(token())])).createAccount({
+        name: 'Grüße',
+        plan: Plan.BUSINESS,
+        overrides: { codeLimit: 0n },
+      });
+      const full = await errorOf(
+        createClient(CodesService, over([bearer(limited.apiKey)])).createCode({ targetUrl: TARGET }),
+      );
+      expect(full.code).toBe(Code.ResourceExhausted);
+      expect(readFailure(full)).toMatchObject({ reason: 'QR_LIMIT_REACHED', details: { limit: '0', used: '0' } });
+    });
+
+    test('a constraint of the proto file is enforced, and names its field', async () => {
+      const error = await errorOf(codes().createCode({ targetUrl: TARGET, name: 'x'.repeat(201) }));
+      expect(error.code).toBe(Code.InvalidArgument);
+      expect(readFailure(error)).toMatchObject({ reason: 'INVALID_FIELD', message: expect.stringMatching(/^name: /) });
+    });
+
+    test('no key, a wrong key and a token that is none are all turned away', async () => {
+      expect(await reasonOf(createClient(CodesService, over([])).listCodes({}))).toBe('UNAUTHENTICATED');
+      for (const wrong of ['sk_live_x', `sk_live_${'a'.repeat(43)}`, 'x', `${token()}x`, token().slice(1)]) {
+        expect(await reasonOf(createClient(CodesService, over([bearer(wrong)])).listCodes({}))).toBe('UNAUTHENTICATED');
+        expect(await reasonOf(createClient(AccountsService, over([bearer(wrong)])).listAccounts({}))).toBe(
+          'UNAUTHENTICATED',
+        );
+      }
+    });
+
+    test('an API key opens no internal method', async () => {
+      const accounts = createClient(AccountsService, over([bearer(apiKey)]));
+      expect((await errorOf(accounts.listAccounts({}))).code).toBe(Code.PermissionDenied);
+      expect(await reasonOf(accounts.listAccounts({}))).toBe('INTERNAL_METHOD');
+    });
+
+    test('an internal service names the account that it acts for; both tokens of a rotation open', async () => {
+      const { account, apiKey: key } = await createClient(AccountsService, over([bearer(oldToken())])).createAccount({
+        name: 'B',
+        plan: Plan.FREE,
+      });
+      const acting = createClient(CodesService, over([bearer(token(), { 'signpost-account': account?.id ?? '' })]));
+      expect((await acting.createCode({ targetUrl: TARGET })).code?.targetUrl).toBe(TARGET);
+      expect(await reasonOf(createClient(CodesService, over([bearer(token())])).listCodes({}))).toBe('NOT_FOUND');
+      expect(await reasonOf(createClient(CodesService, over([bearer(key)])).listCodes({}))).toBe(
+        'BUSINESS_PLAN_REQUIRED',
+      );
+    });
+
+    test('a method that is not there answers unimplemented', async () => {
+      const error = await errorOf(createClient(BatchesService, over([bearer(apiKey)])).listBatches({}));
+      expect([error.code, readFailure(error).reason]).toEqual([Code.Unimplemented, 'UNIMPLEMENTED']);
+    });
+
+    test('a deadline ends the call for the caller and for the handler', async () => {
+      let started = false;
+      const aborted = Promise.withResolvers<void>();
+      serving().slow.once('started', () => {
+        started = true;
+      });
+      serving().slow.once('aborted', () => aborted.resolve());
+      // On a machine that is busy, a short one may pass before the call has reached the handler.
+      for (let timeoutMs = 100; !started; timeoutMs *= 2) {
+        expect((await errorOf(slow().renderImage({ id: 'x' }, { timeoutMs }))).code).toBe(Code.DeadlineExceeded);
+      }
+      await aborted.promise;
+    });
+
+    test('a caller that leaves ends the call for the handler', async () => {
+      const left = new AbortController();
+      const [started, aborted] = [once(serving().slow, 'started'), once(serving().slow, 'aborted')];
+      const call = errorOf(slow().renderImage({ id: 'x' }, { signal: left.signal }));
+      await started;
+      left.abort();
+      expect((await call).code).toBe(Code.Canceled);
+      await aborted;
+    });
+
+    test('a message that is too large is turned away unread, and the next call is answered', async () => {
+      const error = await errorOf(codes().createCode({ targetUrl: TARGET, tags: ['x'.repeat(MAX_MESSAGE_BYTES)] }));
+      expect(error.code).toBe(Code.ResourceExhausted);
+      expect((await codes().listCodes({})).total).toBeGreaterThanOrEqual(0n);
+    });
+
+    test('health is open to anybody and knows its services', async () => {
+      const health = createClient(Health, over([]));
+      expect((await health.check({})).status).toBe(Status.SERVING);
+      for (const service of [CodesService, AccountsService, ImagesService]) {
+        expect((await health.check({ service: service.typeName })).status).toBe(Status.SERVING);
+      }
+      expect((await errorOf(health.check({ service: 'none' }))).code).toBe(Code.NotFound);
+      expect(Object.keys((await health.list({})).statuses)).toContain(CodesService.typeName);
+      for await (const { status } of health.watch({ service: CodesService.typeName })) {
+        expect(status).toBe(Status.SERVING);
+        break;
+      }
+    });
+
+    test('the same idempotency key gives one code, and the second answer is marked', async () => {
+      const client = codes({ 'idempotency-key': randomBytes(8).toString('hex') });
+      const replays: (string | null)[] = [];
+      const onHeader = (headers: Headers) => replays.push(headers.get('idempotent-replay'));
+      const first = await client.createCode({ targetUrl: TARGET }, { onHeader });
+      const second = await client.createCode({ targetUrl: TARGET }, { onHeader });
+      expect(second).toEqual(first);
+      expect(replays).toEqual(['false', 'true']);
+      expect(await reasonOf(client.createCode({ targetUrl: `${TARGET}/2` }))).toBe('IDEMPOTENCY_KEY_REUSED');
+    });
+
+    describe('a call that has come after its `signpost-commit-by` changes nothing,', () => {
+      const past = { 'signpost-commit-by': '1' };
+
+      test('costs nothing, and brings the clock that it is told in', async () => {
+        const { account, apiKey: key } = await createClient(AccountsService, over([bearer(token())])).createAccount({
+          name: 'C',
+          plan: Plan.BUSINESS,
+        });
+        const late = createClient(CodesService, over([bearer(key, past)]));
+        const error = await errorOf(late.createCode({ targetUrl: TARGET }));
+        expect([error.code, readFailure(error).reason]).toEqual([Code.Unavailable, 'TOO_LATE']);
+        expect(error.metadata.get('ratelimit-remaining')).toBe('50000');
+        const clock = Number(error.metadata.get('signpost-clock'));
+        // Postgres is on this machine.
+        expect(Math.abs(clock - Date.now())).toBeLessThan(10_000);
+        const soon = { 'signpost-commit-by': String(clock + 60_000) };
+        const { code } = await createClient(CodesService, over([bearer(key, soon)])).createCode({ targetUrl: TARGET });
+        const acting = over([bearer(token(), { 'signpost-account': account?.id ?? '' })]);
+        const { codes: listed } = await createClient(CodesService, acting).listCodes({});
+        expect(listed.map(({ id }) => id)).toEqual([code?.id]);
+      });
+
+      test('also of an internal service, with and without the ORM', async () => {
+        const { account } = await createClient(AccountsService, over([bearer(token())])).createAccount({
+          name: 'D',
+          plan: Plan.BUSINESS,
+        });
+        const acting = (headers: Record<string, string>) =>
+          over([bearer(token(), { ...headers, 'signpost-account': account?.id ?? '' })]);
+        const [codes, accounts] = [
+          createClient(CodesService, acting(past)),
+          createClient(AccountsService, acting(past)),
+        ];
+        expect(await reasonOf(codes.createCode({ targetUrl: TARGET }))).toBe('TOO_LATE');
+        expect(await reasonOf(accounts.updateAccount({ name: 'E' }))).toBe('TOO_LATE');
+        const soon = acting({ 'signpost-commit-by': String(Date.now() + 60_000) });
+        expect((await createClient(AccountsService, soon).getAccount({})).account?.name).toBe('D');
+        expect((await createClient(AccountsService, soon).updateAccount({ name: 'E' })).account?.name).toBe('E');
+        expect((await createClient(CodesService, soon).listCodes({})).codes).toEqual([]);
+        const far = acting({ 'signpost-commit-by': '999999999999999' });
+        expect((await createClient(CodesService, far).createCode({ targetUrl: TARGET })).code).toBeDefined();
+      });
+
+      test.each(['', 'soon', '-1', '1.5', '9'.repeat(16), '1; drop table codes'])(
+        'and one that is no time is told so: %j',
+        async (wrong) => {
+          const client = codes({ 'signpost-commit-by': wrong });
+          expect(await reasonOf(client.createCode({ targetUrl: TARGET }))).toBe('INVALID_FIELD');
+        },
+      );
+    });
+
+    // From 2^31 ms on, a timer of Node's fires at once.
+    test.each([MAX_TIMEOUT_MS * 10, 2 ** 31 + 1_000, 9_999_999_000])(
+      'a deadline that is too far off is told, or kept to ours: %d ms',
+      async (timeoutMs) => {
+        const headers = { 'connect-timeout-ms': String(timeoutMs), 'grpc-timeout': `${Math.ceil(timeoutMs / 1_000)}S` };
+        const call = codes(headers).listCodes({});
+        const outcome = await call.then(
+          () => 'answered',
+          (error: ConnectError) => error.code,
+        );
+        expect(['answered', Code.InvalidArgument]).toContain(outcome);
+      },
+    );
+  });
+}

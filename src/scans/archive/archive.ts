@@ -1,0 +1,146 @@
+import type { Pool, PoolClient } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { first, run, statement, transaction } from '../../../common/postgres/sql.ts';
+import { LOCKS } from '../../db/locks.ts';
+import { monthOf, monthsInTable, monthsLater, partitionOf } from '../partitions.ts';
+import { ARCHIVED_COLUMNS, writeArchive } from './archive-file.ts';
+
+/** What becomes of old scans. */
+export interface ArchiveOptions {
+  /** How many months before this one stay in the table; 0: all. */
+  readonly hotMonths: number;
+  /** Into a table of its own, which is left in Postgres, or into a file. */
+  readonly to: 'table' | 'file';
+  /** Where files are; one for all cores. */
+  readonly folder: string;
+}
+
+/** One month's part that was taken out of `scans`. */
+export interface Archive {
+  /** `YYYY-MM`. */
+  readonly month: string;
+  readonly part: number;
+  /** Its name; null while the scans are in a table. */
+  readonly file: string | null;
+  readonly scans: number;
+}
+
+/** How long a transaction may wait for a lock, with others waiting behind it, before it gives way until the next time. */
+export const PATIENCE = `set local lock_timeout = '3s'`;
+/** Ids in a row: 16 kB. */
+const IDS_IN_ROW = 1_000;
+
+/** The table of an archive. */
+export function archiveTable({ month, part }: Pick<Archive, 'month' | 'part'>): string {
+  return `${partitionOf(month)}_part${part}`;
+}
+
+/**
+ * Takes the months out of `scans` that are old enough. Counters stay as they are. Killed at any point, it goes on where
+ * it was: a month's scans are in `scans`, then in a table of their own, then in a whole file, and in one of them at any
+ * time. Any number may do it at once.
+ */
+export async function archiveMonths(pool: Pool, { hotMonths, to, folder }: ArchiveOptions, now: number): Promise<void> {
+  if (hotMonths === 0) return;
+  const oldest = monthsLater(monthOf(now), -hotMonths);
+  for (const month of await monthsInTable(pool)) if (month < oldest) await detach(pool, month);
+  if (to === 'file') while (await carry(pool, folder));
+}
+
+/** Whether scans of a month may be archived, whatever is configured: never this month's nor those of the one before. */
+export function mayBeArchived(month: string, now: number): boolean {
+  return month < monthsLater(monthOf(now), -1);
+}
+
+/** One process at a time changes archives, until its transaction ends. */
+export async function lockArchives(tx: PoolClient): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanArchives]);
+}
+
+const NEXT_PART = statement<{ part: number }>(
+  'next_scan_archive',
+  'select (coalesce(max(part), 0) + 1)::integer as part from scan_archives where month = $1',
+);
+const ENTER_ARCHIVE = statement(
+  'enter_scan_archive',
+  'insert into scan_archives (month, part, scans, archived_at) values ($1, $2, $3, clock_timestamp())',
+);
+
+/** Takes a month out of `scans`, with the ids of its scans written down for good. */
+function detach(pool: Pool, month: string): Promise<void> {
+  const partition = partitionOf(month);
+  return transaction(pool, async (tx) => {
+    await lockArchives(tx);
+    await tx.query(PATIENCE);
+    if (!(await monthsInTable(tx)).includes(month)) return;
+    // Late scans of the month wait: what is written down is what is taken out.
+    await tx.query(`lock table ${partition} in exclusive mode`);
+    const day = `${month}-01`;
+    const { part = 1 } = (await first(tx, NEXT_PART, [day])) ?? {};
+    const { rows } = await tx.query<{ scans: number }>(
+      `with written as (
+         insert into scan_archived_ids (month, part, first_id, ids)
+         select $1, $2, (array_agg(id order by id))[1], string_agg(uuid_send(id), '' order by id)
+         from (select id, (row_number() over (order by id) - 1) / ${IDS_IN_ROW} as place from ${partition}) placed
+         group by place
+         returning length(ids) / 16 as scans
+       )
+       select coalesce(sum(scans), 0)::float8 as scans from written`,
+      [day, part],
+    );
+    const scans = rows[0]?.scans ?? 0;
+    await tx.query(`alter table scans detach partition ${partition}`);
+    if (scans === 0) {
+      await tx.query(`drop table ${partition}`);
+    } else {
+      await tx.query(`alter table ${partition} rename to ${archiveTable({ month, part })}`);
+      await run(tx, ENTER_ARCHIVE, [day, part, scans]);
+    }
+  });
+}
+
+const IN_TABLE = statement<Archive>(
+  'scan_archive_in_table',
+  `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
+   where file is null order by 1, 2 limit 1`,
+);
+const NAME_FILE = statement(
+  'name_scan_archive_file',
+  'update scan_archives set file = $3 where month = $1 and part = $2',
+);
+
+/** Carries one archive from its table into a file; gives false when there is none. */
+function carry(pool: Pool, folder: string): Promise<boolean> {
+  return transaction(pool, async (tx) => {
+    await lockArchives(tx);
+    const archive = await first(tx, IN_TABLE);
+    if (!archive) return false;
+    const { month, part, scans } = archive;
+    const table = archiveTable(archive);
+    const file = `scans-${month}-part${part}.csv.gz`;
+    const rows = tx.query(
+      copyTo(`copy (select ${ARCHIVED_COLUMNS} from ${table} order by scanned_at, id) to stdout (format csv, header)`),
+    );
+    rows.on('error', () => undefined);
+    await writeArchive(folder, file, rows).catch(async (error: unknown) => {
+      // What Postgres still sends nobody reads: the rollback would wait behind it for ever, and everybody for us.
+      await tx.end();
+      throw error;
+    });
+    if (rows.rowCount !== scans) throw new Error(`${table} holds ${rows.rowCount} scans and should hold ${scans}`);
+    await run(tx, NAME_FILE, [`${month}-01`, part, file]);
+    await tx.query(`drop table ${table}`);
+    return true;
+  });
+}
+
+const ARCHIVES = statement<Archive>(
+  'scan_archives',
+  `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
+   where month between $1 and $2 order by 1, 2`,
+);
+
+/** The archives of the months from `from` to `to` (ms since 1970), both included, oldest first. */
+export function archivesOf(pool: Pool, { from, to }: { from: number; to: number }): Promise<Archive[]> {
+  return run(pool, ARCHIVES, [`${monthOf(from)}-01`, `${monthOf(to)}-01`]);
+}

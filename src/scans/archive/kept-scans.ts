@@ -1,0 +1,59 @@
+import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
+
+/** A scan as it was recorded. */
+export interface KeptScan {
+  /** UUID. */
+  readonly id: string;
+  /** UUID. */
+  readonly code_id: string;
+  /** ms since 1970. */
+  readonly scanned_ms: number;
+  readonly country: string;
+  readonly device: string;
+  readonly operating_system: string;
+  readonly browser: string;
+  readonly referrer: string;
+}
+
+const COLUMNS = `id, code_id, (extract(epoch from scanned_at) * 1000)::float8 as scanned_ms, country, device,
+   operating_system, browser, referrer`;
+const AT_ONCE = 1_000;
+
+// `scans_of_account`, from where the last page ended.
+const SCANS_OF_ACCOUNT = statement<KeptScan>(
+  'scans_of_account_after',
+  `select ${COLUMNS} from scans
+   where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4)
+   order by scanned_at, id limit ${AT_ONCE}`,
+);
+// `scans_of_code`, from where the last page ended.
+const SCANS_OF_CODE = statement<KeptScan>(
+  'scans_of_code_after',
+  `select ${COLUMNS} from scans
+   where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4) and code_id = $5
+   order by scanned_at, id limit ${AT_ONCE}`,
+);
+
+/** Sorts before every id that a scan can have. */
+const NO_ID = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * The scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first, in pages of at most
+ * 1,000. No transaction and no cursor is held between pages, however slowly they are taken.
+ */
+export async function* walkScans(
+  on: Queryable,
+  { accountId, codeId, from, to }: { accountId: string; codeId?: string; from: number; to: number },
+): AsyncGenerator<KeptScan[]> {
+  let after = { scanned_ms: from, id: NO_ID };
+  for (;;) {
+    const values = [accountId, new Date(to), new Date(after.scanned_ms), after.id];
+    const page = await (codeId === undefined
+      ? run(on, SCANS_OF_ACCOUNT, values)
+      : run(on, SCANS_OF_CODE, [...values, codeId]));
+    const last = page.at(-1);
+    if (last) yield page;
+    if (!last || page.length < AT_ONCE) return;
+    after = last;
+  }
+}

@@ -1,0 +1,132 @@
+import { run, statement, transaction } from '../../../common/postgres/sql.ts';
+import type { Database } from '../../db/database.ts';
+import { dayOf } from '../days.ts';
+import { type Ledger, readLedger } from './ledger.ts';
+
+/**
+ * A code's day whose counters do not tell what its rows tell, a code whose total does not tell what its days do, or a
+ * day whose ledger does not. A month of which something was archived is compared as a whole, on its first day.
+ */
+export interface Difference {
+  /** UUID; null where the ledger or an archive is meant. */
+  readonly code_id: string | null;
+  /** `YYYY-MM-DD`; null where the code's total is meant. */
+  readonly day: string | null;
+  /** Which counter. */
+  readonly counter: 'scans' | 'unique_scans' | 'hours' | 'values' | 'total' | 'ledger' | 'archive';
+  readonly expected: number;
+  readonly counted: number;
+}
+
+/** What an audit found. */
+export interface ScanAudit {
+  readonly ledger: Ledger;
+  /** Recorded scans of the window, archived months left out. */
+  readonly rows: number;
+  /** Scans in the archives of the window's months. */
+  readonly archived: number;
+  /** The same as `rows` by the day counters. */
+  readonly counted: number;
+  /** The first 100; none when everything agrees. */
+  readonly differences: readonly Difference[];
+}
+
+const MOST_DIFFERENCES = 100;
+
+/** Days of the window of whose months nothing was archived. */
+const IN_WINDOW = `between $1 and $2 and date_trunc('month', day)::date not in (select month from archived)`;
+
+// Reads every scan of the window, through the partitions it falls in. For the command line, not for callers.
+const AUDIT = statement<
+  { [Field in keyof Difference]: Difference[Field] | null } & Pick<ScanAudit, 'rows' | 'archived'> & {
+      all_counted: number;
+    }
+>(
+  'audit_scans',
+  `with archived as materialized (
+     select month, sum(scans) as scans from scan_archives
+     where month between date_trunc('month', $1::date) and $2::date
+     group by 1
+   ), told as (
+     select code_id, day, count(*) as scans, count(distinct visitor) as unique_scans
+     from (
+       select code_id, (scanned_at at time zone 'UTC')::date as day, visitor from scans
+       where scanned_at >= $1::date::timestamp at time zone 'UTC'
+         and scanned_at < ($2::date + 1)::timestamp at time zone 'UTC'
+     ) dated
+     where day ${IN_WINDOW}
+     group by 1, 2
+   ), hours as (
+     select code_id, day, sum(scans) as scans, sum(unique_scans) as unique_scans
+     from (
+       select code_id, (hour at time zone 'UTC')::date as day, scans, unique_scans from scan_hours
+       where hour >= $1::date::timestamp at time zone 'UTC' and hour < ($2::date + 1)::timestamp at time zone 'UTC'
+     ) dated
+     where day ${IN_WINDOW}
+     group by 1, 2
+   ), days as (
+     select code_id, day, scans, unique_scans from scan_days where day ${IN_WINDOW}
+   ), compared as (
+     select code_id, day, 'scans' as counter, coalesce(told.scans, 0) as expected, coalesce(days.scans, 0) as counted
+     from told full join days using (code_id, day)
+     union all
+     select code_id, day, 'unique_scans', coalesce(told.unique_scans, 0), coalesce(days.unique_scans, 0)
+     from told full join days using (code_id, day)
+     union all
+     select code_id, day, 'hours', coalesce(days.scans + days.unique_scans, 0),
+            coalesce(hours.scans + hours.unique_scans, 0)
+     from days full join hours using (code_id, day)
+     union all
+     select code_id, day, 'values', coalesce(days.scans, 0), coalesce(shares.scans, 0)
+     from (days cross join unnest(enum_range(null::scan_dimension)) as dimension)
+     full join (
+       select code_id, day, dimension, sum(scans) as scans from scan_values where day ${IN_WINDOW} group by 1, 2, 3
+     ) shares using (code_id, day, dimension)
+     union all
+     select code_id, null, 'total', coalesce(lives.scans, 0), coalesce(t.scans, 0)
+     from (select code_id, sum(scans) as scans from scan_days group by 1) lives full join scan_totals t using (code_id)
+     union all
+     select null, day, 'ledger', coalesce(rows.scans, 0), coalesce(entered.scans, 0)
+     from (select day, sum(scans) as scans from told group by 1) rows full join (
+       select day, sum(recorded - deleted) as scans from scan_ledger where day ${IN_WINDOW} group by 1
+     ) entered using (day)
+     union all
+     select null, month, 'archive', archived.scans + late.scans, lives.scans
+     from archived cross join lateral (
+       select count(*) as scans from scans
+       where scanned_at >= month::timestamp at time zone 'UTC'
+         and scanned_at < (month + interval '1 month') at time zone 'UTC'
+     ) late cross join lateral (
+       select coalesce(sum(scans), 0) as scans from scan_days
+       where day >= month and day < (month + interval '1 month')::date
+     ) lives
+   )
+   select (select coalesce(sum(scans), 0) from told)::float8 as rows,
+          (select coalesce(sum(scans), 0) from archived)::float8 as archived,
+          (select coalesce(sum(scans), 0) from days)::float8 as all_counted,
+          code_id, to_char(day, 'YYYY-MM-DD') as day, counter, expected::float8 as expected, counted::float8 as counted
+   from (select) one left join (
+     select * from compared where expected <> counted order by code_id, day, counter limit ${MOST_DIFFERENCES}
+   ) differing on true`,
+);
+
+/**
+ * Compares recorded scans with the counters of the days from `from` to `to` (ms since 1970, both included), and every
+ * code's total with its days.
+ */
+export function auditScans({ pool }: Database, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
+  return transaction(pool, async (tx) => {
+    // Recorders go on meanwhile: everything is read as it was at one moment.
+    await tx.query('set transaction isolation level repeatable read, read only');
+    const rows = await run(tx, AUDIT, [dayOf(from), dayOf(to)]);
+    return {
+      ledger: await readLedger(tx, { from, to }),
+      rows: rows[0]?.rows ?? 0,
+      archived: rows[0]?.archived ?? 0,
+      counted: rows[0]?.all_counted ?? 0,
+      differences: rows.flatMap(({ code_id, day, counter, expected, counted }) =>
+        counter === null || expected === null || counted === null ? [] : [{ code_id, day, counter, expected, counted }],
+      ),
+    };
+  });
+}

@@ -1,0 +1,40 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { IPHONE, newScanned, scanRecord } from '../scans.fixture.ts';
+import { derive } from './derive.ts';
+import { readScan, type ToldScan } from './read-scan.ts';
+import { agentOf, kindOf } from './user-agent.ts';
+
+test('user agents are told apart by device, system, browser and kind', () => {
+  expect(agentOf(IPHONE)).toMatchObject({ device: 'mobile', operatingSystem: 'iOS', browser: 'Safari', bot: false });
+  expect(kindOf(agentOf(IPHONE), '')).toBe('person');
+  expect(kindOf(agentOf(IPHONE), 'prefetch;anonymous-client-ip')).toBe('prefetch');
+  const google = agentOf('Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)');
+  expect([google.device, kindOf(google, '')]).toEqual(['bot', 'bot']);
+  const whatsapp = agentOf('WhatsApp/2.23.20.0');
+  expect([whatsapp.device, kindOf(whatsapp, 'prefetch')]).toEqual(['bot', 'preview']);
+  expect(agentOf('').device).toBe('other');
+});
+
+test('nobody can write a name of their own into a breakdown', () => {
+  expect(agentOf('Evil/1.0 stuff').browser).toBe('unknown');
+});
+
+test('whatever a record says, what is derived holds nothing that a Postgres array or a line of CSV would have to escape', () => {
+  const scanned = newScanned();
+  const text = fc.oneof(
+    fc.string(),
+    fc.webUrl(),
+    fc.string({ unit: 'binary' }).map((it) => `x://${it}`),
+  );
+  fc.assert(
+    fc.property(text, text, text, (userAgent, country, referrerHost) => {
+      const told = readScan(scanRecord(scanned, { userAgent, country, referrerHost }), Date.now()) as ToldScan;
+      const scan = derive(told, '2020-01-01');
+      for (const value of [scan.referrer, scan.device, scan.operating_system, scan.browser, scan.country]) {
+        expect(value).not.toMatch(/["\\\0,\n\r]/);
+      }
+    }),
+    { numRuns: 1_000 },
+  );
+});

@@ -1,0 +1,36 @@
+import { metrics } from '@opentelemetry/api';
+import type { Log } from '../../../common/log/log.ts';
+import { SCANS } from '../../../common/log/topics.ts';
+import type { Database } from '../../db/database.ts';
+import { type DayEntry, waitingRecords } from '../ledger/ledger.ts';
+
+/**
+ * Counts records by what became of them: `signpost.scans` with the attribute `stage`, which gateways go on with their
+ * own stages. Called once the entry has committed.
+ */
+export function stagesOfScans(): (days: readonly DayEntry[]) => void {
+  const scans = metrics.getMeter('signpost.recorder').createCounter('signpost.scans', {
+    unit: '{scan}',
+    description: 'Scans by how far they got; the ledger adds up the same figures by day.',
+  });
+  return (days) => {
+    for (const { recorded = 0, duplicates = 0, deadLettered = 0 } of days) {
+      if (recorded > 0) scans.add(recorded, { stage: 'recorded' });
+      if (duplicates > 0) scans.add(duplicates, { stage: 'duplicate' });
+      if (deadLettered > 0) scans.add(deadLettered, { stage: 'dead_lettered' });
+    }
+  };
+}
+
+/** Shows how many records wait to be recorded, by all recorders together, as `signpost.scans.waiting`. */
+export function measureWaiting({ log, database: { pool } }: { log: Log; database: Database }): { stop(): void } {
+  const waiting = metrics.getMeter('signpost.recorder').createObservableGauge('signpost.scans.waiting', {
+    unit: '{record}',
+    description: 'Records of the topic of scans that no recorder has come to.',
+  });
+  const observe: Parameters<typeof waiting.addCallback>[0] = async (result) => {
+    result.observe(await waitingRecords(pool, await log.ends(SCANS.name)));
+  };
+  waiting.addCallback(observe);
+  return { stop: () => waiting.removeCallback(observe) };
+}

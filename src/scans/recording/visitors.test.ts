@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { visitorOf } from '../../../common/contract/visitor.ts';
+import { freshDatabase } from '../../../test/harness/database.ts';
+import { type Database, openDatabase } from '../../db/database.ts';
+import { DAY_MS, HOUR_MS } from '../days.ts';
+import { destroySalts, makeSalts, readSalt, strangerOf } from './visitors.ts';
+
+const NOON = Date.UTC(2026, 4, 5, 12);
+let database: Database;
+beforeAll(async () => {
+  database = await openDatabase((await freshDatabase()).url, 4);
+});
+afterAll(() => database.close());
+
+function saltsOf(days: readonly string[]): Promise<(string | undefined)[]> {
+  return Promise.all(days.map((day) => readSalt(database.pool, day)));
+}
+
+test('cores make the salts of today and tomorrow once, each day another', async () => {
+  await Promise.all(Array.from({ length: 4 }, () => makeSalts(database.pool, NOON)));
+  const [today, tomorrow] = await saltsOf(['2026-05-05', '2026-05-06']);
+  expect(today).toMatch(/^[0-9a-f]{64}$/);
+  expect(tomorrow).not.toBe(today);
+  await makeSalts(database.pool, NOON);
+  expect(await saltsOf(['2026-05-05', '2026-05-06', '2026-05-07'])).toEqual([today, tomorrow, undefined]);
+});
+
+test("yesterday's salt is destroyed two hours into the day, and who visited is forgotten", async () => {
+  await makeSalts(database.pool, NOON);
+  await database.pool.query(`insert into scan_visitors values ('2026-05-05', gen_random_uuid(), 1)`);
+  const midnight = NOON + DAY_MS / 2;
+
+  await destroySalts(database.pool, midnight + 2 * HOUR_MS - 1);
+  expect(await readSalt(database.pool, '2026-05-05')).toBeDefined();
+
+  await destroySalts(database.pool, midnight + 2 * HOUR_MS);
+  await makeSalts(database.pool, midnight + 2 * HOUR_MS);
+  expect(await readSalt(database.pool, '2026-05-05')).toBeUndefined();
+  const { rows } = await database.pool.query('select count(*)::integer as visitors from scan_visitors');
+  expect(rows).toEqual([{ visitors: 0 }]);
+});
+
+test('a visitor is the same all day, and someone else by another address, user agent or salt', () => {
+  const salt = '01'.repeat(32);
+  const visitor = visitorOf(salt, '192.0.2.1', 'agent');
+  expect(visitorOf(salt, '192.0.2.1', 'agent')).toBe(visitor);
+  const others = [
+    visitorOf(salt, '192.0.2.2', 'agent'),
+    visitorOf(salt, '192.0.2.1', 'other'),
+    visitorOf('02'.repeat(32), '192.0.2.1', 'agent'),
+  ];
+  expect(others).not.toContain(visitor);
+});
+
+test('a stranger is told by the scan alone, and fits a bigint', () => {
+  expect(strangerOf('019a0000-0000-7000-ffff-ffffffffffff')).toBe(-1n);
+  expect(strangerOf('019a0000-0000-7000-8000-000000000000')).toBe(-(2n ** 63n));
+});

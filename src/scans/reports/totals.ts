@@ -1,0 +1,17 @@
+import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
+
+// Primary key.
+const READ_TOTALS = statement<{ code_id: string; scans: string }>(
+  'read_scan_totals',
+  'select code_id, scans from scan_totals where account_id = $1 and code_id = any($2::uuid[])',
+);
+
+/** Scans in the whole life of these codes of an account, by code (UUIDs). A code that was never scanned is missing. */
+export async function scanCounts(
+  on: Queryable,
+  accountId: string,
+  codeIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await run(on, READ_TOTALS, [accountId, codeIds]);
+  return new Map(rows.map(({ code_id, scans }) => [code_id, Number(scans)]));
+}

@@ -1,0 +1,13 @@
+import pg from 'pg';
+import { pino } from 'pino';
+import { openKafkaLog } from '../../common/log/kafka.ts';
+import { startRelay } from '../../src/events/relay.ts';
+
+/** A relay to kill. */
+const [url = '', brokers = ''] = process.argv.slice(2);
+const logger = pino({ level: 'silent' });
+const pool = new pg.Pool({ connectionString: url, max: 2 });
+pool.on('error', () => undefined);
+const log = openKafkaLog({ brokers: brokers.split(','), clientId: 'signpost-test', logger });
+startRelay({ pool, log, logger, keptHours: 24 });
+process.send?.('ready');
