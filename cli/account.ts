@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../common/contract/names.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import type { Account, AuditEntry, Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { connectCore, Sentence, there } from './core.ts';
+import { connectCore, there } from './core.ts';
 import { agreed, example, ofAccount, paged, wholeNumber } from './options.ts';
 import { jsonWanted, print, printRecord, printRecords, type Shown, table } from './output.ts';
 import { type Asked, walk } from './pages.ts';
@@ -82,7 +83,7 @@ export function accountCommands(program: Command): void {
       const { accounts } = await connectCore(process.env, id);
       const { account: found } = await accounts.getAccount({});
       const question = `Close ${found?.name} (${id})${deleteData ? ' and delete its data' : ''}? This can’t be undone.`;
-      if (!yes && !(await agreed(question))) throw new Sentence('Nothing was changed.');
+      if (!yes && !(await agreed(question))) throw new OperatorError('Nothing was changed.');
       printRecord(json(), accountShown((await accounts.closeAccount({ deleteData })).account));
     });
 

@@ -3,6 +3,8 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -24,11 +26,8 @@ export interface Core {
   readonly webhooks: Client<typeof WebhooksService>;
 }
 
-/** A problem of the person at the keyboard, as a sentence. */
-export class Sentence extends Error {}
-
 /** A command that was typed wrong in a way that its options don't tell. */
-export class Misuse extends Sentence {}
+export class UsageError extends OperatorError {}
 
 /** The part of an answer that the core always sends. */
 export function there<Part>(part: Part | undefined): Part {
@@ -50,7 +49,7 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
     if (account !== undefined) request.header.set('signpost-account', account);
     return next(request);
   };
-  const tls = env.CORE_CA ? await clientTls(env) : undefined;
+  const tls = env.CORE_CA ? clientTls(env) : undefined;
   const transport = createConnectTransport({
     baseUrl: `${tls ? 'https' : 'http'}://${env.CORE_HOST || '127.0.0.1'}:${env.CORE_PORT || 8081}`,
     httpVersion: '1.1',
@@ -69,17 +68,14 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
   };
 }
 
-async function clientTls(env: NodeJS.ProcessEnv): Promise<Record<string, Buffer>> {
+function clientTls(env: NodeJS.ProcessEnv): Record<string, Buffer> {
   const files = Object.entries({ ca: 'CORE_CA', cert: 'CORE_CERT', key: 'CORE_KEY' });
-  const read = files.map(async ([option, name]): Promise<[string, Buffer][]> => {
-    const path = env[name];
-    if (!path) return [];
-    const content = await readFile(path).catch(({ code }: NodeJS.ErrnoException) => {
-      throw new Sentence(`${name} ${path} can't be read (${code}).`);
-    });
-    return [[option, content]];
-  });
-  return Object.fromEntries((await Promise.all(read)).flat());
+  return Object.fromEntries(
+    files.flatMap(([option, name]) => {
+      const path = env[name];
+      return path ? [[option, readConfiguredFile(name, path)]] : [];
+    }),
+  );
 }
 
 /** For the audit; metadata carries visible ASCII. */
@@ -97,6 +93,8 @@ async function keptToken(dataDir: string | undefined): Promise<string> {
   try {
     return (await readFile(path, 'utf8')).trim();
   } catch {
-    throw new Sentence(`No service token: set SERVICE_TOKEN, or DATA_DIR to the folder of a local run (no ${path}).`);
+    throw new OperatorError(
+      `No service token: set SERVICE_TOKEN, or DATA_DIR to the folder of a local run (no ${path}).`,
+    );
   }
 }

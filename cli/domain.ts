@@ -1,8 +1,9 @@
 import { domainToASCII } from 'node:url';
 import type { Command } from 'commander';
 import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import type { Domain } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { type Core, connectCore, Misuse, Sentence, there } from './core.ts';
+import { type Core, connectCore, there, UsageError } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { fields, jsonWanted, print, type Shown, table } from './output.ts';
 
@@ -61,11 +62,11 @@ function oneOf(command: Command): Command {
 
 async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<string> {
   if (id !== undefined) return id;
-  if (hostname === undefined) throw new Misuse('Name the domain by --id or --hostname.');
+  if (hostname === undefined) throw new UsageError('Name the domain by --id or --hostname.');
   const listed = (await domains.listDomains({})).domains;
   const wanted = domainToASCII(hostname).replace(/\.$/, '');
   const found = listed.find((each) => each.hostname === wanted);
-  if (!found) throw new Sentence(`${hostname} is no domain of this account; domain list shows what is.`);
+  if (!found) throw new OperatorError(`${hostname} is no domain of this account; domain list shows what is.`);
   return found.id;
 }
 

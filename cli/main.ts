@@ -1,10 +1,11 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Command } from 'commander';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { accountCommands } from './account.ts';
 import { batchCommands } from './batch.ts';
 import { codeCommands } from './code.ts';
 import { completionCommand } from './completion.ts';
-import { Misuse, Sentence } from './core.ts';
+import { UsageError } from './core.ts';
 import { domainCommands } from './domain.ts';
 import { eventsCommands } from './events.ts';
 import { keyCommands } from './key.ts';
@@ -62,11 +63,11 @@ try {
   await program.parseAsync();
 } catch (error) {
   console.error(harmless(sentenceOf(error)));
-  process.exitCode = error instanceof Misuse ? MISUSED : REFUSED;
+  process.exitCode = error instanceof UsageError ? MISUSED : REFUSED;
 }
 
 function sentenceOf(error: unknown): string {
-  if (error instanceof Sentence) return error.message;
+  if (error instanceof OperatorError) return error.message;
   if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
   // What the core says itself comes with details.
   const nobody = error.details.length === 0;

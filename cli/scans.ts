@@ -1,9 +1,9 @@
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { openLogger } from '../common/runtime/logger.ts';
-import { readVariables } from '../common/runtime/variables.ts';
-import type { Reshipped } from '../gateway/redirect/spool/reship-scans.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { connectCore } from './core.ts';
 import { example, ofAccount, time } from './options.ts';
 import { fields, jsonWanted, print, printRecord, table } from './output.ts';
@@ -65,29 +65,15 @@ export function scansCommands(program: Command): void {
     });
 }
 
-/** The command line loads a gateway's modules only for this. */
-async function reship(since: number): Promise<Reshipped> {
-  const [{ reshipScans }, { SHIPPED }, { openLog }, { KAFKA_VARIABLES, readKafkaSecurity }, { GATEWAY_VARIABLES }] =
-    await Promise.all([
-      import('../gateway/redirect/spool/reship-scans.ts'),
-      import('../gateway/redirect/spool/shipped-segments.ts'),
-      import('../common/log/open.ts'),
-      import('../common/log/kafka-variables.ts'),
-      import('../gateway/config.ts'),
-    ]);
-  const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
-  const config = readVariables({ DATA_DIR, KAFKA_BROKERS, DATABASE_URL, ...KAFKA_VARIABLES }, process.env);
-  const log = openLog({
-    kafkaBrokers: config.KAFKA_BROKERS,
-    kafkaSecurity: readKafkaSecurity(config),
-    databaseUrl: config.DATABASE_URL,
-    clientId: 'signpost-reship',
-    logger: openLogger('silent', {}),
-  });
+/** Runs the gateway's own program, with the variables of this one; its complaint becomes ours. */
+async function reship(since: number): Promise<Record<string, number>> {
+  const program = join(import.meta.dirname, '../gateway/reship.ts');
   try {
-    return await reshipScans({ folder: join(config.DATA_DIR, SHIPPED), since, log });
-  } finally {
-    await log.close();
+    const { stdout } = await promisify(execFile)(process.execPath, [program, '--since', String(since)]);
+    return JSON.parse(stdout);
+  } catch (error) {
+    const { stderr } = error as { stderr?: string };
+    throw stderr ? new OperatorError(stderr.trim(), { cause: error }) : error;
   }
 }
 

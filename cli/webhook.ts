@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { connectCore, Misuse, there } from './core.ts';
+import { connectCore, there, UsageError } from './core.ts';
 import { example, ofAccount, paged, time } from './options.ts';
 import { fields, jsonWanted, print, printRecord, type Shown, table } from './output.ts';
 import { type Asked, walk } from './pages.ts';
@@ -120,7 +120,7 @@ export function webhookCommands(program: Command): void {
         const { deliveries } = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
         print(json(), { deliveries }, () => `Deliveries on their way: ${deliveries}.`);
       } else {
-        throw new Misuse('Name one delivery by --delivery, or failed ones by --id and --since.');
+        throw new UsageError('Name one delivery by --delivery, or failed ones by --id and --since.');
       }
     });
 }

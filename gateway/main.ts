@@ -7,10 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { openLogger } from '../common/runtime/logger.ts';
-import { readVariables, WrongVariables } from '../common/runtime/variables.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import { stopRequest } from '../common/runtime/stop-request.ts';
+import { readVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { claimFolder } from './process/claim-folder.ts';
-import { type KeptProcess, keepProcess, Sentence } from './process/keep-process.ts';
+import { type KeptProcess, keepProcess } from './process/keep-process.ts';
 import { bindPort } from './process/port.ts';
 import { endLeftProcesses, processLock } from './process/process-lock.ts';
 import { type CarrierStatus, type Order, STATUS_MS, type Told, type WorkerStatus } from './process/processes.ts';
@@ -150,7 +152,7 @@ async function main(config: GatewayConfig): Promise<void> {
   }, STATUS_MS);
   running.defer(() => clearInterval(telling));
   // Whoever hears that it is ready may ask it to stop at once.
-  const asked = askedToStop();
+  const asked = stopRequest();
   logger.info({ port: port.number, workers: workers.length }, 'the gateway is ready');
   process.send?.({ type: 'ready', port: port.number });
   const reason = await asked;
@@ -162,7 +164,7 @@ function expectWritable(folder: string): void {
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);
   } catch (error) {
-    throw new Sentence(`DATA_DIR ${folder} can't be written to (${(error as NodeJS.ErrnoException).code}).`);
+    throw new OperatorError(`DATA_DIR ${folder} can't be written to (${(error as NodeJS.ErrnoException).code}).`);
   }
 }
 
@@ -170,22 +172,14 @@ function expectReadable(database: string): void {
   try {
     accessSync(database, constants.R_OK);
   } catch (error) {
-    throw new Sentence(`COUNTRY_DATABASE ${database} can't be read (${(error as NodeJS.ErrnoException).code}).`);
+    throw new OperatorError(`COUNTRY_DATABASE ${database} can't be read (${(error as NodeJS.ErrnoException).code}).`);
   }
-}
-
-/** Resolves when a signal asks for it, or when the process that started us is gone. */
-function askedToStop(): Promise<string> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve(signal));
-    process.once('disconnect', () => resolve('our parent process is gone'));
-  });
 }
 
 try {
   await main(readVariables(GATEWAY_VARIABLES, process.env));
 } catch (error) {
-  if (error instanceof WrongVariables || error instanceof Sentence) console.error(error.message);
+  if (error instanceof OperatorError) console.error(error.message);
   else openLogger('fatal', { process: 'gateway' }).fatal({ err: error }, 'the gateway ends after an unexpected error');
   process.exitCode = 1;
 }

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { openLogger } from '../common/runtime/logger.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { limitAttempts } from './address-limits.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
@@ -13,7 +14,6 @@ import { connectCore } from './core.ts';
 import { createFront } from './front.ts';
 import { readiness } from './health.ts';
 import { measureWorker } from './metrics.ts';
-import { Sentence } from './process/keep-process.ts';
 import { closePort, listen } from './process/listen.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './process/processes.ts';
@@ -132,13 +132,11 @@ async function work(number: number, spoolName: string): Promise<void> {
 function readAuthority(path: string, addresses: readonly string[]): Buffer {
   // TLS knows servers by their names, and grpc-js can't ask for an address.
   if (addresses.some((address) => isIP(address.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')) !== 0)) {
-    throw new Sentence('With CORE_CA, CORE_ADDRESS must name the cores as their certificates do: no IP addresses.');
+    throw new OperatorError(
+      'With CORE_CA, CORE_ADDRESS must name the cores as their certificates do: no IP addresses.',
+    );
   }
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw new Sentence(`CORE_CA ${path} can't be read (${(error as NodeJS.ErrnoException).code}).`);
-  }
+  return readConfiguredFile('CORE_CA', path);
 }
 
 /**
@@ -161,7 +159,7 @@ async function stop(server: Server, fast: FastLane, closed: Promise<void>): Prom
 try {
   await work(Number(process.argv[2]), process.argv[3] ?? '');
 } catch (error) {
-  if (!(error instanceof Sentence)) throw error;
+  if (!(error instanceof OperatorError)) throw error;
   await tell({ type: 'failed', sentence: error.message });
 }
 // Connections that a library keeps must not keep the process.

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
-import { Sentence } from './sentence.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 
 /** A program to start. */
 export interface ChildOptions {
@@ -54,7 +54,7 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   });
   await output.close();
   const { pid } = child;
-  if (pid === undefined) throw new Sentence(`The ${name} could not be started.`);
+  if (pid === undefined) throw new OperatorError(`The ${name} could not be started.`);
 
   const gone = new Promise<string>((resolve) => {
     child.once('exit', (code, by) => resolve(by === null ? `with code ${code}` : `by ${by}`));
@@ -69,8 +69,8 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   child.on('message', (message: { type?: unknown }) => {
     if (message.type === 'ready') outcome.resolve();
   });
-  ended.then((sentence) => outcome.reject(new Sentence(sentence)));
-  const late = new Sentence(`The ${name} was not ready within ${READY_WITHIN_MS / 1000} s; see ${log}.`);
+  ended.then((sentence) => outcome.reject(new OperatorError(sentence)));
+  const late = new OperatorError(`The ${name} was not ready within ${READY_WITHIN_MS / 1000} s; see ${log}.`);
   const timer = setTimeout(() => outcome.reject(late), READY_WITHIN_MS);
   const abort = () => outcome.reject(signal?.reason);
   signal?.addEventListener('abort', abort);

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { lockFile } from '../gateway/process/claim-folder.ts';
-import { Sentence } from './sentence.ts';
 
 /** Makes the folder and claims it for this process until it is disposed of or the process ends, however it ends. */
 export async function claimDataDir(folder: string): Promise<Disposable> {
@@ -13,8 +13,8 @@ export async function claimDataDir(folder: string): Promise<Disposable> {
     lock = lockFile(join(folder, 'lock'));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new Sentence(`DATA_DIR (${folder}) can't be written to: ${code}.`, { cause: error });
+    throw new OperatorError(`DATA_DIR (${folder}) can't be written to: ${code}.`, { cause: error });
   }
-  if (!lock) throw new Sentence(`Another Signpost is already using DATA_DIR (${folder}).`);
+  if (!lock) throw new OperatorError(`Another Signpost is already using DATA_DIR (${folder}).`);
   return lock;
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Client } from 'pg';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type LocalPostgres, startPostgres } from './postgres.ts';
-import { Sentence } from './sentence.ts';
 import type { Settings } from './settings.ts';
 
 /** How long a Postgres of somebody else's may take to answer, in ms. */
@@ -16,13 +16,15 @@ export async function useDatabase({ databaseUrl, dataDir }: Settings): Promise<L
 
 async function expectAnswer(url: string): Promise<void> {
   if (!URL.canParse(url))
-    throw new Sentence('DATABASE_URL must be an address: postgres://user:password@host:port/database.');
+    throw new OperatorError('DATABASE_URL must be an address: postgres://user:password@host:port/database.');
   const client = new Client({ connectionString: url, connectionTimeoutMillis: ANSWER_WITHIN_MS });
   try {
     await client.connect();
     await client.end();
   } catch (error) {
     const { code = 'no answer in time' } = error as { code?: string };
-    throw new Sentence(`Postgres at ${new URL(url).host} (DATABASE_URL) can't be used: ${code}.`, { cause: error });
+    throw new OperatorError(`Postgres at ${new URL(url).host} (DATABASE_URL) can't be used: ${code}.`, {
+      cause: error,
+    });
   }
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, readFile, symlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { Sentence } from './sentence.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 
 /** What a program that has ended left behind. */
 export interface Ended {
@@ -33,7 +33,8 @@ export async function findPostgres(folder: string): Promise<PostgresPrograms> {
     return { run: (program, args) => execute([paths[program], ...args]), adopt: async () => undefined };
   }
   const user = (await findUser('postgres')) ?? (await findUser('nobody'));
-  if (user === undefined) throw new Sentence('Postgres does not run as root, and there is no user postgres or nobody.');
+  if (user === undefined)
+    throw new OperatorError('Postgres does not run as root, and there is no user postgres or nobody.');
   await chown(folder, user.uid, user.gid);
   const prefix = await unprivileged(user, folder, paths.initdb);
   return {
@@ -47,9 +48,12 @@ async function installedPaths(): Promise<Paths> {
   try {
     return await import(name);
   } catch (error) {
-    throw new Sentence(`No Postgres is installed for this machine (${name}): set DATABASE_URL to one of your own.`, {
-      cause: error,
-    });
+    throw new OperatorError(
+      `No Postgres is installed for this machine (${name}): set DATABASE_URL to one of your own.`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -86,7 +90,7 @@ async function unprivileged({ uid, gid }: User, folder: string, program: string)
     const { code } = await execute([...prefix, ...probe]);
     if (code === 0) return prefix;
   }
-  throw new Sentence(
+  throw new OperatorError(
     `Postgres does not run as root, and its user (${uid}) can't reach ${folder} and ${program}: run as another user, or set DATABASE_URL.`,
   );
 }

@@ -1,11 +1,11 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { GATEWAY_ROLE } from '../src/db/gateway-role.ts';
 import { freePort, isFree, LOOPBACK } from './free-port.ts';
 import { keptSecret } from './kept-secret.ts';
 import { type Ended, findPostgres, type PostgresPrograms } from './postgres-programs.ts';
 import { addressOf, createRoles, OWNER, SUPERUSER } from './postgres-roles.ts';
-import { Sentence } from './sentence.ts';
 
 export interface PostgresOptions {
   /** Where everything is kept; made when it is missing. */
@@ -133,5 +133,5 @@ async function rememberedPort(data: string): Promise<number | undefined> {
 }
 
 function expectSuccess({ code, output }: Ended, what: string): void {
-  if (code !== 0) throw new Sentence(`Postgres could not ${what}: ${output.trim().replaceAll(/\s*\n\s*/g, ' ')}`);
+  if (code !== 0) throw new OperatorError(`Postgres could not ${what}: ${output.trim().replaceAll(/\s*\n\s*/g, ' ')}`);
 }

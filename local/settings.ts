@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { Sentence } from './sentence.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 
 /** What a local run takes from its environment. */
 export interface Settings {
@@ -32,6 +32,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
 
 function readPort(env: NodeJS.ProcessEnv, name: string, standard: number): number {
   const port = Number(env[name] || standard);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Sentence(`${name} must be a port: 1 to 65535.`);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new OperatorError(`${name} must be a port: 1 to 65535.`);
   return port;
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type Child, type ChildOptions, startChild } from './child.ts';
 import { claimDataDir } from './data-dir.ts';
 import { useDatabase } from './database.ts';
@@ -6,7 +7,6 @@ import { isFree, LOOPBACK } from './free-port.ts';
 import { type Interruption, listenForInterruption } from './interruption.ts';
 import { keptSecret } from './kept-secret.ts';
 import { localKey } from './local-key.ts';
-import { Sentence } from './sentence.ts';
 import { readSettings, type Settings } from './settings.ts';
 import { welcome } from './welcome.ts';
 
@@ -81,7 +81,7 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     stop.addEventListener('abort', () => resolve(), { once: true });
   });
   const accident = await Promise.race([interrupted, ...children.map(({ ended }) => ended)]);
-  if (accident !== undefined) throw new Sentence(accident);
+  if (accident !== undefined) throw new OperatorError(accident);
 }
 
 /** The child, or why there is none. */
@@ -93,7 +93,7 @@ function started(child: PromiseSettledResult<Child>): Child {
 async function expectFreePorts({ port, corePort, grpcPort }: Settings): Promise<void> {
   for (const [name, wanted] of Object.entries({ PORT: port, CORE_PORT: corePort, GRPC_PORT: grpcPort })) {
     if (!(await isFree(wanted))) {
-      throw new Sentence(`Port ${wanted} is taken or not allowed: set ${name} to another one.`);
+      throw new OperatorError(`Port ${wanted} is taken or not allowed: set ${name} to another one.`);
     }
   }
 }
@@ -115,7 +115,7 @@ try {
 } catch (error) {
   const wanted = interruption.stop.aborted && error === interruption.stop.reason;
   if (!wanted) {
-    console.error(error instanceof Sentence ? error.message : error);
+    console.error(error instanceof OperatorError ? error.message : error);
     process.exitCode = 1;
   }
 }

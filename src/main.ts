@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
-import { WrongTopic } from '../common/log/log.ts';
 import { openLog } from '../common/log/open.ts';
 import { TOPICS } from '../common/log/topics.ts';
 import { isUnavailable } from '../common/postgres/unavailable.ts';
 import { measureEventLoop } from '../common/runtime/event-loop.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { openLogger } from '../common/runtime/logger.ts';
-import { readVariables, WrongVariables } from '../common/runtime/variables.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import { stopRequest } from '../common/runtime/stop-request.ts';
+import { readVariables } from '../common/runtime/variables.ts';
 import { sweepIdempotency } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
@@ -18,7 +19,7 @@ import { startChecks } from './domains/checks.ts';
 import { type Relay, startRelayOver } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';
 import { serve } from './rpc/serve.ts';
-import { openTls, type Tls, WrongCertificate } from './rpc/tls.ts';
+import { openTls, type Tls } from './rpc/tls.ts';
 import { startRecorder } from './scans/recording/recorder.ts';
 import { makeSalts } from './scans/recording/visitors.ts';
 import { sealWith } from './webhooks/seal.ts';
@@ -129,7 +130,7 @@ async function main(config: CoreConfig): Promise<void> {
     Object.assign(ports, { connectPort: servers.connectPort, grpcPort: servers.grpcPort });
   }
   // Whoever hears that it is ready may ask it to stop at once.
-  const asked = askedToStop();
+  const asked = stopRequest();
   logger.info({ roles: [...roles], ...ports }, 'the core is ready');
   process.send?.({ type: 'ready', ...ports });
   const reason = await asked;
@@ -144,19 +145,8 @@ async function main(config: CoreConfig): Promise<void> {
 function tlsOf({ TLS_CERT: cert, TLS_KEY: key, TLS_CLIENT_CA: clientCa }: CoreConfig, logger: Logger): Tls | undefined {
   if (cert !== undefined && key !== undefined) return openTls({ cert, key, clientCa }, logger);
   if (cert === undefined && key === undefined && clientCa === undefined) return undefined;
-  throw new WrongVariables('TLS_CERT and TLS_KEY are needed both, and for TLS_CLIENT_CA too.');
+  throw new OperatorError('TLS_CERT and TLS_KEY are needed both, and for TLS_CLIENT_CA too.');
 }
-
-/** Resolves when a signal asks for it, or when the process that started us is gone. */
-function askedToStop(): Promise<string> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve(signal));
-    process.once('disconnect', () => resolve('our parent process is gone'));
-  });
-}
-
-/** Their messages are sentences for who started the core. */
-const KNOWN = [WrongVariables, WrongCertificate, WrongTopic];
 
 try {
   await main(readVariables(CORE_VARIABLES, process.env));
@@ -175,5 +165,5 @@ function sentenceOf(error: unknown): string | undefined {
   if (code === 'EADDRINUSE') return `Port ${port} is taken.`;
   if (code === 'EACCES') return `Port ${port} is not allowed.`;
   if (isUnavailable(error)) return `Postgres does not answer: ${message}`;
-  return KNOWN.some((known) => error instanceof known) ? message : undefined;
+  return error instanceof OperatorError ? message : undefined;
 }

@@ -1,4 +1,5 @@
-import { readVariables, WrongVariables } from '../common/runtime/variables.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import { readVariables } from '../common/runtime/variables.ts';
 import { republishCodes } from './codes/republish.ts';
 import { CORE_VARIABLES } from './config.ts';
 import { openDatabase } from './db/database.ts';
@@ -22,6 +23,6 @@ try {
   const codes = await republishCodes(database.pool, LIFTED);
   console.log(`Published anew: ${codes} codes, ${domains} domains.`);
 } catch (error) {
-  console.error(error instanceof WrongVariables ? error.message : error);
+  console.error(error instanceof OperatorError ? error.message : error);
   process.exitCode = 1;
 }

@@ -8,7 +8,8 @@ import { openKafkaLog } from '../common/log/kafka.ts';
 import { KAFKA_VARIABLES, readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import type { ConsumeOptions, Log, Subscription } from '../common/log/log.ts';
 import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS, TOPICS } from '../common/log/topics.ts';
-import { readVariables, WrongVariables } from '../common/runtime/variables.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import { readVariables } from '../common/runtime/variables.ts';
 import { afterFile } from './harness/after-file.ts';
 import { startSignpost } from './harness/processes.ts';
 import { type SecuredBroker, startSecuredKafka } from './harness/secured-kafka.ts';
@@ -247,5 +248,5 @@ test.each([
   ],
   [{ KAFKA_SASL_MECHANISM: 'gssapi' }, 'KAFKA_SASL_MECHANISM must be one of plain, scram-sha-256, scram-sha-512.'],
 ])('%j does not start', (env, sentence) => {
-  expect(() => readKafkaSecurity(readVariables(KAFKA_VARIABLES, env))).toThrow(new WrongVariables(sentence));
+  expect(() => readKafkaSecurity(readVariables(KAFKA_VARIABLES, env))).toThrow(new OperatorError(sentence));
 });

@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
 import type { KafkaConfig, SASLOptions } from 'kafkajs';
-import { flag, optionalOneOf, optionalText, type Values, WrongVariables } from '../runtime/variables.ts';
+import { OperatorError } from '../runtime/operator-error.ts';
+import { readConfiguredFile } from '../runtime/read-configured-file.ts';
+import { flag, optionalOneOf, optionalText, type Values } from '../runtime/variables.ts';
 
 /** How a program connects to Kafka and logs in; the same for core and gateway. */
 export const KAFKA_VARIABLES = {
@@ -27,7 +28,7 @@ export type KafkaSecurity = Pick<KafkaConfig, 'ssl' | 'sasl'>;
 
 /**
  * Reads the files that the variables name; they are read once, so a program is restarted to use new ones. Throws
- * `WrongVariables` when variables do not go together or a file can't be read.
+ * `OperatorError` when variables do not go together or a file can't be read.
  */
 export function readKafkaSecurity(values: Values<typeof KAFKA_VARIABLES>): KafkaSecurity {
   return { ...tlsOf(values), ...loginOf(values) };
@@ -41,16 +42,16 @@ function tlsOf({
 }: Values<typeof KAFKA_VARIABLES>): Pick<KafkaSecurity, 'ssl'> {
   if (!tls) {
     if (ca === undefined && cert === undefined && key === undefined) return {};
-    throw new WrongVariables('KAFKA_CA, KAFKA_CERT and KAFKA_KEY need KAFKA_TLS=true.');
+    throw new OperatorError('KAFKA_CA, KAFKA_CERT and KAFKA_KEY need KAFKA_TLS=true.');
   }
   if ((cert === undefined) !== (key === undefined)) {
-    throw new WrongVariables('KAFKA_CERT and KAFKA_KEY are needed both, or neither.');
+    throw new OperatorError('KAFKA_CERT and KAFKA_KEY are needed both, or neither.');
   }
   return {
     ssl: {
-      ...(ca !== undefined && { ca: readPem('KAFKA_CA', ca) }),
-      ...(cert !== undefined && { cert: readPem('KAFKA_CERT', cert) }),
-      ...(key !== undefined && { key: readPem('KAFKA_KEY', key) }),
+      ...(ca !== undefined && { ca: readConfiguredFile('KAFKA_CA', ca) }),
+      ...(cert !== undefined && { cert: readConfiguredFile('KAFKA_CERT', cert) }),
+      ...(key !== undefined && { key: readConfiguredFile('KAFKA_KEY', key) }),
     },
   };
 }
@@ -62,17 +63,9 @@ function loginOf({
 }: Values<typeof KAFKA_VARIABLES>): Pick<KafkaSecurity, 'sasl'> {
   if (mechanism === undefined && username === undefined && password === undefined) return {};
   if (mechanism === undefined || username === undefined || password === undefined) {
-    throw new WrongVariables(
+    throw new OperatorError(
       'KAFKA_SASL_MECHANISM, KAFKA_USERNAME and KAFKA_PASSWORD are needed all three, or none of them.',
     );
   }
   return { sasl: { mechanism, username, password } as SASLOptions };
-}
-
-function readPem(variable: string, path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw new WrongVariables(`${variable} ${path} can't be read (${(error as NodeJS.ErrnoException).code}).`);
-  }
 }

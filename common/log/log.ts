@@ -1,4 +1,5 @@
 import type { Queryable } from '../postgres/sql.ts';
+import { OperatorError } from '../runtime/operator-error.ts';
 
 /**
  * The log that everything durable travels on: scans from gateways to the recorder, events and routes from the outbox
@@ -107,7 +108,7 @@ export interface Subscription {
 }
 
 /** A topic exists and does not keep what is needed: a sentence for who runs the log. Waiting does not mend it. */
-export class WrongTopic extends Error {}
+export class WrongTopic extends OperatorError {}
 
 /** A topic as Signpost needs it. */
 export interface Topic {

@@ -1,15 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  integer,
-  list,
-  oneOf,
-  port,
-  readVariables,
-  secret,
-  text,
-  variablesTable,
-  WrongVariables,
-} from './variables.ts';
+import { OperatorError } from './operator-error.ts';
+import { integer, list, oneOf, port, readVariables, secret, text, variablesTable } from './variables.ts';
 
 const VARIABLES = {
   PORT: { type: port(8080), about: 'Where it listens.' },
@@ -36,7 +27,7 @@ test('variables that are set are read', () => {
 
 test('every wrong variable is named in a sentence, and no value is repeated', () => {
   const read = () => readVariables(VARIABLES, { PORT: '70000', COUNT: 'hunter2', NAMES: 'a b', LEVEL: 'loud' });
-  expect(read).toThrow(WrongVariables);
+  expect(read).toThrow(OperatorError);
   expect(read).toThrow(
     'PORT must be a port. URL is needed: an address. COUNT must be a whole number from 1 to 9. NAMES must be words, separated by commas. LEVEL must be one of low, high.',
   );
@@ -45,7 +36,7 @@ test('every wrong variable is named in a sentence, and no value is repeated', ()
 
 test('a secret that is too short is refused', () => {
   const variables = { KEY: { type: secret(32), about: 'Signs.' } };
-  expect(() => readVariables(variables, { KEY: Buffer.alloc(31).toString('base64') })).toThrow(WrongVariables);
+  expect(() => readVariables(variables, { KEY: Buffer.alloc(31).toString('base64') })).toThrow(OperatorError);
   expect(readVariables(variables, { KEY: Buffer.alloc(32).toString('base64') }).KEY).toHaveLength(32);
 });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { OperatorError } from './operator-error.ts';
 
 /** A variable of the environment: what it must be (with its default), and what it does. */
 export interface Variable<Value> {
@@ -22,12 +23,7 @@ export type Values<Definition extends Variables> = {
   readonly [Name in keyof Definition]: Definition[Name] extends Variable<infer Value> ? Value : never;
 };
 
-/** Says which variables are wrong, a sentence each. */
-export class WrongVariables extends Error {
-  override readonly name = 'WrongVariables';
-}
-
-/** Reads every variable; an empty one counts as unset. Throws `WrongVariables`. Never repeats a value: it may be secret. */
+/** Reads every variable; an empty one counts as unset. Throws `OperatorError`. Never repeats a value: it may be secret. */
 export function readVariables<Definition extends Variables>(
   definition: Definition,
   env: NodeJS.ProcessEnv,
@@ -42,7 +38,7 @@ export function readVariables<Definition extends Variables>(
     const sentences = wrong.map(({ name, type }) =>
       env[name] ? `${name} must be ${type.name}.` : `${name} is needed: ${type.name}.`,
     );
-    throw new WrongVariables(sentences.join(' '));
+    throw new OperatorError(sentences.join(' '));
   }
   return Object.fromEntries(read.map(({ name, parsed }) => [name, parsed.data])) as Values<Definition>;
 }

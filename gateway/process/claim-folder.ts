@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Logger } from 'pino';
-import { Sentence } from './keep-process.ts';
+import { OperatorError } from '../../common/runtime/operator-error.ts';
 
 /** What SQLite calls a file that somebody else has locked. */
 const BUSY = 5;
@@ -33,6 +33,6 @@ export function claimFolder(folder: string, logger: Logger): Disposable {
     logger.error({ err: error }, 'DATA_DIR can’t be locked: another gateway that uses it would go unnoticed');
     return { [Symbol.dispose]: () => undefined };
   }
-  if (!lock) throw new Sentence(`Another gateway is using DATA_DIR ${folder}: each needs a folder of its own.`);
+  if (!lock) throw new OperatorError(`Another gateway is using DATA_DIR ${folder}: each needs a folder of its own.`);
   return lock;
 }

@@ -2,10 +2,8 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { OperatorError } from '../../common/runtime/operator-error.ts';
 import type { Order, Told } from './processes.ts';
-
-/** A start that can't succeed, as a sentence for the person who started it. */
-export class Sentence extends Error {}
 
 /** A process that is there, and is replaced when it dies. */
 export interface KeptProcess {
@@ -56,7 +54,7 @@ export function keepProcess({ name, logger, start, heard, died }: KeepOptions): 
       if (message.type === 'ready') {
         wasReady = true;
         ready.resolve();
-      } else if (message.type === 'failed') ready.reject(new Sentence(message.sentence));
+      } else if (message.type === 'failed') ready.reject(new OperatorError(message.sentence));
       heard(message);
     });
     gone = once(child, 'exit').then(([code, signal]) => replace(code, signal, started));

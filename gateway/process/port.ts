@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { type AddressInfo, BoundSocket, connect, createServer, type Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Sentence } from './keep-process.ts';
+import { OperatorError } from '../../common/runtime/operator-error.ts';
 
 /** Sockets of the gateway's port that workers accept connections from. */
 export interface Port {
@@ -41,8 +41,8 @@ export async function bindPort(host: string, port: number, workers: number): Pro
 }
 
 /** What is wrong with a port, for the person who chose it. */
-export function portFailure(port: number, { code }: NodeJS.ErrnoException): Sentence {
-  return new Sentence(`PORT ${port} can't be listened on: ${code === 'EADDRINUSE' ? 'it is taken' : code}.`);
+export function portFailure(port: number, { code }: NodeJS.ErrnoException): OperatorError {
+  return new OperatorError(`PORT ${port} can't be listened on: ${code === 'EADDRINUSE' ? 'it is taken' : code}.`);
 }
 
 async function bind(host: string, port: number, workers: number): Promise<Port> {

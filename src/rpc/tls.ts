@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { createSecureContext, type PeerCertificate, TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
+import { OperatorError } from '../../common/runtime/operator-error.ts';
+import { readConfiguredFile } from '../../common/runtime/read-configured-file.ts';
 
 /** Where a core's certificate and key are, and whose certificates it takes for those of internal callers. */
 export interface TlsFiles {
@@ -25,16 +26,11 @@ export interface Tls {
   close(): void;
 }
 
-/** A certificate that can't be used, as a sentence. */
-export class WrongCertificate extends Error {
-  override readonly name = 'WrongCertificate';
-}
-
 /** How soon a certificate that was replaced on disk is served, in ms. */
 const AGAIN_MS = 60_000;
 
 /**
- * Reads the files now and every minute. Throws `WrongCertificate` when they can't be used now; later the one before
+ * Reads the files now and every minute. Throws `OperatorError` when they can't be used now; later the one before
  * stays, and it is logged.
  */
 export function openTls(files: TlsFiles, logger: Logger, againMs = AGAIN_MS): Tls {
@@ -63,29 +59,18 @@ export function openTls(files: TlsFiles, logger: Logger, againMs = AGAIN_MS): Tl
 
 function load({ cert, key, clientCa }: TlsFiles): TlsContext {
   const context = {
-    cert: read('TLS_CERT', cert),
-    key: read('TLS_KEY', key),
-    ca: clientCa === undefined ? undefined : read('TLS_CLIENT_CA', clientCa),
+    cert: readConfiguredFile('TLS_CERT', cert),
+    key: readConfiguredFile('TLS_KEY', key),
+    ca: clientCa === undefined ? undefined : readConfiguredFile('TLS_CLIENT_CA', clientCa),
   };
   try {
     createSecureContext(context);
   } catch (error) {
-    throw new WrongCertificate(
-      'TLS_CERT, TLS_KEY and TLS_CLIENT_CA must be PEM files, the key that of the certificate.',
-      {
-        cause: error,
-      },
-    );
+    throw new OperatorError('TLS_CERT, TLS_KEY and TLS_CLIENT_CA must be PEM files, the key that of the certificate.', {
+      cause: error,
+    });
   }
   return context;
-}
-
-function read(name: string, path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw new WrongCertificate(`${name} can't be read (${(error as NodeJS.ErrnoException).code}).`);
-  }
 }
 
 function same(one: TlsContext, other: TlsContext): boolean {

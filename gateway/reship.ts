@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { KAFKA_VARIABLES, readKafkaSecurity } from '../common/log/kafka-variables.ts';
+import { openLog } from '../common/log/open.ts';
+import { openLogger } from '../common/runtime/logger.ts';
+import { readVariables } from '../common/runtime/variables.ts';
+import { GATEWAY_VARIABLES } from './config.ts';
+import { reshipScans } from './redirect/spool/reship-scans.ts';
+import { SHIPPED } from './redirect/spool/shipped-segments.ts';
+
+/**
+ * `node gateway/reship.ts --since <ms since 1970>`, on a gateway's machine and with its variables: publishes the scans
+ * again that the gateway keeps, and prints how many as JSON. `signpost scans reship` runs it.
+ */
+const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
+
+try {
+  const { since } = parseArgs({ options: { since: { type: 'string' } } }).values;
+  const config = readVariables({ DATA_DIR, KAFKA_BROKERS, DATABASE_URL, ...KAFKA_VARIABLES }, process.env);
+  const log = openLog({
+    kafkaBrokers: config.KAFKA_BROKERS,
+    kafkaSecurity: readKafkaSecurity(config),
+    databaseUrl: config.DATABASE_URL,
+    clientId: 'signpost-reship',
+    logger: openLogger('silent', {}),
+  });
+  try {
+    console.log(
+      JSON.stringify(await reshipScans({ folder: join(config.DATA_DIR, SHIPPED), since: Number(since), log })),
+    );
+  } finally {
+    await log.close();
+  }
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
