@@ -140,8 +140,8 @@ test('files that can’t be read, or are not what they should be, are a sentence
   const missing = join(import.meta.dirname, 'nowhere.pem');
   for (const [files, sentence] of [
     [{ cert: missing, key, clientCa: undefined }, /^TLS_CERT .*nowhere.pem can't be read \(ENOENT\)\.$/],
-    [{ cert, key: missing, clientCa: undefined }, /^TLS_KEY can't be read/],
-    [{ cert, key, clientCa: missing }, /^TLS_CLIENT_CA can't be read/],
+    [{ cert, key: missing, clientCa: undefined }, /^TLS_KEY .* can't be read/],
+    [{ cert, key, clientCa: missing }, /^TLS_CLIENT_CA .* can't be read/],
     [{ cert, key: authority.keyFile, clientCa: undefined }, /must be PEM files/],
     [{ cert: import.meta.filename, key, clientCa: undefined }, /must be PEM files/],
   ] as const) {
