@@ -70,7 +70,7 @@ async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<
   return found.id;
 }
 
-/** Source: decision "Command line". */
+/** Source: docs/contract.md, "Command line". */
 function shown({ id, hostname, state, txtName, txtValue }: Domain): Shown {
   return { id, hostname, state: nameOf(DOMAIN_STATE_BY_NAME, state), txt_name: txtName, txt_value: txtValue };
 }

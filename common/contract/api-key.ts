@@ -1,6 +1,6 @@
 import { failure } from './errors.ts';
 
-/** What every API key starts with. Source: contract, Authentication. */
+/** What every API key starts with. Source: docs/contract.md, "Authentication". */
 export const API_KEY_PREFIX = 'sk_live_';
 
 /** The characters of a key after its prefix, and how many there are: 32 random bytes in base 62. */

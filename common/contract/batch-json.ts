@@ -1,7 +1,7 @@
 import { type Batch, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { type DesignJson, designJson, timeJson } from './code-json.ts';
 
-/** A batch as REST bodies and events show it, without its rows. Source: decision "Batches". */
+/** A batch as REST bodies and events show it, without its rows. Source: docs/contract.md, "Batches". */
 export interface BatchJson {
   id: string;
   name: string | null;

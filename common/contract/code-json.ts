@@ -2,7 +2,7 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Code, Design } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { CODE_TYPE_BY_NAME, type CodeTypeName, nameOf } from './names.ts';
 
-/** A QR code as REST bodies and events show it. Source: Resources and their fields; decision "The QR code resource". */
+/** A QR code as REST bodies and events show it. Source: Resources and their fields; docs/contract.md, "The QR code resource". */
 export interface CodeJson {
   id: string;
   type: CodeTypeName;

@@ -10,7 +10,7 @@ interface Appearance {
 
 /**
  * Every error that Signpost answers with. The reason travels as `google.rpc.ErrorInfo.reason`; the sentence is made
- * where the error is, because it names what was wrong. Source: contract, Errors.
+ * where the error is, because it names what was wrong. Source: docs/contract.md, "Errors".
  */
 export const REASONS = {
   /** The body is no JSON object. */

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
 
-/** What an id stands for; its prefix. Source: decision "Identifiers". */
+/** What an id stands for; its prefix. Source: docs/contract.md, "Identifiers". */
 export type IdPrefix = 'qr' | 'batch' | 'folder' | 'tag' | 'domain' | 'acct' | 'key' | 'hook' | 'evt' | 'dlv' | 'mbr';
 
 /** Crockford's base 32 in lower case, as TypeID has it. */

@@ -1,12 +1,12 @@
 import { failure } from './errors.ts';
 
 /**
- * What an account has at most, whatever its plan and whatever is set by contract. Source: decision "Who may call"; the
+ * What an account has at most, whatever its plan and whatever is set by contract. Source: docs/contract.md, "Who may call"; the
  * limit of members is ours, so that no list of an account grows without end.
  */
 export const LIMITS = { folders: 10_000, tags: 10_000, domains: 100, 'webhook endpoints': 50, members: 1_000 } as const;
 
-/** Rows of a batch, whatever the plan. Source: contract, Limits. */
+/** Rows of a batch, whatever the plan. Source: docs/contract.md, "Limits". */
 export const MAX_BATCH_ROWS = 25_000;
 
 /** What is limited. */

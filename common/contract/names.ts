@@ -36,7 +36,7 @@ export const ROW_STATUS_BY_NAME = {
   skipped: RowStatus.SKIPPED,
 } as const;
 
-/** How far a domain has come. Source: decision "Domains". */
+/** How far a domain has come. Source: docs/contract.md, "Domains". */
 export const DOMAIN_STATE_BY_NAME = {
   pending: DomainState.PENDING,
   verified: DomainState.VERIFIED,

@@ -1,6 +1,6 @@
 import { type Cursors, positionAfter } from './cursors.ts';
 
-/** Pages of codes, batches and deliveries. Source: decision "Bodies and envelopes". */
+/** Pages of codes, batches and deliveries. Source: docs/contract.md, "Bodies and envelopes". */
 export const PAGE = { standard: 25, most: 100 } as const;
 
 /** Pages of a batch's rows. */

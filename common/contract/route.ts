@@ -37,7 +37,7 @@ export function routeOf(code: RoutedCode): Route {
   return create(RouteSchema, { version: BigInt(code.version), entry: { case: 'code', value } });
 }
 
-/** Source: decision "The scan". */
+/** Source: docs/contract.md, "The scan". */
 function answerOf({ type, paused, deleted_at }: RoutedCode): Answer {
   if (deleted_at !== null) return Answer.GONE;
   if (type === 'static') return Answer.STATIC;

@@ -39,7 +39,7 @@ const analyticsSchema = z
   })
   .meta({ id: 'Analytics', description: 'Scans of a code.' });
 
-/** Scan analytics of a code. Source: GET /api/v1/qr-codes/{id}/analytics; decision "Analytics". */
+/** Scan analytics of a code. Source: GET /api/v1/qr-codes/{id}/analytics; docs/contract.md, "Analytics". */
 export function analytics(core: CoreClients): Endpoint[] {
   return [
     endpoint({

@@ -47,7 +47,7 @@ export interface Api {
   close(): Promise<void>;
 }
 
-/** The REST API under `/api/v1`, and its reference under `/docs`. Source: contract, Endpoints. */
+/** The REST API under `/api/v1`, and its reference under `/docs`. Source: docs/contract.md, "Endpoints". */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { core, logger, attempts, onRoute } = options;
   const limits = { ...REQUEST_LIMITS, ...options.limits };

@@ -25,7 +25,7 @@ const ROW_STATUS_NAMES = namesOf(ROW_STATUS_BY_NAME);
 
 const NO_ACCESS = 'API access or batches are not on the plan.';
 
-/** Batches: create, list, read. Source: POST and GET /api/v1/batches; decision "Batches". */
+/** Batches: create, list, read. Source: POST and GET /api/v1/batches; docs/contract.md, "Batches". */
 export function batches(core: CoreClients): Endpoint[] {
   return [
     endpoint({

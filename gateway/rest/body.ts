@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Refusal } from './refusal.ts';
 
-/** What makes two requests with one idempotency key the same. Source: decision "Idempotency". */
+/** What makes two requests with one idempotency key the same. Source: docs/contract.md, "Idempotency". */
 export function fingerprint({ method, url }: Pick<FastifyRequest, 'method' | 'url'>, body: Buffer): string {
   const path = url.split('?', 1)[0];
   return createHash('sha256').update(`${method} ${path}\n`).update(body).digest('base64url');

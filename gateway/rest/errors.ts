@@ -8,7 +8,7 @@ const RETRY_AFTER = 2;
 /** Codes of a core that is away, hangs or was left. */
 const AWAY: readonly Code[] = [Code.Unavailable, Code.DeadlineExceeded, Code.Canceled];
 
-/** The body of every error. Source: contract, Errors; decision "Bodies and envelopes". */
+/** The body of every error. Source: docs/contract.md, "Errors"; decision "Bodies and envelopes". */
 export interface ErrorBody {
   /** One sentence that a person can act on. */
   error: string;

@@ -55,7 +55,7 @@ const one = { schema: envelope(codeSchema), example: { success: true as const, d
 
 /**
  * QR codes: list, create, read, change, delete. `onRoute` is given the route of a changed code before the answer leaves,
- * so that this gateway answers its scans at once. Source: contract, Endpoints.
+ * so that this gateway answers its scans at once. Source: docs/contract.md, "Endpoints".
  */
 export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<void>): Endpoint[] {
   const changed = async (route: Route | undefined) => {

@@ -20,7 +20,7 @@ export function text<Name extends string>(query: Query, name: Name): { [key in N
 
 /**
  * Like `text`, for integers. What is none counts as not sent, and one that the wire can't carry as the nearest that it
- * can: these parameters never fail a request. The core knows defaults and ranges. Source: decision "Bodies and envelopes".
+ * can: these parameters never fail a request. The core knows defaults and ranges. Source: docs/contract.md, "Bodies and envelopes".
  */
 export function integer<Name extends string>(query: Query, name: Name): { [key in Name]?: number } {
   const [value] = allOf(query, name);

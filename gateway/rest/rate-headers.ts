@@ -8,7 +8,7 @@ const SHOWN = {
 
 /**
  * The headers that tell of the month's quota, on every authenticated answer, and whether an answer is a replay.
- * Source: Cross-cutting rules; decision "Who may call".
+ * Source: Cross-cutting rules; docs/contract.md, "Who may call".
  */
 export function rateHeaders(metadata: Headers): Record<string, string> {
   const headers: Record<string, string> = {};

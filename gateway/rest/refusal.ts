@@ -16,7 +16,7 @@ export class Refusal extends Error {
 /**
  * Has the core admit and meter a refused request as the method that it was meant for, so that a bad key, a plan or a
  * limit comes first. Gives the error to answer with: the refusal as the core sent it back, or what came before it.
- * Source: decision "Idempotency".
+ * Source: docs/contract.md, "Idempotency".
  */
 export async function refuse(
   core: CoreClients,

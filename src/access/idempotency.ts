@@ -9,7 +9,7 @@ import { asFailure } from './as-failure.ts';
 import { transactionOf } from './commit-limit.ts';
 import { expectValid } from './validator.ts';
 
-/** 1–255 visible ASCII characters. Source: decision "Idempotency". */
+/** 1–255 visible ASCII characters. Source: docs/contract.md, "Idempotency". */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** Whether the value of `Idempotency-Key` is one. */

@@ -36,7 +36,7 @@ export interface Access {
 }
 
 /**
- * Authentication, plans and rates. Source: contract, Authentication; Limits.
+ * Authentication, plans and rates. Source: docs/contract.md, "Authentication"; Limits.
  *
  * `methodNamed` finds the method that a refused request was meant for.
  */

@@ -1,6 +1,6 @@
 import type { PlanName } from '../../common/contract/names.ts';
 
-/** What a plan gives. Source: contract, Limits; decision "Who may call". */
+/** What a plan gives. Source: docs/contract.md, "Limits"; decision "Who may call". */
 export interface Plan {
   readonly api: boolean;
   readonly bulk: boolean;

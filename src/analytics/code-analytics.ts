@@ -13,7 +13,7 @@ export function periodOf(asked: number | undefined): number {
 
 /**
  * Lifetime total and the last `period` days of a code, today (UTC) included. Reads counters only, at most a few
- * hundred for each day. `now` is in ms since 1970. Source: decision "Analytics".
+ * hundred for each day. `now` is in ms since 1970. Source: docs/contract.md, "Analytics".
  */
 export async function codeAnalytics(
   { pool }: Database,

@@ -10,7 +10,7 @@ import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { readTags } from '../codes/tags.ts';
 import { readTargets } from '../codes/target-url.ts';
 
-/** Longest name that a caller may give to the thing that a code is glued to. Source: decision "Batches". */
+/** Longest name that a caller may give to the thing that a code is glued to. Source: docs/contract.md, "Batches". */
 const MAX_EXTERNAL_REF = 128;
 
 /** Rows that are judged before others get a turn of the event loop: some milliseconds. */

@@ -16,7 +16,7 @@ import { bulkCompleted } from '../events/events.ts';
 import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
 import { type JudgedRow, judge } from './judge.ts';
 
-/** Source: contract, Limits. */
+/** Source: docs/contract.md, "Limits". */
 const ROWS_A_REQUEST = 100;
 
 const insertBatch = statement(

@@ -1,6 +1,6 @@
 import { failure } from '../../common/contract/errors.ts';
 
-/** Tags that one code may carry. Source: contract, Limits. */
+/** Tags that one code may carry. Source: docs/contract.md, "Limits". */
 const MAX_TAGS = 20;
 
 /** References to tags, each once, or the sentence that says that they are too many. */

@@ -4,7 +4,7 @@ import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { isUsableHost } from './web-host.ts';
 
-/** Longest target, in characters. Source: decision "The QR code resource". */
+/** Longest target, in characters. Source: docs/contract.md, "The QR code resource". */
 const MAX_CHARACTERS = 2_048;
 
 /** Of any account, removed domains included: scans there are still answered. Index: verified_hostnames_pkey. */

@@ -15,7 +15,7 @@ const find = statement<PrintedDomain>(
   'select id, hostname from domains where id = $1 and account_id = $2 and state = any($3)',
 );
 
-/** States on which one code may be created. Source: decision "Domains". */
+/** States on which one code may be created. Source: docs/contract.md, "Domains". */
 export const FOR_ONE_CODE = ['verified', 'live', 'failing'] as const;
 
 /** States on which a batch may be created. */

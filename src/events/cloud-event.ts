@@ -3,7 +3,7 @@ import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import type { Outgoing } from './outbox.ts';
 
-/** Everything that Signpost tells the outside. Source: contract, Events; decision "Events". */
+/** Everything that Signpost tells the outside. Source: docs/contract.md, "Events"; decision "Events". */
 export const EVENT_TYPES = [
   'qr.created',
   'qr.updated',

@@ -2,7 +2,7 @@ import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { renderSvg } from './svg.ts';
 
-/** Pixels on a side. Source: decision "Bodies and envelopes". */
+/** Pixels on a side. Source: docs/contract.md, "Bodies and envelopes". */
 const SIZE = { standard: 512, least: 128, most: 4_096 } as const;
 
 /** What an image may be drawn as. */

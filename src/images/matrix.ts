@@ -8,7 +8,7 @@ export interface Matrix {
   readonly dark: Uint8Array;
 }
 
-/** Modules that stay light on every side. Source: contract, Limits. ISO/IEC 18004 asks for four. */
+/** Modules that stay light on every side. Source: docs/contract.md, "Limits". ISO/IEC 18004 asks for four. */
 export const QUIET_ZONE = 2;
 
 /** Encodes a text at error correction level M. Throws when it fits no version: more than 2,331 bytes. */

@@ -1,4 +1,4 @@
-/** Longest name of a folder or tag, in characters. Source: decision "The QR code resource". */
+/** Longest name of a folder or tag, in characters. Source: docs/contract.md, "The QR code resource". */
 const MAX_CHARACTERS = 100;
 
 /** What `folder=none` means in a list, so that no folder can be called so. */

@@ -2,7 +2,7 @@ import { type Dispatcher, request } from 'undici';
 import { AddressRefused } from './guarded-connect.ts';
 import { signatures } from './signature.ts';
 
-/** How long an endpoint may take, answer and all. Source: decision "Events". */
+/** How long an endpoint may take, answer and all. Source: docs/contract.md, "Events". */
 export const TIMEOUT_MS = 15_000;
 
 /** What is kept of an answer. */

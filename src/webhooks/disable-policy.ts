@@ -8,7 +8,7 @@ import { HOPELESS_AFTER_MS } from './schedule.ts';
 
 const GONE = 410;
 
-/** Why an endpoint is disabled, after some answers of it; undefined when it is not. Source: decision "Events". */
+/** Why an endpoint is disabled, after some answers of it; undefined when it is not. Source: docs/contract.md, "Events". */
 export function hopeless(
   { verified_at, failing_since }: Pick<HeldRow, 'verified_at' | 'failing_since'>,
   results: readonly Pick<Result, 'status' | 'became'>[],

@@ -118,7 +118,7 @@ export async function fanOutRecords(pool: Pool, records: readonly LogRecord[], l
   return Number(rows[0]?.made ?? 0);
 }
 
-/** The body: type and time of the event, and its data as they came. Source: decision "Events". */
+/** The body: type and time of the event, and its data as they came. Source: docs/contract.md, "Events". */
 function readEvent({ headers, value }: LogRecord): Event | undefined {
   const { ce_id = '', ce_type: type, ce_source = '', ce_time: at } = headers;
   const id = decodeId('evt', ce_id);

@@ -1,7 +1,7 @@
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 
-/** Seconds from each failure to the next attempt. Source: decision "Events". */
+/** Seconds from each failure to the next attempt. Source: docs/contract.md, "Events". */
 const SCHEDULE = [5, 5 * MINUTE_S, 30 * MINUTE_S, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR_S)];
 
 /** Either way, so that what failed together does not come again together. */

@@ -16,7 +16,7 @@ import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
 /** How soon a reader may try again when a code can't be looked up, in seconds. */
 const RETRY_AFTER = '5';
 
-/** Statuses of the pages. Source: decision "The scan". */
+/** Statuses of the pages. Source: docs/contract.md, "The scan". */
 const STATUS: Readonly<Record<PageKind, number>> = { paused: 200, gone: 410, unknown: 404, unavailable: 503 };
 
 /** Active and paused codes; nothing else is recorded. */

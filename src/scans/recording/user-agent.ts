@@ -4,7 +4,7 @@ import { isbot } from 'isbot';
 /** What made a visit: someone with a reader, a crawler, an app that previews links, a browser that looks ahead. */
 export type Kind = 'person' | 'bot' | 'preview' | 'prefetch';
 
-/** What a `User-Agent` tells. Source: decision "Analytics". */
+/** What a `User-Agent` tells. Source: docs/contract.md, "Analytics". */
 export interface Agent {
   readonly bot: boolean;
   /** Previews links for a messenger or a social network. */
