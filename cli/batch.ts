@@ -4,14 +4,17 @@ import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SingleBar } from 'cli-progress';
 import { type Command, Option } from 'commander';
+import { ImageFormat } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { connectCore } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { jsonWanted, printRecord } from './output.ts';
 
+const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG };
+
 interface ExportOptions {
   readonly account: string;
   readonly id: string;
-  readonly format: 'png' | 'svg';
+  readonly format: keyof typeof FORMATS;
   readonly out: string;
 }
 
@@ -37,7 +40,7 @@ export function batchCommands(program: Command): void {
       if (shown) bar.start(found?.counts?.created ?? 0, 0);
       let images = 0;
       async function* received() {
-        for await (const answer of batches.exportBatch({ id, format })) {
+        for await (const answer of batches.exportBatch({ id, format: FORMATS[format] })) {
           images = answer.images;
           if (shown) bar.update(images);
           yield answer.chunk;

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { codeJson } from '../common/contract/code-json.ts';
 import { type Code, WifiSecurity } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { LandingPageSchema } from '../proto/gen/signpost/routes/v1/route_pb.ts';
+import { LandingPageSchema } from '../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { connectCore, there } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { fields, jsonWanted, print } from './output.ts';

@@ -1,5 +1,6 @@
 import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
-import { Answer, LandingPageSchema, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { Answer, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { encodeId } from './ids.ts';
 import type { CodeTypeName } from './names.ts';
 

@@ -1,5 +1,5 @@
 import { turns } from '../../common/runtime/fair-queue.ts';
-import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 import { integer, oneOf } from './query.ts';
@@ -13,6 +13,8 @@ const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
  */
 const AT_ONCE = 2;
 const MOST_WAITING = 1_000;
+
+const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG };
 
 /** The first of some hundred modules. */
 const SVG =
@@ -59,7 +61,7 @@ export function image(core: CoreClients): Endpoint[] {
         503: 'The custom domain of the code could not be resolved; retry.',
       },
       async handle({ id, query, headers, options }) {
-        const format = oneOf(query, 'format', ['png', 'svg']) ?? 'png';
+        const format = FORMATS[oneOf(query, 'format', ['png', 'svg']) ?? 'png'];
         const known = [...(headers['if-none-match'] ?? '').matchAll(ENTITY_TAG)].map(([any, tag]) => tag ?? any);
         const wanted = { id, format, ...integer(query, 'size'), ifNoneMatch: known };
         const rendered = await inTurn(headers.authorization ?? '', options.signal, () =>

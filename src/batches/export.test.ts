@@ -9,6 +9,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { type Entry, fromBuffer, type ZipFile } from 'yauzl';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { ImageFormat } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 
@@ -54,7 +55,7 @@ async function finished(rows: number, name = (n: number) => `Table ${n}`): Promi
   throw new Error('the watch ended before the batch');
 }
 
-async function exported(request: { id: string; format?: string; size?: number }): Promise<Map<string, Buffer>> {
+async function exported(request: { id: string; format?: ImageFormat; size?: number }): Promise<Map<string, Buffer>> {
   const chunks: Uint8Array[] = [];
   let told = 0;
   for await (const { chunk, images } of batches.exportBatch(request)) {
@@ -119,7 +120,7 @@ test('the images of a batch come in print order, each leading to its code, with 
 
 test('as SVG, and in another size', async () => {
   const id = await finished(2);
-  const svg = [...(await exported({ id, format: 'svg' }))][0];
+  const svg = [...(await exported({ id, format: ImageFormat.SVG }))][0];
   expect(svg?.[0]).toMatch(/^00001-.*\.svg$/);
   expect(svg?.[1].toString()).toContain('<title>Table 0</title>');
   const png = [...(await exported({ id, size: 256 }))][0];

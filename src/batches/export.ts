@@ -7,6 +7,7 @@ import { failure } from '../../common/contract/errors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { ExportBatchRequest } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { ImageFormat } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { scanUrl } from '../codes/code-row.ts';
 import { domainResolves } from '../domains/for-printing.ts';
 import { draw } from '../images/draw.ts';
@@ -63,7 +64,7 @@ export async function* exportBatch(
   if (batch.hostname !== null && !(await domainResolves(pool, accountId, batch.hostname))) {
     throw failure('DOMAIN_NOT_RESOLVED', "The batch's custom domain does not resolve at the moment; try again.");
   }
-  const format: Format = request.format === 'svg' ? 'svg' : 'png';
+  const format: Format = request.format === ImageFormat.SVG ? 'svg' : 'png';
   const size = sizeOf(request.size);
   const manifest = [line(MANIFEST)];
   const written: Uint8Array[] = [];

@@ -4,7 +4,7 @@ import type { DesignJson } from '../../common/contract/code-json.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { CODE_TYPE_BY_NAME, type CodeTypeName } from '../../common/contract/names.ts';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
 import { alphabetically } from './tags.ts';
 

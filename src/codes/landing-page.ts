@@ -1,6 +1,6 @@
 import { create, type JsonValue, toJson } from '@bufbuild/protobuf';
 import { failure } from '../../common/contract/errors.ts';
-import { type LandingPage, LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { type LandingPage, LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { readWebAddress } from './target-url.ts';
 
 /**

@@ -2,7 +2,7 @@ import { createClient, createRouterTransport } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { callerKey } from '../access/caller.ts';
 import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
@@ -53,17 +53,17 @@ test('the image encodes the scan URL in the colours of the code, as a PNG of 512
 
 test('the image of a static code encodes its payload', async () => {
   const payload = 'WIFI:T:WPA;S:Lobby;P:secret;;';
-  const image = await clientOf({ kind: 'payload', text: payload }).renderImage({ id: 'qr_1', format: 'png' });
+  const image = await clientOf({ kind: 'payload', text: payload }).renderImage({ id: 'qr_1', format: ImageFormat.PNG });
   expect(Buffer.from(image.content)).toEqual(renderPng(matrixOf(payload), 512, '#123456', '#fed'));
 });
 
 test('an SVG has the name of the code as its title, its short code when it has none, and no size', async () => {
-  const named = await clientOf().renderImage({ id: 'qr_1', format: 'svg', size: 1_000 });
+  const named = await clientOf().renderImage({ id: 'qr_1', format: ImageFormat.SVG, size: 1_000 });
   expect(named).toMatchObject({ contentType: 'image/svg+xml', fileName: 'menu-more-AbC1234.svg' });
   expect(Buffer.from(named.content).toString()).toBe(renderSvg(matrixOf(URL), { ...LOOKS, title: LOOKS.name }));
-  expect((await clientOf().renderImage({ id: 'qr_1', format: 'svg' })).etag).toBe(named.etag);
+  expect((await clientOf().renderImage({ id: 'qr_1', format: ImageFormat.SVG })).etag).toBe(named.etag);
 
-  const unnamed = await clientOf(undefined, { name: null }).renderImage({ id: 'qr_1', format: 'svg' });
+  const unnamed = await clientOf(undefined, { name: null }).renderImage({ id: 'qr_1', format: ImageFormat.SVG });
   expect(Buffer.from(unnamed.content).toString()).toContain('<title>AbC1234</title>');
 });
 
@@ -97,7 +97,7 @@ test('whatever changes the image is sent, and has another tag', async () => {
     clientOf(undefined, { foreground: '#000' }).renderImage({ id: 'qr_1', ifNoneMatch: [etag] }),
     clientOf(undefined, { background: '#fff' }).renderImage({ id: 'qr_1', ifNoneMatch: [etag] }),
     clientOf().renderImage({ id: 'qr_1', ifNoneMatch: [etag], size: 513 }),
-    clientOf().renderImage({ id: 'qr_1', ifNoneMatch: [etag], format: 'svg' }),
+    clientOf().renderImage({ id: 'qr_1', ifNoneMatch: [etag], format: ImageFormat.SVG }),
   ];
   const images = await Promise.all(changed);
   expect(images.filter(({ unchanged, content }) => unchanged || content.length === 0)).toEqual([]);

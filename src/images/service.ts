@@ -1,6 +1,6 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
-import type { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { ImageFormat, type ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { accountOf } from '../access/caller.ts';
 import { draw } from './draw.ts';
 import { sizeOf } from './drawing.ts';
@@ -16,7 +16,7 @@ export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesSer
       if (!source) throw failure('NOT_FOUND', 'There is no such code on this account.');
       const text = textOf(source.content);
       const { foreground, background, shortCode } = source;
-      const format = request.format === 'svg' ? 'svg' : 'png';
+      const format = request.format === ImageFormat.SVG ? 'svg' : 'png';
       const size = sizeOf(request.size);
       const title = source.name ?? shortCode;
 

@@ -1,6 +1,7 @@
 import { create, type DescExtension, type DescFile, type DescService, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, type MethodImpl } from '@connectrpc/connect';
+import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import {
   type ServerReflection,
   ServerReflectionRequestSchema,
@@ -19,7 +20,8 @@ type ReflectionInfo = MethodImpl<(typeof ServerReflection)['method']['serverRefl
  * generated with. `@grpc/reflection` loses dependencies across packages.
  */
 export function reflection(services: readonly DescService[]): ReflectionInfo {
-  const files = closure(services.map(({ file }) => file));
+  // Details of errors are in no method's messages.
+  const files = closure([...services.map(({ file }) => file), file_google_rpc_error_details]);
   const byName = new Map(files.map((file) => [fileName(file), file]));
   const bySymbol = new Map(files.flatMap((file) => symbolsOf(file).map((symbol) => [symbol, file])));
   const extensions = files.flatMap((file) => file.extensions);

@@ -5,6 +5,7 @@ import { createGrpcTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -57,12 +58,15 @@ test.each([
   async function* requests() {
     yield { host: '', messageRequest: { case: 'listServices' as const, value: '' } };
     yield { host: '', messageRequest: { case: 'fileContainingSymbol' as const, value: CodesService.typeName } };
+    yield { host: '', messageRequest: { case: 'fileContainingSymbol' as const, value: ErrorInfoSchema.typeName } };
   }
   const answers = await Array.fromAsync(client.serverReflectionInfo(requests()));
-  const [listed, described] = answers.map(({ messageResponse }) => messageResponse);
+  const [listed, described, details] = answers.map(({ messageResponse }) => messageResponse);
   if (listed?.case !== 'listServicesResponse' || described?.case !== 'fileDescriptorResponse') {
     throw new Error(`answered with ${listed?.case} and ${described?.case}`);
   }
+  // What errors carry, though no method's messages name it.
+  expect(details?.case).toBe('fileDescriptorResponse');
   expect(listed.value.service.map(({ name }) => name)).toContain(CodesService.typeName);
   const files = described.value.fileDescriptorProto.map((bytes) => Buffer.from(bytes).toString('latin1'));
   for (const name of [

@@ -8,7 +8,7 @@ import { type Browser, type BrowserContext, chromium, devices } from 'playwright
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PAGE_TEXTS, type PageKind } from '../../gateway/redirect/answer/page-texts.ts';
 import { landingPage, type Page, pageFor } from '../../gateway/redirect/answer/pages.ts';
-import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 
 const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
 if (!PROGRAM && process.env.CI === 'true') throw new Error('Tests of pages need Chromium: apt-get install chromium.');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
-import { LandingPageSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
 import { landingPage, type Page, pageFor } from './pages.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
-import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { type Language, languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
 
 /** A page and the headers that go with it. */

@@ -2,7 +2,8 @@ import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { encodeId } from '../../../common/contract/ids.ts';
-import { Answer, CodeRouteSchema, LandingPageSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { Answer, CodeRouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { codeRecord, foundRoute, readCode, versionIn } from './route-record.ts';
 
 const codeId = fc.uuid({ version: 7 }).map((uuid) => encodeId('qr', uuid));

@@ -1,11 +1,7 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { decodeId, idIn } from '../../../common/contract/ids.ts';
-import {
-  type Answer,
-  type CodeRoute,
-  type LandingPage,
-  LandingPageSchema,
-} from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import type { Answer, CodeRoute } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 
 /** What a scan needs to know of a code. */
 export interface FoundRoute {

@@ -2,17 +2,17 @@
 // @generated from file signpost/images/v1/images.proto (package signpost.images.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_signpost_access_v1_requirements } from "../../access/v1/requirements_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file signpost/images/v1/images.proto.
  */
 export const file_signpost_images_v1_images: GenFile = /*@__PURE__*/
-  fileDesc("Ch9zaWducG9zdC9pbWFnZXMvdjEvaW1hZ2VzLnByb3RvEhJzaWducG9zdC5pbWFnZXMudjEiqQEKElJlbmRlckltYWdlUmVxdWVzdBIKCgJpZBgBIAEoCRJUCgZmb3JtYXQYAiABKAlCRLpIQboBPgoMZm9ybWF0Lmtub3duEhJtdXN0IGJlIHBuZyBvciBzdmcaGnRoaXMgaW4gWycnLCAncG5nJywgJ3N2ZyddEhEKBHNpemUYAyABKAVIAIgBARIVCg1pZl9ub25lX21hdGNoGAQgAygJQgcKBV9zaXplInAKE1JlbmRlckltYWdlUmVzcG9uc2USDwoHY29udGVudBgBIAEoDBIUCgxjb250ZW50X3R5cGUYAiABKAkSDAoEZXRhZxgDIAEoCRIRCglmaWxlX25hbWUYBCABKAkSEQoJdW5jaGFuZ2VkGAUgASgIMn4KDUltYWdlc1NlcnZpY2USbQoLUmVuZGVySW1hZ2USJi5zaWducG9zdC5pbWFnZXMudjEuUmVuZGVySW1hZ2VSZXF1ZXN0Gicuc2lnbnBvc3QuaW1hZ2VzLnYxLlJlbmRlckltYWdlUmVzcG9uc2UiDZACAaq7GAYIAhICAQNiBnByb3RvMw", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
+  fileDesc("Ch9zaWducG9zdC9pbWFnZXMvdjEvaW1hZ2VzLnByb3RvEhJzaWducG9zdC5pbWFnZXMudjEijgEKElJlbmRlckltYWdlUmVxdWVzdBIKCgJpZBgBIAEoCRI5CgZmb3JtYXQYAiABKA4yHy5zaWducG9zdC5pbWFnZXMudjEuSW1hZ2VGb3JtYXRCCLpIBYIBAhABEhEKBHNpemUYAyABKAVIAIgBARIVCg1pZl9ub25lX21hdGNoGAQgAygJQgcKBV9zaXplInAKE1JlbmRlckltYWdlUmVzcG9uc2USDwoHY29udGVudBgBIAEoDBIUCgxjb250ZW50X3R5cGUYAiABKAkSDAoEZXRhZxgDIAEoCRIRCglmaWxlX25hbWUYBCABKAkSEQoJdW5jaGFuZ2VkGAUgASgIKlcKC0ltYWdlRm9ybWF0EhwKGElNQUdFX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhQKEElNQUdFX0ZPUk1BVF9QTkcQARIUChBJTUFHRV9GT1JNQVRfU1ZHEAIyfgoNSW1hZ2VzU2VydmljZRJtCgtSZW5kZXJJbWFnZRImLnNpZ25wb3N0LmltYWdlcy52MS5SZW5kZXJJbWFnZVJlcXVlc3QaJy5zaWducG9zdC5pbWFnZXMudjEuUmVuZGVySW1hZ2VSZXNwb25zZSINkAIBqrsYBggCEgIBA0I3ChZjb20uc2lnbnBvc3QuaW1hZ2VzLnYxUAFaG3NpZ25wb3N0L2ltYWdlcy92MTtpbWFnZXN2MWIGcHJvdG8z", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
 
 /**
  * Which image.
@@ -28,11 +28,11 @@ export type RenderImageRequest = Message<"signpost.images.v1.RenderImageRequest"
   id: string;
 
   /**
-   * `png` (also when empty) or `svg`.
+   * PNG when unspecified.
    *
-   * @generated from field: string format = 2;
+   * @generated from field: signpost.images.v1.ImageFormat format = 2;
    */
-  format: string;
+  format: ImageFormat;
 
   /**
    * Width and height of a PNG in pixels: 128–4,096, clamped; default 512; ignored for SVG.
@@ -104,6 +104,47 @@ export type RenderImageResponse = Message<"signpost.images.v1.RenderImageRespons
  */
 export const RenderImageResponseSchema: GenMessage<RenderImageResponse> = /*@__PURE__*/
   messageDesc(file_signpost_images_v1_images, 1);
+
+/**
+ * How an image of a code is encoded.
+ *
+ * @generated from enum signpost.images.v1.ImageFormat
+ */
+export const ImageFormat = {
+  /**
+   * The default: PNG.
+   *
+   * @generated from enum value: IMAGE_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * A bitmap, `image/png`.
+   *
+   * @generated from enum value: IMAGE_FORMAT_PNG = 1;
+   */
+  PNG: 1,
+
+  /**
+   * Vectors, `image/svg+xml`.
+   *
+   * @generated from enum value: IMAGE_FORMAT_SVG = 2;
+   */
+  SVG: 2,
+} as const;
+
+/**
+ * How an image of a code is encoded.
+ *
+ * @generated from enum signpost.images.v1.ImageFormat
+ */
+export type ImageFormat = (typeof ImageFormat)[keyof typeof ImageFormat] | UnknownEnum;
+
+/**
+ * Describes the enum signpost.images.v1.ImageFormat.
+ */
+export const ImageFormatSchema: GenEnum<ImageFormat> = /*@__PURE__*/
+  enumDesc(file_signpost_images_v1_images, 0);
 
 /**
  * Images of codes.

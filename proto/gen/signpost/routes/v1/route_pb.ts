@@ -4,14 +4,15 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import type { LandingPage } from "../../pages/v1/landing_page_pb.ts";
+import { file_signpost_pages_v1_landing_page } from "../../pages/v1/landing_page_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file signpost/routes/v1/route.proto.
  */
 export const file_signpost_routes_v1_route: GenFile = /*@__PURE__*/
-  fileDesc("Ch5zaWducG9zdC9yb3V0ZXMvdjEvcm91dGUucHJvdG8SEnNpZ25wb3N0LnJvdXRlcy52MSJ/CgVSb3V0ZRIPCgd2ZXJzaW9uGAEgASgEEi0KBGNvZGUYAiABKAsyHS5zaWducG9zdC5yb3V0ZXMudjEuQ29kZVJvdXRlSAASLQoEaG9zdBgDIAEoCzIdLnNpZ25wb3N0LnJvdXRlcy52MS5Ib3N0Um91dGVIAEIHCgVlbnRyeSLNAQoJQ29kZVJvdXRlEhIKCnNob3J0X2NvZGUYASABKAkSDwoHY29kZV9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEioKBmFuc3dlchgEIAEoDjIaLnNpZ25wb3N0LnJvdXRlcy52MS5BbnN3ZXISEgoKdGFyZ2V0X3VybBgFIAEoCRIQCghob3N0bmFtZRgGIAEoCRI1CgxsYW5kaW5nX3BhZ2UYByABKAsyHy5zaWducG9zdC5yb3V0ZXMudjEuTGFuZGluZ1BhZ2UiUwoJSG9zdFJvdXRlEhAKCGhvc3RuYW1lGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDwoHcmVtb3ZlZBgDIAEoCBIPCgdmYWlsaW5nGAQgASgIIooCCgtMYW5kaW5nUGFnZRIZCgV0aXRsZRgBIAEoCUIKukgHcgUQARjIARIWCgR0ZXh0GAIgASgJQgi6SAVyAxiIJxI4CgVsaW5rcxgDIAMoCzIfLnNpZ25wb3N0LnJvdXRlcy52MS5MYW5kaW5nTGlua0IIukgFkgECEBQSRgoQZm9yZWdyb3VuZF9jb2xvchgEIAEoCUIsukgpcicyJV4oIyhbMC05QS1GYS1mXXszfXxbMC05QS1GYS1mXXs2fSkpPyQSRgoQYmFja2dyb3VuZF9jb2xvchgFIAEoCUIsukgpcicyJV4oIyhbMC05QS1GYS1mXXszfXxbMC05QS1GYS1mXXs2fSkpPyQiPgoLTGFuZGluZ0xpbmsSGAoFbGFiZWwYASABKAlCCbpIBnIEEAEYZBIVCgN1cmwYAiABKAlCCLpIBXIDGIAQKoUBCgZBbnN3ZXISFgoSQU5TV0VSX1VOU1BFQ0lGSUVEEAASEwoPQU5TV0VSX1JFRElSRUNUEAESFwoTQU5TV0VSX0xBTkRJTkdfUEFHRRACEhEKDUFOU1dFUl9QQVVTRUQQAxIPCgtBTlNXRVJfR09ORRAEEhEKDUFOU1dFUl9TVEFUSUMQBWIGcHJvdG8z", [file_buf_validate_validate]);
+  fileDesc("Ch5zaWducG9zdC9yb3V0ZXMvdjEvcm91dGUucHJvdG8SEnNpZ25wb3N0LnJvdXRlcy52MSJ/CgVSb3V0ZRIPCgd2ZXJzaW9uGAEgASgEEi0KBGNvZGUYAiABKAsyHS5zaWducG9zdC5yb3V0ZXMudjEuQ29kZVJvdXRlSAASLQoEaG9zdBgDIAEoCzIdLnNpZ25wb3N0LnJvdXRlcy52MS5Ib3N0Um91dGVIAEIHCgVlbnRyeSLMAQoJQ29kZVJvdXRlEhIKCnNob3J0X2NvZGUYASABKAkSDwoHY29kZV9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEioKBmFuc3dlchgEIAEoDjIaLnNpZ25wb3N0LnJvdXRlcy52MS5BbnN3ZXISEgoKdGFyZ2V0X3VybBgFIAEoCRIQCghob3N0bmFtZRgGIAEoCRI0CgxsYW5kaW5nX3BhZ2UYByABKAsyHi5zaWducG9zdC5wYWdlcy52MS5MYW5kaW5nUGFnZSJTCglIb3N0Um91dGUSEAoIaG9zdG5hbWUYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIPCgdyZW1vdmVkGAMgASgIEg8KB2ZhaWxpbmcYBCABKAgqhQEKBkFuc3dlchIWChJBTlNXRVJfVU5TUEVDSUZJRUQQABITCg9BTlNXRVJfUkVESVJFQ1QQARIXChNBTlNXRVJfTEFORElOR19QQUdFEAISEQoNQU5TV0VSX1BBVVNFRBADEg8KC0FOU1dFUl9HT05FEAQSEQoNQU5TV0VSX1NUQVRJQxAFQjcKFmNvbS5zaWducG9zdC5yb3V0ZXMudjFQAVobc2lnbnBvc3Qvcm91dGVzL3YxO3JvdXRlc3YxYgZwcm90bzM", [file_signpost_pages_v1_landing_page]);
 
 /**
  * What a gateway needs to answer scans. The value of a record on the compacted topic `signpost.routes.v1`; its key is
@@ -110,7 +111,7 @@ export type CodeRoute = Message<"signpost.routes.v1.CodeRoute"> & {
   /**
    * The page of an active landing-page code.
    *
-   * @generated from field: signpost.routes.v1.LandingPage landing_page = 7;
+   * @generated from field: signpost.pages.v1.LandingPage landing_page = 7;
    */
   landingPage?: LandingPage | undefined;
 };
@@ -164,83 +165,6 @@ export type HostRoute = Message<"signpost.routes.v1.HostRoute"> & {
  */
 export const HostRouteSchema: GenMessage<HostRoute> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 2);
-
-/**
- * What the reader of a landing page sees. Text is shown as it is, never as markup.
- *
- * @generated from message signpost.routes.v1.LandingPage
- */
-export type LandingPage = Message<"signpost.routes.v1.LandingPage"> & {
-  /**
-   * The heading: 1–200 characters once trimmed.
-   *
-   * @generated from field: string title = 1;
-   */
-  title: string;
-
-  /**
-   * Plain text below it; line breaks are kept.
-   *
-   * @generated from field: string text = 2;
-   */
-  text: string;
-
-  /**
-   * Links below the text, in this order.
-   *
-   * @generated from field: repeated signpost.routes.v1.LandingLink links = 3;
-   */
-  links: LandingLink[];
-
-  /**
-   * `#rgb` or `#rrggbb`, the ink; shown where it can be read on the ground. Empty means the reader's own.
-   *
-   * @generated from field: string foreground_color = 4;
-   */
-  foregroundColor: string;
-
-  /**
-   * `#rgb` or `#rrggbb`, the page's ground. Empty means the reader's own, light or dark.
-   *
-   * @generated from field: string background_color = 5;
-   */
-  backgroundColor: string;
-};
-
-/**
- * Describes the message signpost.routes.v1.LandingPage.
- * Use `create(LandingPageSchema)` to create a new message.
- */
-export const LandingPageSchema: GenMessage<LandingPage> = /*@__PURE__*/
-  messageDesc(file_signpost_routes_v1_route, 3);
-
-/**
- * A link of a landing page.
- *
- * @generated from message signpost.routes.v1.LandingLink
- */
-export type LandingLink = Message<"signpost.routes.v1.LandingLink"> & {
-  /**
-   * What the reader sees: 1–100 characters once trimmed.
-   *
-   * @generated from field: string label = 1;
-   */
-  label: string;
-
-  /**
-   * Where it leads: an absolute http or https URL without credentials, at most 2,048 characters.
-   *
-   * @generated from field: string url = 2;
-   */
-  url: string;
-};
-
-/**
- * Describes the message signpost.routes.v1.LandingLink.
- * Use `create(LandingLinkSchema)` to create a new message.
- */
-export const LandingLinkSchema: GenMessage<LandingLink> = /*@__PURE__*/
-  messageDesc(file_signpost_routes_v1_route, 4);
 
 /**
  * What a scan is answered with.
