@@ -1,0 +1,134 @@
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** `EXT4_IOC_SHUTDOWN`, with what it is told: to write not even the journal (`EXT4_GOING_FLAGS_NOLOGFLUSH`). */
+const SHUT_DOWN = `open(my $folder, '<', $ARGV[0]) or die "open: $!";
+my $flags = pack('L', 2);
+ioctl($folder, 0x8004587d, $flags) or die "ioctl: $!";`;
+
+/** How long processes that were killed may take to let go of the disk, in ms: a Postgres with 100 connections took 300. */
+const RELEASED_MS = 30_000;
+const RETRY_MS = 50;
+
+/**
+ * A disk that a power cut leaves as it would leave a real one: what was forced to it is there, of the rest whatever the
+ * system happened to have written. An ext4 file system of its own in a file, which is shut down by the ioctl that the
+ * tests of Linux's file systems use for this (`godown` of xfstests, fs/ext4/ioctl.c): from then on it writes nothing, and
+ * the next mount replays its journal. What it had written to its device counts as on disk, also without a flush.
+ *
+ * Needs root, loop devices and ext4; see `whyNoPowerCuts`.
+ */
+export class PowerCutDisk {
+  /** Where it is mounted, also after a cut. */
+  readonly path: string;
+  /**
+   * Runs Node like `process.execPath`, where nothing tells that the machine has not been started anew since the cut.
+   * LMDB has to see another boot id after one: while it is the same, it relies on pages that the system still has to
+   * write. A test sets `process.execPath` to this before it starts processes that keep an LMDB table on the disk.
+   */
+  readonly node: string;
+  readonly #folder: string;
+  readonly #image: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    this.#image = join(folder, 'image');
+    this.path = join(folder, 'disk');
+    this.node = join(folder, 'node');
+  }
+
+  /** Makes an empty disk. */
+  static async create(sizeInMiB: number): Promise<PowerCutDisk> {
+    const disk = new PowerCutDisk(await mkdtemp(join(tmpdir(), 'signpost-power-')));
+    try {
+      await disk.#make(sizeInMiB);
+    } catch (error) {
+      await disk.#remove();
+      throw error;
+    }
+    return disk;
+  }
+
+  async #make(sizeInMiB: number): Promise<void> {
+    const image = await open(this.#image, 'w', 0o600);
+    await image.truncate(sizeInMiB * 1024 * 1024);
+    await image.close();
+    await run('mkfs.ext4', ['-q', '-F', this.#image]);
+    // What is mounted in here is unmounted for programs that `node` has started, too: they would keep it in use otherwise.
+    await run('mount', ['--bind', '--make-shared', this.#folder, this.#folder]);
+    await mkdir(this.path);
+    const hidden = 'mount --bind /dev/null /proc/sys/kernel/random/boot_id && exec "$0" "$@"';
+    const started = `exec unshare --mount --propagation slave sh -c '${hidden}' '${process.execPath}' "$@"`;
+    await writeFile(this.node, `#!/bin/sh\n${started}\n`, { mode: 0o700 });
+    await this.#mount();
+  }
+
+  /**
+   * Cuts the power and brings it back. Kill all processes that use the disk first (SIGKILL): as long as one of them
+   * lives the disk can't be unmounted, and this rejects after half a minute.
+   */
+  async cut(): Promise<void> {
+    await run('perl', ['-e', SHUT_DOWN, this.path]);
+    await this.#unmount();
+    await this.#mount();
+  }
+
+  /** Removes the disk; whatever uses it has to be gone. */
+  async close(): Promise<void> {
+    await this.#unmount();
+    await this.#remove();
+  }
+
+  async #remove(): Promise<void> {
+    await run('umount', ['--quiet', this.#folder]).catch(() => undefined);
+    await rm(this.#folder, { recursive: true });
+  }
+
+  async #mount(): Promise<void> {
+    await run('mount', ['-t', 'ext4', '-o', 'loop', this.#image, this.path]);
+  }
+
+  /** Until the loop device is gone as well: one that is still in use would show what the cut has taken. */
+  async #unmount(): Promise<void> {
+    const deadline = performance.now() + RELEASED_MS;
+    const tried = async <Result>(attempt: () => Promise<Result>): Promise<Result> => {
+      for (;;) {
+        try {
+          return await attempt();
+        } catch (error) {
+          if (performance.now() > deadline) throw error;
+          await sleep(RETRY_MS);
+        }
+      }
+    };
+    await tried(() => run('umount', [this.path]));
+    await tried(async () => {
+      const { stdout } = await run('losetup', ['--associated', this.#image]);
+      if (stdout !== '') throw new Error(`The disk is unmounted but still in use: ${stdout.trim()}`);
+    });
+  }
+}
+
+/**
+ * Why there can be no such disk on this machine, as a sentence; undefined where there can be. With `CI=true` a machine
+ * that has none is a failure, and this throws.
+ */
+export async function whyNoPowerCuts(): Promise<string | undefined> {
+  try {
+    const disk = await PowerCutDisk.create(8);
+    await disk.cut().finally(() => disk.close());
+    return undefined;
+  } catch (error) {
+    const { stderr, message } = error as { stderr?: string; message: string };
+    const reason = (stderr?.trim() || message).replaceAll(/\s*\n\s*/g, ' ');
+    const sentence = `Tests of power cuts need root, loop devices, ext4 and perl: ${reason}`;
+    if (process.env.CI) throw new Error(sentence, { cause: error });
+    return sentence;
+  }
+}
