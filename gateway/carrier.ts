@@ -40,7 +40,13 @@ async function carry(): Promise<void> {
   running.defer(() => table.close());
   const shipped = keepShipped(join(config.DATA_DIR, SHIPPED), config.SPOOL_RETENTION_HOURS, logger);
   running.defer(() => shipped.stop());
-  const shipper = shipScans({ folder: join(config.DATA_DIR, 'spool'), log, logger, take: shipped.take });
+  const shipper = shipScans({
+    folder: join(config.DATA_DIR, 'spool'),
+    log,
+    logger,
+    take: shipped.take,
+    forceAll: config.SPOOL_RETENTION_HOURS > 0,
+  });
   running.defer(() => shipper.stop(SHIP_MS));
   const measured = measureCarrier(() => ({ shipping: shipper.status(), routes: follower.status() }));
   const follower = followRoutes({ log, table, logger, onChange: measured.change });

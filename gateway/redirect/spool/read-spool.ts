@@ -10,6 +10,8 @@ export interface SpoolReader {
    * over segments that can't be read. Throws when the folder can't be.
    */
   next(): Batch | undefined;
+  /** Whether the first `bytes` of a segment were forgotten. */
+  isForgotten(segment: string, bytes: number): boolean;
   /** Bytes that were not forgotten, as far as the folder could be read lately. */
   depth(): number;
 }
@@ -92,6 +94,7 @@ export function readSpool(
         else return undefined;
       }
     },
+    isForgotten: (segment, bytes) => segment === name && bytes <= done,
     depth() {
       try {
         const sizes = segmentsIn(folder).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);

@@ -8,6 +8,7 @@ import type { Log, NewRecord } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { codeIdIn } from '../answer/scan-message.ts';
+import { forceSpool } from './force-spool.ts';
 import { readFrames } from './frames.ts';
 import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
 import { spoolsIn } from './segments.ts';
@@ -36,6 +37,8 @@ const POLL_MS = 25;
 const LITTLE = 1_000;
 /** How often it looks for spools of new workers, and for those that were removed. */
 const LOOK_MS = 500;
+/** Scans that wait on disk for the log are forced to it after one to two times this. */
+const FORCE_MS = 500;
 /** Pauses between attempts while the log is away: each twice the one before it. */
 const FIRST_RETRY_MS = 250;
 const MOST_RETRY_MS = 5_000;
@@ -47,10 +50,14 @@ export interface ShippingOptions {
   readonly logger: Logger;
   /** Takes a segment out of its spool that the log has; by default it is deleted. */
   take?(path: string): void;
+  /** Whether scans are forced to disk that the log has, too: they are kept, for the log may lose them. */
+  readonly forceAll?: boolean;
 }
 
 interface ShippedSpool {
   readonly reader: SpoolReader;
+  /** Forces to disk what has waited since the last call. */
+  force(): Promise<void>;
   /** Resolves when no more of it is shipped. */
   running: Promise<void> | undefined;
 }
@@ -59,7 +66,7 @@ interface ShippedSpool {
  * Publishes the oldest scans first and forgets them once the log has them; a crash in between repeats them, and their
  * ids decide. While the log is away it tries for ever.
  */
-export function shipScans({ folder, log, logger, take }: ShippingOptions): Shipper {
+export function shipScans({ folder, log, logger, take, forceAll = false }: ShippingOptions): Shipper {
   const stopping = new AbortController();
   const { signal } = stopping;
   const count = countShipped();
@@ -68,6 +75,7 @@ export function shipScans({ folder, log, logger, take }: ShippingOptions): Shipp
   let deadline = Number.POSITIVE_INFINITY;
   let shipped = 0;
   let failures = 0;
+  let forcing = true;
 
   async function publish(payloads: readonly Uint8Array[]): Promise<void> {
     const shipment = count(payloads);
@@ -125,13 +133,32 @@ export function shipScans({ folder, log, logger, take }: ShippingOptions): Shipp
     }
     for (const spool of there) {
       if (spools.has(spool)) continue;
-      const shipped: ShippedSpool = { reader: readSpool(join(folder, spool), logger, take), running: undefined };
+      const path = join(folder, spool);
+      const reader = readSpool(path, logger, take);
+      const force = forceSpool(path, forceAll ? () => false : reader.isForgotten);
+      const shipped: ShippedSpool = { reader, force, running: undefined };
       spools.set(spool, shipped);
-      shipped.running = ship(spool, shipped.reader);
+      shipped.running = ship(spool, reader);
+    }
+  }
+
+  async function force(): Promise<void> {
+    while (!signal.aborted) {
+      await pause(FORCE_MS, signal);
+      try {
+        for (const spool of spools.values()) await spool.force();
+        if (!forcing) logger.info('scans are forced to disk again');
+        forcing = true;
+      } catch (error) {
+        if (forcing)
+          logger.error({ err: error }, 'scans can’t be forced to disk; a power cut would cost those that wait');
+        forcing = false;
+      }
     }
   }
 
   look();
+  force();
   const looking = setInterval(look, LOOK_MS).unref();
 
   return {

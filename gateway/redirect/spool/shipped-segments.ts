@@ -1,4 +1,14 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, statfsSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 
@@ -41,6 +51,7 @@ export function keepShipped(folder: string, hours: number, logger: Logger): Ship
   function keep(path: string): void {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
+      force(path);
       // Segments of two spools may have one name.
       renameSync(path, join(folder, `${basename(path, '.scans')}-${basename(dirname(path))}.scans`));
     } catch (error) {
@@ -76,6 +87,16 @@ export function shippedSegmentsIn(folder: string): ShippedSegment[] {
     const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     return written === undefined ? [] : [{ path, written }];
   });
+}
+
+/** From its spool its last scans may not have come to the disk, and nobody forces it there later. */
+function force(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
 }
 
 function removeOutdated(folder: string, before: number): void {

@@ -43,8 +43,8 @@ const TURN_BYTES = 256 * 1024;
 const RETRY_MS = 1_000;
 
 /**
- * Opens a new spool, which survives the end of the process, but not of the machine: that would take an fsync every turn,
- * at half the speed.
+ * Opens a new spool, which survives the end of the process at any moment. That of the machine takes the scans that the
+ * log does not have and the carrier has not forced to disk yet: an fsync every turn would halve the speed.
  */
 export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   let last = '';
