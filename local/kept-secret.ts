@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
+import { replaceFile } from './replace-file.ts';
 
 /**
  * The secret kept in a file that only its owner may read; made on the first call. The file appears whole or not at all,
@@ -14,10 +15,8 @@ export async function keptSecret(path: string, make: () => string = randomSecret
 }
 
 /** Keeps a secret in a file that only its owner may read, in place of what the file held. */
-export async function keepSecret(path: string, secret: string): Promise<void> {
-  const draft = `${path}.new`;
-  await writeFile(draft, `${secret}\n`, { mode: 0o600 });
-  await rename(draft, path);
+export function keepSecret(path: string, secret: string): Promise<void> {
+  return replaceFile(path, `${secret}\n`, 0o600);
 }
 
 /** What the file keeps, or undefined where there is none. */

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { GATEWAY_ROLE } from '../src/db/gateway-role.ts';
@@ -6,6 +6,7 @@ import { freePort, isFree, LOOPBACK } from './free-port.ts';
 import { keptSecret } from './kept-secret.ts';
 import { type Ended, findPostgres, type PostgresPrograms } from './postgres-programs.ts';
 import { addressOf, createRoles, OWNER, SUPERUSER } from './postgres-roles.ts';
+import { replaceFile } from './replace-file.ts';
 
 export interface PostgresOptions {
   /** Where everything is kept; made when it is missing. */
@@ -80,7 +81,7 @@ async function initialise(
   const durability = config.fsync === 'off' ? ['--no-sync'] : [];
   const login = [`--username=${SUPERUSER}`, '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
   expectSuccess(await programs.run('initdb', [`--pgdata=${draft}`, ...options, ...durability, ...login]), 'be set up');
-  await configure(draft, { ...config, port: String(await freePort()) });
+  await configure(programs, draft, { ...config, port: String(await freePort()) });
   await rename(draft, data);
 }
 
@@ -99,7 +100,7 @@ async function start(
   for (let attempt = 1; ; attempt++) {
     const remembered = await rememberedPort(data);
     const port = remembered !== undefined && (await isFree(remembered)) ? remembered : await freePort();
-    await configure(data, { ...config, port: String(port) });
+    await configure(programs, data, { ...config, port: String(port) });
     const args = ['start', ...PATIENTLY, `--pgdata=${data}`, `--log=${join(folder, 'postgres.log')}`];
     const ended = await programs.run('pg_ctl', args);
     if (ended.code === 0) return port;
@@ -116,9 +117,15 @@ async function stop(programs: PostgresPrograms, data: string): Promise<void> {
 }
 
 /** Writes all of `postgresql.conf`; what it leaves out has the server's own default. */
-async function configure(data: string, config: Readonly<Record<string, string>>): Promise<void> {
+async function configure(
+  programs: PostgresPrograms,
+  data: string,
+  config: Readonly<Record<string, string>>,
+): Promise<void> {
   const lines = Object.entries(config).map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`);
-  await writeFile(join(data, 'postgresql.conf'), lines);
+  const path = join(data, 'postgresql.conf');
+  await replaceFile(path, lines.join(''));
+  await programs.adopt(path);
 }
 
 /** The port of the last start, or undefined where there is no data yet. */
