@@ -1,0 +1,146 @@
+import { Agent, get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { expect, onTestFinished } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
+import { decodeId } from '../../common/contract/ids.ts';
+import type { Process, Signpost } from '../harness/processes.ts';
+import { counted } from './readers.ts';
+
+/** Scans and changes of which each can be told apart afterwards, so that a power cut can be seen to cost the last ones. */
+
+const EVENTUALLY = { timeout: 60_000, interval: 200 };
+
+/** Scans that can be told apart, each by its referrer, with when their answers arrived, in ms since 1970. */
+export function startScans(url: string, round: number, readers = 8) {
+  const answered = new Map<string, number>();
+  let sent = 0;
+  let going = true;
+  const all = Array.from({ length: readers }, async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    while (going) {
+      const referrer = `scan${sent++}.round${round}.example`;
+      const location = await locationOf(url, { agent, headers: { referer: `https://${referrer}/` } });
+      if (location !== undefined) answered.set(referrer, Date.now());
+      await sleep(location === undefined ? 20 : 5);
+    }
+    agent.destroy();
+  });
+  const stop = async () => {
+    going = false;
+    await Promise.all(all);
+  };
+  onTestFinished(stop);
+  return { answered, stop };
+}
+
+/** Where a scan is led; undefined without a redirect. */
+export function locationOf(url: string, options: { agent?: Agent; headers?: Record<string, string> } = {}) {
+  return new Promise<string | undefined>((resolve) => {
+    const asked = get(url, { ...options, timeout: 5_000 }, (response) => {
+      response.resume();
+      response.once('end', () => resolve(response.headers.location));
+      response.once('error', () => resolve(undefined));
+    });
+    asked.once('timeout', () => asked.destroy());
+    asked.once('error', () => resolve(undefined));
+  });
+}
+
+/** A code, and where it may lead: the last target that was acknowledged, and those that were asked for after it. */
+export interface Changed {
+  readonly code: CodeJson;
+  targets: (string | undefined)[];
+}
+
+let changes = 0;
+
+/** Changes one code after the other until it is stopped. */
+export function startChanges(codes: readonly Changed[], change: (code: CodeJson, target: string) => Promise<boolean>) {
+  let going = true;
+  const all = [0, 1].map(async (first) => {
+    for (let at = first; going; at = (at + 2) % codes.length) {
+      const changed = codes[at] as Changed;
+      const target = `https://example.com/${++changes}`;
+      changed.targets.push(target);
+      if (await change(changed.code, target).catch(() => false)) changed.targets = [target];
+      else await sleep(20);
+    }
+  });
+  const stop = async () => {
+    going = false;
+    await Promise.all(all);
+  };
+  onTestFinished(stop);
+  return { stop };
+}
+
+/** A call of the API, given up after ten seconds. */
+export async function api(
+  signpost: Signpost,
+  apiKey: string,
+  method: string,
+  path: string,
+  json: unknown,
+): Promise<Response> {
+  return fetch(`${signpost.url}/api/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${apiKey}` },
+    body: JSON.stringify(json),
+    signal: AbortSignal.timeout(10_000),
+  });
+}
+
+/** Of the codes, those that lead somewhere else than they should. */
+export async function misled(codes: readonly Changed[], urlOf: (code: CodeJson) => string): Promise<unknown[]> {
+  const found = [];
+  for (const { code, targets } of codes) {
+    const location = await locationOf(urlOf(code));
+    if (location === undefined || !targets.includes(location)) found.push({ location, targets });
+  }
+  return found;
+}
+
+/** What waits in a gateway's spools. */
+export async function waitingBytes({ url }: Process): Promise<number> {
+  const { scans } = (await (await fetch(`${url}/readyz`)).json()) as { scans: { waiting_bytes: number } };
+  return scans.waiting_bytes;
+}
+
+/** All of these scans are recorded, and every one once. */
+export async function expectRecorded(
+  url: string,
+  code: CodeJson,
+  answered: ReadonlyMap<string, number>,
+): Promise<void> {
+  const lost = async () => {
+    const found = await recordedScans(url, code);
+    return [...answered.keys()].filter((referrer) => !found.has(referrer)).length;
+  };
+  await expect.poll(lost, EVENTUALLY).toBe(0);
+  await expectNoneTwice(url, code);
+}
+
+/** How often each scan was recorded, by its referrer. */
+export async function recordedScans(url: string, code: CodeJson): Promise<Map<string, number>> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ referrer: string; scans: number }>(
+      'select referrer, count(*)::int as scans from scans where code_id = $1 group by 1',
+      [decodeId('qr', code.id)],
+    );
+    return new Map(rows.map(({ referrer, scans }) => [referrer, scans]));
+  } finally {
+    await client.end();
+  }
+}
+
+/** No scan is recorded twice, and the counter of the code agrees with them. */
+export async function expectNoneTwice(url: string, code: CodeJson): Promise<void> {
+  // Longer than anything takes to arrive that is still under way.
+  await sleep(2_000);
+  expect([...(await recordedScans(url, code))].filter(([, scans]) => scans > 1)).toEqual([]);
+  const { counter, scans } = await counted(url, code);
+  expect(counter).toBe(scans);
+}

@@ -1,0 +1,109 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
+import { startPostgres } from '../../local/postgres.ts';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
+import { internal } from '../contract/internal.ts';
+import { afterFile } from '../harness/after-file.ts';
+import { startSignpost } from '../harness/processes.ts';
+import { PowerCutDisk, whyNoPowerCuts } from '../torture/power-cut.ts';
+import { api, type Changed, expectRecorded, misled, startChanges, startScans } from './power-cut-load.ts';
+import { isThere } from './readers.ts';
+
+const EVENTUALLY = { timeout: 60_000, interval: 200 };
+
+const lacking = await whyNoPowerCuts();
+if (lacking !== undefined) console.error(`${lacking} They are skipped.`);
+
+describe.skipIf(lacking !== undefined)('a power cut', () => {
+  test('of Postgres undoes nothing that was acknowledged; cores, outbox and recorder go on', async () => {
+    const disk = await PowerCutDisk.create(1_024);
+    afterFile(() => disk.close());
+    const folder = join(disk.path, 'postgres');
+    let postgres = await startPostgres({ folder });
+    afterFile(() => postgres.stop());
+    const restart = async () => {
+      await killPostgres(folder);
+      await disk.cut();
+      const { url } = postgres;
+      postgres = await startPostgres({ folder });
+      expect(postgres.url).toBe(url);
+    };
+    // What the first start has made is not half there.
+    await restart();
+    const signpost = await startSignpost({
+      databaseUrl: postgres.url,
+      gatewayDatabaseUrl: postgres.gatewayUrl,
+      cores: 2,
+      roles: ['rpc', 'relay,recorder,worker'],
+    });
+    const { apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+    const create = async (target_url: string) => {
+      const answer = await api(signpost, apiKey, 'POST', '/qr-codes', { target_url });
+      return answer.ok ? ((await answer.json()) as { data: CodeJson }).data : undefined;
+    };
+    const change = async (code: CodeJson, target_url: string) =>
+      (await api(signpost, apiKey, 'PATCH', `/qr-codes/${code.id}`, { target_url })).ok;
+    const urlOf = (code: CodeJson) => `${signpost.url}/r/${code.short_code}`;
+    const first = await Promise.all(Array.from({ length: 20 }, () => create('https://example.com/')));
+    const codes: Changed[] = first.map((code) => ({ code: code as CodeJson, targets: ['https://example.com/'] }));
+    const created: Changed[] = [];
+    const scanned = await create('https://example.com/');
+    const scans = startScans(urlOf(scanned as CodeJson), 0);
+
+    for (let round = 0; round < 3; round++) {
+      const changing = startChanges(codes, change);
+      let going = true;
+      const creating = (async () => {
+        while (going) {
+          const target = `https://example.com/created/${created.length}`;
+          const code = await create(target).catch(() => undefined);
+          if (code) created.push({ code, targets: [target] });
+          else await sleep(20);
+        }
+      })();
+      await sleep(1_000 + 2_000 * Math.random());
+      await restart();
+      const before = created.length;
+      await expect.poll(() => created.length, EVENTUALLY).toBeGreaterThan(before + 5);
+      going = false;
+      await Promise.all([creating, changing.stop()]);
+    }
+    await scans.stop();
+    for (const core of signpost.cores) expect(await core.log()).not.toMatch(/"level":60/);
+
+    const database = new pg.Pool({ connectionString: postgres.url });
+    onTestFinished(() => database.end());
+    const { rows } = await database.query<{ short_code: string; target_url: string }>(
+      'select short_code, target_url from codes',
+    );
+    const kept = new Map(rows.map(({ short_code, target_url }) => [short_code, target_url]));
+    for (const { code, targets } of [...codes, ...created]) expect(targets).toContain(kept.get(code.short_code ?? ''));
+    const waiting = async () => (await database.query('select from outbox_waiting limit 1')).rowCount;
+    await expect.poll(waiting, EVENTUALLY).toBe(0);
+    const audit = await internal(signpost, EventsService).auditEvents({});
+    expect([audit.events?.missing, audit.routes?.missing].map(Number)).toEqual([0, 0]);
+    expect(Number(audit.events?.published)).toBeGreaterThan(created.length);
+    await expect.poll(() => misled([...codes, ...created], urlOf), EVENTUALLY).toEqual([]);
+    await expectRecorded(postgres.url, scanned as CodeJson, scans.answered);
+  }, 240_000);
+});
+
+/** Everything of a Postgres at once. */
+async function killPostgres(folder: string): Promise<void> {
+  const [line] = (await readFile(join(folder, 'data', 'postmaster.pid'), 'utf8')).split('\n');
+  const postmaster = Number(line);
+  const { stdout } = await promisify(execFile)('pgrep', ['-P', String(postmaster)]);
+  const all = [postmaster, ...stdout.split('\n').filter(Boolean).map(Number)];
+  for (const pid of all) {
+    // One that was about to end may be gone.
+    if (isThere(pid)) process.kill(pid, 'SIGKILL');
+  }
+  await expect.poll(() => all.filter(isThere), EVENTUALLY).toEqual([]);
+}
