@@ -12,7 +12,7 @@ import { requirementsOf } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
 import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
-import { healthService } from './health.ts';
+import { healthService, shared } from './health.ts';
 import { fewImagesAtOnce } from './image-queue.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
@@ -33,9 +33,6 @@ export interface Servers {
  * at most, so that slow ones do not keep others waiting.
  */
 const LARGE_MESSAGES = { atOnce: 16, atOnceEach: 2, mostWaiting: 500, things: 'large messages' };
-
-/** How long an answer of Postgres is told to whoever asks for health, in ms: anybody may ask, as often as they like. */
-const HEALTH_MS = 500;
 
 /**
  * Serves the rooms' services, health and reflection on both servers, behind the same gate, which observes and judges a
@@ -67,7 +64,7 @@ export async function serve(options: {
   for (const method of methods.values()) requirementsOf(method);
 
   let serving = true;
-  const postgresAnswers = askedAtMostEvery(HEALTH_MS, () => answers(options.pool));
+  const postgresAnswers = shared(() => answers(options.pool));
   const answering = async () => serving && (await postgresAnswers());
   const parts = Object.entries(options.parts ?? {}).map(([name, works]) => [name, async () => works()] as const);
   const known = new Map([['', answering], ...named.map(({ typeName }) => [typeName, answering] as const), ...parts]);
@@ -107,16 +104,6 @@ export async function serve(options: {
     await stop(0);
     throw error;
   }
-}
-
-/** Asks once for all that ask within `ms`. */
-function askedAtMostEvery<Answer>(ms: number, ask: () => Promise<Answer>): () => Promise<Answer> {
-  let last: { at: number; answer: Promise<Answer> } | undefined;
-  return () => {
-    const now = performance.now();
-    if (!last || now - last.at > ms) last = { at: now, answer: ask() };
-    return last.answer;
-  };
 }
 
 const ANSWERS = promptStatement('rpc_answers', 'select');

@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient, createRouterTransport } from '@connectrpc/connect';
+import { expect, test } from 'vitest';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { healthService, shared } from './health.ts';
+
+const MOST = 3;
+
+function watching(limits: { lastsMs: number }) {
+  const service = healthService(new Map([['', async () => true]]), { most: MOST, everyMs: 20, ...limits });
+  const health = createClient(
+    Health,
+    createRouterTransport((router) => router.service(Health, service)),
+  );
+  return (signal?: AbortSignal) => health.watch({}, signal ? { signal } : {})[Symbol.asyncIterator]();
+}
+
+test('callers at the same time share one look-up however long it takes, and later ones its answer for a while', async () => {
+  let asked = 0;
+  const healthy = shared(async () => {
+    asked++;
+    await sleep(150);
+    return true;
+  }, 60);
+  const first = healthy();
+  await sleep(100);
+  await Promise.all([first, ...Array.from({ length: 500 }, healthy)]);
+  expect(asked).toBe(1);
+  await Promise.all(Array.from({ length: 500 }, healthy));
+  expect(asked).toBe(1);
+  await sleep(80);
+  await Promise.all(Array.from({ length: 500 }, healthy));
+  expect(asked).toBe(2);
+});
+
+test('so many clients may watch at a time, and one that leaves makes room', async () => {
+  const watch = watching({ lastsMs: 60_000 });
+  const leaving = new AbortController();
+  const serving = { done: false, value: expect.objectContaining({ status: Status.SERVING }) };
+  const leaver = watch(leaving.signal);
+  expect(await leaver.next()).toEqual(serving);
+  for (let n = 1; n < MOST; n++) expect(await watch().next()).toEqual(serving);
+  await expect(watch().next()).rejects.toThrow('Too many clients watch; use Check.');
+  const left = leaver.next();
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  await expect
+    .poll(() =>
+      watch()
+        .next()
+        .then(
+          ({ value }) => value?.status,
+          () => undefined,
+        ),
+    )
+    .toBe(Status.SERVING);
+});
+
+test('a watch ends after a while', async () => {
+  const watch = watching({ lastsMs: 100 });
+  const statuses = [];
+  for await (const { status } of { [Symbol.asyncIterator]: () => watch() }) statuses.push(status);
+  expect(statuses).toEqual([Status.SERVING]);
+});
