@@ -66,6 +66,11 @@ export const GATEWAY_VARIABLES = {
     type: integer(1, 1_000_000, 1_000),
     about: 'How many connections a client address may have open with each worker; trusted proxies have no limit.',
   },
+  MAX_CONNECTIONS: {
+    type: integer(1, 1_000_000, 10_000),
+    about:
+      'How many connections each worker keeps open in all; a further one takes the place of one that has long been idle.',
+  },
   FAILED_AUTHENTICATIONS_PER_MINUTE: {
     type: integer(1, 1_000_000, 100),
     about: 'How many API requests with a wrong key each worker answers a client address before it answers 429.',

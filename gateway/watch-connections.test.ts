@@ -11,19 +11,35 @@ import { watchConnections } from './watch-connections.ts';
 /** As large as no kernel buffers for a client that does not read. */
 const LARGE = Buffer.alloc(16_000_000);
 const MOST = 10;
+const MOST_IN_ALL = 60;
+const PROXY = '127.0.0.9';
 
 let server: Server;
+/** Answers the requests that are held. */
+let release: PromiseWithResolvers<void>;
 
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  server = createServer((_request, response) => response.end(LARGE));
+  release = Promise.withResolvers();
+  server = createServer(async ({ url }, response) => {
+    if (url === '/held') await release.promise;
+    response.end(url === '/docs' ? LARGE : 'small');
+  });
   const scans = {
     ownsHost: () => false,
     answered: () => 0,
-    answer: (_request: ScanRequest, reply: Reply) => reply.page('id', 200, { body: LARGE, headers: {} }),
+    async answer({ shortCode }: ScanRequest, reply: Reply) {
+      if (shortCode === 'Held222') await release.promise;
+      reply.page('id', 200, { body: shortCode === 'Large22' ? LARGE : Buffer.from('small'), headers: {} });
+    },
   };
   const fast = openFastLane(server, scans, undefined);
-  const watching = watchConnections(server, MOST, proxiesIn(['127.0.0.9']));
+  const watching = watchConnections(server, {
+    mostPerAddress: MOST,
+    most: MOST_IN_ALL,
+    isProxy: proxiesIn([PROXY]),
+    isAnswering: fast.isAnswering,
+  });
   onTestFinished(() => {
     watching.close();
     fast.destroy();
@@ -56,7 +72,7 @@ function connections(): Promise<number> {
 }
 
 describe.each([
-  ['the fast lane', 'GET /r/Ab3dE9k HTTP/1.1\r\nhost: a\r\n\r\n'],
+  ['the fast lane', 'GET /r/Large22 HTTP/1.1\r\nhost: a\r\n\r\n'],
   ['Node’s server', 'GET /docs HTTP/1.1\r\nhost: a\r\n\r\n'],
 ])('by %s:', (_, request) => {
   test('a connection whose answer nobody reads is closed after a minute', async () => {
@@ -96,7 +112,70 @@ test('an address has so many connections at a time, and the others are closed at
 });
 
 test('a trusted proxy may have any number', async () => {
-  const all = await Promise.all(Array.from({ length: 5 * MOST }, () => open('127.0.0.9')));
+  const all = await Promise.all(Array.from({ length: 5 * MOST }, () => open(PROXY)));
   await sleep(100);
   expect(all.filter(({ isClosed }) => isClosed())).toEqual([]);
+});
+
+/** As many connections as there may be, of several addresses, in the order in which they were opened. */
+async function openAll(): Promise<Awaited<ReturnType<typeof open>>[]> {
+  const all = [];
+  for (let n = 0; n < MOST_IN_ALL; n++) all.push(await open(`127.0.1.${Math.floor(n / MOST)}`));
+  await expect.poll(connections).toBe(MOST_IN_ALL);
+  return all;
+}
+
+/** Asks on a connection; `answer` gives what has arrived. */
+function ask(socket: Socket, path: string): { answer(): string } {
+  let answer = '';
+  socket.on('data', (bytes) => {
+    answer += bytes;
+  });
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
+  return { answer: () => answer };
+}
+
+describe.each([
+  ['the fast lane', '/r/Small22', '/r/Held222', '/r/Large22'],
+  ['Node’s server', '/small', '/held', '/docs'],
+])('with too many connections in all, by %s:', (_, small, held, large) => {
+  test('a further one takes the place of the one that has been idle for longest, and none whose answer is due', async () => {
+    const all = await openAll();
+    const [due, , kept] = all;
+    if (!due || !kept) throw new Error('there are more');
+    const late = ask(due.socket, held);
+    // It has had an answer lately, which neither the one before it nor those behind it have.
+    await expect.poll(ask(kept.socket, small).answer).toContain('small');
+    const further = [await open(), await open()];
+    await expect.poll(() => all.flatMap(({ isClosed }, n) => (isClosed() ? [n] : []))).toEqual([1, 3]);
+    for (const { socket } of further) await expect.poll(ask(socket, small).answer).toContain('small');
+    release.resolve();
+    await expect.poll(late.answer).toContain('small');
+    expect(await connections()).toBe(MOST_IN_ALL);
+  });
+
+  test('a further one is reset while every answer is due, and has room again when one has been given', async () => {
+    const all = await openAll();
+    const answers = all.map(({ socket }) => ask(socket, held));
+    await sleep(200);
+    const refused = await open();
+    await expect.poll(refused.isClosed).toBe(true);
+    expect(all.filter(({ isClosed }) => isClosed())).toEqual([]);
+    release.resolve();
+    for (const { answer } of answers) await expect.poll(answer).toContain('small');
+    await sleep(200);
+    const taken = await open();
+    await expect.poll(ask(taken.socket, small).answer).toContain('small');
+  });
+
+  test.each([
+    ['send half a request', 'POST /held HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n12345'],
+    ['do not read', `GET ${large} HTTP/1.1\r\nhost: a\r\n\r\n`],
+  ])('clients that %s hold no place', async (_, request) => {
+    for (const { socket } of await openAll()) socket.pause().write(request);
+    await sleep(500);
+    const further = await Promise.all(Array.from({ length: MOST }, () => open()));
+    for (const { socket } of further) await expect.poll(ask(socket, small).answer).toContain('small');
+    expect(await connections()).toBe(MOST_IN_ALL);
+  });
 });

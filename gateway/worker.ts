@@ -105,7 +105,12 @@ async function work(number: number, spoolName: string): Promise<void> {
   const ready = readiness({ spool, core, state: () => state });
   const server = createFront({ scans, table, api, ready, isStopping: () => isStopping });
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
-  const watching = watchConnections(server, config.CONNECTIONS_PER_ADDRESS, proxiesIn(config.TRUST_PROXY));
+  const watching = watchConnections(server, {
+    mostPerAddress: config.CONNECTIONS_PER_ADDRESS,
+    most: config.MAX_CONNECTIONS,
+    isProxy: proxiesIn(config.TRUST_PROXY),
+    isAnswering: fast.isAnswering,
+  });
   running.defer(() => watching.close());
   // Without them visitors are counted too high.
   await salts.attempted;

@@ -11,7 +11,7 @@ export interface Lane {
   /** Takes a connection over with a request that is not for us, and all that was read of it. */
   takeOver(socket: Socket): void;
   /** Told of each that is not ours any more. */
-  left(connection: Connection): void;
+  left(socket: Socket): void;
   /** Whether each answer ends its connection. */
   stopping: boolean;
   /** A clock that is cheap to read. */
@@ -42,7 +42,6 @@ export class Connection implements Reply, ScanRequest {
   readonly #socket: Socket;
   /** Whether the request that is being answered is the last one. */
   #last = false;
-  /** Whether a request is being answered, or an answer waits to be read. */
   #busy = false;
 
   constructor(lane: Lane, socket: Socket) {
@@ -51,6 +50,11 @@ export class Connection implements Reply, ScanRequest {
     this.swept = lane.sweeps;
     this.peer = socket.remoteAddress ?? '';
     socket.on('data', this.#read).on('end', this.#ended).on('close', this.#forget);
+  }
+
+  /** Whether a request is being answered, or an answer waits to be read. */
+  get isBusy(): boolean {
+    return this.#busy;
   }
 
   readonly #read = (bytes: Buffer) => {
@@ -140,7 +144,7 @@ export class Connection implements Reply, ScanRequest {
   #handOver(bytes: Buffer): void {
     const socket = this.#socket;
     socket.off('data', this.#read).off('end', this.#ended).off('close', this.#forget);
-    this.#lane.left(this);
+    this.#lane.left(this.#socket);
     socket.unshift(bytes);
     this.#lane.takeOver(socket);
   }
@@ -150,7 +154,7 @@ export class Connection implements Reply, ScanRequest {
   };
 
   readonly #forget = () => {
-    this.#lane.left(this);
+    this.#lane.left(this.#socket);
   };
 
   /** Ends the connection unless an answer is in hand. */

@@ -12,6 +12,8 @@ export interface FastLane {
   end(): void;
   /** Ends them all, whatever is in hand. */
   destroy(): void;
+  /** Whether a scan is being answered on this connection; false for one that was handed over. */
+  isAnswering(socket: Socket): boolean;
 }
 
 /** A connection that nothing came over for this long is ended. Longer than proxies keep theirs, so that they end them. */
@@ -28,19 +30,19 @@ const ENDING_MS = 5_000;
 export function openFastLane(server: Server, scans: Scans, countryHeader: string | undefined): FastLane {
   const [standard] = server.listeners('connection');
   if (standard === undefined) throw new Error('the server takes no connections');
-  const connections = new Set<Connection>();
+  const connections = new Map<Socket, Connection>();
   const lane: Lane = {
     scans,
     readHead: headReader(countryHeader),
     takeOver: (socket) => void Reflect.apply(standard as (socket: Socket) => void, server, [socket]),
-    left: (connection) => void connections.delete(connection),
+    left: (socket) => void connections.delete(socket),
     stopping: false,
     sweeps: 0,
   };
 
   const sweeper = setInterval(() => {
     lane.sweeps++;
-    for (const connection of connections) {
+    for (const connection of connections.values()) {
       const most = connection.isEnding ? ENDING_MS : IDLE_MS;
       if ((lane.sweeps - connection.swept) * SWEEP_MS > most) connection.destroy();
     }
@@ -50,7 +52,7 @@ export function openFastLane(server: Server, scans: Scans, countryHeader: string
   server.on('connection', (socket) => {
     // For as long as it lives: whoever has a socket later may lack a listener for a moment, which would end the process.
     socket.on('error', () => undefined);
-    connections.add(new Connection(lane, socket));
+    connections.set(socket, new Connection(lane, socket));
   });
   return {
     drain() {
@@ -59,10 +61,11 @@ export function openFastLane(server: Server, scans: Scans, countryHeader: string
     end() {
       lane.stopping = true;
       clearInterval(sweeper);
-      for (const connection of connections) connection.end();
+      for (const connection of connections.values()) connection.end();
     },
     destroy() {
-      for (const connection of connections) connection.destroy();
+      for (const connection of connections.values()) connection.destroy();
     },
+    isAnswering: (socket) => connections.get(socket)?.isBusy === true,
   };
 }
