@@ -1,4 +1,6 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import ipaddr from 'ipaddr.js';
+import { type Origin, unmapped } from './redirect/answer/origin.ts';
 
 /** Limits what each client address may do a minute. */
 export interface AttemptLimit {
@@ -40,6 +42,50 @@ export function limitAttempts(mostPerMinute: number): AttemptLimit {
       if (counts.size >= MOST_ADDRESSES) counts.clear();
       counts.set(client, (counts.get(client) ?? 0) + 1);
     },
+  };
+}
+
+/**
+ * Lets each client address have `most` of something at a time. Gives what has to be called when that has ended; undefined
+ * when the address has `most` already.
+ */
+export function limitAtOnce(most: number): (address: string) => (() => void) | undefined {
+  const counts = new Map<string, number>();
+
+  return (address) => {
+    const client = clientOf(address);
+    const count = counts.get(client) ?? 0;
+    if (count >= most) return undefined;
+    counts.set(client, count + 1);
+    return () => {
+      const left = (counts.get(client) ?? 0) - 1;
+      if (left > 0) counts.set(client, left);
+      else counts.delete(client);
+    };
+  };
+}
+
+/** Counts a request until it has been answered; false when its client has too many in progress already. */
+export type AdmitRequest = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+/**
+ * Lets each client have `most` requests in progress. Clients with connections of their own seldom have more of these, but
+ * all clients of a proxy share its connections. Requests of the proxy itself have no limit: where it reports nobody, they
+ * may be anybody's.
+ */
+export function limitRequests(
+  most: number,
+  originOf: (peer: string, headers: IncomingMessage['headers']) => Origin,
+): AdmitRequest {
+  const begin = limitAtOnce(most);
+
+  return ({ socket, headers }, response) => {
+    const { remoteAddress = '' } = socket;
+    const { proxied, address } = originOf(remoteAddress, headers);
+    if (proxied && address === unmapped(remoteAddress)) return true;
+    const end = begin(address);
+    if (end) response.once('close', end);
+    return end !== undefined;
   };
 }
 

@@ -64,7 +64,8 @@ export const GATEWAY_VARIABLES = {
   },
   CONNECTIONS_PER_ADDRESS: {
     type: integer(1, 1_000_000, 1_000),
-    about: 'How many connections a client address may have open with each worker; trusted proxies have no limit.',
+    about:
+      'How many connections, and requests in progress, a client address may have with each worker; trusted proxies have no limit.',
   },
   MAX_CONNECTIONS: {
     type: integer(1, 1_000_000, 10_000),

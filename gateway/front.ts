@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AdmitRequest } from './address-limits.ts';
 import { answerAlive } from './health.ts';
 import { ASK_PATH, answerAsk } from './redirect/answer/answer-ask.ts';
 import type { Scans } from './redirect/answer/answer-scans.ts';
@@ -13,6 +14,7 @@ export interface FrontParts {
   readonly table: RouteTable;
   readonly api: { handle(request: IncomingMessage, response: ServerResponse): void };
   ready(response: ServerResponse): void;
+  readonly admit: AdmitRequest;
   /** Whether each answer is the last of its connection. */
   isStopping(): boolean;
 }
@@ -32,7 +34,7 @@ const KEEP_ALIVE_MS = 75_000;
 const MOST_AHEAD = 100;
 
 /** Node's HTTP server in front of the REST API, scans and health. */
-export function createFront({ scans, table, api, ready, isStopping }: FrontParts): Server {
+export function createFront({ scans, table, api, ready, admit, isStopping }: FrontParts): Server {
   const limits = {
     headersTimeout: HEADERS_MS,
     requestTimeout: REQUEST_MS,
@@ -54,6 +56,10 @@ export function createFront({ scans, table, api, ready, isStopping }: FrontParts
     if (fault !== undefined) return refuseRequest(request, response, 400, fault);
     if (clientErrors.waiting(request.socket) > MOST_AHEAD) {
       const sentence = `At most ${MOST_AHEAD} requests of a connection may wait for their answers.`;
+      return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
+    }
+    if (!admit(request, response)) {
+      const sentence = 'Too many requests from this address are in progress.';
       return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
     }
     if (lane.concerns(request)) return lane.handle(request, response);

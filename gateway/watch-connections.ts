@@ -1,6 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { clientOf } from './address-limits.ts';
+import { limitAtOnce } from './address-limits.ts';
 import { unmapped } from './redirect/answer/origin.ts';
 
 /** How long a client may take to read what was written, in ms, and how often that is checked. */
@@ -22,8 +22,6 @@ export interface ConnectionLimits {
 }
 
 interface Connection {
-  /** Whose it is; undefined for a trusted proxy. */
-  readonly client: string | undefined;
   /** Since which check something has been unread; 0 for nothing. */
   unread: number;
   /** Bytes that it had transferred when `makeRoom` last looked at it. */
@@ -41,7 +39,7 @@ interface Connection {
 export function watchConnections(server: Server, limits: ConnectionLimits): { close(): void } {
   /** Those that `makeRoom` looks at next come first. */
   const connections = new Map<Socket, Connection>();
-  const counts = new Map<string, number>();
+  const open = limitAtOnce(limits.mostPerAddress);
   let checks = 0;
   let noneIdleUntil = 0;
 
@@ -76,21 +74,18 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
 
   server.prependListener('connection', (socket: Socket) => {
     const { remoteAddress = '' } = socket;
-    const client = limits.isProxy(remoteAddress) ? undefined : clientOf(unmapped(remoteAddress));
-    const count = client === undefined ? 0 : (counts.get(client) ?? 0);
-    if (count >= limits.mostPerAddress || (connections.size >= limits.most && !makeRoom())) {
+    const closed = limits.isProxy(remoteAddress) ? () => {} : open(unmapped(remoteAddress));
+    if (!closed) {
       socket.resetAndDestroy();
       return;
     }
-    if (client !== undefined) counts.set(client, count + 1);
-    connections.set(socket, { client, unread: 0, transferred: 0, response: undefined });
-    socket.once('close', () => {
-      connections.delete(socket);
-      if (client === undefined) return;
-      const left = (counts.get(client) ?? 0) - 1;
-      if (left > 0) counts.set(client, left);
-      else counts.delete(client);
-    });
+    socket.once('close', closed);
+    if (connections.size >= limits.most && !makeRoom()) {
+      socket.resetAndDestroy();
+      return;
+    }
+    connections.set(socket, { unread: 0, transferred: 0, response: undefined });
+    socket.once('close', () => connections.delete(socket));
   });
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
     server.prependListener(event, (_request, response: ServerResponse) => {

@@ -8,8 +8,8 @@ import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { readVariables } from '../common/runtime/variables.ts';
-import { limitAttempts } from './address-limits.ts';
-import { GATEWAY_VARIABLES } from './config.ts';
+import { limitAttempts, limitRequests } from './address-limits.ts';
+import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { connectCore } from './core.ts';
 import { createFront } from './front.ts';
 import { readiness } from './health.ts';
@@ -103,7 +103,14 @@ async function work(number: number, spoolName: string): Promise<void> {
 
   let isStopping = false;
   const ready = readiness({ spool, core, state: () => state });
-  const server = createFront({ scans, table, api, ready, isStopping: () => isStopping });
+  const server = createFront({
+    scans,
+    table,
+    api,
+    ready,
+    admit: limitRequests(config.CONNECTIONS_PER_ADDRESS, originOf),
+    isStopping: () => isStopping,
+  });
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
   const watching = watchConnections(server, {
     mostPerAddress: config.CONNECTIONS_PER_ADDRESS,

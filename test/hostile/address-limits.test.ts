@@ -85,6 +85,30 @@ test('behind a trusted proxy it is the address that the proxy reports', async ()
   expect((await scan(PROXY, from('198.51.100.1'))).status).toBe(302);
 });
 
+test('requests in progress are limited by the address that a trusted proxy reports, and those of others go on', async () => {
+  const from = (address: string) => ({ ...key(), 'x-forwarded-for': address });
+  const port = Number(new URL(running.signpost.url).port);
+  /** A request whose body is still on its way, in a connection of the proxy. */
+  const begin = () => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: PROXY }).on('error', () => undefined);
+    onTestFinished(() => void socket.destroy());
+    const headers = ['Host: a', 'X-Forwarded-For: 198.51.100.3', `Authorization: ${key().authorization}`];
+    socket.write(`POST /api/v1/qr-codes HTTP/1.1\r\n${headers.join('\r\n')}\r\nContent-Length: 9\r\n\r\n{`);
+    return socket;
+  };
+  const begun = Array.from({ length: CONNECTIONS }, begin);
+  await expect.poll(async () => (await read(PROXY, from('198.51.100.3'))).status).toBe(429);
+  const { headers, body } = await read(PROXY, from('198.51.100.3'));
+  expect(headers).toMatchObject({ 'retry-after': '1', connection: 'close', 'x-request-id': expect.any(String) });
+  expect(JSON.parse(body)).toEqual({ error: expect.stringMatching(/in progress/) });
+  expect((await read(PROXY, from('198.51.100.4'))).status).toBe(200);
+  // A proxy that reports nobody, as when it asks for health.
+  expect((await ask(PROXY, '/healthz')).status).toBe(200);
+  expect((await scan(PROXY, { 'x-forwarded-for': '198.51.100.3' })).status).toBe(302);
+  for (const socket of begun) socket.destroy();
+  await expect.poll(async () => (await read(PROXY, from('198.51.100.3'))).status).toBe(200);
+});
+
 test('who is not a trusted proxy reports nothing', async () => {
   const unknown = (n: number) => ask(OTHER, `/r/${newShortCode()}`, { 'x-forwarded-for': `203.0.113.${n}` });
   let n = 0;

@@ -89,7 +89,8 @@ async function startFront(name: string): Promise<Front> {
     countryOf: () => 'unknown',
     saltAt: () => '5a'.repeat(32),
   });
-  const server = createFront({ scans, table, api: { handle: echo }, ready: () => {}, isStopping: () => false });
+  const api = { handle: echo };
+  const server = createFront({ scans, table, api, ready: () => {}, admit: () => true, isStopping: () => false });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { server, scans, spool };
 }
