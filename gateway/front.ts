@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AdmitRequest } from './address-limits.ts';
 import { answerAlive } from './health.ts';
+import type { CountRefusal } from './metrics.ts';
 import { ASK_PATH, answerAsk } from './redirect/answer/answer-ask.ts';
 import type { Scans } from './redirect/answer/answer-scans.ts';
 import { httpLane } from './redirect/answer/http-lane.ts';
@@ -15,6 +16,7 @@ export interface FrontParts {
   readonly api: { handle(request: IncomingMessage, response: ServerResponse): void };
   ready(response: ServerResponse): void;
   readonly admit: AdmitRequest;
+  readonly countRefusal: CountRefusal;
   /** Whether each answer is the last of its connection. */
   isStopping(): boolean;
 }
@@ -34,7 +36,8 @@ const KEEP_ALIVE_MS = 75_000;
 const MOST_AHEAD = 100;
 
 /** Node's HTTP server in front of the REST API, scans and health. */
-export function createFront({ scans, table, api, ready, admit, isStopping }: FrontParts): Server {
+export function createFront(parts: FrontParts): Server {
+  const { scans, table, api, ready, admit, countRefusal, isStopping } = parts;
   const limits = {
     headersTimeout: HEADERS_MS,
     requestTimeout: REQUEST_MS,
@@ -55,10 +58,12 @@ export function createFront({ scans, table, api, ready, admit, isStopping }: Fro
     const fault = readTarget(request);
     if (fault !== undefined) return refuseRequest(request, response, 400, fault);
     if (clientErrors.waiting(request.socket) > MOST_AHEAD) {
+      countRefusal('requests_ahead');
       const sentence = `At most ${MOST_AHEAD} requests of a connection may wait for their answers.`;
       return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
     }
     if (!admit(request, response)) {
+      countRefusal('address_requests');
       const sentence = 'Too many requests from this address are in progress.';
       return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
     }

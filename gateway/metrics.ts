@@ -33,6 +33,35 @@ export function measureWorker(
   );
 }
 
+/** Why clients are refused something; `idle_connections` were closed to make room for others. */
+const REFUSALS = [
+  'address_connections',
+  'address_requests',
+  'connections',
+  'failed_authentications',
+  'idle_connections',
+  'requests_ahead',
+  'unknown_codes',
+] as const;
+
+export type RefusalReason = (typeof REFUSALS)[number];
+
+/** Counts what a client was refused. */
+export type CountRefusal = (reason: RefusalReason) => void;
+
+/** Measures how often a worker refuses what is beyond the limits on clients. */
+export function measureRefusals(worker: number): CountRefusal {
+  const counts = new Map<RefusalReason, number>(REFUSALS.map((reason) => [reason, 0]));
+  const refused = meter.createObservableCounter('signpost.gateway.refused', {
+    unit: '{refusal}',
+    description: 'Connections and requests that were beyond the limits on clients',
+  });
+  refused.addCallback((result) => {
+    for (const [reason, figure] of counts) result.observe(figure, { worker, reason });
+  });
+  return (reason) => void counts.set(reason, (counts.get(reason) ?? 0) + 1);
+}
+
 /** Measures the carrier; `change` is told how long each change took from the topic into the table, in ms. */
 export function measureCarrier(status: () => { readonly shipping: ShipperStatus; readonly routes: FollowerStatus }): {
   change(ms: number): void;

@@ -17,10 +17,12 @@ const PROXY = '127.0.0.9';
 let server: Server;
 /** Answers the requests that are held. */
 let release: PromiseWithResolvers<void>;
+let refused: string[];
 
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   release = Promise.withResolvers();
+  refused = [];
   server = createServer(async ({ url }, response) => {
     if (url === '/held') await release.promise;
     response.end(url === '/docs' ? LARGE : 'small');
@@ -39,6 +41,7 @@ beforeEach(async () => {
     most: MOST_IN_ALL,
     isProxy: proxiesIn([PROXY]),
     isAnswering: fast.isAnswering,
+    countRefusal: (reason) => void refused.push(reason),
   });
   onTestFinished(() => {
     watching.close();
@@ -152,14 +155,16 @@ describe.each([
     release.resolve();
     await expect.poll(late.answer).toContain('small');
     expect(await connections()).toBe(MOST_IN_ALL);
+    expect(refused).toEqual(['idle_connections', 'idle_connections']);
   });
 
   test('a further one is reset while every answer is due, and has room again when one has been given', async () => {
     const all = await openAll();
     const answers = all.map(({ socket }) => ask(socket, held));
     await sleep(200);
-    const refused = await open();
-    await expect.poll(refused.isClosed).toBe(true);
+    const beyond = await open();
+    await expect.poll(beyond.isClosed).toBe(true);
+    expect(refused).toEqual(['connections']);
     expect(all.filter(({ isClosed }) => isClosed())).toEqual([]);
     release.resolve();
     for (const { answer } of answers) await expect.poll(answer).toContain('small');

@@ -1,6 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { limitAtOnce } from './address-limits.ts';
+import type { CountRefusal } from './metrics.ts';
 import { unmapped } from './redirect/answer/origin.ts';
 
 /** How long a client may take to read what was written, in ms, and how often that is checked. */
@@ -19,6 +20,7 @@ export interface ConnectionLimits {
   isProxy(address: string): boolean;
   /** Whether a request is being answered on a connection that Node's server has not been given. */
   isAnswering(socket: Socket): boolean;
+  readonly countRefusal: CountRefusal;
 }
 
 interface Connection {
@@ -56,6 +58,7 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
       const transferred = socket.bytesRead + socket.bytesWritten - socket.writableLength;
       connections.delete(socket);
       if (transferred === connection.transferred && !isAnswering(socket, connection)) {
+        limits.countRefusal('idle_connections');
         socket.destroy();
         return true;
       }
@@ -76,11 +79,13 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
     const { remoteAddress = '' } = socket;
     const closed = limits.isProxy(remoteAddress) ? () => {} : open(unmapped(remoteAddress));
     if (!closed) {
+      limits.countRefusal('address_connections');
       socket.resetAndDestroy();
       return;
     }
     socket.once('close', closed);
     if (connections.size >= limits.most && !makeRoom()) {
+      limits.countRefusal('connections');
       socket.resetAndDestroy();
       return;
     }

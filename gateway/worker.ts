@@ -13,7 +13,8 @@ import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { connectCore } from './core.ts';
 import { createFront } from './front.ts';
 import { readiness } from './health.ts';
-import { measureWorker } from './metrics.ts';
+import { measureRefusals, measureWorker } from './metrics.ts';
+import { Sentence } from './process/keep-process.ts';
 import { closePort, listen } from './process/listen.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './process/processes.ts';
@@ -50,7 +51,9 @@ async function work(number: number, spoolName: string): Promise<void> {
   running.use(lockProcess(config.DATA_DIR, logger));
   const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
   running.defer(() => table.close());
-  const unknown = lookUpUnknownCodes(config.DATABASE_URL, limitAttempts(config.UNKNOWN_CODES_PER_MINUTE), logger);
+  const countRefusal = measureRefusals(number);
+  const unknownLimit = limitAttempts(config.UNKNOWN_CODES_PER_MINUTE);
+  const unknown = lookUpUnknownCodes(config.DATABASE_URL, unknownLimit, countRefusal, logger);
   running.defer(() => unknown.close());
   const countries = await openCountryDatabase(config.COUNTRY_DATABASE, logger);
   running.defer(() => countries.close());
@@ -75,6 +78,7 @@ async function work(number: number, spoolName: string): Promise<void> {
   const attempts = limitFailures(
     limitAttempts(config.FAILED_AUTHENTICATIONS_PER_MINUTE),
     ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
+    countRefusal,
   );
   const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.applySoon });
   running.defer(() => api.close());
@@ -109,6 +113,7 @@ async function work(number: number, spoolName: string): Promise<void> {
     api,
     ready,
     admit: limitRequests(config.CONNECTIONS_PER_ADDRESS, originOf),
+    countRefusal,
     isStopping: () => isStopping,
   });
   const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
@@ -117,6 +122,7 @@ async function work(number: number, spoolName: string): Promise<void> {
     most: config.MAX_CONNECTIONS,
     isProxy: proxiesIn(config.TRUST_PROXY),
     isAnswering: fast.isAnswering,
+    countRefusal,
   });
   running.defer(() => watching.close());
   // Without them visitors are counted too high.

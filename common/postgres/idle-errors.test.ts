@@ -55,7 +55,7 @@ test.each([
   [
     'the look-ups of unknown codes',
     (url: string, logger: Logger) => {
-      const unknown = lookUpUnknownCodes(url, limitAttempts(1), logger);
+      const unknown = lookUpUnknownCodes(url, limitAttempts(1), () => {}, logger);
       return { use: () => unknown.find('abcdefg', '192.0.2.1'), close: () => unknown.close() };
     },
   ],

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { AttemptLimit } from '../address-limits.ts';
+import type { CountRefusal } from '../metrics.ts';
 
 /**
  * Keys that are known to be valid, as hashes. They are exempt: behind the address of an office or of a cloud service,
@@ -10,7 +11,7 @@ const MOST_PROVEN = 10_000;
 
 /** Limits how often a client address may fail to authenticate. */
 export interface AuthenticationAttempts {
-  /** How many seconds the sender of a request has to wait; undefined when the request may be answered. */
+  /** How many seconds the sender of a request that has to be refused must wait; undefined when it may be answered. */
   waitOf(request: IncomingMessage): number | undefined;
   /** Told of the status of each answer whose request was to be authenticated. */
   answered(request: IncomingMessage, status: number): void;
@@ -20,13 +21,16 @@ export interface AuthenticationAttempts {
 export function limitFailures(
   limit: AttemptLimit,
   addressOf: (request: IncomingMessage) => string,
+  countRefusal: CountRefusal,
 ): AuthenticationAttempts {
   const proven = new Set<string>();
 
   return {
     waitOf(request) {
       const seconds = limit.waitOf(addressOf(request));
-      return seconds === undefined || proven.has(credentialsOf(request)) ? undefined : seconds;
+      if (seconds === undefined || proven.has(credentialsOf(request))) return undefined;
+      countRefusal('failed_authentications');
+      return seconds;
     },
     answered(request, status) {
       if (status === 401) {

@@ -50,7 +50,11 @@ beforeAll(async () => {
   const api = await createApi({
     core: clients,
     logger: pino({ level: 'silent' }),
-    attempts: limitFailures(limitAttempts(1), () => LOOPBACK),
+    attempts: limitFailures(
+      limitAttempts(1),
+      () => LOOPBACK,
+      () => {},
+    ),
     publicUrl: 'http://a.example',
     onRoute: async () => {},
   });

@@ -1,30 +1,13 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
-import type { PrintedMetrics } from '../harness/metrics.ts';
+import { metricsOf, PRINTS_METRICS } from '../harness/printed-metrics.ts';
 import type { Process } from '../harness/processes.ts';
 import { contract } from './client.ts';
 
-const metrics = pathToFileURL(join(import.meta.dirname, '../harness/metrics.ts')).href;
-const api = contract({ env: { NODE_OPTIONS: `--import=${metrics}`, GATEWAY_WORKERS: '2' } });
-
-const EVENTUALLY = { timeout: 10_000, interval: 50 };
+const api = contract({ env: { ...PRINTS_METRICS, GATEWAY_WORKERS: '2' } });
 
 /** What the process and its children tell of their event loops; a part that is not told of is missing. */
 async function eventLoopsOf(process: Process | undefined) {
-  const pid = process?.pid ?? 0;
-  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ').filter(Boolean).map(Number);
-  for (const each of [pid, ...children]) globalThis.process.kill(each, 'SIGUSR2');
-  let printed: PrintedMetrics[] = [];
-  const collected = async () => {
-    const lines = ((await process?.log()) ?? '').split('\n').filter((line) => line.startsWith('{"pid"'));
-    printed = lines.map((line) => JSON.parse(line) as PrintedMetrics);
-    return printed.length;
-  };
-  await expect.poll(collected, EVENTUALLY).toBe(1 + children.length);
-  return printed
-    .flatMap((each) => each.metrics)
+  return (await metricsOf(process))
     .filter(({ name }) => name.startsWith('nodejs.eventloop.'))
     .map(({ name, value, attributes }) => ({ name, attributes, sane: value >= 0 && value < 10 }));
 }

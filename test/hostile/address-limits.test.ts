@@ -1,16 +1,18 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { type Account, contract } from '../contract/client.ts';
+import { metricsOf, PRINTS_METRICS } from '../harness/printed-metrics.ts';
 
 /** Clients of several addresses, all of them this machine's; the last one is a trusted proxy's. */
-const [ATTACKER, OTHER, PROXY] = ['127.0.0.5', '127.0.0.6', '127.0.0.9'];
+const [ATTACKER, OTHER, COUNTED, PROXY] = ['127.0.0.5', '127.0.0.6', '127.0.0.7', '127.0.0.9'];
 const [CONNECTIONS, FAILURES, UNKNOWN] = [30, 8, 8];
 
 const running = contract({
   env: {
+    ...PRINTS_METRICS,
     TRUST_PROXY: `${PROXY}/32`,
     CONNECTIONS_PER_ADDRESS: String(CONNECTIONS),
     FAILED_AUTHENTICATIONS_PER_MINUTE: String(FAILURES),
@@ -46,6 +48,21 @@ const scan = (address: string, headers?: Record<string, string>) => ask(address,
 const wrongKey = () => ({ authorization: `Bearer sk_live_${newShortCode().repeat(7).slice(0, 43)}` });
 const read = (address: string, headers: Record<string, string>) => ask(address, `/api/v1/qr-codes/${code.id}`, headers);
 const key = () => ({ authorization: `Bearer ${account.apiKey}` });
+
+function open(localAddress: string): Socket {
+  const port = Number(new URL(running.signpost.url).port);
+  const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => undefined);
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+/** A request whose body is still on its way, in a connection of the proxy. */
+function begin(reported: string): Socket {
+  const headers = ['Host: a', `X-Forwarded-For: ${reported}`, `Authorization: ${key().authorization}`];
+  const socket = open(PROXY);
+  socket.write(`POST /api/v1/qr-codes HTTP/1.1\r\n${headers.join('\r\n')}\r\nContent-Length: 9\r\n\r\n{`);
+  return socket;
+}
 
 /** The statuses of requests that are sent one after the other. */
 async function statuses(count: number, send: () => Promise<Answer>): Promise<(number | undefined)[]> {
@@ -87,16 +104,7 @@ test('behind a trusted proxy it is the address that the proxy reports', async ()
 
 test('requests in progress are limited by the address that a trusted proxy reports, and those of others go on', async () => {
   const from = (address: string) => ({ ...key(), 'x-forwarded-for': address });
-  const port = Number(new URL(running.signpost.url).port);
-  /** A request whose body is still on its way, in a connection of the proxy. */
-  const begin = () => {
-    const socket = connect({ port, host: '127.0.0.1', localAddress: PROXY }).on('error', () => undefined);
-    onTestFinished(() => void socket.destroy());
-    const headers = ['Host: a', 'X-Forwarded-For: 198.51.100.3', `Authorization: ${key().authorization}`];
-    socket.write(`POST /api/v1/qr-codes HTTP/1.1\r\n${headers.join('\r\n')}\r\nContent-Length: 9\r\n\r\n{`);
-    return socket;
-  };
-  const begun = Array.from({ length: CONNECTIONS }, begin);
+  const begun = Array.from({ length: CONNECTIONS }, () => begin('198.51.100.3'));
   await expect.poll(async () => (await read(PROXY, from('198.51.100.3'))).status).toBe(429);
   const { headers, body } = await read(PROXY, from('198.51.100.3'));
   expect(headers).toMatchObject({ 'retry-after': '1', connection: 'close', 'x-request-id': expect.any(String) });
@@ -116,18 +124,39 @@ test('who is not a trusted proxy reports nothing', async () => {
 });
 
 test('connections are limited by address', async () => {
-  const port = Number(new URL(running.signpost.url).port);
   let closed = 0;
-  const open = (localAddress: string) => {
-    const socket = connect({ port, host: '127.0.0.1', localAddress });
-    socket.on('error', () => undefined).on('close', () => closed++);
-    onTestFinished(() => void socket.destroy());
-  };
-  for (let n = 0; n < CONNECTIONS + 10; n++) open(ATTACKER);
+  const opened = (localAddress: string) => void open(localAddress).on('close', () => closed++);
+  for (let n = 0; n < CONNECTIONS + 10; n++) opened(ATTACKER);
   await expect.poll(() => closed).toBe(10);
   await expect(scan(ATTACKER)).rejects.toThrow();
   expect((await scan(OTHER)).status).toBe(302);
-  for (let n = 0; n < 2 * CONNECTIONS; n++) open(PROXY);
+  for (let n = 0; n < 2 * CONNECTIONS; n++) opened(PROXY);
   expect((await scan(PROXY)).status).toBe(302);
   expect(closed).toBe(11 - 1);
+});
+
+test('what is refused is counted by its reason', async () => {
+  const refused = async () => {
+    const metrics = await metricsOf(running.signpost.gateways[0]);
+    const counts = metrics.filter(({ name }) => name === 'signpost.gateway.refused');
+    expect(counts.map(({ attributes }) => attributes.worker)).toEqual(counts.map(() => 0));
+    return Object.fromEntries(counts.map(({ attributes, value }) => [attributes.reason, value]));
+  };
+  const before = await refused();
+  await statuses(FAILURES + 2, () => read(COUNTED, wrongKey()));
+  await statuses(UNKNOWN + 3, () => ask(COUNTED, `/r/${newShortCode()}`));
+  for (let n = 0; n < CONNECTIONS; n++) begin('198.51.100.5');
+  const beyond = { ...key(), 'x-forwarded-for': '198.51.100.5' };
+  await expect.poll(async () => (await read(PROXY, beyond)).status).toBe(429);
+  const sockets = Array.from({ length: CONNECTIONS + 4 }, () => open(COUNTED));
+  await expect.poll(() => sockets.filter(({ destroyed }) => destroyed).length).toBe(4);
+  const after = await refused();
+  expect(after).toEqual({
+    ...before,
+    address_connections: (before.address_connections ?? 0) + 4,
+    address_requests: expect.any(Number),
+    failed_authentications: (before.failed_authentications ?? 0) + 2,
+    unknown_codes: (before.unknown_codes ?? 0) + 3,
+  });
+  expect(after.address_requests).toBeGreaterThan(before.address_requests ?? 0);
 });

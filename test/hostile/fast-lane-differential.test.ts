@@ -41,7 +41,7 @@ let standard: Front;
 
 beforeAll(async () => {
   table = openRouteTable(join(folder, 'routes'), logger);
-  unknown = lookUpUnknownCodes((await freshDatabase()).url, limitAttempts(1_000_000), logger);
+  unknown = lookUpUnknownCodes((await freshDatabase()).url, limitAttempts(1_000_000), () => {}, logger);
   const accountId = encodeId('acct', newUuid());
   const code = (shortCode: string, answer: Answer, hostname = '') =>
     table.apply(
@@ -90,7 +90,15 @@ async function startFront(name: string): Promise<Front> {
     saltAt: () => '5a'.repeat(32),
   });
   const api = { handle: echo };
-  const server = createFront({ scans, table, api, ready: () => {}, admit: () => true, isStopping: () => false });
+  const server = createFront({
+    scans,
+    table,
+    api,
+    ready: () => {},
+    admit: () => true,
+    countRefusal: () => {},
+    isStopping: () => false,
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { server, scans, spool };
 }

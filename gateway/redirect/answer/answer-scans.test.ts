@@ -51,7 +51,7 @@ beforeAll(async () => {
   table = openRouteTable(join(folder, 'routes'), logger);
   spool = openSpool({ folder: join(folder, 'spool'), logger, offer: () => {} });
   spooled = readSpool(join(folder, 'spool'), logger);
-  unknown = lookUpUnknownCodes(url, limitAttempts(MOST_UNKNOWN), logger);
+  unknown = lookUpUnknownCodes(url, limitAttempts(MOST_UNKNOWN), () => {}, logger);
   lookUp = unknown;
   const scans = answerScans({
     table,
@@ -213,7 +213,7 @@ describe.each([
 
   test('a code that can not be looked up is a 503 with Retry-After, and resolves as soon as it can', async () => {
     const { path } = await code();
-    const away = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), logger);
+    const away = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), () => {}, logger);
     lookUp = away;
     const answer = await ask(path);
     expect(answer).toMatchObject({ status: 503, headers: { 'cache-control': 'no-store' } });
@@ -253,7 +253,7 @@ describe.each([
     });
 
     test('text that is not a short code counts for nothing, and never reaches Postgres', async () => {
-      lookUp = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), logger);
+      lookUp = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), () => {}, logger);
       for (const text of ['abc', 'Ab0dE9k', 'Ab3dE9O', 'Ab3dE9l', 'Ab3dE9kk', 'a'.repeat(32)]) {
         expect((await ask(`/r/${text}`)).status).toBe(404);
       }

@@ -26,7 +26,7 @@ beforeEach(() => {
   sent = vi.spyOn(pg.Client.prototype, 'query');
   onTestFinished(() => sent.mockRestore());
   const logger = pino({ level: 'warn' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
-  unknown = lookUpUnknownCodes(url, limitAttempts(MOST), logger);
+  unknown = lookUpUnknownCodes(url, limitAttempts(MOST), () => {}, logger);
   onTestFinished(() => unknown.close());
 });
 

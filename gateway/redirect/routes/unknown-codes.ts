@@ -4,6 +4,7 @@ import { SHORT_CODE } from '../../../common/contract/short-code.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { AttemptLimit } from '../../address-limits.ts';
+import type { CountRefusal } from '../../metrics.ts';
 import { readOnlyPool } from '../postgres.ts';
 
 /** Looks up codes that the route table does not know (yet). */
@@ -55,7 +56,12 @@ interface LookUp extends PromiseWithResolvers<Route | undefined> {
 }
 
 /** Over read-only connections of its own. `limit` counts codes that do not exist, by the address that asked for them. */
-export function lookUpUnknownCodes(databaseUrl: string, limit: AttemptLimit, logger: Logger): UnknownCodes {
+export function lookUpUnknownCodes(
+  databaseUrl: string,
+  limit: AttemptLimit,
+  countRefusal: CountRefusal,
+  logger: Logger,
+): UnknownCodes {
   const pool = readOnlyPool(databaseUrl, CONNECTIONS, logger);
   const waiting = new Map<string, LookUp>();
   const underWay = new Map<string, LookUp>();
@@ -118,7 +124,10 @@ export function lookUpUnknownCodes(databaseUrl: string, limit: AttemptLimit, log
       const asked = underWay.get(shortCode) ?? waiting.get(shortCode);
       if (asked) return asked.promise;
       const seconds = limit.waitOf(address);
-      if (seconds !== undefined) throw new TooManyUnknown(seconds);
+      if (seconds !== undefined) {
+        countRefusal('unknown_codes');
+        throw new TooManyUnknown(seconds);
+      }
       if (waiting.size >= MOST_WAITING) {
         const error = new Error('too many look-ups are waiting');
         logFailure(1, error);
