@@ -1,6 +1,7 @@
 import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify';
 import type { Logger } from 'pino';
+import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { analytics } from './analytics.ts';
@@ -27,6 +28,12 @@ const HEADERS = {
   'x-content-type-options': 'nosniff',
 };
 
+/**
+ * The shortest time between two log lines about requests that the core did not answer, in ms. While there is none, every
+ * request is one of them, also one with a made-up key.
+ */
+const UNAVAILABLE_MS = 10_000;
+
 export interface ApiOptions {
   readonly core: CoreClients;
   readonly logger: Logger;
@@ -51,7 +58,10 @@ export interface Api {
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { core, logger, attempts, onRoute } = options;
   const limits = { ...REQUEST_LIMITS, ...options.limits };
-  const serving = { core, logger, limits, memory: new BodyMemory(limits) };
+  const logUnavailable = throttledReport(UNAVAILABLE_MS, (requests, latest: object) => {
+    logger.error({ requests, ...latest }, 'requests failed because no core answered');
+  });
+  const serving = { core, logger, logUnavailable, limits, memory: new BodyMemory(limits) };
   const resources = [
     ...qrCodes(core, onRoute),
     ...analytics(core),

@@ -16,6 +16,8 @@ import { Refusal, refuse } from './refusal.ts';
 /** What every endpoint needs. */
 export interface Serving extends Receiving {
   readonly logger: Logger;
+  /** Logs now and then that requests got no answer of the core. */
+  readonly logUnavailable: (requests: number, latest: object) => void;
 }
 
 /** Answers a request by the endpoint's one RPC, or with the error that came of it. Gives the status. */
@@ -25,7 +27,7 @@ export async function serve(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<number> {
-  const { core, logger } = serving;
+  const { core, logger, logUnavailable } = serving;
   const metadata = callMetadata(request.id, request.headers, endpoint.idempotent === true);
   const shared = {
     headers: metadata,
@@ -56,7 +58,9 @@ export async function serve(
     const answer = errorAnswer(shown);
     // What the core calls its own fault it has logged, under the same request id; and a caller who left asks nothing.
     if (answer.status >= 500 && !isToldByCore(shown) && !reply.raw.destroyed) {
-      logger.error({ endpoint: endpoint.id, request_id: request.id, err: shown }, 'request failed');
+      const told = { endpoint: endpoint.id, request_id: request.id, err: shown };
+      if (answer.reason === 'UNAVAILABLE') logUnavailable(1, told);
+      else logger.error(told, 'request failed');
     }
     // What has arrived together with the head is parsed a turn later, and then the connection can be kept.
     if (incoming.isUnread) await turn();

@@ -3,8 +3,10 @@ import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { INVALID_SPAN_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api';
 import { pino } from 'pino';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { failure } from '../../common/contract/errors.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
 import { observe } from './observe.ts';
@@ -49,4 +51,48 @@ test.each([
   };
   await expect(read()).rejects.toThrow('canceled');
   await expect.poll(() => ended, { timeout: 5_000 }).toEqual(['grpc.health.v1.Health/Watch']);
+});
+
+test('what is unavailable is logged once for many calls, with their number, and every defect', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { lines, logger } = recordingLogger();
+  const { gate, interceptor } = observe(logger);
+  let error: Error = failure(
+    'UNAVAILABLE',
+    'The service is away for a moment; try again.',
+    {},
+    new Error('no Postgres'),
+  );
+  const server = await serveGrpc({
+    host: '127.0.0.1',
+    port: 0,
+    register: (services) => services.service(Health, {}),
+    gate: gate(async () => {
+      throw error;
+    }),
+    interceptors: [interceptor],
+    largeMessages: (_caller, _signal, work) => work(),
+  });
+  onTestFinished(() => server.stop(0));
+  const health = createClient(Health, createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.port}` }));
+  const fail = async (times: number) => {
+    for (let n = 0; n < times; n++) {
+      await expect(health.check({}, { headers: { 'x-request-id': `call-${n}` } })).rejects.toThrow(
+        /try again|our side/,
+      );
+    }
+  };
+  const logged = () => lines.map((line) => JSON.parse(line));
+
+  await fail(20);
+  const method = 'grpc.health.v1.Health/Check';
+  const line = { level: 50, method, err: expect.objectContaining({ message: 'no Postgres' }) };
+  expect(logged()).toEqual([expect.objectContaining({ ...line, calls: 1, request_id: 'call-0' })]);
+  vi.advanceTimersByTime(10_000);
+  await fail(1);
+  expect(logged().slice(1)).toEqual([expect.objectContaining({ ...line, calls: 20 })]);
+  error = new Error('a defect');
+  await fail(3);
+  expect(logged().slice(2)).toEqual(Array(3).fill(expect.objectContaining({ level: 50, method, msg: 'call failed' })));
 });

@@ -10,17 +10,27 @@ import {
 import { type Context, context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { readFailure } from '../../common/contract/errors.ts';
+import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { asFailure } from '../access/as-failure.ts';
 import type { Gate } from './services.ts';
 
 const tracer = trace.getTracer('signpost.core');
+
+/**
+ * The shortest time between two log lines about calls that were answered as unavailable, in ms. While Postgres is, every
+ * call is, also one with a made-up key.
+ */
+const UNAVAILABLE_MS = 10_000;
 
 /** Travels from the gate to the interceptor. */
 const tracedKey = createContextKey<{ readonly span: Span; readonly tracing: Context } | undefined>(undefined, {
   description: 'traced',
 });
 
-/** Both turn whatever a call throws into an error of the catalogue, and log what is our fault: the libraries log nothing. */
+/**
+ * Both turn whatever a call throws into an error of the catalogue, and log what is our fault, as the libraries log nothing:
+ * every defect, and now and then that calls were unavailable.
+ */
 export interface Observer {
   /** Begins the span of a call, which ends when its signal aborts: answered, failed, or its caller gone. */
   readonly gate: (admit: Gate) => Gate;
@@ -30,15 +40,18 @@ export interface Observer {
 
 /** Logs and traces calls. */
 export function observe(logger: Logger): Observer {
+  const logUnavailable = throttledReport(UNAVAILABLE_MS, (calls, latest: object) => {
+    logger.error({ calls, ...latest }, 'calls failed because something is unavailable');
+  });
+
   function failed(error: unknown, method: string, headers: Headers, span: Span | undefined): ConnectError {
     const shown = asFailure(error);
     const { reason } = readFailure(shown);
     // A caller that is gone, and a message that is too large, have no reason of the catalogue either.
     const defect = reason === 'INTERNAL' && shown.code === Code.Internal;
-    if (defect || reason === 'UNAVAILABLE') {
-      const id = headers.get('x-request-id');
-      logger.error({ err: shown.cause ?? shown, method, request_id: id }, 'call failed');
-    }
+    const told = () => ({ err: shown.cause ?? shown, method, request_id: headers.get('x-request-id') });
+    if (defect) logger.error(told(), 'call failed');
+    else if (reason === 'UNAVAILABLE') logUnavailable(1, told());
     span?.setAttribute('error.type', reason === 'INTERNAL' ? Code[shown.code] : reason);
     if (defect) span?.setStatus({ code: SpanStatusCode.ERROR });
     return shown;

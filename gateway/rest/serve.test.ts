@@ -1,0 +1,36 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
+import { limitAttempts } from '../address-limits.ts';
+import { connectCore } from '../core.ts';
+import { createApi } from './api.ts';
+import { limitFailures } from './authentication-attempts.ts';
+
+test('while no core answers, many requests are one line of the log, with their number', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { lines, logger } = recordingLogger();
+  const core = connectCore({ address: `${LOOPBACK}:${await freePort()}`, timeoutMs: 500 });
+  onTestFinished(() => core.close());
+  const countRefusal = () => {};
+  const attempts = limitFailures(limitAttempts(1), () => LOOPBACK, countRefusal);
+  const api = await createApi({ core, logger, attempts, publicUrl: 'http://a.example', onRoute: async () => {} });
+  const server = createServer((request, response) => api.handle(request, response)).listen(0, LOOPBACK);
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const headers = { authorization: `Bearer sk_live_${'a'.repeat(43)}`, connection: 'close' };
+  const ask = async () => (await fetch(`http://${LOOPBACK}:${port}/api/v1/folders`, { headers })).status;
+  const all = async (times: number) =>
+    expect(await Promise.all(Array.from({ length: times }, ask))).toEqual(Array(times).fill(503));
+
+  await all(20);
+  expect(lines.map((line) => JSON.parse(line))).toEqual([expect.objectContaining({ level: 50, requests: 1 })]);
+  vi.advanceTimersByTime(10_000);
+  await all(1);
+  expect(lines).toHaveLength(2);
+  expect(JSON.parse(lines[1] ?? '')).toMatchObject({ requests: 20, request_id: expect.any(String) });
+});
