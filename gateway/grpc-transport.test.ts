@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Code, ConnectError, createClient, type ServiceImpl } from '@connectrpc/connect';
+import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { failure, readFailure } from '../common/contract/errors.ts';
 import { freePort, LOOPBACK } from '../local/free-port.ts';
@@ -15,6 +16,7 @@ async function serve(implementation: Partial<ServiceImpl<typeof CodesService>>, 
     gate: async () => {},
     interceptors: [],
     largeMessages: (_caller, _signal, work) => work(),
+    logger: pino({ level: 'silent' }),
   });
   onTestFinished(() => server.stop(0));
   return `${LOOPBACK}:${server.port}`;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openFastLane } from './redirect/answer/fast-lane.ts';
 import { proxiesIn } from './redirect/answer/origin.ts';
@@ -42,6 +43,7 @@ beforeEach(async () => {
     isProxy: proxiesIn([PROXY]),
     isAnswering: fast.isAnswering,
     countRefusal: (reason) => void refused.push(reason),
+    logger: pino({ level: 'silent' }),
   });
   onTestFinished(() => {
     watching.close();

@@ -1,5 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
+import { logAcceptErrors } from '../src/contract/accept-errors.ts';
 import { limitAtOnce } from './address-limits.ts';
 import type { CountRefusal } from './metrics.ts';
 import { unmapped } from './redirect/answer/origin.ts';
@@ -21,6 +23,7 @@ export interface ConnectionLimits {
   /** Whether a request is being answered on a connection that Node's server has not been given. */
   isAnswering(socket: Socket): boolean;
   readonly countRefusal: CountRefusal;
+  readonly logger: Logger;
 }
 
 interface Connection {
@@ -75,6 +78,7 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
     return limits.isAnswering(socket) || (response?.req.complete === true && !response.writableFinished);
   }
 
+  logAcceptErrors(server, limits.logger);
   server.prependListener('connection', (socket: Socket) => {
     const { remoteAddress = '' } = socket;
     const closed = limits.isProxy(remoteAddress) ? () => {} : open(unmapped(remoteAddress));

@@ -123,6 +123,7 @@ async function work(number: number, spoolName: string): Promise<void> {
     isProxy: proxiesIn(config.TRUST_PROXY),
     isAnswering: fast.isAnswering,
     countRefusal,
+    logger,
   });
   running.defer(() => watching.close());
   // Without them visitors are counted too high.

@@ -43,6 +43,7 @@ beforeAll(async () => {
     gate: async () => {},
     interceptors: [],
     largeMessages: (_caller, _signal, work) => work(),
+    logger: pino({ level: 'silent' }),
   });
   afterFile(() => core.stop(0));
   const clients = connectCore({ address: `${LOOPBACK}:${core.port}`, timeoutMs: 20_000 });

@@ -42,7 +42,7 @@ export async function serveConnect(options: ServerOptions): Promise<Listening> {
   const server = options.tls
     ? secureServer(options.tls, http1, http2)
     : net.createServer((socket) => sniff(socket, silent, http1, http2));
-  boundServer(server);
+  boundServer(server, options.logger);
   const sockets = new Set<net.Socket>();
   server.on('connection', (socket: net.Socket) => {
     sockets.add(socket);

@@ -1,6 +1,8 @@
 import type { Server as HttpServer } from 'node:http';
 import type { Http2Server, ServerHttp2Session } from 'node:http2';
 import type { Server } from 'node:net';
+import type { Logger } from 'pino';
+import { logAcceptErrors } from '../contract/accept-errors.ts';
 
 /** How long a connection may take until it has said what it wants, in ms. */
 export const HEAD_MS = 15_000;
@@ -17,10 +19,10 @@ const MAX_CONNECTIONS = 4_096;
 /** After how long the system asks a silent connection whether there is still somebody, in ms. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** Bounds the connections of a server that listens. Without a listener, a failed `accept` would end the process. */
-export function boundServer(server: Server): void {
+/** Bounds the connections of a server that listens, and logs those that it does not take. */
+export function boundServer(server: Server, logger: Logger): void {
   server.maxConnections = MAX_CONNECTIONS;
-  server.on('error', () => {});
+  logAcceptErrors(server, logger);
   server.on('connection', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
 }
 

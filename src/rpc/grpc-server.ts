@@ -44,7 +44,7 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
   });
   const { http2Servers } = server as unknown as { http2Servers: ReadonlyMap<Http2Server, unknown> };
   for (const http2 of http2Servers.keys()) {
-    boundServer(http2);
+    boundServer(http2, options.logger);
     boundSessions(http2);
     boundStreams(http2);
     limitTimeouts(http2);

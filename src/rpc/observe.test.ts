@@ -24,7 +24,8 @@ test.each([
   ['the Connect port', serveConnect],
   ['the gRPC port', serveGrpc],
 ])('the span of a stream ends, once, when its reader has gone: %s', async (_, serve) => {
-  const { gate, interceptor } = observe(pino({ level: 'silent' }));
+  const logger = pino({ level: 'silent' });
+  const { gate, interceptor } = observe(logger);
   const server = await serve({
     host: '127.0.0.1',
     port: 0,
@@ -41,6 +42,7 @@ test.each([
     gate: gate(async () => {}),
     interceptors: [interceptor],
     largeMessages: (_caller, _signal, work) => work(),
+    logger,
   });
   onTestFinished(() => server.stop(0));
   ended.length = 0;
@@ -73,6 +75,7 @@ test('what is unavailable is logged once for many calls, with their number, and 
     }),
     interceptors: [interceptor],
     largeMessages: (_caller, _signal, work) => work(),
+    logger,
   });
   onTestFinished(() => server.stop(0));
   const health = createClient(Health, createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.port}` }));

@@ -86,10 +86,11 @@ export async function serve(options: {
     await Promise.all(servers.map((server) => server.stop(graceMs)));
   };
   try {
-    const { host, tls } = options;
+    const { host, tls, logger } = options;
     const shared = {
       host,
       tls,
+      logger,
       register,
       gate: observer.gate(admit),
       interceptors,

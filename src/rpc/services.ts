@@ -1,5 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { HandlerContext, Interceptor, ServiceImpl } from '@connectrpc/connect';
+import type { Logger } from 'pino';
 import type { InTurn } from '../../common/runtime/fair-queue.ts';
 import type { Tls } from './tls.ts';
 
@@ -27,6 +28,7 @@ export interface ServerOptions {
   /** Large messages are received and read in it, by whoever calls; shared by both servers. */
   readonly largeMessages: InTurn;
   readonly tls?: Tls | undefined;
+  readonly logger: Logger;
 }
 
 /** A server that listens. */
