@@ -50,8 +50,8 @@ export const REASONS = {
   /** The code's type has no target, or no page, to change. */
   NO_TARGET: { rpc: Code.FailedPrecondition, http: 409 },
   NOTHING_TO_ENCODE: { rpc: Code.FailedPrecondition, http: 409 },
-  /** The body did not arrive in time, so there was no request to judge. */
-  REQUEST_TIMEOUT: { rpc: Code.DeadlineExceeded, http: 408 },
+  /** The body did not arrive in time. Not a 408, which the contract does not list. */
+  REQUEST_TIMEOUT: { rpc: Code.InvalidArgument, http: 400 },
   BODY_TOO_LARGE: { rpc: Code.OutOfRange, http: 413 },
   /** More than 25,000 rows. */
   TOO_MANY_ROWS: { rpc: Code.OutOfRange, http: 413 },

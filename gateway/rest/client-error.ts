@@ -50,7 +50,8 @@ export function answerClientErrors(server: Server): ClientErrors {
       // Not a 431, so that the contract holds for an idempotency key of any length.
       afterAnswers(socket, '400 Bad Request', 'The headers of the request are too large.');
     } else if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      afterAnswers(socket, '408 Request Timeout', 'The request took too long to arrive.');
+      // Nor a 408.
+      afterAnswers(socket, '400 Bad Request', 'The request took too long to arrive.');
     } else afterAnswers(socket, '400 Bad Request', UNREADABLE);
   });
   server.on('connect', (request, stream) => {

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
-import { failure } from '../../common/contract/errors.ts';
 import { Refusal } from './refusal.ts';
 
 /** How much of a body that nobody wants is still taken off the wire, in bytes, and for how long, in ms. */
@@ -13,6 +12,13 @@ const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 export class BodyTooLarge extends Refusal {
   constructor(maxBytes: number) {
     super('BODY_TOO_LARGE', `The body may have at most ${maxBytes} bytes.`);
+  }
+}
+
+/** A body that did not arrive in time. It has no fingerprint either. */
+class BodyTooSlow extends Refusal {
+  constructor(ms: number) {
+    super('REQUEST_TIMEOUT', `The body did not arrive within ${ms / 1_000} seconds.`);
   }
 }
 
@@ -44,7 +50,7 @@ export class IncomingBody {
 
   /**
    * All of it. Its memory is allocated once, so that many small chunks take no more than few large ones. Rejects with
-   * BodyTooLarge, with REQUEST_TIMEOUT after `ms`, and when the client leaves.
+   * BodyTooLarge, with BodyTooSlow after `ms`, and when the client leaves.
    */
   read(maxBytes: number, ms: number): Promise<Buffer> {
     const request = this.#request;
@@ -66,7 +72,7 @@ export class IncomingBody {
         if (error) reject(error);
         else resolve(body.subarray(0, bytes));
       };
-      const timer = setTimeout(() => end(tooSlow(ms)), ms);
+      const timer = setTimeout(() => end(new BodyTooSlow(ms)), ms);
       const forget = finished(request, { writable: false }, end);
       request.on('data', take);
     });
@@ -92,8 +98,4 @@ export class IncomingBody {
       clearTimeout(timer);
     }
   }
-}
-
-function tooSlow(ms: number): Error {
-  return failure('REQUEST_TIMEOUT', `The body did not arrive within ${ms / 1_000} seconds.`);
 }

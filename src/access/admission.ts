@@ -21,10 +21,10 @@ export function admissionService(pool: Pool): ServiceImpl<typeof AdmissionServic
       }
       const refusal = failure(reason, message);
       const key = context.requestHeader.get('idempotency-key');
-      const tooLarge = REASONS[reason].http === 413;
-      // Too large is judged before the key; and a body that was not read has no fingerprint to be remembered by.
+      // Judged before the key; and a body that was not read has no fingerprint to be remembered by.
+      const notRead = REASONS[reason].http === 413 || reason === 'REQUEST_TIMEOUT';
       const unknowable =
-        tooLarge && (!context.requestHeader.has('idempotency-fingerprint') || !isIdempotencyKey(key ?? ''));
+        notRead && (!context.requestHeader.has('idempotency-fingerprint') || !isIdempotencyKey(key ?? ''));
       if (key === null || unknowable) throw refusal;
       const call = { pool, accountId: accountOf(context).id, context, method: AdmissionService.method.refuse, request };
       return once(call, () => Promise.reject(refusal));

@@ -264,7 +264,7 @@ describe('a phase that takes too long ends', () => {
     ['a small body', '/qr-codes', { 'content-length': 100 }],
     ['a large body', '/batches', { 'content-length': 100_000 }],
     ['a body in chunks', '/qr-codes', { 'transfer-encoding': 'chunked' }],
-  ])('%s that comes a byte now and then: 408, and the connection is closed', async (_, path, headers) => {
+  ])('%s that comes a byte now and then: 400, and the connection is closed', async (_, path, headers) => {
     const { apiKey } = await running.account();
     const { url, server } = await apiWith({ bodyMs: 1_000 });
     const clients = Array.from({ length: 50 }, () => new Client(url).send(head(path, bearer(apiKey), headers)));
@@ -274,9 +274,28 @@ describe('a phase that takes too long ends', () => {
     }, 200);
     onTestFinished(() => clearInterval(sending));
     await expect.poll(() => clients.every(({ closed }) => closed), SOON).toBe(true);
-    for (const { statuses } of clients) expect(statuses).toEqual([408]);
+    for (const client of clients) {
+      expect(client.statuses).toEqual([400]);
+      expect(client.header('connection')).toBe('close');
+      expect(client.header('x-ratelimit-limit')).toBe('50000');
+      expect(client.received).toContain('{"error":"The body did not arrive within 1 seconds."}');
+    }
     await expect.poll(() => connectionsOf(server), SOON).toBe(0);
   });
+});
+
+test('a body that did not arrive in time is not what its idempotency key stands for, and a made-up key comes first', async () => {
+  const { apiKey } = await running.account();
+  const { url } = await apiWith({ bodyMs: 500 });
+  const body = '{"target_url":"https://example.com/"}';
+  const post = (key: string) =>
+    new Client(url).send(head('/qr-codes', bearer(key), { 'idempotency-key': 'one', 'content-length': body.length }));
+  const [slow, stranger] = [post(apiKey), post(newApiKey())];
+  for (const client of [slow, stranger]) client.send(body.slice(0, 5));
+  await expect.poll(() => [slow, stranger].map(({ statuses }) => statuses), SOON).toEqual([[400], [401]]);
+  const again = post(apiKey).send(body);
+  await expect.poll(() => again.statuses, SOON).toEqual([201]);
+  expect(again.header('idempotent-replay')).toBe('false');
 });
 
 function connectionsOf(server: Server): Promise<number> {
