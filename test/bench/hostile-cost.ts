@@ -4,6 +4,8 @@
  *
  *   node test/bench/hostile-cost.ts [requests]      300 for each unless told
  *
+ * Prints the tables of docs/benchmarks.md.
+ *
  * Each request brings a made-up key of the right shape and about 1 KiB of body: gzip that inflates to a mebibyte of empty
  * rows for RPCs, rows in JSON for REST. CPU is that of core, gateway and Postgres together.
  */
@@ -46,7 +48,14 @@ const { apiKey } = await platform.newAccount();
 const gatewayPort = Number(new URL(platform.url).port);
 const attempts = [...(await restAttempts()), ...RPC_SERVICES.flatMap(({ methods }) => methods.flatMap(rpcAttempts))];
 
-const rows = [];
+interface Cost {
+  /** CPU time in ms for a kibibyte. */
+  readonly cpuMs: number;
+  readonly peakMib: number;
+}
+
+/** By operation, and then by the way in which it was called. */
+const costs = new Map<string, Map<string, Cost>>();
 for (const { name, way, send } of attempts) {
   const pids = [platform.pids.core, platform.pids.gateway].flatMap(tree);
   const before = memory(pids, 'now');
@@ -57,17 +66,40 @@ for (const { name, way, send } of attempts) {
   });
   await Promise.all(lanes);
   process.stderr.write('.');
-  const us = Math.round(((cpuMs() - start) * 1_000) / (bytes / 1_024));
-  rows.push({ operation: name, over: way, 'µs/KiB': us, 'peak MiB': Math.round(memory(pids, 'peak') - before) });
+  const cost = { cpuMs: (cpuMs() - start) / (bytes / 1_024), peakMib: Math.round(memory(pids, 'peak') - before) };
+  const ways = costs.get(name) ?? new Map();
+  costs.set(name, ways.set(way, cost));
 }
-console.table(rows);
-for (const way of new Set(attempts.map((attempt) => attempt.way))) {
-  const costs = rows.filter(({ over }) => over === way).map((row) => row['µs/KiB']);
-  const sorted = costs.toSorted((one, other) => one - other);
-  console.log(`${way}: median ${sorted[sorted.length >> 1]} µs, most ${sorted.at(-1)} µs for a kibibyte`);
+console.log();
+printTable('REST operation', ['REST'], ['ms of CPU a KiB', 'peak MiB']);
+printTable(
+  'RPC',
+  ['Connect', 'native gRPC'],
+  ['Connect: ms of CPU a KiB', 'peak MiB', 'native gRPC: ms of CPU a KiB', 'peak MiB'],
+);
+for (const way of ['REST', 'Connect', 'native gRPC']) {
+  const sorted = [...costs.values()]
+    .flatMap((ways) => ways.get(way)?.cpuMs ?? [])
+    .toSorted((one, other) => one - other);
+  console.log(
+    `${way}: median ${sorted[sorted.length >> 1]?.toFixed(1)} ms, most ${sorted.at(-1)?.toFixed(1)} ms a KiB`,
+  );
 }
 await platform[Symbol.asyncDispose]();
 process.exit();
+
+/** Prints the operations that were called in these ways as a table of docs/benchmarks.md. */
+function printTable(things: string, ways: readonly string[], columns: readonly string[]): void {
+  const row = (cells: readonly string[]) => console.log(`| ${cells.join(' | ')} |`);
+  row([things, ...columns]);
+  row(['---', ...columns.map(() => '---')]);
+  for (const [name, by] of costs) {
+    const measured = ways.flatMap((way) => by.get(way) ?? []);
+    if (measured.length === 0) continue;
+    row([`\`${name}\``, ...measured.flatMap(({ cpuMs, peakMib }) => [cpuMs.toFixed(1), String(peakMib)])]);
+  }
+  console.log();
+}
 
 async function restAttempts(): Promise<Attempt[]> {
   const answer = await fetch(`${platform.url}/api/v1/openapi`, { headers: { authorization: `Bearer ${apiKey}` } });
