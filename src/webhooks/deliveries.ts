@@ -1,11 +1,18 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/contract/names.ts';
-import type { PageById } from '../../common/contract/paging.ts';
+import { endPage, PAGE, type PageById, pageOf } from '../../common/contract/paging.ts';
 import { first, type Queryable, run, type Statement, statement } from '../../common/postgres/sql.ts';
-import { type Delivery, DeliverySchema, DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import {
+  type Attempt,
+  AttemptSchema,
+  type Delivery,
+  DeliverySchema,
+  DeliveryStatus,
+} from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 
 /** What a test event is called; nobody subscribes to it. An endpoint gets nothing else before it has answered one. */
 export const TEST_EVENT = 'webhook.test';
@@ -47,11 +54,26 @@ const LISTS = {
   [DeliveryStatus.FAILED]: list('failed', `and status = 'failed'`),
 } as const;
 
+/**
+ * Attempts that are shown with a delivery: the schedule has ten, and each time that it is sent again makes more. A page of
+ * 100 deliveries then has some 2 MiB of answers at most.
+ */
+const SHOWN_ATTEMPTS = 20;
+
 /** Index: webhook_attempts_pkey. The deliveries were found by their account. */
-const attemptsOf = statement<AttemptRow>(
-  'webhooks_attempts_of',
-  `select delivery_id, at, status, latency_ms, response from webhook_attempts
-   where delivery_id = any($1::uuid[]) order by delivery_id, at`,
+const latestAttempts = statement<AttemptRow>(
+  'webhooks_latest_attempts',
+  `select latest.* from unnest($1::uuid[]) as listed (id), lateral (
+     select delivery_id, at, status, latency_ms, response from webhook_attempts
+     where delivery_id = listed.id order by at desc limit ${SHOWN_ATTEMPTS}
+   ) latest order by delivery_id, at`,
+);
+
+/** Index: webhook_attempts_pkey. */
+const attemptsBefore = statement<AttemptRow & { position: string }>(
+  'webhooks_attempts_before',
+  `select delivery_id, at, status, latency_ms, response, at::text as position from webhook_attempts
+   where delivery_id = $1 and at < $2::timestamptz order by at desc limit $3`,
 );
 
 /** Index: webhook_deliveries_pkey. */
@@ -107,6 +129,21 @@ export async function findDelivery(on: Queryable, account: string, id: string): 
   return row;
 }
 
+/** A page of the attempts of a delivery that was found by its account, newest first. */
+export async function listAttempts(
+  on: Queryable,
+  { id }: DeliveryRow,
+  asked: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
+  cursors: Cursors,
+): Promise<{ attempts: Attempt[]; nextCursor?: string }> {
+  const list = `attempts ${id}`;
+  const { limit } = pageOf(asked, PAGE);
+  const before = positionAfter(cursors, list, asked.cursor) ?? 'infinity';
+  const read = await run(on, attemptsBefore, [id, before, limit + 1]);
+  const { items, next } = endPage(read, limit, [cursors, list], ({ position }) => position);
+  return { attempts: items.map(attemptMessage), ...next };
+}
+
 /** Makes a test event for an endpoint that is locked. `endpoint`: UUID. */
 export async function addTestDelivery(tx: Queryable, account: string, endpoint: string): Promise<Delivery> {
   const timestamp = new Date().toISOString();
@@ -131,7 +168,7 @@ export async function resendFailed(tx: Queryable, account: string, endpoint: str
 }
 
 async function withAttempts(on: Queryable, rows: readonly DeliveryRow[]): Promise<Delivery[]> {
-  const attempts = rows.length === 0 ? [] : await run(on, attemptsOf, [rows.map(({ id }) => id)]);
+  const attempts = rows.length === 0 ? [] : await run(on, latestAttempts, [rows.map(({ id }) => id)]);
   const of = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
   return rows.map((row) =>
     create(DeliverySchema, {
@@ -140,16 +177,15 @@ async function withAttempts(on: Queryable, rows: readonly DeliveryRow[]): Promis
       eventId: encodeId('evt', row.event_id),
       eventType: row.event_type,
       status: DELIVERY_STATUS_BY_NAME[row.status],
-      attempts: (of.get(row.id) ?? []).map(({ at, status, latency_ms, response }) => ({
-        at: timestampFromDate(at),
-        status: status ?? 0,
-        latencyMs: latency_ms,
-        response,
-      })),
+      attempts: (of.get(row.id) ?? []).map(attemptMessage),
       ...(row.next_attempt_at ? { nextAttemptAt: timestampFromDate(row.next_attempt_at) } : {}),
       createdAt: timestampFromDate(row.created_at),
     }),
   );
+}
+
+function attemptMessage({ at, status, latency_ms, response }: AttemptRow): Attempt {
+  return create(AttemptSchema, { at: timestampFromDate(at), status: status ?? 0, latencyMs: latency_ms, response });
 }
 
 function one(deliveries: readonly Delivery[]): Delivery {

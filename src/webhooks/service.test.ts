@@ -220,7 +220,12 @@ describe('endpoints', () => {
       }
     }
     for (const each of [sent, encodeId('dlv', newUuid()), 'nonsense']) {
-      expect(await refusal(webhooks.resendDelivery({ id: each }))).toBe('NOT_FOUND This account has no such delivery.');
+      for (const call of [
+        () => webhooks.resendDelivery({ id: each }),
+        () => webhooks.listAttempts({ deliveryId: each }),
+      ]) {
+        expect(await refusal(call())).toBe('NOT_FOUND This account has no such delivery.');
+      }
     }
     expect((await theirs.webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, enabled: true }]);
     expect(await audit()).toEqual([]);
@@ -273,6 +278,42 @@ describe('deliveries', () => {
     expect(await ids({ limit: 0 })).toEqual([waiting]);
     expect(await ids({ limit: 1, offset: 1 })).toEqual([failed]);
     expect(await ids({ offset: -5, limit: 1_000 })).toEqual([waiting, failed]);
+  });
+
+  test('one that was sent thousands of times shows its latest attempts, and pages list all of them', async () => {
+    const { id } = await create();
+    const often = await delivery(id, 'failed');
+    await pool.query(
+      `insert into webhook_attempts
+       select $1, timestamptz '2026-11-20Z' + n * interval '1 microsecond', 500, n, repeat('x', 1024)
+       from generate_series(1, 3000) as n`,
+      [decodeId('dlv', often)],
+    );
+    const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
+    const shown = deliveries[0]?.attempts.map(({ latencyMs }) => latencyMs);
+    expect(shown).toEqual(Array.from({ length: 20 }, (_, n) => 2981 + n));
+
+    const all: number[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await account.webhooks.listAttempts({
+        deliveryId: often,
+        limit: 1_000,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      expect(page.attempts.length).toBeLessThanOrEqual(100);
+      all.push(...page.attempts.map(({ latencyMs }) => latencyMs));
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    expect(all).toEqual(Array.from({ length: 3_000 }, (_, n) => 3_000 - n));
+    expect((await account.webhooks.listAttempts({ deliveryId: often })).attempts).toHaveLength(25);
+
+    const other = await delivery(id, 'failed');
+    const { nextCursor = '' } = await account.webhooks.listAttempts({ deliveryId: often, limit: 1 });
+    expect(await refusal(account.webhooks.listAttempts({ deliveryId: other, cursor: nextCursor }))).toMatch(
+      /^INVALID_CURSOR /,
+    );
+    expect((await account.webhooks.listAttempts({ deliveryId: other })).attempts).toEqual([]);
   });
 
   test('one that is sent again starts its schedule anew', async () => {

@@ -9,7 +9,7 @@ import type { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webho
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
-import { addTestDelivery, findDelivery, listDeliveries, resend, resendFailed } from './deliveries.ts';
+import { addTestDelivery, findDelivery, listAttempts, listDeliveries, resend, resendFailed } from './deliveries.ts';
 import { readEndpointUrl } from './endpoint-url.ts';
 import {
   deleteEndpoint,
@@ -32,7 +32,8 @@ const SWITCHED_OFF = 'It was switched off.';
 
 export interface WebhooksOptions {
   readonly pool: Pool;
-  readonly cursors: Cursors;
+  /** Of deliveries, by id; of attempts, by their time. */
+  readonly cursors: { readonly byId: Cursors; readonly byName: Cursors };
   readonly seal: Seal;
   /** Endpoints may be http and on private addresses. */
   readonly allowPrivate: boolean;
@@ -119,8 +120,11 @@ export function webhooksService({
     async listDeliveries(request, context) {
       const { id: account } = accountOf(context);
       const { id: endpoint } = await findEndpoint(pool, account, endpointUuid(request.endpointId));
-      const page = pageById([cursors, `deliveries ${account}`], request, PAGE);
+      const page = pageById([cursors.byId, `deliveries ${account}`], request, PAGE);
       return listDeliveries(pool, account, { endpoint, status: request.status, page });
+    },
+    async listAttempts({ deliveryId, ...asked }, context) {
+      return listAttempts(pool, await findDelivery(pool, accountOf(context).id, deliveryId), asked, cursors.byName);
     },
     async resendDelivery(request, context) {
       const found = await findDelivery(pool, accountOf(context).id, request.id);

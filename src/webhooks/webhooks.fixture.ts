@@ -65,7 +65,7 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
         batchLimit: 0,
       };
       await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account.id]);
-      const service = webhooksService({ pool, cursors: cursors(secretKey).byId, seal, allowPrivate });
+      const service = webhooksService({ pool, cursors: cursors(secretKey), seal, allowPrivate });
       const transport = createRouterTransport((router) => router.service(WebhooksService, service), {
         router: {
           interceptors: [
