@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AttackKind } from './attacker.ts';
 import type { Measured } from './load.ts';
 import { type Platform, startPlatform } from './platform.ts';
+import { runLoad } from './run-load.ts';
 
 const SECONDS = Number(process.argv[2] ?? 5);
 const CODES = 100;
@@ -68,14 +69,9 @@ async function rounds() {
 }
 
 async function scans({ port, codes }: Subject): Promise<Measured> {
-  const options = { port, connections: 16, seconds: 1, rate: SCANS_A_SECOND, codes };
-  const load = fork('test/bench/load.ts', [JSON.stringify(options)], { silent: true });
-  let printed = '';
-  load.stdout?.on('data', (text) => {
-    printed += text;
-  });
-  await once(load, 'exit');
-  return JSON.parse(printed) as Measured;
+  const measured = await runLoad({ port, connections: 16, seconds: 1, rate: SCANS_A_SECOND, codes });
+  if (!measured) throw new Error('scans were not answered');
+  return measured;
 }
 
 function medians(measured: readonly Measured[]): { p50: number; p99: number } {

@@ -18,6 +18,7 @@ import type { Attack, AttackKind } from './attacker.ts';
 import type { Measured } from './load.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
+import { runLoad } from './run-load.ts';
 
 const SECONDS = Number(process.argv[2] ?? 5);
 const CODES = 500;
@@ -72,7 +73,8 @@ await platform[Symbol.asyncDispose]();
 process.exit();
 
 interface Waited {
-  readonly scan: Measured;
+  /** Undefined when nothing was answered. */
+  readonly scan: Measured | undefined;
   readonly creates: readonly number[];
   readonly failed: number;
 }
@@ -89,16 +91,7 @@ async function beside(attack: Attack): Promise<Waited> {
 
 /** What others get meanwhile: latencies in ms. */
 async function others(): Promise<Waited> {
-  const load = fork(
-    'test/bench/load.ts',
-    [JSON.stringify({ port: gatewayPort, connections: 16, seconds: SECONDS, rate: SCANS_A_SECOND, codes })],
-    { silent: true },
-  );
-  let printed = '';
-  load.stdout?.on('data', (text) => {
-    printed += text;
-  });
-  const over = once(load, 'exit');
+  const load = runLoad({ port: gatewayPort, connections: 16, seconds: SECONDS, rate: SCANS_A_SECOND, codes });
   const creates: number[] = [];
   let failed = 0;
   let client: Awaited<ReturnType<typeof connectRest>> | undefined;
@@ -119,16 +112,15 @@ async function others(): Promise<Waited> {
     await sleep(CREATE_EVERY_MS);
   }
   client?.close();
-  await over;
-  return { scan: JSON.parse(printed || '{"p50":null,"p99":null,"wrong":-1}') as Measured, creates, failed };
+  return { scan: await load, creates, failed };
 }
 
 function shown({ scan, creates, failed }: Waited) {
   const sorted = creates.toSorted((one, other) => one - other);
   return {
-    'scan p50': scan.p50?.toFixed(1) ?? 'failed',
-    'scan p99': scan.p99?.toFixed(1) ?? 'failed',
-    'scans wrong': scan.wrong,
+    'scan p50': scan?.p50?.toFixed(1) ?? 'failed',
+    'scan p99': scan?.p99?.toFixed(1) ?? 'failed',
+    'scans wrong': scan?.wrong ?? -1,
     'create p50': sorted[sorted.length >> 1]?.toFixed(1) ?? 'failed',
     'create p99': sorted[Math.floor(sorted.length * 0.99)]?.toFixed(1) ?? 'failed',
     'creates failed': failed,

@@ -14,7 +14,8 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import { requestHead } from './phone.ts';
 
-interface Load {
+/** What to ask for. */
+export interface Load {
   readonly port: number;
   readonly connections: number;
   readonly seconds: number;
