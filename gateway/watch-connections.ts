@@ -1,7 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { logAcceptErrors } from '../src/contract/accept-errors.ts';
+import { logAcceptErrors } from '../common/runtime/accept-errors.ts';
 import { limitAtOnce } from './address-limits.ts';
 import type { CountRefusal } from './metrics.ts';
 import { unmapped } from './redirect/answer/origin.ts';

@@ -2,7 +2,7 @@ import type { Server as HttpServer } from 'node:http';
 import type { Http2Server, ServerHttp2Session } from 'node:http2';
 import type { Server } from 'node:net';
 import type { Logger } from 'pino';
-import { logAcceptErrors } from '../contract/accept-errors.ts';
+import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
 
 /** How long a connection may take until it has said what it wants, in ms. */
 export const HEAD_MS = 15_000;

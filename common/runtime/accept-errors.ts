@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 import type { Logger } from 'pino';
-import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { throttledReport } from './throttled-report.ts';
 
 /** Where there is one such connection there are many. */
 const EVERY_MS = 60_000;

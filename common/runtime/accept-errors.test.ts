@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { boundServer } from '../../src/rpc/connection-limits.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
-import { boundServer } from '../rpc/connection-limits.ts';
 
 test('connections that were not accepted, or closed for being too many, are logged once a minute, with their number', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
