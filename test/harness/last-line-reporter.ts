@@ -1,30 +1,52 @@
+import { writeFileSync } from 'node:fs';
 import type { Reporter, TestModule } from 'vitest/node';
 
+/** Tests of a run that failed, for `repeat-failed.ts`. `name`: the full name; undefined where a whole file failed. */
+export interface FailedTest {
+  readonly file: string;
+  readonly name?: string;
+}
+
+/** What a run came to. A file that could not be collected, or whose hooks failed, counts as one failure. */
+export interface RunResult {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly failedTests: readonly FailedTest[];
+}
+
 /**
- * Ends the run with one line that people and scripts can read: `N passed, N failed`, and the skipped ones if there are
- * any. A file that could not even be collected counts as one failure. Tests that passed only at their second try are
- * named above it: each is a bug, of the test or of what it tests.
+ * Prints the seed, and as the last line `N passed, N failed`, and the skipped tests if there are any. With
+ * `TEST_RESULT` it also writes a `RunResult` as JSON to the file of that name.
  */
 export default class LastLineReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
-    const unsteady: string[] = [];
+    const failedTests: FailedTest[] = [];
     for (const module of modules) {
+      const file = module.relativeModuleId;
       for (const test of module.children.allTests()) {
         const { state } = test.result();
         count[state === 'pending' ? 'skipped' : state]++;
-        if (test.diagnostic()?.flaky) unsteady.push(`${module.relativeModuleId} > ${test.fullName}`);
+        if (state === 'failed') failedTests.push({ file, name: test.fullName });
       }
-      if (module.errors().length > 0) count.failed++;
-      for (const suite of module.children.allSuites()) if (suite.errors().length > 0) count.failed++;
+      const failedSuites = [...module.children.allSuites()].filter((suite) => suite.errors().length > 0);
+      const failures = failedSuites.length + (module.errors().length > 0 ? 1 : 0);
+      count.failed += failures;
+      if (failures > 0) failedTests.push({ file });
     }
-    // After whatever the other reporters, the teardown and vitest itself still print.
+    const result: RunResult = { ...count, failedTests };
+    if (process.env.TEST_RESULT) writeFileSync(process.env.TEST_RESULT, JSON.stringify(result));
+    // After what the other reporters, the teardown and vitest itself still print.
     process.once('exit', (code) => {
       // A run can fail without a test that does, for instance when the setup fails.
       const failed = code === 0 ? count.failed : Math.max(count.failed, 1);
-      const skipped = count.skipped > 0 ? `, ${count.skipped} skipped` : '';
-      for (const name of unsteady) process.stdout.write(`passed only at the second try: ${name}\n`);
-      process.stdout.write(`${count.passed} passed, ${failed} failed${skipped}\n`);
+      process.stdout.write(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine({ ...count, failed })}\n`);
     });
   }
+}
+
+/** The line that people and scripts read. */
+export function lastLine({ passed, failed, skipped }: Pick<RunResult, 'passed' | 'failed' | 'skipped'>): string {
+  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }
