@@ -4,7 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { connected, promptStatement, run, statement, transaction } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { startTcpProxy, type TcpProxy } from '../../test/harness/tcp-proxy.ts';
+import type { TcpProxy } from '../../test/harness/open-tcp-proxy.ts';
+import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
 import { type Database, openDatabase } from './database.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };

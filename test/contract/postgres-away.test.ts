@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { freshDatabase } from '../harness/database.ts';
-import { startTcpProxy, type TcpProxy } from '../harness/tcp-proxy.ts';
+import type { TcpProxy } from '../harness/open-tcp-proxy.ts';
+import { startTcpProxy } from '../harness/tcp-proxy.ts';
 import { type Account, contract, type Failure, type Page, TARGET } from './client.ts';
 
 let postgres: TcpProxy;

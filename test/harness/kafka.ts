@@ -14,19 +14,21 @@ const run = promisify(execFile);
 
 const PROJECT = resolve(import.meta.dirname, '../kafka');
 const READY_WITHIN_MS = 60_000;
-/** A small heap, and what makes a JVM that lives for a minute start sooner. */
-const JVM = ['-Xmx384m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+/** What makes a JVM that lives for a minute start sooner. */
+const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+/** MiB of a broker's heap, where nothing else is said. */
+const HEAP_MIB = 384;
 
-/** A real Apache Kafka of one node (KRaft), which a test may treat badly. */
+/** A real Apache Kafka node, which a test may treat badly. */
 export interface Broker {
   /** `host:port`. */
   readonly brokers: string;
   /** Where all its data are, until it is stopped. */
   readonly folder: string;
-  /** Starts it again after `kill`, with the same ports and data; resolves when it answers. */
+  /** Starts it again after `kill`, with the same ports and data, if it does not run; resolves when it answers. */
   start(): Promise<void>;
-  /** SIGKILL; resolves when it is gone. */
-  kill(): Promise<void>;
+  /** By default SIGKILL; resolves when it is gone. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
   /** SIGSTOP: it keeps its connections and answers nothing. */
   pause(): void;
   /** SIGCONT. */
@@ -60,67 +62,90 @@ export interface KafkaOptions {
 
 /** Starts a broker of its own on free loopback ports. It dies with this process, however that ends. */
 export async function startKafka({ settings: more = () => '', format = [] }: KafkaOptions = {}): Promise<Broker> {
-  const classpath = `${await jars()}/*`;
   const folder = await mkdtemp(join(tmpdir(), 'signpost-kafka-'));
   const [port, controllerPort] = [await freePort(), await freePort()];
   const brokers = `${LOOPBACK}:${port}`;
-  const properties = join(folder, 'server.properties');
   const listeners = `PLAINTEXT://${brokers},CONTROLLER://${LOOPBACK}:${controllerPort}`;
-  await writeFile(properties, settings({ folder, port, controllerPort, listeners }) + more(listeners));
-  const id = randomBytes(16).toString('base64url');
+  const settings = kafkaSettings({ folder, port, controllerPort, listeners }) + more(listeners);
+  const broker = await prepareBroker({ brokers, folder, settings, clusterId: newClusterId(), format });
+  await broker.start().catch(async (error: unknown) => {
+    await broker.stop();
+    throw error;
+  });
+  return broker;
+}
+
+/** A name for a new cluster, as its nodes are formatted with it. */
+export function newClusterId(): string {
+  return randomBytes(16).toString('base64url');
+}
+
+/** What a node is made of. */
+export interface BrokerOptions {
+  /** `host:port` where it answers clients in cleartext. */
+  readonly brokers: string;
+  /** Exists, and becomes the broker's. */
+  readonly folder: string;
+  /** All of `server.properties`. */
+  readonly settings: string;
+  readonly clusterId: string;
+  /** Arguments of the tool that formats its storage. */
+  readonly format?: readonly string[];
+  /** Its heap in MiB. */
+  readonly heap?: number;
+}
+
+/** Formats the storage of a node, which is then ready to be started. It dies with this process. */
+export async function prepareBroker(options: BrokerOptions): Promise<Broker> {
+  const { brokers, folder, settings, clusterId, format = [], heap = HEAP_MIB } = options;
+  const java = [`-Xmx${heap}m`, ...JVM, '-cp', `${await jars()}/*`];
+  const properties = join(folder, 'server.properties');
+  await writeFile(properties, settings);
   await run('java', [
-    ...JVM,
-    '-cp',
-    classpath,
+    ...java,
     'kafka.tools.StorageTool',
     'format',
-    `--cluster-id=${id}`,
+    `--cluster-id=${clusterId}`,
     '-c',
     properties,
     ...format,
   ]);
 
-  let server: ChildProcess;
-  const kill = async () => {
-    if (server.exitCode !== null || server.signalCode !== null) return;
+  let server: ChildProcess | undefined;
+  const isRunning = () => server !== undefined && server.exitCode === null && server.signalCode === null;
+  const kill = async (signal: NodeJS.Signals = 'SIGKILL') => {
+    if (!server || !isRunning()) return;
     const gone = once(server, 'exit');
-    server.kill('SIGKILL');
+    server.kill(signal);
     await gone;
   };
-  const start = async () => {
-    server = spawn('java', [...JVM, '-cp', classpath, 'kafka.Kafka', properties], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    dieTogether(server);
-    const complaints: Buffer[] = [];
-    for (const stream of [server.stdout, server.stderr]) {
-      stream?.on('data', (chunk: Buffer) => complaints.push(chunk));
-    }
-    const deadline = Date.now() + READY_WITHIN_MS;
-    while (!(await answers(brokers))) {
-      if (server.exitCode !== null || Date.now() > deadline) {
-        await kill();
-        throw new Error(`Kafka did not start: ${Buffer.concat(complaints)}`);
-      }
-      await sleep(100);
-    }
-  };
-  const stop = async () => {
-    await kill();
-    await rm(folder, { recursive: true, force: true });
-  };
-  await start().catch(async (error: unknown) => {
-    await stop();
-    throw error;
-  });
   return {
     brokers,
     folder,
-    start,
+    async start() {
+      if (isRunning()) return;
+      server = spawn('java', [...java, 'kafka.Kafka', properties], { stdio: ['ignore', 'pipe', 'pipe'] });
+      dieTogether(server);
+      const complaints: Buffer[] = [];
+      for (const stream of [server.stdout, server.stderr]) {
+        stream?.on('data', (chunk: Buffer) => complaints.push(chunk));
+      }
+      const deadline = Date.now() + READY_WITHIN_MS;
+      while (!(await answers(brokers))) {
+        if (!isRunning() || Date.now() > deadline) {
+          await kill();
+          throw new Error(`Kafka did not start: ${Buffer.concat(complaints)}`);
+        }
+        await sleep(100);
+      }
+    },
     kill,
-    pause: () => void server.kill('SIGSTOP'),
-    resume: () => void server.kill('SIGCONT'),
-    stop,
+    pause: () => void server?.kill('SIGSTOP'),
+    resume: () => void server?.kill('SIGCONT'),
+    async stop() {
+      await kill();
+      await rm(folder, { recursive: true, force: true });
+    },
   };
 }
 
@@ -163,7 +188,8 @@ function dieTogether(child: ChildProcess): void {
   child.once('exit', () => watcher.kill('SIGKILL'));
 }
 
-function settings({
+/** `server.properties` of a node that is broker and controller and alone; later lines of the same name win. */
+export function kafkaSettings({
   folder,
   port,
   controllerPort,

@@ -1,0 +1,100 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { LOOPBACK } from '../../local/free-port.ts';
+
+/** Stands between a client and a server, and does to their connections what networks and dying machines do. */
+export interface TcpProxy {
+  /** The server's address with the proxy's host and port in it. */
+  readonly url: string;
+  /** Ends all connections and lets no new one come about. */
+  cut(): void;
+  /** Keeps all connections, takes new ones, and carries nothing any more. */
+  hang(): void;
+  /**
+   * The server's machine vanishes and another one takes its place: the server's ends of all connections are gone, the
+   * client's ends stay and hear nothing, and new connections are carried.
+   */
+  vanish(): void;
+  /** Carries everything so many ms later than it comes, ends of connections too. */
+  delay(ms: number): void;
+  /** Carries everything again, what it kept back first. */
+  mend(): void;
+  /** Ends it with all its connections. */
+  close(): void;
+}
+
+/** A proxy for the server that a URL names. `port`: where it listens; by default the system chooses. */
+export async function openTcpProxy(target: string, listenOn = 0): Promise<TcpProxy> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  const servers = new Set<Socket>();
+  const vanished = new WeakSet<Socket>();
+  let state: 'open' | 'cut' | 'hanging' = 'open';
+  let delayMs = 0;
+  const server = createServer((incoming) => {
+    if (state === 'cut') {
+      incoming.destroy();
+      return;
+    }
+    const outgoing = connect(Number(port), hostname);
+    servers.add(outgoing);
+    outgoing.on('close', () => servers.delete(outgoing));
+    const both = [incoming, outgoing] as const;
+    for (const [from, to] of [both, [outgoing, incoming] as const]) {
+      sockets.add(from);
+      const later = inOrder(() => delayMs);
+      from.on('data', (chunk) => later(() => to.write(chunk)));
+      from.on('error', () => from.destroy());
+      from.on('close', () => {
+        sockets.delete(from);
+        if (!vanished.has(from)) later(() => to.destroy());
+      });
+      if (state === 'hanging') from.pause();
+    }
+  });
+  server.listen(listenOn, LOOPBACK);
+  await once(server, 'listening');
+  const forAll = (next: typeof state, each: (socket: Socket) => void) => () => {
+    state = next;
+    for (const socket of sockets) each(socket);
+  };
+  const cut = forAll('cut', (socket) => socket.destroy());
+  const url = new URL(target);
+  url.hostname = LOOPBACK;
+  url.port = String((server.address() as AddressInfo).port);
+  return {
+    url: url.href,
+    cut,
+    vanish() {
+      for (const socket of sockets) socket.pause();
+      for (const socket of servers) {
+        vanished.add(socket);
+        socket.destroy();
+      }
+    },
+    delay(ms) {
+      delayMs = ms;
+    },
+    hang: forAll('hanging', (socket) => socket.pause()),
+    mend: forAll('open', (socket) => socket.resume()),
+    close() {
+      cut();
+      server.close();
+    },
+  };
+}
+
+/** Runs functions some ms later each, and none before one that came earlier, also when the delay has shrunk. */
+function inOrder(delayMs: () => number): (carry: () => void) => void {
+  const waiting: { readonly due: number; carry(): void }[] = [];
+  const runDue = () => {
+    while (waiting[0] && waiting[0].due <= performance.now()) waiting.shift()?.carry();
+    if (waiting[0]) setTimeout(runDue, waiting[0].due - performance.now()).unref();
+  };
+  return (carry) => {
+    const delay = delayMs();
+    if (waiting.length === 0 && delay === 0) return carry();
+    waiting.push({ due: performance.now() + delay, carry });
+    if (waiting.length === 1) setTimeout(runDue, delay).unref();
+  };
+}
