@@ -1,8 +1,8 @@
 import kafkajs, { type Kafka, type Message, type Producer } from 'kafkajs';
-import { withClusters } from './kafkajs-cluster.ts';
+import { type Broker, withClusters } from './kafkajs-cluster.ts';
 import type { NewRecord, Publisher } from './log.ts';
 
-/** Two attempts of five seconds: a publisher hears within some ten seconds that the brokers are away. */
+/** Two attempts of five seconds: a caller hears within some ten seconds that the brokers are away. */
 export const RETRIES = { retries: 1, initialRetryTime: 200, maxRetryTime: 1_000 };
 
 /**
@@ -17,14 +17,48 @@ const PRODUCER = {
   allowAutoTopicCreation: false,
   // Places keys as Java's producers do.
   createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
-  retry: RETRIES,
 };
 
-export function newProducer(kafka: Kafka): Producer {
-  return kafka.producer(PRODUCER);
+/** A producer of kafkajs's, and how many calls are using it. */
+interface Used {
+  readonly producer: Producer;
+  readonly connected: Promise<void>;
+  calls: number;
 }
 
-export async function send(producer: Producer, topic: string, records: readonly NewRecord[]): Promise<void> {
+/**
+ * Opens a publisher that goes on after failures, each time with a new producer, and leaves trying again to its caller.
+ * kafkajs's own second attempt leaves out brokers that have answered the first one, also the records of a partition
+ * that one of them leads by then, and reports success. And a broker that hangs makes it learn no new leaders: for as
+ * long as the broker hung (110 s), nothing arrived.
+ */
+export function openPublisher(kafka: Kafka): Publisher {
+  let current: Used | undefined;
+  const open = (): Used => {
+    const producer = kafka.producer({ ...PRODUCER, retry: { retries: 0 } });
+    return { producer, connected: producer.connect(), calls: 0 };
+  };
+  return {
+    async publish(topic, records) {
+      current ??= open();
+      const used = current;
+      used.calls++;
+      try {
+        await used.connected;
+        await send(used.producer, topic, records);
+      } catch (error) {
+        if (current === used) current = undefined;
+        throw error;
+      } finally {
+        used.calls--;
+        if (current !== used && used.calls === 0) await used.producer.disconnect();
+      }
+    },
+    close: async () => current?.producer.disconnect(),
+  };
+}
+
+async function send(producer: Producer, topic: string, records: readonly NewRecord[]): Promise<void> {
   for (const messages of requests(records)) await producer.send({ topic, messages, acks: -1 });
 }
 
@@ -42,7 +76,9 @@ const OF_TRANSACTIONS = 1;
  * take for a repetition and drop.
  */
 export async function openLeader(kafka: Kafka, name: string): Promise<Publisher> {
-  const producer = asNamed(kafka, name).producer({ ...PRODUCER, idempotent: true, maxInFlightRequests: 1 });
+  // kafkajs insists on a second attempt for idempotent producers.
+  const retry = RETRIES;
+  const producer = asNamed(kafka, name).producer({ ...PRODUCER, retry, idempotent: true, maxInFlightRequests: 1 });
   try {
     await producer.connect();
   } catch (error) {
@@ -64,10 +100,16 @@ export async function openLeader(kafka: Kafka, name: string): Promise<Publisher>
   };
 }
 
-/** The same client, whose idempotent producers get their numbers under a name. */
+/**
+ * The same client, whose idempotent producers get their numbers under a name. Each attempt of theirs gets broker objects
+ * of its own: kafkajs leaves out those that have answered a former attempt, also the records of a partition that such a
+ * broker has come to lead.
+ */
 function asNamed(kafka: Kafka, name: string): Kafka {
-  return withClusters(kafka, (cluster) =>
-    Object.assign(cluster, {
+  return withClusters(kafka, (cluster) => {
+    const findBroker = cluster.findBroker.bind(cluster);
+    return Object.assign(cluster, {
+      findBroker: async (of: { nodeId: string }) => Object.create(await findBroker(of)) as Broker,
       findControllerBroker: async () => {
         const coordinator = await cluster.findGroupCoordinator({ groupId: name, coordinatorType: OF_TRANSACTIONS });
         return {
@@ -75,8 +117,8 @@ function asNamed(kafka: Kafka, name: string): Kafka {
             coordinator.initProducerId({ transactionalId: name, transactionTimeout }),
         };
       },
-    }),
-  );
+    });
+  });
 }
 
 /** Parts the records, in their order, into requests that brokers take. */

@@ -1,6 +1,6 @@
 import kafkajs from 'kafkajs';
 import type { Logger } from 'pino';
-import { newProducer, openLeader, RETRIES, send } from './kafka-publisher.ts';
+import { openLeader, openPublisher, RETRIES } from './kafka-publisher.ts';
 import { consumeTopic, followTopic } from './kafka-reader.ts';
 import { kafkaTopicId } from './kafka-topic-id.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
@@ -11,7 +11,6 @@ import { mendTimers } from './kafkajs-timers.ts';
 import type { Log, Positions } from './log.ts';
 import { Subscriptions } from './subscriptions.ts';
 
-/** One of a publisher's two attempts. */
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 
@@ -31,7 +30,8 @@ export function openKafkaLog({
   mendConnect();
   const kafka = new kafkajs.Kafka({
     ...security,
-    brokers: [...brokers],
+    // kafkajs asks the first one first, and no other one while that takes connections and answers nothing.
+    brokers: () => inAnyOrder(brokers),
     clientId,
     connectionTimeout: CONNECT_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -43,20 +43,17 @@ export function openKafkaLog({
       ({ log }) =>
         logger.debug({ kafkajs: log }, log.message),
   });
-  const producer = newProducer(kafka);
+  const publisher = openPublisher(kafka);
   let cluster: Cluster | undefined;
   const admin = withClusters(kafka, (created) => {
     cluster = created;
     return created;
   }).admin({ retry: RETRIES });
-  const producerReady = connectOnce(producer);
   const adminReady = connectOnce(admin);
   const subscriptions = new Subscriptions();
 
   return {
-    async publish(topic, records) {
-      await send(await producerReady(), topic, records);
-    },
+    publish: (topic, records) => publisher.publish(topic, records),
     lead: (name) => openLeader(kafka, name),
     consume: (options) => subscriptions.add(consumeTopic(kafka, options)),
     follow: (options) => subscriptions.add(followTopic(kafka, adminReady, options)),
@@ -89,7 +86,7 @@ export function openKafkaLog({
     },
     async close() {
       await subscriptions.stop();
-      await Promise.all([producer.disconnect(), admin.disconnect()]);
+      await Promise.all([publisher.close(), admin.disconnect()]);
     },
   };
 }
@@ -107,4 +104,11 @@ function connectOnce<Client extends { connect(): Promise<void> }>(client: Client
     );
     return connecting;
   };
+}
+
+function inAnyOrder(brokers: readonly string[]): string[] {
+  return brokers
+    .map((broker) => ({ broker, place: Math.random() }))
+    .sort((one, other) => one.place - other.place)
+    .map(({ broker }) => broker);
 }

@@ -7,6 +7,7 @@ export interface Cluster {
     refreshMetadataIfNecessary(topics: readonly string[]): Promise<void>;
     findConnectedBroker(): Promise<Broker>;
   };
+  findBroker(of: { nodeId: string }): Promise<Broker>;
   findGroupCoordinator(of: { groupId: string; coordinatorType: number }): Promise<Broker>;
 }
 
