@@ -99,7 +99,7 @@ export async function expectCounted(
 }
 
 /** The processes that a gateway has started, of one of its programs. */
-export async function childrenOf(gateway: Process, program: string): Promise<number[]> {
+export async function childrenOf(gateway: Pick<Process, 'pid'>, program: string): Promise<number[]> {
   const found = await promisify(execFile)('pgrep', ['-P', String(gateway.pid), '-f', program]).catch(() => undefined);
   return (found?.stdout ?? '').split('\n').filter(Boolean).map(Number);
 }

@@ -1,0 +1,203 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { type Core, connectCore } from '../../cli/core.ts';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { childrenOf } from '../faults/readers.ts';
+import { type KafkaCluster, startKafkaCluster } from '../harness/kafka-cluster.ts';
+import { openTcpProxy, type TcpProxy } from '../harness/open-tcp-proxy.ts';
+import { type Disk, openSmallDisk } from './disk.ts';
+import { startTorturedPostgres, type TorturedPostgres } from './postgres.ts';
+import { type Accident, Supervised } from './supervised.ts';
+
+const PROJECT = resolve(import.meta.dirname, '../..');
+const COUNT = 2;
+const WORKERS = 2;
+/** How long cores that could not start without Postgres may go on failing once it is there again, in ms. */
+const AFTER_POSTGRES_MS = 15_000;
+
+/** What a core says that can't start, and what LMDB itself prints on a full disk, without ending the line. */
+const KNOWN_OUTPUT = /^(Postgres does not answer:|Write error: No space left on device)/;
+
+/** A gateway with its machine. */
+export interface Gateway {
+  readonly index: number;
+  /** REST and scans. */
+  readonly url: string;
+  readonly process: Supervised;
+  /** Undefined where this process may not mount one: then its data are in a folder. */
+  readonly disk: Disk | undefined;
+  /** `DATA_DIR`. */
+  readonly folder: string;
+  /** Process ids of its children, of one program. */
+  children(program: 'worker' | 'carrier'): Promise<number[]>;
+}
+
+/** A whole Signpost of many processes, with everything that it needs, on this machine. */
+export interface Platform extends AsyncDisposable {
+  readonly gateways: readonly Gateway[];
+  /** With the role `rpc` alone, and the others. */
+  readonly cores: readonly Supervised[];
+  readonly backgroundCores: readonly Supervised[];
+  readonly postgres: TorturedPostgres;
+  readonly kafka: KafkaCluster;
+  /** What stands between gateways and each core, between cores and Postgres, and between gateways and Postgres. */
+  readonly proxies: { readonly cores: readonly TcpProxy[]; readonly postgres: readonly TcpProxy[] };
+  readonly accidents: readonly Accident[];
+  /** Says that Postgres can't be relied upon, until the function that it gives is called. */
+  disturbPostgres(): () => void;
+  /** The services of a core that answers, as the command line calls them. */
+  core(account?: string): Promise<Core>;
+  /** Runs a command of the command line as the operator does; gives what it prints. `gateway`: on whose machine. */
+  operator(args: readonly string[], gateway?: Gateway): Promise<Record<string, unknown>>;
+  /** Lines of logs that are not JSON, beside what programs print that can't start. */
+  unstructured(): Promise<string[]>;
+}
+
+/** Starts everything; resolves when all of it is ready. */
+export async function startPlatform(): Promise<Platform> {
+  await using starting = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'signpost-torture-'));
+  starting.defer(() => rm(folder, { recursive: true, force: true }));
+  const kafka = starting.use(await startKafkaCluster());
+  const postgres = await startTorturedPostgres(join(folder, 'postgres'));
+  starting.defer(() => postgres.stop());
+  const proxy = async (target: string) => {
+    const opened = await openTcpProxy(target);
+    starting.defer(async () => opened.close());
+    return opened;
+  };
+  const databases = { cores: await proxy(postgres.url), gateways: await proxy(postgres.gatewayUrl) };
+
+  const accidents: Accident[] = [];
+  let disturbances = 0;
+  let disturbedUntil = 0;
+  const logs: string[] = [];
+  const start = (name: string, program: string, env: NodeJS.ProcessEnv) => {
+    const log = join(folder, `${name.replaceAll(' ', '-')}.log`);
+    logs.push(log);
+    const supervised = new Supervised({
+      name,
+      program,
+      env,
+      log,
+      accident: (accident) => void accidents.push(accident),
+      mayFailToStart: () => disturbances > 0 || Date.now() < disturbedUntil,
+    });
+    starting.defer(() => supervised.stop());
+    return supervised;
+  };
+
+  const serviceToken = randomBytes(32).toString('hex');
+  const gatewayPorts = [await freePort(), await freePort()];
+  const corePorts = [await freePort(), await freePort()];
+  const shared = {
+    PATH: process.env.PATH,
+    KAFKA_BROKERS: kafka.clients,
+    LISTEN_HOST: LOOPBACK,
+    PUBLIC_URL: `http://${LOOPBACK}:${gatewayPorts[0]}`,
+  };
+  const coreEnv = {
+    ...shared,
+    DATABASE_URL: databases.cores.url,
+    DATA_DIR: join(folder, 'cores'),
+    SECRET_KEY: randomBytes(32).toString('base64'),
+    SERVICE_TOKEN: serviceToken,
+    WEBHOOKS_ALLOW_PRIVATE: 'true',
+  };
+  const coreProxies: TcpProxy[] = [];
+  const cores: Supervised[] = [];
+  for (const [index, port] of corePorts.entries()) {
+    const grpcPort = await freePort();
+    coreProxies.push(await proxy(`tcp://${LOOPBACK}:${grpcPort}`));
+    const env = { ...coreEnv, ROLES: 'rpc', CORE_PORT: String(port), GRPC_PORT: String(grpcPort) };
+    cores.push(start(`core ${index}`, 'src/main.ts', env));
+    // The first one migrates.
+    await cores[0]?.ready();
+  }
+  const backgroundCores = Array.from({ length: COUNT }, (_, index) =>
+    start(`background core ${index}`, 'src/main.ts', { ...coreEnv, ROLES: 'relay,recorder,worker' }),
+  );
+  const gateways: Gateway[] = [];
+  for (const [index, port] of gatewayPorts.entries()) {
+    const disk = await openSmallDisk(join(folder, `gateway-${index}`));
+    if (disk) starting.defer(() => disk.close());
+    const dataDir = join(disk?.path ?? folder, `data-${index}`);
+    const supervised = start(`gateway ${index}`, 'gateway/main.ts', {
+      ...shared,
+      PORT: String(port),
+      GATEWAY_WORKERS: String(WORKERS),
+      // All clients share an address.
+      CONNECTIONS_PER_ADDRESS: '100000',
+      FAILED_AUTHENTICATIONS_PER_MINUTE: '100000',
+      UNKNOWN_CODES_PER_MINUTE: '100000',
+      SPOOL_RETENTION_HOURS: '1',
+      DATA_DIR: dataDir,
+      DATABASE_URL: databases.gateways.url,
+      CORE_ADDRESS: coreProxies.map(({ url }) => new URL(url).host).join(','),
+    });
+    gateways.push({
+      index,
+      url: `http://${LOOPBACK}:${port}`,
+      process: supervised,
+      disk,
+      folder: dataDir,
+      children: async (program) => {
+        const { pid } = await supervised.ready();
+        return childrenOf({ pid }, `gateway/${program}.ts`);
+      },
+    });
+  }
+  await Promise.all(
+    [...cores, ...backgroundCores, ...gateways.map((each) => each.process)].map((each) => each.ready()),
+  );
+
+  const operatorEnv = { ...shared, SERVICE_TOKEN: serviceToken };
+  const answering = async () => {
+    for (const [index, core] of cores.entries()) if (core.pid !== undefined) return String(corePorts[index]);
+    return String(corePorts[0]);
+  };
+  const running = starting.move();
+  return {
+    gateways,
+    cores,
+    backgroundCores,
+    postgres,
+    kafka,
+    proxies: { cores: coreProxies, postgres: [databases.cores, databases.gateways] },
+    accidents,
+    disturbPostgres() {
+      disturbances++;
+      return () => {
+        disturbances--;
+        disturbedUntil = Date.now() + AFTER_POSTGRES_MS;
+      };
+    },
+    core: async (account) => connectCore({ ...operatorEnv, CORE_PORT: await answering() }, account),
+    async operator(args, gateway) {
+      const env = {
+        ...operatorEnv,
+        CORE_PORT: await answering(),
+        ...(gateway && { DATA_DIR: gateway.folder, DATABASE_URL: databases.gateways.url }),
+      };
+      const command = [join(PROJECT, 'cli/main.ts'), ...args, '--json'];
+      const { stdout } = await promisify(execFile)(process.execPath, command, { env, timeout: 120_000 });
+      return JSON.parse(stdout) as Record<string, unknown>;
+    },
+    async unstructured() {
+      const lines = await Promise.all(
+        logs.map(async (log) =>
+          (await readFile(log, 'utf8'))
+            .split('\n')
+            .filter((line) => line !== '' && !line.startsWith('{') && !KNOWN_OUTPUT.test(line))
+            .map((line) => `${log.slice(folder.length + 1)}: ${line}`),
+        ),
+      );
+      return lines.flat();
+    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}

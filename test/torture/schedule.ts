@@ -1,0 +1,43 @@
+import { FAULTS, type Fault } from './faults.ts';
+import { type Random, randomFrom } from './random.ts';
+
+/** Faults that are injected together, how long each stays, and what their choices are drawn from. */
+export interface Injection {
+  readonly name: string;
+  readonly faults: readonly { readonly fault: Fault; readonly seconds: number; readonly random: Random }[];
+  /** Between the first and the second one, in ms. */
+  readonly apartMs: number;
+}
+
+/** Every so many injections there are two faults at once. */
+const DOUBLE_EVERY = 3;
+
+/**
+ * The endless schedule of a seed: all faults in a random order, then again in another one; every third injection is of
+ * two faults. `only`: names of the faults to choose from.
+ */
+export function* schedule(seed: number, only: readonly string[] = []): Generator<Injection> {
+  const random = randomFrom(seed);
+  const faults = only.length === 0 ? FAULTS : FAULTS.filter(({ name }) => only.includes(name));
+  let deck: Fault[] = [];
+  const next = (): Fault => {
+    if (deck.length === 0) deck = random.shuffled(faults);
+    return deck.pop() as Fault;
+  };
+  for (let turn = 1; ; turn++) {
+    const chosen = [next()];
+    if (turn % DOUBLE_EVERY === 0 && faults.length > 1) {
+      const second = next();
+      if (second !== chosen[0]) chosen.push(second);
+    }
+    yield {
+      name: chosen.map(({ name }) => name).join(' + '),
+      faults: chosen.map((fault) => ({
+        fault,
+        seconds: random.between(...fault.lasts),
+        random: randomFrom(random.between(0, 2 ** 31)),
+      })),
+      apartMs: random.between(0, 3_000),
+    };
+  }
+}

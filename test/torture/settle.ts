@@ -1,0 +1,50 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampNow } from '@bufbuild/protobuf/wkt';
+import type { Pool } from 'pg';
+import { ask } from './http.ts';
+import type { Platform } from './platform.ts';
+
+/** The second attempt of a webhook delivery comes five minutes after the first, give or take a tenth. */
+const WITHIN_MS = 420_000;
+/** Nothing must have moved for so long: what gateways hold is shipped within some ten seconds. */
+const STILL_MS = 12_000;
+
+/** Waits until nothing is on its way any more; gives what still is when that takes longer than seven minutes. */
+export async function settle(platform: Platform, pool: Pool, say: (line: string) => void): Promise<string | undefined> {
+  const end = Date.now() + WITHIN_MS;
+  let [former, since] = ['', Date.now()];
+  for (;;) {
+    const state = await describe(platform, pool).catch((error: Error) => `it can't be asked: ${error.message}`);
+    if (state !== former) {
+      say(`settling: ${state}`);
+      [former, since] = [state, Date.now()];
+    }
+    if (state.startsWith('still') && Date.now() - since >= STILL_MS) return undefined;
+    if (Date.now() > end) return state;
+    await sleep(1_000);
+  }
+}
+
+async function describe(platform: Platform, pool: Pool): Promise<string> {
+  for (const { url, index } of platform.gateways) {
+    const { status, body } = await ask(`${url}/readyz`);
+    if (status !== 200) return `gateway ${index} answers ${status}`;
+    const { degraded, scans } = JSON.parse(body);
+    if (degraded.length > 0) return `gateway ${index} lacks ${degraded}`;
+    if (scans.waiting_bytes > 0 || scans.held_bytes > 0) return `scans wait at gateway ${index}`;
+  }
+  const today = timestampNow();
+  const { waiting } = await (await platform.core()).scans.auditScans({ from: today, to: today });
+  if (waiting > 0n) return 'scans wait for a recorder';
+  const { rows } = await pool.query(`
+    select (select count(*) from outbox_waiting) as outbox,
+           (select count(*) from webhook_deliveries where status = 'pending') as webhooks,
+           (select count(*) from batches where completed_at is null) as batches,
+           (select count(*) from scans) as scans,
+           (select count(*) from webhook_deliveries) as deliveries`);
+  const [{ outbox, webhooks, batches, scans, deliveries }] = rows;
+  if (outbox > 0 || webhooks > 0 || batches > 0) {
+    return `${outbox} rows wait in the outbox, ${webhooks} webhooks, ${batches} batches`;
+  }
+  return `still: ${scans} scans, ${deliveries} deliveries`;
+}
