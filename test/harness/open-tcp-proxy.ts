@@ -89,7 +89,7 @@ function inOrder(delayMs: () => number): (carry: () => void) => void {
   const waiting: { readonly due: number; carry(): void }[] = [];
   const runDue = () => {
     while (waiting[0] && waiting[0].due <= performance.now()) waiting.shift()?.carry();
-    if (waiting[0]) setTimeout(runDue, waiting[0].due - performance.now()).unref();
+    if (waiting[0]) setTimeout(runDue, Math.max(0, waiting[0].due - performance.now())).unref();
   };
   return (carry) => {
     const delay = delayMs();
