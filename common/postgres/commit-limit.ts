@@ -20,14 +20,9 @@ const LONGEST_MS = 2 ** 31 - 1;
 /** Takes the timeout off a transaction that an operator may have given to all: one that runs is not set anew. */
 export const NO_TIMEOUT = 'set local transaction_timeout = 0';
 
-/** What `remainingUntil` and `endAt` answer. */
+/** What `endAt` answers. */
 export interface Remaining {
   readonly remaining: string;
-}
-
-/** Tells how long it is from now to `commitBy`, in ms. */
-export function remainingUntil(commitBy: number): string {
-  return `select ${commitBy} - ${CLOCK_MS} as remaining`;
 }
 
 /**
@@ -36,7 +31,7 @@ export function remainingUntil(commitBy: number): string {
  */
 export function endAt(commitBy: number): string {
   return `select set_config('transaction_timeout', greatest(0, least(remaining, ${LONGEST_MS}))::text, true), remaining
-          from (${remainingUntil(commitBy)}) as clock`;
+          from (select ${commitBy} - ${CLOCK_MS} as remaining) as clock`;
 }
 
 /** Fails with TOO_LATE when no time remains. */

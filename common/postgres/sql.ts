@@ -1,5 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { CompiledQuery } from 'kysely';
 import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
 import { type CommitLimit, endAt, expectTime, NO_TIMEOUT, type Remaining } from './commit-limit.ts';
 import { isUnanswered } from './unavailable.ts';
@@ -17,7 +15,7 @@ export interface Statement<Row extends QueryResultRow> {
   readonly row?: Row;
 }
 
-/** What statements run on: the pool, the connection of a transaction, or an ORM's unit of work (`unitOfWork`). */
+/** What statements run on: the pool, or the connection of a transaction (`connectionOf` an entity manager). */
 export interface Queryable {
   query<Row extends QueryResultRow>(query: PreparedQuery): Promise<{ rows: Row[] }>;
 }
@@ -48,14 +46,6 @@ export function promptly(text: string): { readonly text: string; readonly query_
 /** Begins and ends transactions. */
 const BEGIN = promptly('begin');
 const ROLLBACK = promptly('rollback');
-
-/** Runs statements in the transaction that the entity manager has open. */
-export function unitOfWork(em: EntityManager): Queryable {
-  return {
-    query: <Row extends QueryResultRow>({ text, values }: PreparedQuery) =>
-      em.getKysely().executeQuery(CompiledQuery.raw(text, values)) as Promise<{ rows: Row[] }>,
-  };
-}
 
 /** Declares a statement. `name` is unique in the process and at most 63 bytes long. */
 export function statement<Row extends QueryResultRow>(name: string, text: string): Statement<Row> {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { openDatabase } from '../../src/db/database.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { isUnavailable } from './unavailable.ts';
 
@@ -36,4 +37,27 @@ test('a lock that is not granted within lock_timeout can be tried again; other o
   const wrong: unknown = await other.query(`select currval('outbox_id_seq')`).catch((reason: unknown) => reason);
   expect(wrong).toMatchObject({ code: '55000' });
   expect(isUnavailable(wrong)).toBe(false);
+});
+
+test('what the ORM wraps is judged by what Postgres said', async () => {
+  const { url } = await freshDatabase();
+  const { orm, close } = await openDatabase(url, 2);
+  onTestFinished(close);
+  const raised = (code: string) => `do $$ begin raise sqlstate '${code}'; end $$`;
+  for (const [code, away] of [
+    ['57P01', true],
+    ['53300', true],
+    ['40P01', true],
+    ['40001', true],
+    ['55P03', true],
+    ['25P04', true],
+    ['23505', false],
+    ['42P01', false],
+    ['55000', false],
+  ] as const) {
+    const error: unknown = await orm.em.execute(raised(code)).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code });
+    expect(error).not.toBeInstanceOf(pg.DatabaseError);
+    expect(isUnavailable(error), code).toBe(away);
+  }
 });

@@ -1,5 +1,3 @@
-import { DatabaseError } from 'pg';
-
 /**
  * SQLSTATE classes that mean "not now": connection exceptions, transactions that gave way to another (deadlock),
  * resources, operator intervention (shutdown, failover).
@@ -30,12 +28,12 @@ export function isUnanswered(error: unknown): error is Error {
 /** Whether an error means that Postgres is away, so that the same call can succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (error instanceof DatabaseError) {
-    const { code = '' } = error;
+  const { code = '', syscall, severity } = error as NodeJS.ErrnoException & { readonly severity?: string };
+  // Postgres's own errors have a severity. The ORM throws errors of its own classes with the same fields.
+  if (severity !== undefined) {
     return code === LOCK_NOT_AVAILABLE || code === TRANSACTION_TIMEOUT || AWAY_CLASSES.has(code.slice(0, 2));
   }
-  const { code, syscall } = error as NodeJS.ErrnoException;
   // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of our own.
   if (code === 'ENOENT') return syscall === 'connect';
-  return (code !== undefined && AWAY_CODES.has(code)) || AWAY_MESSAGE.test(error.message) || isUnavailable(error.cause);
+  return AWAY_CODES.has(code) || AWAY_MESSAGE.test(error.message) || isUnavailable(error.cause);
 }

@@ -27,7 +27,7 @@ export function transactionOf<Result>(
 export function ormTransactionOf<Result>(
   context: HandlerContext,
   orm: MikroORM,
-  work: (em: EntityManager) => Promise<Result>,
+  work: (em: EntityManager, tx: PoolClient) => Promise<Result>,
 ): Promise<Result> {
   return ormTransaction(orm, work, commitLimitOf(context));
 }

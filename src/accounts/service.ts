@@ -5,7 +5,7 @@ import { failure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { nameOf, PLAN_BY_NAME } from '../../common/contract/names.ts';
 import { LONG_PAGE, pageById } from '../../common/contract/paging.ts';
-import { type Queryable, unitOfWork } from '../../common/postgres/sql.ts';
+import type { Queryable } from '../../common/postgres/sql.ts';
 import {
   type AccountsService,
   Plan,
@@ -17,6 +17,7 @@ import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
+import { connectionOf } from '../db/orm-transaction.ts';
 import { Account, accountMessage, overrideColumns } from './account.ts';
 import type { Clearance } from './clear.ts';
 import { replaceKey, revokeKey } from './key.ts';
@@ -41,7 +42,7 @@ export function accountsService(options: {
     const { id } = accountOf(context);
     return ormTransactionOf(context, orm, async (em) => {
       const account = await em.findOneOrFail(Account, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-      const unit = unitOfWork(em);
+      const unit = connectionOf(em);
       await work(account, unit);
       await em.flush();
       await recordChange(unit, context, encodeId('acct', id));
@@ -56,7 +57,7 @@ export function accountsService(options: {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
         const account = em.create(Account, { id: newUuid(), ...columns });
         await em.flush();
-        const unit = unitOfWork(em);
+        const unit = connectionOf(em);
         await openMeters(unit, account.id);
         await recordChange(unit, context, encodeId('acct', account.id), account.id);
         return { account: accountMessage(account), apiKey: await replaceKey(unit, account.id) };

@@ -5,13 +5,14 @@ import { failure } from '../../common/contract/errors.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { expectBelowLimit } from '../../common/contract/limits.ts';
 import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
-import { run, statement, unitOfWork } from '../../common/postgres/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import type { Database } from '../db/database.ts';
+import { connectionOf } from '../db/orm-transaction.ts';
 import { memberAdded, memberRemoved } from '../events/events.ts';
 import { MemberEntity, memberMessage } from './member.ts';
 
@@ -24,14 +25,14 @@ export function team(
     async addMember({ email, role }, context) {
       const { id: accountId } = accountOf(context);
       const member = await ormTransactionOf(context, orm, async (em) => {
-        await lockAccount(unitOfWork(em), accountId);
+        await lockAccount(connectionOf(em), accountId);
         expectBelowLimit('members', await em.count(MemberEntity, { accountId }));
         const named = nameOf(ROLE_BY_NAME, role);
         const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: named });
         await em.flush();
         const message = memberMessage(added);
-        await memberAdded(unitOfWork(em), accountId, message);
-        await recordChange(unitOfWork(em), context, message.id);
+        await memberAdded(connectionOf(em), accountId, message);
+        await recordChange(connectionOf(em), context, message.id);
         return message;
       }).catch((error: unknown) => {
         if (!(error instanceof UniqueConstraintViolationException)) throw error;
@@ -50,8 +51,8 @@ export function team(
           throw failure('NOT_FOUND', 'There is no such member of this account.');
         }
         const message = memberMessage(found);
-        await memberRemoved(unitOfWork(em), accountId, message);
-        await recordChange(unitOfWork(em), context, message.id);
+        await memberRemoved(connectionOf(em), accountId, message);
+        await recordChange(connectionOf(em), context, message.id);
         return message;
       });
       changed();

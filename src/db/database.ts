@@ -5,6 +5,7 @@ import type pg from 'pg';
 import { type Logger as Pino, pino } from 'pino';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
+import { BoundDriver, poolOf } from './bound-connection.ts';
 import { entities } from './entities.ts';
 import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
@@ -33,6 +34,7 @@ export async function openDatabase(
   logger: Pino = pino({ level: 'silent' }),
 ): Promise<Database> {
   const orm = await MikroORM.init({
+    driver: BoundDriver,
     clientUrl: url,
     entities,
     extensions: [Migrator],
@@ -46,7 +48,7 @@ export async function openDatabase(
     // Postgres that is away must not end the start: the core answers 503 until it is back.
     ensureDatabase: false,
   });
-  const pool = (await orm.em.getConnection().getNativeClient()) as unknown as pg.Pool;
+  const pool = await poolOf(orm.em.getConnection());
   logIdleErrors(pool, logger);
   return {
     orm,

@@ -1,29 +1,37 @@
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
-import { type CommitLimit, expectTime, type Remaining, remainingUntil } from '../../common/postgres/commit-limit.ts';
+import type { PoolClient } from 'pg';
+import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
+import { transaction } from '../../common/postgres/sql.ts';
+import { poolOf } from './bound-connection.ts';
 
 /**
- * Runs `work` in one transaction of an entity manager of its own, as `transaction` does on a connection. It asks Postgres
- * for the time at the beginning and at the end, and does not have it end the transaction: the ORM never gives a
- * connection back to the pool that was ended in a transaction.
+ * Runs `work` in one transaction, as `transaction` does, with an entity manager of its own: what is left to write when
+ * it returns is written before the commit.
  */
-export function ormTransaction<Result>(
+export async function ormTransaction<Result>(
   orm: MikroORM,
-  work: (em: EntityManager) => Promise<Result>,
+  work: (em: EntityManager, tx: PoolClient) => Promise<Result>,
   limit?: CommitLimit,
 ): Promise<Result> {
-  return orm.em.fork().transactional(async (em) => {
-    await expectInTime(em, limit);
-    const result = await work(em);
+  const begun = async (tx: PoolClient) => {
+    const em = entityManagerIn(orm, tx);
+    const result = await work(em, tx);
     await em.flush();
-    await expectInTime(em, limit);
     return result;
-  });
+  };
+  return transaction(await poolOf(orm.em.getConnection()), begun, limit);
 }
 
-async function expectInTime(em: EntityManager, limit: CommitLimit | undefined): Promise<void> {
-  limit?.signal.throwIfAborted();
-  if (limit?.commitBy === undefined) return;
-  const rows: Remaining[] = await em.execute(remainingUntil(limit.commitBy));
-  expectTime(rows[0]);
-  limit.signal.throwIfAborted();
+/** An entity manager of its own that works in the transaction that `tx` has open; the caller flushes it. */
+export function entityManagerIn(orm: MikroORM, tx: PoolClient): EntityManager {
+  const em = orm.em.fork();
+  em.setTransactionContext(tx);
+  return em;
+}
+
+/** The connection that an entity manager's transaction runs on, for statements beside it. */
+export function connectionOf(em: EntityManager): PoolClient {
+  const tx = em.getTransactionContext<PoolClient>();
+  if (!tx) throw new Error('This entity manager is in no transaction.');
+  return tx;
 }

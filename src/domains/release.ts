@@ -1,6 +1,6 @@
 import { LockMode } from '@mikro-orm/core';
-import { unitOfWork } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
+import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
 import { DomainEntity } from './domain.ts';
 import { publishHost } from './publish-host.ts';
 
@@ -9,14 +9,14 @@ import { publishHost } from './publish-host.ts';
  * serve nobody else's codes.
  */
 export async function releaseDomains({ orm }: Database, accountId: string): Promise<void> {
-  await orm.em.fork().transactional(async (em) => {
+  await ormTransaction(orm, async (em) => {
     const domains = await em.find(
       DomainEntity,
       { accountId },
       { orderBy: { id: 'asc' }, lockMode: LockMode.PESSIMISTIC_WRITE },
     );
     for (const domain of domains) {
-      if (domain.state !== 'pending') await publishHost(unitOfWork(em), domain, { removed: true });
+      if (domain.state !== 'pending') await publishHost(connectionOf(em), domain, { removed: true });
       em.remove(domain);
     }
   });

@@ -1,5 +1,6 @@
-import { run, statement, unitOfWork } from '../../common/postgres/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
+import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
 import { DomainEntity } from './domain.ts';
 import { publishHost } from './publish-host.ts';
 
@@ -23,8 +24,8 @@ const removed = statement<{ hostname: string; accountId: string }>(
  * those here. Returns how many there were.
  */
 export async function republishDomains({ orm }: Database, lifted: number): Promise<number> {
-  return orm.em.fork().transactional(async (em) => {
-    const tx = unitOfWork(em);
+  return ormTransaction(orm, async (em) => {
+    const tx = connectionOf(em);
     await run(tx, lock);
     await run(tx, lift, [lifted]);
     const domains = await em.find(DomainEntity, { state: { $ne: 'pending' } });

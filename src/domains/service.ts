@@ -4,13 +4,13 @@ import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { expectBelowLimit } from '../../common/contract/limits.ts';
-import { unitOfWork } from '../../common/postgres/sql.ts';
 import type { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { commitLimitOf, ormTransactionOf } from '../access/commit-limit.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import type { Database } from '../db/database.ts';
+import { connectionOf } from '../db/orm-transaction.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
 import { readHostname } from './hostname.ts';
 import { lookUp, type Platform, ResolversUnavailable } from './look-up.ts';
@@ -38,7 +38,7 @@ export function domainsService(options: {
         if (await em.count(DomainEntity, { hostname, state: { $ne: 'pending' }, accountId: { $ne: accountId } })) {
           throw failure('ALREADY_EXISTS', `Another account has proven ${hostname}, and has to remove it first.`);
         }
-        await lockAccount(unitOfWork(em), accountId);
+        await lockAccount(connectionOf(em), accountId);
         expectBelowLimit('domains', await em.count(DomainEntity, { accountId }));
         const domain = em.create(DomainEntity, {
           id: newUuid(),
@@ -53,7 +53,7 @@ export function domainsService(options: {
           checkAt: now,
         });
         await em.flush();
-        await recordChange(unitOfWork(em), context, encodeId('domain', domain.id));
+        await recordChange(connectionOf(em), context, encodeId('domain', domain.id));
         return domain;
       }).catch((error: unknown) => {
         if (!(error instanceof UniqueConstraintViolationException)) throw error;
@@ -91,7 +91,7 @@ export function domainsService(options: {
       const removed = await ormTransactionOf(context, orm, async (em) => {
         const domain = await em.findOne(DomainEntity, key, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (!domain) throw notFound();
-        const tx = unitOfWork(em);
+        const tx = connectionOf(em);
         if (domain.state !== 'pending') await publishHost(tx, domain, { removed: true });
         await recordChange(tx, context, request.id);
         em.remove(domain);

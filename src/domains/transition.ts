@@ -2,9 +2,9 @@ import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { DomainStateName } from '../../common/contract/names.ts';
 import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
-import { type Queryable, unitOfWork } from '../../common/postgres/sql.ts';
+import type { Queryable } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
-import { ormTransaction } from '../db/orm-transaction.ts';
+import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
 import { domainLive } from '../events/events.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
 import type { Seen } from './look-up.ts';
@@ -54,7 +54,7 @@ async function moveOnce(em: EntityManager, key: DomainKey, seen: Seen, witness: 
   const moved = next !== domain.state;
   domain.problem = seen.problem;
   if (moved) {
-    const tx = unitOfWork(em);
+    const tx = connectionOf(em);
     domain.state = next;
     domain.stateSince = new Date(now);
     await em.flush();
