@@ -16,6 +16,7 @@ import { archiveOf, closing, platformOf, republishAllRoutes, services } from './
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
+import { entities } from './entities.ts';
 import { type Relay, startRelayOver } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';
 import { serve } from './rpc/serve.ts';
@@ -40,7 +41,7 @@ async function main(config: CoreConfig): Promise<void> {
   measureEventLoop();
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the core has stopped'));
-  const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, logger);
+  const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, entities, logger);
   running.defer(() => database.close());
   await database.migrate();
   // Gateways need them as soon as they start, and there may be no recorder yet.

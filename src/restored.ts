@@ -4,6 +4,7 @@ import { republishCodes } from './codes/republish.ts';
 import { CORE_VARIABLES } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { republishDomains } from './domains/republish.ts';
+import { entities } from './entities.ts';
 
 /**
  * `node src/restored.ts`, once after Postgres was put back from a backup: gateways and the topic of routes know states
@@ -17,7 +18,7 @@ const LIFTED = 1_000_000;
 try {
   const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);
   await using running = new AsyncDisposableStack();
-  const database = await openDatabase(DATABASE_URL, 2);
+  const database = await openDatabase(DATABASE_URL, 2, entities);
   running.defer(() => database.close());
   const domains = await republishDomains(database, LIFTED);
   const codes = await republishCodes(database.pool, LIFTED);

@@ -8,6 +8,7 @@ import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.t
 import { type Domain, DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { startBatchWorker } from '../src/batches/background.ts';
 import { openDatabase } from '../src/db/database.ts';
+import { entities } from '../src/entities.ts';
 import { internal } from './contract/internal.ts';
 import { type Dns, startDns } from './harness/dns.ts';
 import { type Signpost, startSignpost } from './harness/processes.ts';
@@ -25,7 +26,7 @@ beforeAll(async () => {
   const env = { ROLES: 'rpc,relay', PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address };
   signpost = await startSignpost({ env });
   // Of the role `worker` only what creates batches: the other half of it would look domains up by itself.
-  const database = await openDatabase(signpost.databaseUrl, 5);
+  const database = await openDatabase(signpost.databaseUrl, 5, entities);
   const logger = pino({ level: 'silent' });
   const { databaseUrl } = signpost;
   const worker = startBatchWorker({

@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { afterAll, expect, test } from 'vitest';
 import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { entities } from '../../src/entities.ts';
 import { conformance } from './log-suite.fixture.ts';
 import { openPostgresLog } from './postgres.ts';
 
@@ -16,7 +17,7 @@ afterAll(async () => {
   await postgres.stop();
   await rm(folder, { recursive: true, force: true });
 });
-const database = await openDatabase(postgres.url, 2);
+const database = await openDatabase(postgres.url, 2, entities);
 await database.migrate();
 await database.close();
 

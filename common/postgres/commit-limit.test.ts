@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { ormTransaction } from '../../src/db/orm-transaction.ts';
+import { entities } from '../../src/entities.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { readFailure } from '../contract/errors.ts';
@@ -17,12 +18,12 @@ const SHORT_MS = 1_000;
 let database: Database;
 beforeAll(async () => {
   const { url } = await freshDatabase();
-  const preparing = await openDatabase(url, 2);
+  const preparing = await openDatabase(url, 2, entities);
   await preparing.pool.query('create table changes (name text)');
   // As an operator may have set it: it must not stand in for ours.
   await preparing.pool.query(`alter database ${new URL(url).pathname.slice(1)} set transaction_timeout = '1h'`);
   await preparing.close();
-  database = await openDatabase(url, 2);
+  database = await openDatabase(url, 2, entities);
   afterFile(() => database.close());
 });
 

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { limitAttempts } from '../../gateway/address-limits.ts';
 import { lookUpUnknownCodes } from '../../gateway/redirect/routes/unknown-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { entities } from '../../src/entities.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { openPostgresLog } from '../log/postgres.ts';
@@ -29,7 +30,7 @@ async function endConnections(url: string): Promise<number> {
 test('idle connections that break are logged once a minute, with their number and without secrets', async () => {
   const { url } = await freshDatabase();
   const { lines, logger } = recordingLogger();
-  const { pool, close } = await openDatabase(url, CONNECTIONS, logger);
+  const { pool, close } = await openDatabase(url, CONNECTIONS, entities, logger);
   onTestFinished(() => close());
   for (const _ of [1, 2]) {
     await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.query('select pg_sleep(0.1)')));

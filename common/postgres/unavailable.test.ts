@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/db/database.ts';
+import { entities } from '../../src/entities.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { isUnavailable } from './unavailable.ts';
 
@@ -41,7 +42,7 @@ test('a lock that is not granted within lock_timeout can be tried again; other o
 
 test('what the ORM wraps is judged by what Postgres said', async () => {
   const { url } = await freshDatabase();
-  const { orm, close } = await openDatabase(url, 2);
+  const { orm, close } = await openDatabase(url, 2, entities);
   onTestFinished(close);
   const raised = (code: string) => `do $$ begin raise sqlstate '${code}'; end $$`;
   for (const [code, away] of [

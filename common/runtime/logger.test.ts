@@ -1,7 +1,7 @@
 import { MikroORM, PostgreSqlDriver } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Account } from '../../src/accounts/account.ts';
+import { AccountEntity } from '../../src/access/entities.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { errorForLog } from './logger.ts';
 
@@ -10,7 +10,7 @@ let orm: MikroORM;
 beforeAll(async () => {
   const { url } = await freshDatabase();
   pool = new pg.Pool({ connectionString: url });
-  orm = await MikroORM.init({ driver: PostgreSqlDriver, clientUrl: url, entities: [Account] });
+  orm = await MikroORM.init({ driver: PostgreSqlDriver, clientUrl: url, entities: [AccountEntity] });
 });
 afterAll(async () => {
   await orm.close();
@@ -43,8 +43,11 @@ test.each<[string, () => Promise<unknown>]>([
       await pool.query(insert, [ID, SECRET, 'free']);
     },
   ],
-  ['a statement of the ORM', () => orm.em.fork().insert(Account, { id: ID, name: SECRET, plan: SECRET as 'free' })],
-  ['a search of the ORM', () => orm.em.fork().findOne(Account, { id: SECRET })],
+  [
+    'a statement of the ORM',
+    () => orm.em.fork().insert(AccountEntity, { id: ID, name: SECRET, plan: SECRET as 'free' }),
+  ],
+  ['a search of the ORM', () => orm.em.fork().findOne(AccountEntity, { id: SECRET })],
 ])('of %s a log tells the type, code and place, and no value', async (_, call) => {
   const error = await thrownBy(call());
   const told = errorForLog(new Error('outer', { cause: error }));

@@ -5,6 +5,7 @@ import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { replaceKey } from '../accounts/key.ts';
 import { type Database, openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
 import { admit, type Judged, judgeUnmetered } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
 import { openMeters } from './usage.ts';
@@ -16,7 +17,7 @@ let key: string;
 // Two pools, as two cores have them.
 beforeAll(async () => {
   const { url } = await freshDatabase();
-  databases = await Promise.all([openDatabase(url, 20), openDatabase(url, 20)]);
+  databases = await Promise.all([openDatabase(url, 20, entities), openDatabase(url, 20, entities)]);
 });
 afterAll(() => Promise.all(databases.map((database) => database.close())));
 beforeEach(() => newAccount('business'));

@@ -4,6 +4,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { encodeId } from '../../common/contract/ids.ts';
 import { ROLE_BY_NAME, type RoleName } from '../../common/contract/names.ts';
 import { type Member, MemberSchema } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { accountOfRow } from '../access/entities.ts';
 
 /** A member of an account's team. */
 export const MemberEntity = defineEntity({
@@ -11,12 +12,21 @@ export const MemberEntity = defineEntity({
   tableName: 'members',
   properties: {
     id: p.uuid().primary(),
-    accountId: p.uuid(),
+    accountId: accountOfRow('members').deleteRule('cascade'),
     /** Unique in the account without regard to case. */
     email: p.text(),
-    role: p.text().$type<RoleName>(),
-    createdAt: p.datetime().onCreate(() => new Date()),
+    role: p.text().$type<RoleName>().check(`role in ('owner', 'admin', 'editor', 'viewer')`),
+    createdAt: p
+      .datetime()
+      .onCreate(() => new Date())
+      .defaultRaw('now()'),
   },
+  indexes: [
+    {
+      name: 'members_email',
+      expression: `create unique index members_email on members (account_id, lower(email collate "pg_c_utf8"))`,
+    },
+  ],
 });
 
 export type MemberEntity = InferEntity<typeof MemberEntity>;

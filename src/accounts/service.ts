@@ -14,11 +14,12 @@ import {
 import { listChanges, recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
+import { AccountEntity } from '../access/entities.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
-import { Account, accountMessage, overrideColumns } from './account.ts';
+import { accountMessage, overrideColumns } from './account.ts';
 import type { Clearance } from './clear.ts';
 import { replaceKey, revokeKey } from './key.ts';
 import { team } from './team.ts';
@@ -37,11 +38,11 @@ export function accountsService(options: {
   /** Changes the account that a call acts for, which stays locked meanwhile, and leaves it in the audit. */
   function changing(
     context: HandlerContext,
-    work: (account: Account, unit: Queryable) => Promise<void> | void,
-  ): Promise<Account> {
+    work: (account: AccountEntity, unit: Queryable) => Promise<void> | void,
+  ): Promise<AccountEntity> {
     const { id } = accountOf(context);
     return ormTransactionOf(context, orm, async (em) => {
-      const account = await em.findOneOrFail(Account, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+      const account = await em.findOneOrFail(AccountEntity, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       const unit = connectionOf(em);
       await work(account, unit);
       await em.flush();
@@ -55,7 +56,7 @@ export function accountsService(options: {
     async createAccount({ name, plan, overrides }, context) {
       return ormTransactionOf(context, orm, async (em) => {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
-        const account = em.create(Account, { id: newUuid(), ...columns });
+        const account = em.create(AccountEntity, { id: newUuid(), ...columns });
         await em.flush();
         const unit = connectionOf(em);
         await openMeters(unit, account.id);
@@ -65,7 +66,7 @@ export function accountsService(options: {
     },
     async getAccount(_, context) {
       const { id, codeLimit, batchLimit } = accountOf(context);
-      const account = await orm.em.fork().findOneOrFail(Account, { id });
+      const account = await orm.em.fork().findOneOrFail(AccountEntity, { id });
       const used = await usageOf(pool, id);
       const quota = account.monthlyQuota ?? PLANS[account.plan].monthlyQuota;
       return {
@@ -83,7 +84,7 @@ export function accountsService(options: {
       const { before, limit, offset, end } = pageById([cursors, 'accounts'], request, LONG_PAGE);
       const [accounts, total] = await orm.em
         .fork()
-        .findAndCount(Account, { id: { $lt: before } }, { limit, offset, orderBy: { id: 'desc' } });
+        .findAndCount(AccountEntity, { id: { $lt: before } }, { limit, offset, orderBy: { id: 'desc' } });
       const { items, next } = end(accounts);
       return { accounts: items.map(accountMessage), total: BigInt(total), ...next };
     },
@@ -129,7 +130,7 @@ export function accountsService(options: {
   };
 }
 
-function columnsToChange({ name, plan, overrides }: UpdateAccountRequest): Partial<Account> {
+function columnsToChange({ name, plan, overrides }: UpdateAccountRequest): Partial<AccountEntity> {
   const changes = {
     ...(name === undefined ? {} : { name }),
     ...(plan === Plan.UNSPECIFIED ? {} : { plan: nameOf(PLAN_BY_NAME, plan) }),

@@ -15,6 +15,7 @@ import {
 import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
 import { type Database, openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
 import { archiveMonths } from '../scans/archive/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
 import { recordingOf } from '../scans/recording/recorder.ts';
@@ -27,7 +28,7 @@ const alive = new Set<string>();
 const groups = new Map<string, string[]>();
 
 beforeAll(async () => {
-  database = await openDatabase((await freshDatabase()).url, 8);
+  database = await openDatabase((await freshDatabase()).url, 8, entities);
   record = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());

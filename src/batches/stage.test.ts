@@ -9,13 +9,14 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
 import { platformHosts } from '../codes/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
 import { batchesService } from './service.ts';
 
 const CONNECTIONS = 2;
 const BATCHES = 3 * CONNECTIONS;
 
 test('more batches at once than the pool has connections are all staged, their targets looked up too', async () => {
-  const { pool, close } = await openDatabase((await freshDatabase()).url, CONNECTIONS);
+  const { pool, close } = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
   onTestFinished(() => close());
   const account = {
     id: newUuid(),

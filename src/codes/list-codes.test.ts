@@ -7,6 +7,7 @@ import { transaction } from '../../common/postgres/sql.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { type Database, openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
 import { deleteCode } from './delete-code.ts';
 import { listCodes, pageStatement } from './list-codes.ts';
 
@@ -18,7 +19,7 @@ const issued = cursors(randomBytes(32)).byId;
 let database: Database;
 
 beforeAll(async () => {
-  database = await openDatabase((await freshDatabase()).url, 8);
+  database = await openDatabase((await freshDatabase()).url, 8, entities);
   const { pool } = database;
   for (const id of [accountId, otherId]) {
     await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [id]);

@@ -6,9 +6,10 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { Account } from '../accounts/account.ts';
+import { AccountEntity } from '../access/entities.ts';
 import { MemberEntity } from '../accounts/member.ts';
 import { DomainEntity } from '../domains/domain.ts';
+import { entities } from '../entities.ts';
 import { type Database, openDatabase } from './database.ts';
 import { connectionOf, ormTransaction } from './orm-transaction.ts';
 
@@ -18,7 +19,7 @@ let database: Database;
 let url: string;
 beforeAll(async () => {
   ({ url } = await freshDatabase());
-  database = await openDatabase(url, CONNECTIONS);
+  database = await openDatabase(url, CONNECTIONS, entities);
   afterFile(() => database.close());
 });
 
@@ -26,7 +27,7 @@ beforeAll(async () => {
 async function accountWith(email: string): Promise<string> {
   const accountId = newUuid();
   await ormTransaction(database.orm, async (em) => {
-    em.create(Account, { id: accountId, name: "O'Neil? \\? $1", plan: 'business' });
+    em.create(AccountEntity, { id: accountId, name: "O'Neil? \\? $1", plan: 'business' });
     await em.flush();
     em.create(MemberEntity, { id: newUuid(), accountId, email, role: 'owner' });
   });
@@ -93,7 +94,10 @@ test('values of every kind arrive as they were sent', async () => {
   const found = await em.findOneOrFail(DomainEntity, { hostname: { $in: ['kinds.example', 'other.example'] } });
   expect(found).toMatchObject({ ...written, problem: 'ü "\u{1F600}"', stateSince: since, firstLiveAt: null });
   expect(await em.findOne(DomainEntity, { id, [raw('lower(hostname)')]: 'kinds.example' })).toBe(found);
-  expect(await em.findOne(Account, { id: accountId })).toMatchObject({ name: "O'Neil? \\? $1", deleteData: false });
+  expect(await em.findOne(AccountEntity, { id: accountId })).toMatchObject({
+    name: "O'Neil? \\? $1",
+    deleteData: false,
+  });
   expect(await em.count(DomainEntity, { accountId, version: { $gt: 6 } })).toBe(1);
 });
 
@@ -130,7 +134,13 @@ test('a nested transaction that fails undoes its own part', async () => {
   const accountId = await accountWith('outer@example.com');
   await ormTransaction(database.orm, async (em) => {
     const again = em.transactional((inner) =>
-      inner.insert(Account, { id: accountId, name: 'twice', plan: 'free', createdAt: new Date(), deleteData: false }),
+      inner.insert(AccountEntity, {
+        id: accountId,
+        name: 'twice',
+        plan: 'free',
+        createdAt: new Date(),
+        deleteData: false,
+      }),
     );
     await expect(again).rejects.toThrow(UniqueConstraintViolationException);
     expect(await em.count(MemberEntity, { accountId })).toBe(1);
@@ -140,7 +150,7 @@ test('a nested transaction that fails undoes its own part', async () => {
 test('a connection that Postgres ends in a transaction is away, and goes back to the pool', async () => {
   for (let round = 0; round < 2 * CONNECTIONS; round++) {
     const work = ormTransaction(database.orm, async (em) => {
-      await em.count(Account);
+      await em.count(AccountEntity);
       await em.execute('select pg_terminate_backend(pg_backend_pid())');
     });
     await expect(work).rejects.toSatisfy(isUnavailable);

@@ -5,7 +5,8 @@ import { connected, promptStatement, run, statement, transaction } from '../../c
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import type { TcpProxy } from '../../test/harness/open-tcp-proxy.ts';
-import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
+import { startTcpProxy, type TcpProxy } from '../../test/harness/tcp-proxy.ts';
+import { entities } from '../entities.ts';
 import { type Database, openDatabase } from './database.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
@@ -16,7 +17,7 @@ const promptly = promptStatement<{ one: number }>('test_promptly', 'select 1 as 
 /** A database behind a proxy, over whose idle connections statements have run. */
 async function open(): Promise<{ database: Database; postgres: TcpProxy }> {
   const postgres = await startTcpProxy((await freshDatabase()).url);
-  const database = await openDatabase(postgres.url, CONNECTIONS);
+  const database = await openDatabase(postgres.url, CONNECTIONS, entities);
   onTestFinished(() => database.close());
   const all = await Promise.all(Array.from({ length: CONNECTIONS }, () => database.pool.connect()));
   for (const client of all) await run(client, one);

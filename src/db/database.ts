@@ -1,12 +1,13 @@
+import { fileURLToPath } from 'node:url';
+import type { EntitySchema } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
-import { MikroORM } from '@mikro-orm/postgresql';
+import { MikroORM, type Options } from '@mikro-orm/postgresql';
 import { Logger, runMigrations } from 'graphile-worker';
 import type pg from 'pg';
 import { type Logger as Pino, pino } from 'pino';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
 import { BoundDriver, poolOf } from './bound-connection.ts';
-import { entities } from './entities.ts';
 import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
 import { migrations } from './migrations/index.ts';
@@ -24,6 +25,33 @@ export interface Database {
 /** How long a statement may wait for a connection before the caller is told that Postgres is away, in ms. */
 const CONNECT_TIMEOUT_MS = 3_000;
 
+/** What the ORM is told, also by its own command line (`mikro-orm.config.js`). */
+export function ormOptions(url: string, entities: readonly EntitySchema[]): Options {
+  return {
+    driver: BoundDriver,
+    clientUrl: url,
+    entities: [...entities],
+    extensions: [Migrator],
+    migrations: {
+      migrationsList: migrations,
+      path: fileURLToPath(new URL('migrations', import.meta.url)),
+      emit: 'ts',
+      fileName: (_, name = 'unnamed') => `${String(migrations.length + 1).padStart(4, '0')}-${name}`,
+      snapshot: false,
+      tableName: 'migrations',
+    },
+    // What the ORM does not manage: the tables of the log, which gateways read and write without it, and of the jobs.
+    schemaGenerator: {
+      ignoreSchema: ['graphile_worker'],
+      skipTables: [/^log_/],
+      skipViews: ['outbox_waiting'],
+      ignoreRoutines: true,
+    },
+    // Postgres that is away must not end the start: the core answers 503 until it is back.
+    ensureDatabase: false,
+  };
+}
+
 /**
  * Opens a pool of at most `connections`, two or more; the first statement connects. `logger` hears of idle connections
  * that break; for programs and tests that live shorter than that matters there is none.
@@ -31,22 +59,17 @@ const CONNECT_TIMEOUT_MS = 3_000;
 export async function openDatabase(
   url: string,
   connections: number,
+  entities: readonly EntitySchema[],
   logger: Pino = pino({ level: 'silent' }),
 ): Promise<Database> {
   const orm = await MikroORM.init({
-    driver: BoundDriver,
-    clientUrl: url,
-    entities,
-    extensions: [Migrator],
-    migrations: { migrationsList: migrations, snapshot: false, tableName: 'migrations', silent: true },
+    ...ormOptions(url, entities),
     pool: { min: 0, max: connections },
     driverOptions: {
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       ...KEEP_ALIVE,
       application_name: 'signpost-core',
     },
-    // Postgres that is away must not end the start: the core answers 503 until it is back.
-    ensureDatabase: false,
   });
   const pool = await poolOf(orm.em.getConnection());
   logIdleErrors(pool, logger);

@@ -10,6 +10,7 @@ import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS, TOPICS } from '../../common/
 import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
+import { entities } from '../entities.ts';
 import { openDatabase } from './database.ts';
 import { GATEWAY_ROLE } from './gateway-role.ts';
 
@@ -168,7 +169,7 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
        grant select (name) on codes to ${GATEWAY_ROLE}`,
     );
     await expect(pool.query('select token from domains')).resolves.toBeDefined();
-    const database = await openDatabase(ownerUrl, 2);
+    const database = await openDatabase(ownerUrl, 2, entities);
     await database.migrate();
     await database.close();
     for (const statement of [

@@ -16,6 +16,7 @@ import { accountsService } from '../accounts/service.ts';
 import { platformHosts } from '../codes/platform-hosts.ts';
 import { codesService } from '../codes/service.ts';
 import { openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
 import { type Servers, serve } from './serve.ts';
 import type { Tls } from './tls.ts';
 
@@ -31,7 +32,7 @@ export interface Serving extends Servers {
 
 /** Serves until the calling file's tests are done. */
 export async function startServing(tls?: Tls): Promise<Serving> {
-  const database = await openDatabase((await freshDatabase()).url, 20);
+  const database = await openDatabase((await freshDatabase()).url, 20, entities);
   const { pool } = database;
   const tokens = [randomBytes(32).toString('hex'), randomBytes(32).toString('hex')] as const;
   const slow = new EventEmitter();

@@ -11,6 +11,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import { openDatabase } from '../../src/db/database.ts';
+import { entities } from '../../src/entities.ts';
 import { ACCOUNTS, type Operation, operationsOn } from './api-operations.ts';
 import { cpuOf } from './cpu.ts';
 import { startPlatform } from './platform.ts';
@@ -30,7 +31,7 @@ type Round = Record<'rate' | 'p50' | 'p99' | Part, number>;
 
 await using platform = await startPlatform();
 const { pids } = platform;
-const database = await openDatabase(platform.databaseUrl, 20);
+const database = await openDatabase(platform.databaseUrl, 20, entities);
 const { pool } = database;
 const operations = await operationsOn(platform, pool);
 const clients = await Promise.all(

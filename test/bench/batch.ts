@@ -16,6 +16,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { entities } from '../../src/entities.ts';
 import { ASKED, eventLoops } from './event-loops.ts';
 import { startPlatform } from './platform.ts';
 import { childrenOf, memoryOf } from './process-tree.ts';
@@ -34,7 +35,7 @@ const MAX_BYTES = 3_500_000;
 
 await using platform = await startPlatform(ASKED);
 const { url, pids } = platform;
-const database = await openDatabase(platform.databaseUrl, 4);
+const database = await openDatabase(platform.databaseUrl, 4, entities);
 const { pool } = database;
 const bulk = await newAccount();
 const single = await newAccount();

@@ -16,6 +16,7 @@ import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { entities } from '../../src/entities.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
 import { type Seeded, seedAccount, seedCounters, seedScans } from './scan-reads-seed.ts';
@@ -29,7 +30,7 @@ const [WARM_UP, READS] = [100, 500];
 const WINDOW = 100;
 
 await using platform = await startPlatform();
-const database = await openDatabase(platform.databaseUrl, 4);
+const database = await openDatabase(platform.databaseUrl, 4, entities);
 try {
   const { pool } = database;
   // Of as many codes, so that their pages differ in nothing but scans.

@@ -15,6 +15,7 @@ import { openPostgresLog } from '../../common/log/postgres.ts';
 import { SCANS, TOPICS } from '../../common/log/topics.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { entities } from '../../src/entities.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
 import { auditScans } from '../../src/scans/ledger/audit.ts';
 import { waitingRecords } from '../../src/scans/ledger/ledger.ts';
@@ -28,7 +29,7 @@ const TURNS_A_SECOND = 10;
 const logger = pino({ level: 'warn' });
 const folder = await mkdtemp(join(tmpdir(), 'signpost-soak-'));
 const postgres = await startPostgres({ folder });
-const database = await openDatabase(postgres.url, 6);
+const database = await openDatabase(postgres.url, 6, entities);
 const log = openPostgresLog({ url: postgres.url, clientId: 'soak', logger });
 try {
   await database.migrate();

@@ -5,6 +5,7 @@ import { Client } from 'pg';
 import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { GATEWAY_ROLE } from '../../src/db/gateway-role.ts';
+import { entities } from '../../src/entities.ts';
 import { kafkaForTests } from './kafka.ts';
 
 /**
@@ -66,7 +67,7 @@ async function makeTemplate(url: string): Promise<string> {
   await client.query('drop database if exists signpost_template with (force)');
   await client.query('create database signpost_template');
   await client.end();
-  const database = await openDatabase(template.href, 2);
+  const database = await openDatabase(template.href, 2, entities);
   await database.migrate();
   await database.close();
   return template.href;

@@ -10,6 +10,7 @@ import { openLog } from '../../common/log/open.ts';
 import { SCANS, TOPICS } from '../../common/log/topics.ts';
 import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { entities } from '../../src/entities.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../../src/scans/days.ts';
 import { destroySalts, makeSalts, readSalt } from '../../src/scans/recording/visitors.ts';
 import { killWithChildren, scanUrl } from '../faults/readers.ts';
@@ -183,7 +184,7 @@ test('a salt that was destroyed is on no disk, so that nobody can go back from a
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   let postgres = await startPostgres({ folder });
   onTestFinished(() => postgres.stop());
-  let database = await openDatabase(postgres.url, 2);
+  let database = await openDatabase(postgres.url, 2, entities);
   await database.migrate();
   const yesterday = Date.now() - DAY_MS;
   await makeSalts(database.pool, yesterday);
@@ -195,7 +196,7 @@ test('a salt that was destroyed is on no disk, so that nobody can go back from a
   expect(await whereabouts(folder, Buffer.from(destroyed, 'hex'))).toHaveLength(1);
 
   postgres = await startPostgres({ folder });
-  database = await openDatabase(postgres.url, 2);
+  database = await openDatabase(postgres.url, 2, entities);
   await destroySalts(database.pool, Date.now() + 2 * HOUR_MS);
   await database.close();
   await postgres.stop();

@@ -3,10 +3,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { decodeId, newUuid } from '../../../common/contract/ids.ts';
 import { RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { entities } from '../../entities.ts';
 import { openDatabase } from '../database.ts';
 
 test('hostnames that were verified before stay with their last account, and gateways hear of those they do not know', async () => {
-  const database = await openDatabase((await freshDatabase()).url, 3);
+  const database = await openDatabase((await freshDatabase()).url, 3, entities);
   onTestFinished(() => database.close());
   const { pool } = database;
   // As the version before left it.

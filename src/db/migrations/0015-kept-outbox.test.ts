@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { entities } from '../../entities.ts';
 import { openDatabase } from '../database.ts';
 
 test('what waited for the relay before still waits, in its order and before all that comes', async () => {
-  const database = await openDatabase((await freshDatabase()).url, 3);
+  const database = await openDatabase((await freshDatabase()).url, 3, entities);
   onTestFinished(() => database.close());
   const { pool } = database;
   // As the version before left it.

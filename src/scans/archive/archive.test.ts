@@ -12,6 +12,7 @@ import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { codeAnalytics } from '../../analytics/code-analytics.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
+import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { askToDelete, deleteAccountScans, finishDeletions } from '../delete-account-scans.ts';
 import { auditScans } from '../ledger/audit.ts';
@@ -27,7 +28,7 @@ let handle: Awaited<ReturnType<typeof recordingOf>>;
 
 beforeEach(async () => {
   ({ url } = await freshDatabase());
-  database = await openDatabase(url, 8);
+  database = await openDatabase(url, 8, entities);
   handle = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
   folder = mkdtempSync(join(tmpdir(), 'signpost-archive-'));
 });

@@ -4,6 +4,7 @@ import { GATEWAY_FIGURES, type GatewayFigures, writeGatewayFigures } from '../..
 import type { LogRecord } from '../../../common/log/log.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
+import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 import { recordingOf } from '../recording/recorder.ts';
 import { keepingLog, logRecord, newScanned, scanRecord } from '../scans.fixture.ts';
@@ -15,7 +16,7 @@ let handle: Awaited<ReturnType<typeof recordingOf>>;
 
 beforeAll(async () => {
   const { url } = await freshDatabase();
-  database = await openDatabase(url, 4);
+  database = await openDatabase(url, 4, entities);
   handle = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { openDatabase } from '../../db/database.ts';
+import { entities } from '../../entities.ts';
 import { keepingLog, logRecord } from '../scans.fixture.ts';
 import { recordingOf } from './recorder.ts';
 
@@ -7,7 +8,7 @@ import { recordingOf } from './recorder.ts';
 const [url = ''] = process.argv.slice(2);
 const handle = await recordingOf({
   log: keepingLog(),
-  database: await openDatabase(url, 2),
+  database: await openDatabase(url, 2, entities),
   logger: pino({ level: 'silent' }),
 });
 process.on('message', async (polls: string[][]) => {

@@ -12,6 +12,7 @@ import { SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
+import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 import { auditScans } from '../ledger/audit.ts';
 import { monthAfter, monthOf } from '../partitions.ts';
@@ -37,7 +38,7 @@ let handle: Awaited<ReturnType<typeof recordingOf>>;
 
 beforeAll(async () => {
   ({ url } = await freshDatabase());
-  database = await openDatabase(url, 8);
+  database = await openDatabase(url, 8, entities);
   handle = await recordingOf({ log, database, logger });
 });
 afterAll(() => database.close());
@@ -261,7 +262,7 @@ test('what can not be read goes to the dead letters with the reason, and the res
 });
 
 test('a poll is refused, not dropped, while Postgres is away', async () => {
-  const away = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1);
+  const away = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1, entities);
   const cut = await recordingOf({ log, database: away, logger });
   await expect(cut([scanRecord(newScanned())])).rejects.toThrow();
   await away.close();

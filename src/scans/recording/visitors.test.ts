@@ -2,13 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { visitorOf } from '../../../common/contract/visitor.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
+import { entities } from '../../entities.ts';
 import { DAY_MS, HOUR_MS } from '../days.ts';
 import { destroySalts, makeSalts, readSalt, strangerOf } from './visitors.ts';
 
 const NOON = Date.UTC(2026, 4, 5, 12);
 let database: Database;
 beforeAll(async () => {
-  database = await openDatabase((await freshDatabase()).url, 4);
+  database = await openDatabase((await freshDatabase()).url, 4, entities);
 });
 afterAll(() => database.close());
 

@@ -1,0 +1,105 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { PlanName } from '../../common/contract/names.ts';
+
+/** An account. What is null comes from the plan. */
+export const AccountEntity = defineEntity({
+  name: 'Account',
+  tableName: 'accounts',
+  comment: 'What is null here comes from the plan.',
+  properties: {
+    id: p.uuid().primary(),
+    name: p.text(),
+    plan: p.text().$type<PlanName>().check(`plan in ('free', 'business', 'scale', 'enterprise')`),
+    monthlyQuota: p.bigint('number').nullable(),
+    codeLimit: p.bigint('number').nullable(),
+    batchLimit: p.integer().nullable(),
+    featureApi: p.boolean().nullable(),
+    featureBulk: p.boolean().nullable(),
+    featureImages: p.boolean().nullable(),
+    createdAt: p
+      .datetime()
+      .onCreate(() => new Date())
+      .defaultRaw('now()'),
+    closedAt: p.datetime().nullable(),
+    deleteData: p.boolean().default(false),
+    /** When what is left of a closed account is cleared next; null while it is open and when nothing can be left. */
+    clearAt: p.datetime().nullable(),
+  },
+  indexes: [{ name: 'accounts_to_clear', properties: ['clearAt'], where: 'clear_at is not null' }],
+});
+
+export type AccountEntity = InferEntity<typeof AccountEntity>;
+
+/** The account that a row of `table` belongs to, as its UUID. */
+export const accountOfRow = (table: string) =>
+  p
+    .manyToOne(AccountEntity)
+    .mapToPk()
+    .fieldName('account_id')
+    .foreignKeyName(`${table}_account_id_fkey`)
+    .updateRule('no action')
+    .deleteRule('no action');
+
+/** The key of an account, as its hash. */
+export const ApiKeyEntity = defineEntity({
+  name: 'ApiKey',
+  tableName: 'api_keys',
+  properties: {
+    accountId: accountOfRow('api_keys').primary(),
+    id: p.uuid(),
+    /** SHA-256 of the key, which is kept nowhere. */
+    hash: p.blob().unique('api_keys_hash_key'),
+    createdAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
+/** What an account has used of its limits on requests. One row an account, which every request writes. */
+export const MeterEntity = defineEntity({
+  name: 'Meter',
+  tableName: 'meters',
+  properties: {
+    accountId: accountOfRow('meters').primary(),
+    month: p.date().defaultRaw(`date_trunc('month'::text, (now() AT TIME ZONE 'utc'::text))`),
+    used: p.bigint('number').defaultRaw('0'),
+    /** A ring of the last 120 admissions in ms since 1970; `turn` is the place of the oldest. */
+    admissions: p.array().columnType('bigint[]').defaultRaw('array_fill((0)::bigint, ARRAY[120])'),
+    turn: p.smallint().default(1),
+  },
+});
+
+/** What a call with an idempotency key was answered. */
+export const IdempotencyEntity = defineEntity({
+  name: 'Idempotency',
+  tableName: 'idempotency',
+  properties: {
+    accountId: accountOfRow('idempotency').primary(),
+    key: p.text().collation('C').primary(),
+    fingerprint: p.blob(),
+    /** A serialised response; null where it was an error. */
+    response: p.blob().nullable(),
+    error: p.json<unknown>().nullable(),
+    createdAt: p.datetime().defaultRaw('now()').index('idempotency_age'),
+  },
+});
+
+/** Who changed what and when. */
+export const AuditEntryEntity = defineEntity({
+  name: 'AuditEntry',
+  tableName: 'audit_entries',
+  properties: {
+    id: p.uuid().primary(),
+    accountId: accountOfRow('audit_entries').deleteRule('cascade'),
+    at: p.datetime().defaultRaw('now()'),
+    actor: p.text(),
+    action: p.text(),
+    subject: p.text(),
+  },
+  indexes: [
+    {
+      name: 'audit_entries_by_account',
+      expression: 'create index audit_entries_by_account on audit_entries (account_id, id desc)',
+    },
+  ],
+});
+
+export type AuditEntryEntity = InferEntity<typeof AuditEntryEntity>;

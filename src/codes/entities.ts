@@ -1,0 +1,62 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { CodeTypeName } from '../../common/contract/names.ts';
+import { accountOfRow } from '../access/entities.ts';
+import { FolderEntity } from '../taxonomy/entities.ts';
+
+/** A code. Rows are never removed: deleted ones keep their short codes. */
+export const CodeEntity = defineEntity({
+  name: 'Code',
+  tableName: 'codes',
+  properties: {
+    accountId: accountOfRow('codes').primary(),
+    id: p.uuid().primary(),
+    type: p.text().$type<CodeTypeName>().check(`type in ('dynamic', 'static', 'landing_page')`),
+    shortCode: p.text().collation('C').unique('codes_short_code_key'),
+    targetUrl: p.text().nullable(),
+    payload: p.text().nullable(),
+    /** A `LandingPage` in protobuf's JSON form. */
+    landingPage: p.json<unknown>().nullable(),
+    name: p.text().nullable(),
+    paused: p.boolean().default(false),
+    folderId: p
+      .manyToOne(FolderEntity)
+      .mapToPk()
+      .fieldName('folder_id')
+      .foreignKeyName('codes_folder_id_fkey')
+      .deleteRule('no action')
+      .nullable(),
+    campaignType: p.text().nullable(),
+    /** Refers to nothing: a domain may be removed while codes are printed on it. */
+    domainId: p.uuid().nullable(),
+    /** The custom domain as it was printed; null means the platform's host. */
+    hostname: p.text().nullable(),
+    foregroundColor: p.text().default('#000000'),
+    backgroundColor: p.text().default('#ffffff'),
+    /** Rises with every change; gateways keep the newest. */
+    version: p.bigint('string').defaultRaw('1'),
+    createdAt: p.datetime().defaultRaw('now()'),
+    updatedAt: p.datetime().defaultRaw('now()'),
+    deletedAt: p.datetime().nullable(),
+  },
+  indexes: [
+    { name: 'codes_listed', properties: ['accountId', 'id'], where: 'deleted_at is null' },
+    { name: 'codes_in_folder', properties: ['accountId', 'folderId', 'id'], where: 'deleted_at is null' },
+    { name: 'codes_filed', properties: ['folderId'], where: 'folder_id is not null' },
+    { name: 'codes_deleted', properties: ['accountId', 'id'], where: 'deleted_at is not null' },
+  ],
+});
+
+export type CodeEntity = InferEntity<typeof CodeEntity>;
+
+/** How many codes an account has, moved in the transaction that creates, deletes or restores one. */
+export const CodeCountEntity = defineEntity({
+  name: 'CodeCount',
+  tableName: 'code_counts',
+  properties: {
+    accountId: accountOfRow('code_counts').primary(),
+    /** Dynamic codes, which plans limit. */
+    live: p.bigint('number').defaultRaw('0'),
+    /** Codes of any type. */
+    listed: p.bigint('number').defaultRaw('0'),
+  },
+});

@@ -1,0 +1,37 @@
+import { AccountEntity, ApiKeyEntity, AuditEntryEntity, IdempotencyEntity, MeterEntity } from './access/entities.ts';
+import { MemberEntity } from './accounts/member.ts';
+import { BatchEntity, BatchRowEntity } from './batches/entities.ts';
+import { CodeCountEntity, CodeEntity } from './codes/entities.ts';
+import { DomainEntity } from './domains/domain.ts';
+import { VerifiedHostnameEntity } from './domains/verified-hostname.ts';
+import { OutboxEntity, OutboxPositionEntity, RoutesDueEntity } from './events/entities.ts';
+import * as scans from './scans/entities.ts';
+import { CodeTagEntity, FolderEntity, TagEntity } from './taxonomy/entities.ts';
+import { AttemptBudgetEntity, AttemptEntity, DeliveryEntity, EndpointEntity } from './webhooks/entities.ts';
+
+/** Every entity of the modules: each table that a service reads or writes. */
+export const entities = [
+  AccountEntity,
+  ApiKeyEntity,
+  AttemptBudgetEntity,
+  AttemptEntity,
+  AuditEntryEntity,
+  BatchEntity,
+  BatchRowEntity,
+  CodeCountEntity,
+  CodeEntity,
+  CodeTagEntity,
+  DeliveryEntity,
+  DomainEntity,
+  EndpointEntity,
+  FolderEntity,
+  IdempotencyEntity,
+  MemberEntity,
+  MeterEntity,
+  OutboxEntity,
+  OutboxPositionEntity,
+  RoutesDueEntity,
+  TagEntity,
+  VerifiedHostnameEntity,
+  ...Object.values(scans),
+];

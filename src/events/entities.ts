@@ -1,0 +1,37 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+const SLOT = `((floor((date_part('epoch'::text, clock_timestamp()) / (21600)::double precision)))::bigint % (15)::bigint)`;
+
+/** A change on its way to the log, written with the change. Emptied slot by slot: see `outbox-retention.ts`. */
+export const OutboxEntity = defineEntity({
+  name: 'Outbox',
+  tableName: 'outbox',
+  properties: {
+    id: p.bigint('string').primary().generated('identity'),
+    at: p.datetime().defaultRaw('clock_timestamp()'),
+    slot: p.smallint().defaultRaw(SLOT),
+    topic: p.text(),
+    key: p.text(),
+    headers: p.json<Record<string, string>>().defaultRaw(`'{}'`),
+    value: p.blob().nullable(),
+  },
+  indexes: [{ name: 'outbox_id', properties: ['id'] }],
+});
+
+/** How far the relay has published: every number up to `last`, but for those in holes. One row. */
+export const OutboxPositionEntity = defineEntity({
+  name: 'OutboxPosition',
+  tableName: 'outbox_position',
+  properties: {
+    single: p.boolean().primary().default(true).check('single'),
+    last: p.bigint('string'),
+    holes: p.string().columnType('int8multirange'),
+  },
+});
+
+/** A row while the topic of routes lacks some that were published to a former topic of its name. */
+export const RoutesDueEntity = defineEntity({
+  name: 'RoutesDue',
+  tableName: 'routes_due',
+  properties: { single: p.boolean().primary().default(true).check('single') },
+});

@@ -1,0 +1,157 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** A recorded scan, in the partition of its month. */
+export const ScanEntity = defineEntity({
+  name: 'Scan',
+  tableName: 'scans',
+  properties: {
+    id: p.uuid().primary(),
+    scannedAt: p.datetime().primary(),
+    accountId: p.uuid(),
+    codeId: p.uuid(),
+    kind: p.text().collation('C').check(`kind in ('person', 'bot', 'preview', 'prefetch')`),
+    /** Which version of the rules told kind, device, operating system and browser. */
+    rules: p.smallint(),
+    country: p.text().collation('C'),
+    device: p.text().collation('C'),
+    operatingSystem: p.text().collation('C'),
+    browser: p.text().collation('C'),
+    referrer: p.text().collation('C'),
+    /** A keyed hash whose key is destroyed after the day, or a random number. */
+    visitor: p.bigint('bigint'),
+  },
+  indexes: [
+    { name: 'scans_of_account', properties: ['accountId', 'scannedAt', 'id'] },
+    { name: 'scans_of_code', properties: ['codeId', 'scannedAt', 'id'] },
+  ],
+});
+
+/** The keys of visitor hashes, in a table that is not in the write-ahead log. */
+export const VisitorSaltEntity = defineEntity({
+  name: 'VisitorSalt',
+  tableName: 'visitor_salts',
+  properties: { day: p.date().primary(), salt: p.blob() },
+});
+
+/** Who has been counted, while the day's salt exists. */
+export const ScanVisitorEntity = defineEntity({
+  name: 'ScanVisitor',
+  tableName: 'scan_visitors',
+  properties: { day: p.date().primary(), codeId: p.uuid().primary(), visitor: p.bigint('bigint').primary() },
+});
+
+/** Scans of a code in its life. */
+export const ScanTotalEntity = defineEntity({
+  name: 'ScanTotal',
+  tableName: 'scan_totals',
+  properties: { codeId: p.uuid().primary(), accountId: p.uuid(), scans: p.bigint('number') },
+  indexes: [{ name: 'scan_totals_of_account', properties: ['accountId', 'codeId'] }],
+});
+
+/** Scans of a code in a day, in UTC. */
+export const ScanDayEntity = defineEntity({
+  name: 'ScanDay',
+  tableName: 'scan_days',
+  properties: {
+    codeId: p.uuid().primary(),
+    day: p.date().primary(),
+    accountId: p.uuid(),
+    scans: p.bigint('number'),
+    uniqueScans: p.bigint('number'),
+  },
+});
+
+/** Scans of a code in an hour. A visitor counts in the hour of the first scan of the day. */
+export const ScanHourEntity = defineEntity({
+  name: 'ScanHour',
+  tableName: 'scan_hours',
+  properties: {
+    codeId: p.uuid().primary(),
+    hour: p.datetime().primary(),
+    accountId: p.uuid(),
+    scans: p.bigint('number'),
+    uniqueScans: p.bigint('number'),
+  },
+});
+
+const DIMENSIONS = ['country', 'device', 'operating_system', 'browser', 'referrer'] as const;
+
+/** Scans of a code in a day by one value of a dimension. */
+export const ScanValueEntity = defineEntity({
+  name: 'ScanValue',
+  tableName: 'scan_values',
+  properties: {
+    codeId: p.uuid().primary(),
+    day: p.date().primary(),
+    dimension: p.enum(DIMENSIONS).nativeEnumName('scan_dimension').primary(),
+    value: p.text().collation('C').primary(),
+    accountId: p.uuid(),
+    scans: p.bigint('number'),
+  },
+});
+
+/** What a run of a gateway told of a day's scans; figures only rise. */
+export const ScanGatewayEntity = defineEntity({
+  name: 'ScanGateway',
+  tableName: 'scan_gateways',
+  properties: {
+    day: p.date().primary(),
+    gateway: p.text().collation('C').primary(),
+    answered: p.bigint('number'),
+    lost: p.bigint('number'),
+    published: p.bigint('number'),
+  },
+});
+
+/** What recorders made of a day's records of a partition. Scans deleted on request are in partition -1. */
+export const ScanLedgerEntity = defineEntity({
+  name: 'ScanLedger',
+  tableName: 'scan_ledger',
+  properties: {
+    day: p.date().primary(),
+    partition: p.integer().primary(),
+    recorded: p.bigint('number').defaultRaw('0'),
+    duplicates: p.bigint('number').defaultRaw('0'),
+    deadLettered: p.bigint('number').defaultRaw('0'),
+    deleted: p.bigint('number').defaultRaw('0'),
+  },
+});
+
+/** The next record of a partition of the topic. */
+export const ScanPositionEntity = defineEntity({
+  name: 'ScanPosition',
+  tableName: 'scan_positions',
+  properties: { partition: p.integer().primary().autoincrement(false), position: p.bigint('string') },
+});
+
+/** A part of a month that was taken out of `scans`: a table of its own, or a file once `file` is set. */
+export const ScanArchiveEntity = defineEntity({
+  name: 'ScanArchive',
+  tableName: 'scan_archives',
+  properties: {
+    month: p.date().primary(),
+    part: p.smallint().primary(),
+    file: p.text().nullable(),
+    scans: p.bigint('number'),
+    archivedAt: p.datetime(),
+  },
+});
+
+/** The ids of archived scans, 16 bytes each, in order: none is ever recorded again. */
+export const ScanArchivedIdsEntity = defineEntity({
+  name: 'ScanArchivedIds',
+  tableName: 'scan_archived_ids',
+  properties: {
+    month: p.date().primary(),
+    part: p.smallint().primary(),
+    firstId: p.uuid().primary(),
+    ids: p.blob(),
+  },
+});
+
+/** An account whose scans were deleted; archives that are older than `doneAt` hold nothing of it. */
+export const ScanDeletionEntity = defineEntity({
+  name: 'ScanDeletion',
+  tableName: 'scan_deletions',
+  properties: { accountId: p.uuid().primary(), askedAt: p.datetime(), doneAt: p.datetime().nullable() },
+});

@@ -1,0 +1,126 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { DeliveryStatusName } from '../../common/contract/names.ts';
+import { accountOfRow } from '../access/entities.ts';
+import type { EventType } from '../events/cloud-event.ts';
+
+/** An endpoint that events are delivered to. */
+export const EndpointEntity = defineEntity({
+  name: 'WebhookEndpoint',
+  tableName: 'webhook_endpoints',
+  properties: {
+    id: p.uuid().primary(),
+    accountId: accountOfRow('webhook_endpoints').deleteRule('cascade'),
+    url: p.text(),
+    events: p.array<EventType>(),
+    /** Null while it is enabled. */
+    disabledReason: p.text().nullable(),
+    /** Encrypted, as is the former one, which signs beside it until then. */
+    secret: p.blob(),
+    formerSecret: p.blob().nullable(),
+    formerUntil: p.datetime().nullable(),
+    /** The first failure since its last success; null while it succeeds. */
+    failingSince: p.datetime().nullable(),
+    /** No later than the first delivery that waits; null when none does. */
+    dueAt: p.datetime().nullable(),
+    /** The process that delivers to it; nobody else does until then. */
+    leasedBy: p.uuid().nullable(),
+    leasedUntil: p.datetime().nullable(),
+    createdAt: p.datetime().defaultRaw('now()'),
+    /** When it first answered at this address; null: it gets test events only. */
+    verifiedAt: p.datetime().nullable(),
+    /** While it fails: no attempt before. */
+    attemptAfter: p.datetime().nullable(),
+  },
+  indexes: [
+    {
+      name: 'webhook_endpoints_of_account',
+      expression: `create index webhook_endpoints_of_account on webhook_endpoints (account_id, id desc)`,
+    },
+    { name: 'webhook_endpoints_due', properties: ['dueAt'], where: 'due_at is not null' },
+  ],
+});
+
+export type EndpointEntity = InferEntity<typeof EndpointEntity>;
+
+/** An event on its way to an endpoint. */
+export const DeliveryEntity = defineEntity({
+  name: 'WebhookDelivery',
+  tableName: 'webhook_deliveries',
+  properties: {
+    id: p.uuid().primary(),
+    endpointId: p
+      .manyToOne(EndpointEntity)
+      .mapToPk()
+      .fieldName('endpoint_id')
+      .foreignKeyName('webhook_deliveries_endpoint_id_fkey')
+      .deleteRule('cascade'),
+    accountId: p.uuid(),
+    eventId: p.uuid(),
+    eventType: p.text().collation('C'),
+    /** Exactly what is sent and signed. */
+    body: p.text(),
+    status: p
+      .text()
+      .collation('C')
+      .$type<DeliveryStatusName>()
+      .default('pending')
+      .check(`status in ('pending', 'succeeded', 'failed')`),
+    /** Since it was made or sent again: where it is on the schedule. */
+    attempts: p.integer().default(0),
+    nextAttemptAt: p.datetime().nullable().defaultRaw('now()'),
+    createdAt: p.datetime().defaultRaw('now()'),
+  },
+  checks: [{ name: 'webhook_deliveries_check', expression: `(status = 'pending') = (next_attempt_at is not null)` }],
+  uniques: [{ name: 'webhook_deliveries_endpoint_id_event_id_key', properties: ['endpointId', 'eventId'] }],
+  indexes: [
+    {
+      name: 'webhook_deliveries_listed',
+      expression: `create index webhook_deliveries_listed on webhook_deliveries (endpoint_id, id desc)`,
+    },
+    { name: 'webhook_deliveries_due', properties: ['endpointId', 'nextAttemptAt'], where: `status = 'pending'` },
+    {
+      name: 'webhook_deliveries_failed',
+      expression: `create index webhook_deliveries_failed on webhook_deliveries (endpoint_id, id desc) where status = 'failed'`,
+    },
+    {
+      name: 'webhook_deliveries_tests',
+      properties: ['endpointId', 'nextAttemptAt'],
+      where: `status = 'pending' and event_type = 'webhook.test'`,
+    },
+  ],
+});
+
+export type DeliveryEntity = InferEntity<typeof DeliveryEntity>;
+
+/** What came of one attempt to deliver. */
+export const AttemptEntity = defineEntity({
+  name: 'WebhookAttempt',
+  tableName: 'webhook_attempts',
+  properties: {
+    deliveryId: p
+      .manyToOne(DeliveryEntity)
+      .mapToPk()
+      .fieldName('delivery_id')
+      .foreignKeyName('webhook_attempts_delivery_id_fkey')
+      .deleteRule('cascade')
+      .primary(),
+    at: p.datetime().primary(),
+    /** Null when there was no answer. */
+    status: p.integer().nullable(),
+    latencyMs: p.integer(),
+    response: p.text(),
+  },
+});
+
+export type AttemptEntity = InferEntity<typeof AttemptEntity>;
+
+/** Attempts to endpoints of an account on one host that fail: see `attempt-budgets.ts`. */
+export const AttemptBudgetEntity = defineEntity({
+  name: 'WebhookAttemptBudget',
+  tableName: 'webhook_attempt_budgets',
+  properties: {
+    accountId: p.uuid().primary(),
+    host: p.text().collation('C').primary(),
+    spentUntil: p.datetime(),
+  },
+});
