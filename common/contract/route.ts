@@ -20,6 +20,20 @@ export interface RoutedCode {
   readonly deleted_at: Date | null;
 }
 
+/** The same as names, for those who select them and for what gateways are granted. */
+export const ROUTED_COLUMNS = [
+  'id',
+  'account_id',
+  'type',
+  'short_code',
+  'target_url',
+  'paused',
+  'hostname',
+  'landing_page',
+  'version',
+  'deleted_at',
+] as const satisfies readonly (keyof RoutedCode)[];
+
 /** Where a scan of a code leads. */
 export function routeOf(code: RoutedCode): Route {
   const answer = answerOf(code);

@@ -1,10 +1,11 @@
 import type { Pool, PoolClient } from 'pg';
-import type { RoutedCode } from '../../common/contract/route.ts';
+import { ROUTED_COLUMNS, type RoutedCode } from '../../common/contract/route.ts';
 import { run, statement, transaction } from '../../common/postgres/sql.ts';
+import { listed } from '../db/columns.ts';
 import { copyToOutbox } from '../events/outbox.ts';
 import { scanCounts } from '../scans/reports/totals.ts';
 import { announceAll, routeRecord } from './announce.ts';
-import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
+import { CODE_COLUMNS, type CodeRow, codeFrom, ERASED_COLUMNS } from './code-row.ts';
 
 /** Codes a transaction: short enough for others to wait for, long enough to clear a million codes in minutes. */
 const AT_ONCE = 500;
@@ -54,22 +55,19 @@ async function archiveSome(tx: PoolClient, platformUrl: string, accountId: strin
   return true;
 }
 
-/**
- * What codes keep for ever: that their short code was given, so that no other code ever gets it, and that it leads
- * nowhere any more. Index: codes_deleted.
- */
+const ERASURE = ERASED_COLUMNS.map(({ name, nullable }) => `${name} = ${nullable ? 'null' : 'default'}`).join(', ');
+const PRESENT = listed(ERASED_COLUMNS.filter(({ nullable }) => nullable));
+
+/** Index: codes_deleted. */
 const erase = statement<RoutedCode>(
   'codes_erase',
-  `update codes
-   set target_url = null, payload = null, landing_page = null, name = null, folder_id = null, campaign_type = null,
-       domain_id = null, hostname = null, foreground_color = default, background_color = default, version = version + 1
+  `update codes set ${ERASURE}, version = version + 1
    where account_id = $1 and id in (
      select id from codes
-     where account_id = $1 and deleted_at is not null
-       and num_nonnulls(target_url, payload, landing_page, name, folder_id, campaign_type, domain_id, hostname) > 0
+     where account_id = $1 and deleted_at is not null and num_nonnulls(${PRESENT}) > 0
      order by id limit ${AT_ONCE} for update
    )
-   returning id, account_id, type, short_code, target_url, paused, hostname, landing_page, version, deleted_at`,
+   returning ${ROUTED_COLUMNS.join(', ')}`,
 );
 
 /** Erases what deleted codes of an account were; goes on where an earlier call was interrupted. */

@@ -2,43 +2,34 @@ import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { DesignJson } from '../../common/contract/code-json.ts';
 import { encodeId } from '../../common/contract/ids.ts';
-import { CODE_TYPE_BY_NAME, type CodeTypeName } from '../../common/contract/names.ts';
+import { CODE_TYPE_BY_NAME } from '../../common/contract/names.ts';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
+import { CodeEntity } from './entities.ts';
 import { alphabetically } from './tags.ts';
 
 /** A code as Postgres has it, with its labels. Ids are UUIDs. */
-export interface CodeRow {
-  id: string;
-  account_id: string;
-  type: CodeTypeName;
-  short_code: string;
-  target_url: string | null;
-  payload: string | null;
-  /** A `LandingPage` in protobuf's JSON form. */
-  landing_page: unknown;
-  name: string | null;
-  paused: boolean;
-  folder_id: string | null;
-  folder_name: string | null;
-  tags: string[];
-  campaign_type: string | null;
-  domain_id: string | null;
-  hostname: string | null;
-  foreground_color: string;
-  background_color: string;
-  version: string;
-  created_at: Date;
-  updated_at: Date;
-  deleted_at: Date | null;
-}
+export type CodeRow = RowOf<CodeEntity> & { folder_name: string | null; tags: string[] };
+
+const COLUMNS = columnsOf(CodeEntity);
 
 /** The columns of a `CodeRow` over `codes c`. */
-export const CODE_COLUMNS = `
-  c.id, c.account_id, c.type, c.short_code, c.target_url, c.payload, c.landing_page, c.name, c.paused, c.folder_id,
-  c.campaign_type, c.domain_id, c.hostname, c.foreground_color, c.background_color, c.version, c.created_at,
-  c.updated_at, c.deleted_at, ${LABEL_COLUMNS}`;
+export const CODE_COLUMNS = `${listed(COLUMNS, 'c')}, ${LABEL_COLUMNS}`;
+
+/** What Postgres gives a code that comes into being. */
+const GIVEN: readonly (keyof CodeRow)[] = ['paused', 'version', 'created_at', 'updated_at', 'deleted_at'];
+
+/** What is written of a code that comes into being. */
+export const NEW_COLUMNS = COLUMNS.filter(({ name }) => !GIVEN.some((given) => given === name));
+
+/** What an erased code keeps: that its short code was given, so that no other code ever gets it, and to whom. */
+const KEPT: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short_code', ...GIVEN];
+
+/** What is erased of a code: whatever is not listed as kept. */
+export const ERASED_COLUMNS = COLUMNS.filter(({ name }) => !KEPT.some((kept) => kept === name));
 
 /** A dynamic code that has just come into being. `tags`: names. */
 export function newDynamicRow(

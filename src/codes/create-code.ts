@@ -6,11 +6,12 @@ import { first, type Queryable, run, statement } from '../../common/postgres/sql
 import type { Code, CreateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Account } from '../access/caller.ts';
+import { listed, parameters, valuesOf } from '../db/columns.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
 import { FOLDER, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
-import { codeFrom, newDynamicRow } from './code-row.ts';
+import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { withNewShortCode } from './short-code.ts';
 import { tagsOrFailure } from './tags.ts';
@@ -39,16 +40,15 @@ interface InsertedRow {
 const insert = statement<InsertedRow>(
   'codes_insert',
   `with counter as (
-     select live from code_counts where account_id = $2 for update
+     select live from code_counts where account_id = $1 for update
    ), created as (
-     insert into codes (id, account_id, type, short_code, target_url, name, folder_id, campaign_type, domain_id, hostname)
-     select $1, $2, 'dynamic', $3, $4, $5, $6, $7, $8, $9
-     from counter where $10::bigint is null or live < $10
+     insert into codes (${listed(NEW_COLUMNS)})
+     select ${parameters(NEW_COLUMNS, 3)} from counter where $2::bigint is null or live < $2
      on conflict (short_code) do nothing
      returning created_at
    ), counted as (
      update code_counts set live = live + 1, listed = listed + 1
-     where account_id = $2 and exists (select from created)
+     where account_id = $1 and exists (select from created)
    )
    select live as used, (select created_at from created) as created_at from counter`,
 );
@@ -92,13 +92,10 @@ export async function createCode(
   const tags = tagging.labels;
 
   const id = newUuid();
-  const { shortCode, createdAt } = await insertCode(tx, account, id, asked, filed?.id ?? null);
-  if (tags.length > 0) await run(tx, label, [id, tags.map((tag) => tag.id)]);
-
   const row = newDynamicRow({
     id,
     account_id: account.id,
-    short_code: shortCode,
+    short_code: '',
     target_url: asked.targetUrl,
     name: asked.name,
     folder: filed,
@@ -106,35 +103,26 @@ export async function createCode(
     campaign_type: asked.campaignType,
     domain: asked.domain,
     design: designJson(undefined),
-    created_at: createdAt,
+    created_at: new Date(),
   });
+  await insertCode(tx, account, row);
+  if (tags.length > 0) await run(tx, label, [id, tags.map((tag) => tag.id)]);
   const code = codeFrom(row, platformUrl, 0);
   const route = await announce(tx, row, code, { type: 'qr.created' });
   return { code, route, warnings: [...filing.warnings, ...tagging.warnings] };
 }
 
-async function insertCode(
-  tx: PoolClient,
-  account: Account,
-  id: string,
-  asked: NewCode,
-  folderId: string | null,
-): Promise<{ shortCode: string; createdAt: Date }> {
-  return withNewShortCode(async (shortCode) => {
-    const row = await first(tx, insert, [
-      id,
-      account.id,
-      shortCode,
-      asked.targetUrl,
-      asked.name,
-      folderId,
-      asked.campaignType,
-      asked.domain?.id ?? null,
-      asked.domain?.hostname ?? null,
-      account.codeLimit,
-    ]);
+/** Inserts a code, and sets what it is given: its short code and the time. */
+async function insertCode(tx: PoolClient, account: Account, code: CodeRow): Promise<void> {
+  await withNewShortCode(async (shortCode) => {
+    code.short_code = shortCode;
+    const row = await first(tx, insert, [account.id, account.codeLimit, ...valuesOf(NEW_COLUMNS, code)]);
     if (!row) throw new Error(`account ${account.id} has no counter of codes`);
-    if (row.created_at) return { shortCode, createdAt: row.created_at };
+    if (row.created_at) {
+      code.created_at = row.created_at;
+      code.updated_at = row.created_at;
+      return true;
+    }
     if (account.codeLimit !== null && Number(row.used) >= account.codeLimit) {
       throw codeLimitReached(account.codeLimit, Number(row.used));
     }

@@ -3,11 +3,11 @@ import type { DesignJson } from '../../common/contract/code-json.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { first, run, statement } from '../../common/postgres/sql.ts';
 import type { Account } from '../access/caller.ts';
-import { BinaryRows } from '../db/binary-rows.ts';
+import { arrayParameters, arraysOf, copyRows, listed } from '../db/columns.ts';
 import { FOLDER, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announceAll } from './announce.ts';
-import { type CodeRow, codeFrom, newDynamicRow } from './code-row.ts';
+import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';
 import { newShortCode, SHORT_CODE_ATTEMPTS } from './short-code.ts';
 
@@ -36,11 +36,8 @@ export interface Together {
 /** Index: codes_short_code_key. A code whose short code is taken is not in the answer. */
 const insert = statement<{ id: string }>(
   'codes_insert_many',
-  `insert into codes (id, account_id, type, short_code, target_url, name, folder_id, campaign_type, domain_id, hostname,
-                      foreground_color, background_color)
-   select id, $1, 'dynamic', short_code, target_url, name, folder_id, campaign_type, $2, $3, $4, $5
-   from unnest($6::uuid[], $7::text[], $8::text[], $9::text[], $10::uuid[], $11::text[])
-        as wanted (id, short_code, target_url, name, folder_id, campaign_type)
+  `insert into codes (${listed(NEW_COLUMNS)})
+   select * from unnest(${arrayParameters(NEW_COLUMNS)})
    on conflict (short_code) do nothing
    returning id`,
 );
@@ -124,7 +121,7 @@ export async function createCodes(
       created_at,
     });
   });
-  await insertAll(tx, together, rows);
+  await insertAll(tx, rows);
   if (labels.length > 0) await run(tx, label, [labels.map(({ code }) => code), labels.map(({ tag }) => tag)]);
   await announceAll(tx, rows, (row) => codeFrom(row, platformUrl, 0), { type: 'qr.created' });
   // Locks the counter until the transaction ends, so it comes last.
@@ -132,56 +129,26 @@ export async function createCodes(
   return warnings;
 }
 
-/** What a code that has just come into being may differ in from the defaults. */
-const COLUMNS = `id, account_id, type, short_code, target_url, name, folder_id, campaign_type, domain_id, hostname,
-  foreground_color, background_color`;
-
 /**
  * Copies the rows in as if no short code of theirs were taken, which nearly none ever is and costs less. Where one is,
  * also by one of their own, it looks at each.
  */
-async function insertAll(tx: PoolClient, together: Together, rows: readonly CodeRow[]): Promise<void> {
+async function insertAll(tx: PoolClient, rows: readonly CodeRow[]): Promise<void> {
   await tx.query('savepoint untaken');
   try {
-    await BinaryRows.copyEach(tx, `codes (${COLUMNS})`, rows, (to, row) => {
-      to.row(12);
-      to.uuid(row.id);
-      to.uuid(row.account_id);
-      to.text(row.type);
-      to.text(row.short_code);
-      to.text(row.target_url);
-      to.text(row.name);
-      to.uuid(row.folder_id);
-      to.text(row.campaign_type);
-      to.uuid(row.domain_id);
-      to.text(row.hostname);
-      to.text(row.foreground_color);
-      to.text(row.background_color);
-    });
+    await copyRows(tx, 'codes', NEW_COLUMNS, rows);
   } catch (error) {
     if (!(error instanceof DatabaseError && error.constraint === 'codes_short_code_key')) throw error;
     await tx.query('rollback to savepoint untaken');
-    await insertUntaken(tx, together, rows);
+    await insertUntaken(tx, rows);
   }
 }
 
 /** Draws anew for those whose short code is taken. */
-async function insertUntaken(tx: PoolClient, together: Together, rows: readonly CodeRow[]): Promise<void> {
+async function insertUntaken(tx: PoolClient, rows: readonly CodeRow[]): Promise<void> {
   let left = rows;
   for (let attempt = 0; attempt < SHORT_CODE_ATTEMPTS && left.length > 0; attempt++) {
-    const inserted = await run(tx, insert, [
-      together.accountId,
-      together.domain?.id ?? null,
-      together.domain?.hostname ?? null,
-      together.design.foregroundColor,
-      together.design.backgroundColor,
-      left.map(({ id }) => id),
-      left.map(({ short_code }) => short_code),
-      left.map(({ target_url }) => target_url),
-      left.map(({ name }) => name),
-      left.map(({ folder_id }) => folder_id),
-      left.map(({ campaign_type }) => campaign_type),
-    ]);
+    const inserted = await run(tx, insert, arraysOf(NEW_COLUMNS, left));
     const done = new Set(inserted.map(({ id }) => id));
     left = left.filter(({ id }) => !done.has(id));
     for (const row of left) row.short_code = newShortCode();

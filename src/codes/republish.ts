@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import type { RoutedCode } from '../../common/contract/route.ts';
+import { ROUTED_COLUMNS, type RoutedCode } from '../../common/contract/route.ts';
 import { run, statement, transaction } from '../../common/postgres/sql.ts';
 import { copyToOutbox } from '../events/outbox.ts';
 import { routeRecord } from './announce.ts';
@@ -7,7 +7,7 @@ import { routeRecord } from './announce.ts';
 /** Codes a transaction. */
 const AT_ONCE = 1_000;
 
-const ROUTED = 'id, account_id, type, short_code, target_url, paused, hostname, landing_page, version, deleted_at';
+const ROUTED = ROUTED_COLUMNS.join(', ');
 
 /** Of all accounts. Indexes: codes_short_code_key, codes_pkey. */
 const lift = statement<RoutedCode>(

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { JsonValue } from '@bufbuild/protobuf';
 import type { PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
@@ -7,24 +6,37 @@ import { routeOf } from '../../common/contract/route.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { columnsOf, listed, parameters, valuesOf } from '../db/columns.ts';
 import { scanCounts } from '../scans/reports/totals.ts';
 import { FOLDER, type Kind, type Label, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom } from './code-row.ts';
+import { CodeEntity } from './entities.ts';
 import { findCode, lockCode } from './find-code.ts';
 import { readLandingPage } from './landing-page.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
+/** The columns that a call may change, and what it calls them. */
+const FIELDS = {
+  target_url: 'target_url',
+  name: 'name',
+  paused: 'paused',
+  folder_id: 'folder',
+  landing_page: 'landing_page',
+} as const satisfies Partial<Record<keyof CodeRow, string>>;
+type Changeable = keyof typeof FIELDS;
+const CHANGEABLE = Object.keys(FIELDS) as Changeable[];
+
+const COLUMNS = columnsOf(CodeEntity).filter(({ name }) => name in FIELDS);
+
 /** Index: codes_pkey. */
 const update = statement(
   'codes_update',
-  `update codes
-   set target_url = $2, name = $3, paused = $4, folder_id = $5, landing_page = $7, version = version + 1,
-       updated_at = now()
-   where id = $1 and account_id = $6`,
+  `update codes set (${listed(COLUMNS)}) = row(${parameters(COLUMNS, 3)}), version = version + 1, updated_at = now()
+   where id = $1 and account_id = $2`,
 );
 
 /** Index: code_tags_pkey. */
@@ -37,17 +49,10 @@ const relabel = statement(
    insert into code_tags (code_id, tag_id) select $1, tag_id from wanted on conflict do nothing`,
 );
 
-const FIELDS = ['target_url', 'name', 'paused', 'folder', 'tags', 'landing_page'];
-
-/** What a request changes; a field that it does not name is undefined. */
+/** What a request changes: columns, and the tags if it names them. */
 interface Changes {
-  readonly targetUrl: string | undefined;
-  readonly name: string | null | undefined;
-  readonly paused: boolean | undefined;
-  /** UUID. */
-  readonly folderId: string | null | undefined;
+  readonly columns: Partial<Pick<CodeRow, Changeable>>;
   readonly tags: readonly Label[] | undefined;
-  readonly landingPage: JsonValue | undefined;
 }
 
 /** Changes what the request names, and tells of it if anything did change (`changed`). */
@@ -59,10 +64,10 @@ export async function updateCode(
 ): Promise<{ code: Code; route: Route; changed: boolean }> {
   const changes = await readChanges(tx, isPlatformHost, accountId, request);
   const before = await lockCode(tx, accountId, request.id);
-  if (changes.targetUrl !== undefined && before.type !== 'dynamic') {
+  if (changes.columns.target_url !== undefined && before.type !== 'dynamic') {
     throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
   }
-  if (changes.landingPage !== undefined && before.type !== 'landing_page') {
+  if (changes.columns.landing_page !== undefined && before.type !== 'landing_page') {
     throw failure('NO_TARGET', 'Only landing-page codes have a page that can be changed.');
   }
   const { row, changed } = await apply(tx, before, changes);
@@ -83,33 +88,23 @@ async function readChanges(
   request: UpdateCodeRequest,
 ): Promise<Changes> {
   const paths = new Set(request.updateMask?.paths);
-  if (paths.size === 0) throw failure('NO_FIELDS', `Name at least one of ${FIELDS.join(', ')}.`);
-  const folder = paths.has('folder') ? (request.folder ?? null) : undefined;
+  if (paths.size === 0)
+    throw failure('NO_FIELDS', `Name at least one of ${[...Object.values(FIELDS), 'tags'].join(', ')}.`);
+  const columns: Changes['columns'] = {};
   const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
-  const targetUrl = paths.has('target_url')
-    ? await targetOrFailure(tx, isPlatformHost, request.targetUrl ?? '')
-    : undefined;
-  return {
-    targetUrl,
-    landingPage: paths.has('landing_page') ? readLandingPage(request.landingPage) : undefined,
-    name: paths.has('name') ? request.name || null : undefined,
-    paused: paths.has('paused') ? request.paused : undefined,
-    folderId: typeof folder === 'string' ? (await labelsOrFailure(tx, FOLDER, accountId, [folder]))[0]?.id : folder,
-    tags: tags && (await labelsOrFailure(tx, TAG, accountId, tags)),
-  };
+  if (paths.has('target_url')) columns.target_url = await targetOrFailure(tx, isPlatformHost, request.targetUrl ?? '');
+  if (paths.has('landing_page')) columns.landing_page = readLandingPage(request.landingPage);
+  if (paths.has('name')) columns.name = request.name || null;
+  if (paths.has('paused')) columns.paused = request.paused;
+  if (paths.has('folder')) {
+    const folders = request.folder === undefined ? [] : [request.folder];
+    columns.folder_id = (await labelsOrFailure(tx, FOLDER, accountId, folders))[0]?.id ?? null;
+  }
+  return { columns, tags: tags && (await labelsOrFailure(tx, TAG, accountId, tags)) };
 }
 
 async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise<{ row: CodeRow; changed: string[] }> {
-  const wanted: CodeRow = {
-    ...before,
-    target_url: changes.targetUrl ?? before.target_url,
-    name: changes.name === undefined ? before.name : changes.name,
-    paused: changes.paused ?? before.paused,
-    folder_id: changes.folderId === undefined ? before.folder_id : changes.folderId,
-    landing_page: isDeepStrictEqual(changes.landingPage, before.landing_page)
-      ? before.landing_page
-      : (changes.landingPage ?? before.landing_page),
-  };
+  const wanted = { ...before, ...changes.columns };
   const { tags } = changes;
   const relabelled =
     tags !== undefined &&
@@ -117,18 +112,15 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
       before.tags,
       tags.map(({ name }) => name),
     );
-  const fields = ['target_url', 'name', 'paused', 'folder_id', 'landing_page'] as const;
-  const changed: string[] = fields
-    .filter((field) => wanted[field] !== before[field])
-    .map((field) => (field === 'folder_id' ? 'folder' : field));
+  const changed: string[] = CHANGEABLE.filter((column) => !isDeepStrictEqual(wanted[column], before[column])).map(
+    (column) => FIELDS[column],
+  );
   if (relabelled) changed.push('tags');
   if (changed.length === 0) return { row: before, changed };
 
   if (relabelled) await run(tx, relabel, [before.id, tags.map(({ id }) => id)]);
-  const { id, account_id, target_url, name, paused, folder_id, landing_page } = wanted;
-  const page = landing_page ? JSON.stringify(landing_page) : null;
-  await run(tx, update, [id, target_url, name, paused, folder_id, account_id, page]);
-  return { row: await findCode(tx, before.account_id, encodeId('qr', id)), changed };
+  await run(tx, update, [before.id, before.account_id, ...valuesOf(COLUMNS, wanted)]);
+  return { row: await findCode(tx, before.account_id, encodeId('qr', before.id)), changed };
 }
 
 /** The labels of references; of a call that changes all that it names or nothing, none may be missing. */

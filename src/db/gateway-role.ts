@@ -1,3 +1,4 @@
+import { ROUTED_COLUMNS } from '../../common/contract/route.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 
 /** The role that gateways log in as where it exists. Whoever runs the server creates it, with its password. */
@@ -9,7 +10,7 @@ export const GATEWAY_ROLE = 'signpost_gateway';
  * itself. No keys, no accounts, no payloads, no scans.
  */
 const GRANTS = [
-  `select (id, account_id, type, short_code, target_url, landing_page, paused, hostname, version, deleted_at) on codes`,
+  `select (${ROUTED_COLUMNS.join(', ')}) on codes`,
   `select (name, partitions, compacted) on log_topics`,
   `select (topic, partition, next) on log_partitions`,
   `select (topic, partition, "offset", key, headers, value, at) on log_records`,

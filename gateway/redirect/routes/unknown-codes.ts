@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type RoutedCode, routeOf } from '../../../common/contract/route.ts';
+import { ROUTED_COLUMNS, type RoutedCode, routeOf } from '../../../common/contract/route.ts';
 import { SHORT_CODE } from '../../../common/contract/short-code.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
@@ -46,8 +46,7 @@ const LOG_MS = 10_000;
 /** Index: codes_short_code_key. */
 const FIND = {
   name: 'gateway_find_codes',
-  text: `select id, account_id, type, short_code, target_url, paused, hostname, landing_page, version, deleted_at
-         from codes where short_code = any($1)`,
+  text: `select ${ROUTED_COLUMNS.join(', ')} from codes where short_code = any($1)`,
 };
 
 interface LookUp extends PromiseWithResolvers<Route | undefined> {

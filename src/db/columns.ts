@@ -1,0 +1,109 @@
+import { type EntitySchema, type Opt, Type, UnderscoreNamingStrategy } from '@mikro-orm/core';
+import { PostgreSqlPlatform } from '@mikro-orm/postgresql';
+import type { PoolClient } from 'pg';
+import { BinaryRows } from './binary-rows.ts';
+
+/** A column of an entity's table, for statements in SQL. */
+export interface Column {
+  readonly name: string;
+  /** As Postgres calls it, such as `timestamptz`. */
+  readonly type: string;
+  readonly nullable: boolean;
+}
+
+/** `campaignType` becomes `campaign_type`. */
+type Snake<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Snake<Rest>}`
+  : Name;
+
+/** A row of an entity's table as statements give it: columns by their names, and none that is undefined. */
+export type RowOf<Entity> = {
+  -readonly [Property in keyof Entity & string as Snake<Property>]: Plain<Exclude<Entity[Property], undefined>>;
+};
+
+type Plain<Value> = Value extends Opt<infer Inner> ? Inner : Value;
+
+const naming = new UnderscoreNamingStrategy();
+const platform = new PostgreSqlPlatform();
+
+/** What an entity's definition says of a property. */
+interface Property {
+  readonly fieldName?: string;
+  readonly columnType?: string;
+  readonly nullable?: boolean;
+  /** Of a reference to another entity. */
+  readonly kind?: string;
+  readonly type: Type | (new () => Type);
+}
+
+/** The columns of an entity's table, in the order of its definition. */
+export function columnsOf(entity: EntitySchema): Column[] {
+  return Object.entries(entity.properties as unknown as Record<string, Property>).map(([property, options]) => ({
+    name: options.fieldName ?? naming.propertyToColumnName(property),
+    // What refers to another row holds its UUID: all keys that are referred to are such.
+    type: options.columnType ?? (options.kind === undefined ? typeOf(options) : 'uuid'),
+    nullable: options.nullable === true,
+  }));
+}
+
+function typeOf(options: Property): string {
+  const type = options.type instanceof Type ? options.type : new options.type();
+  return type.getColumnType(options as never, platform);
+}
+
+/** The columns as a list in SQL; `of`: what the table is called there. */
+export function listed(columns: readonly Column[], of?: string): string {
+  return columns.map(({ name }) => (of ? `${of}.${name}` : name)).join(', ');
+}
+
+/** As many parameters as there are columns, from `$first` on. */
+export function parameters(columns: readonly Column[], first = 1): string {
+  return columns.map((_, index) => `$${first + index}`).join(', ');
+}
+
+/** The same for many rows: each parameter is an array of a column's values. */
+export function arrayParameters(columns: readonly Column[], first = 1): string {
+  return columns.map(({ type }, index) => `$${first + index}::${type}[]`).join(', ');
+}
+
+/** The values of a row for the parameters of its columns. */
+export function valuesOf(columns: readonly Column[], row: object): unknown[] {
+  return columns.map((column) => columnValue(column, row));
+}
+
+/** The values of rows for `arrayParameters`. */
+export function arraysOf(columns: readonly Column[], rows: readonly object[]): unknown[] {
+  return columns.map((column) => rows.map((row) => columnValue(column, row)));
+}
+
+function columnValue({ name, type }: Column, row: object): unknown {
+  const value = (row as Record<string, unknown>)[name] ?? null;
+  return type === 'jsonb' && value !== null ? JSON.stringify(value) : value;
+}
+
+/** How a value of each type is written in the binary format of COPY. */
+const WRITERS: Record<string, (to: BinaryRows, value: never) => void> = {
+  uuid: (to, value: string | null) => to.uuid(value),
+  text: (to, value: string | null) => to.text(value),
+  jsonb: (to, value: unknown) => (value === null ? to.null() : to.json(JSON.stringify(value))),
+  int: (to, value: number) => to.integer(value),
+  'text[]': (to, value: readonly string[] | null) => (value === null ? to.null() : to.texts(value)),
+};
+
+/** Copies rows into some columns of a table, as `BinaryRows.copyEach` does. */
+export function copyRows<Row extends object>(
+  tx: PoolClient,
+  table: string,
+  columns: readonly Column[],
+  rows: readonly Row[],
+): Promise<void> {
+  const fields = columns.map(({ name, type }) => {
+    const write = WRITERS[type];
+    if (!write) throw new Error(`Columns of type ${type} are not copied yet: add a writer.`);
+    return { name: name as keyof Row, write };
+  });
+  return BinaryRows.copyEach(tx, `${table} (${listed(columns)})`, rows, (to, row) => {
+    to.row(fields.length);
+    for (const { name, write } of fields) write(to, row[name] as never);
+  });
+}
