@@ -109,7 +109,7 @@ export function services({
         stopping,
       }),
     );
-    target.service(TaxonomyService, taxonomyService(pool, byName));
+    target.service(TaxonomyService, taxonomyService(database, byName));
     target.service(
       AnalyticsService,
       analyticsService({

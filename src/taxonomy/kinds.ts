@@ -1,7 +1,10 @@
+import { type EntitySchema, LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { LIMITS } from '../../common/contract/limits.ts';
-import { type Queryable, run, type Statement, statement } from '../../common/postgres/sql.ts';
+import { type Statement, statement } from '../../common/postgres/sql.ts';
+import { FolderEntity, type LabelEntity, TagEntity } from './entities.ts';
 import { folderName, type Name, tagName } from './names.ts';
 
 /** A folder or tag as codes refer to it. `id` is a UUID. */
@@ -31,19 +34,16 @@ export interface Kind {
    * meantime is given as well, kept. The account has to be locked.
    */
   readonly create: Statement<Led>;
-  /** In the order of ids, for all transactions, so that two of them never wait for each other in a circle. */
-  readonly lock: Statement<{ id: string }>;
-  readonly rename: Statement<Record<string, never>>;
-  readonly remove: Statement<Record<string, never>>;
+  /** One of them. */
+  readonly entity: EntitySchema<LabelEntity>;
 }
 
 /** Without regard to case, as the indexes have it. */
 const folded = (name: string) => `lower(${name} collate "pg_c_utf8")`;
 
 /** Index, for each of the statements: folders_pkey, folders_name; tags_pkey, tags_name. */
-function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf']): Kind {
+function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf'], entity: EntitySchema): Kind {
   const labels = `${name}s` as const;
-  const where = 'where account_id = $1 and id = any($2::uuid[])';
   const led = (lock: string) => `
     with sought as materialized (
       select id, nth, ${folded('name')} as folded
@@ -88,27 +88,28 @@ function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf']):
        select nth::integer, created.id, created.name
        from wanted join created on ${folded('created.name')} = folded`,
     ),
-    lock: statement(`taxonomy_lock_${labels}`, `select id from ${labels} ${where} order by id for update`),
-    rename: statement(`taxonomy_rename_${name}`, `update ${labels} set name = $3 ${where}`),
-    remove: statement(`taxonomy_remove_${name}`, `delete from ${labels} ${where}`),
+    entity: entity as EntitySchema<LabelEntity>,
   };
 }
 
-export const FOLDER = kind('folder', 'folder', folderName);
-export const TAG = kind('tag', 'tags', tagName);
+export const FOLDER = kind('folder', 'folder', folderName, FolderEntity);
+export const TAG = kind('tag', 'tags', tagName, TagEntity);
 
 /**
- * Locks labels of the account by their ids, so that no code can be given one of them until the transaction ends; gives
- * their UUIDs. Fails with NOT_FOUND. `accountId`: UUID.
+ * Locks labels of the account, so that no code can be given one of them until the transaction ends; gives them in the
+ * order of `ids`. They are locked in the order of their UUIDs, in all transactions, so that two of them never wait for
+ * each other in a circle. Fails with NOT_FOUND. `accountId`: UUID.
  */
-export async function lockLabels(
-  tx: Queryable,
-  { name, lock }: Kind,
+export async function lockLabels<const Ids extends readonly string[]>(
+  em: EntityManager,
+  { name, entity }: Kind,
   accountId: string,
-  ids: readonly string[],
-): Promise<string[]> {
+  ids: Ids,
+): Promise<{ [Index in keyof Ids]: LabelEntity }> {
   const uuids = ids.flatMap((id) => decodeId(name, id) ?? []);
-  const found = await run(tx, lock, [accountId, uuids]);
-  if (found.length !== ids.length) throw failure('NOT_FOUND', `There is no such ${name} on this account.`);
-  return uuids;
+  const lock = { lockMode: LockMode.PESSIMISTIC_WRITE, orderBy: { id: 'asc' } } as const;
+  const found = await em.find(entity, { accountId, id: { $in: uuids } }, lock);
+  const locked = uuids.flatMap((uuid) => found.find(({ id }) => id === uuid) ?? []);
+  if (locked.length !== ids.length) throw failure('NOT_FOUND', `There is no such ${name} on this account.`);
+  return locked as { [Index in keyof Ids]: LabelEntity };
 }

@@ -1,6 +1,8 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../common/contract/errors.ts';
-import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import { refileCodes } from '../codes/filing.ts';
+import { connectionOf } from '../db/orm-transaction.ts';
 import { FOLDER, type Kind, lockLabels } from './kinds.ts';
 
 /** Index: code_tags_by_tag. */
@@ -20,27 +22,29 @@ const dropDoubles = statement(
 const relabel = statement('taxonomy_merge_tags', 'update code_tags set tag_id = $2 where tag_id = $1');
 
 /** Deletes a label; its codes are without it then, and lose nothing else. Fails with NOT_FOUND. */
-export async function deleteLabel(tx: Queryable, kind: Kind, accountId: string, id: string): Promise<void> {
-  const [uuid = ''] = await lockLabels(tx, kind, accountId, [id]);
-  if (kind === FOLDER) await refileCodes(tx, accountId, uuid, null);
-  else await run(tx, unlabel, [uuid]);
-  await run(tx, kind.remove, [accountId, [uuid]]);
+export async function deleteLabel(em: EntityManager, kind: Kind, accountId: string, id: string): Promise<void> {
+  const [label] = await lockLabels(em, kind, accountId, [id]);
+  const tx = connectionOf(em);
+  if (kind === FOLDER) await refileCodes(tx, accountId, label.id, null);
+  else await run(tx, unlabel, [label.id]);
+  await em.remove(label).flush();
 }
 
 /** Gives the codes of one label another one, and deletes the first; gives the UUID of the other. As `deleteLabel`. */
 export async function mergeLabels(
-  tx: Queryable,
+  em: EntityManager,
   kind: Kind,
   accountId: string,
   { id, into }: { readonly id: string; readonly into: string },
 ): Promise<string> {
   if (id === into) throw failure('INVALID_FIELD', `into: must be another ${kind.name}.`);
-  const [from = '', to = ''] = await lockLabels(tx, kind, accountId, [id, into]);
-  if (kind === FOLDER) await refileCodes(tx, accountId, from, to);
+  const [from, to] = await lockLabels(em, kind, accountId, [id, into]);
+  const tx = connectionOf(em);
+  if (kind === FOLDER) await refileCodes(tx, accountId, from.id, to.id);
   else {
-    await run(tx, dropDoubles, [from, to]);
-    await run(tx, relabel, [from, to]);
+    await run(tx, dropDoubles, [from.id, to.id]);
+    await run(tx, relabel, [from.id, to.id]);
   }
-  await run(tx, kind.remove, [accountId, [from]]);
-  return to;
+  await em.remove(from).flush();
+  return to.id;
 }

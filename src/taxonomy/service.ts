@@ -1,5 +1,5 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import type { Pool, PoolClient } from 'pg';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { LIMITS } from '../../common/contract/limits.ts';
@@ -12,7 +12,8 @@ import type {
 } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
-import { transactionOf } from '../access/commit-limit.ts';
+import { ormTransactionOf } from '../access/commit-limit.ts';
+import type { Database } from '../db/database.ts';
 import { FOLDER, type Kind, TAG } from './kinds.ts';
 import { deleteLabel, mergeLabels } from './remove.ts';
 import { renameLabel } from './rename.ts';
@@ -59,7 +60,7 @@ const oneTag = statement<CountedLabel>(
 );
 
 /** Folders and tags of an account. `cursors`: by name. */
-export function taxonomyService(pool: Pool, cursors: Cursors): ServiceImpl<typeof TaxonomyService> {
+export function taxonomyService({ orm, pool }: Database, cursors: Cursors): ServiceImpl<typeof TaxonomyService> {
   async function list(context: HandlerContext, kind: Kind, request: ListFoldersRequest | ListTagsRequest) {
     const { id: accountId } = accountOf(context);
     const { limit } = pageOf(request, { standard: LIMITS[kind.plural], most: LIMITS[kind.plural] });
@@ -74,17 +75,17 @@ export function taxonomyService(pool: Pool, cursors: Cursors): ServiceImpl<typeo
     context: HandlerContext,
     kind: Kind,
     subject: string,
-    work: (tx: PoolClient, accountId: string) => Promise<string>,
+    work: (em: EntityManager, accountId: string) => Promise<string>,
   ) =>
-    transactionOf(context, pool, async (tx) => {
+    ormTransactionOf(context, orm, async (em, tx) => {
       const { id: accountId } = accountOf(context);
-      const shown = await work(tx, accountId);
+      const shown = await work(em, accountId);
       await recordChange(tx, context, subject);
       return read(tx, kind, accountId, shown);
     });
   const remove = (context: HandlerContext, kind: Kind, id: string) =>
-    transactionOf(context, pool, async (tx) => {
-      await deleteLabel(tx, kind, accountOf(context).id, id);
+    ormTransactionOf(context, orm, async (em, tx) => {
+      await deleteLabel(em, kind, accountOf(context).id, id);
       await recordChange(tx, context, id);
       return {};
     });
@@ -99,18 +100,18 @@ export function taxonomyService(pool: Pool, cursors: Cursors): ServiceImpl<typeo
       return { tags: labels, ...next };
     },
     async renameFolder(request, context) {
-      return { folder: await change(context, FOLDER, request.id, (tx, id) => renameLabel(tx, FOLDER, id, request)) };
+      return { folder: await change(context, FOLDER, request.id, (em, id) => renameLabel(em, FOLDER, id, request)) };
     },
     async renameTag(request, context) {
-      return { tag: await change(context, TAG, request.id, (tx, id) => renameLabel(tx, TAG, id, request)) };
+      return { tag: await change(context, TAG, request.id, (em, id) => renameLabel(em, TAG, id, request)) };
     },
     deleteFolder: ({ id }, context) => remove(context, FOLDER, id),
     deleteTag: ({ id }, context) => remove(context, TAG, id),
     async mergeFolders(request, context) {
-      return { folder: await change(context, FOLDER, request.id, (tx, id) => mergeLabels(tx, FOLDER, id, request)) };
+      return { folder: await change(context, FOLDER, request.id, (em, id) => mergeLabels(em, FOLDER, id, request)) };
     },
     async mergeTags(request, context) {
-      return { tag: await change(context, TAG, request.id, (tx, id) => mergeLabels(tx, TAG, id, request)) };
+      return { tag: await change(context, TAG, request.id, (em, id) => mergeLabels(em, TAG, id, request)) };
     },
   };
 }
