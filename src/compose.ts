@@ -126,7 +126,7 @@ export function services({
     target.service(AccountsService, accountsService({ database, cursors: byId, clearance, changed }));
     target.service(
       WebhooksService,
-      webhooksService({ pool, cursors: { byId, byName }, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),
+      webhooksService({ database, cursors: { byId, byName }, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),
     );
     target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
   };

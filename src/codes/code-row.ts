@@ -5,7 +5,6 @@ import { encodeId } from '../../common/contract/ids.ts';
 import { CODE_TYPE_BY_NAME } from '../../common/contract/names.ts';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
-import { LandingPageSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
 import { CodeEntity } from './entities.ts';

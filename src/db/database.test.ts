@@ -5,7 +5,7 @@ import { connected, promptStatement, run, statement, transaction } from '../../c
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import type { TcpProxy } from '../../test/harness/open-tcp-proxy.ts';
-import { startTcpProxy, type TcpProxy } from '../../test/harness/tcp-proxy.ts';
+import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
 import { entities } from '../entities.ts';
 import { type Database, openDatabase } from './database.ts';
 

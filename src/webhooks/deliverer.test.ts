@@ -9,6 +9,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { decodeId } from '../../common/contract/ids.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { ormTransaction } from '../db/orm-transaction.ts';
 import { type DelivererOptions, startDeliverer } from './deliverer.ts';
 import { lockEndpoint } from './endpoints.ts';
 import { fanOutRecords } from './fan-out.ts';
@@ -17,7 +18,7 @@ import { ACCEPT, type Answering, HANG, type Receiver, slowly, startReceiver } fr
 import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
-const { url, pool, seal, secretKey, newAccount } = await webhooksFixture();
+const { url, orm, pool, seal, secretKey, newAccount } = await webhooksFixture();
 const logger = pino({ level: 'silent' });
 
 let account: Tenant;
@@ -515,8 +516,8 @@ test('answers wait to be noted while somebody changes their endpoint, so that ne
   await events(1);
   deliver();
   await vi.waitFor(() => expect(to.received).toHaveLength(1), EVENTUALLY);
-  await transaction(pool, async (tx) => {
-    await lockEndpoint(tx, account.id, decodeId('hook', to.id) ?? '');
+  await ormTransaction(orm, async (em, tx) => {
+    await lockEndpoint(em, account.id, decodeId('hook', to.id) ?? '');
     await sleep(700);
     const { rows } = await tx.query('select status from webhook_deliveries for update nowait');
     expect(rows).toEqual([{ status: 'pending' }]);

@@ -14,9 +14,9 @@ export const EndpointEntity = defineEntity({
     events: p.array<EventType>(),
     /** Null while it is enabled. */
     disabledReason: p.text().nullable(),
-    /** Encrypted, as is the former one, which signs beside it until then. */
-    secret: p.blob(),
-    formerSecret: p.blob().nullable(),
+    /** Encrypted, as is the former one, which signs beside it until then. Read by name only. */
+    secret: p.blob().lazy(),
+    formerSecret: p.blob().nullable().lazy(),
     formerUntil: p.datetime().nullable(),
     /** The first failure since its last success; null while it succeeds. */
     failingSince: p.datetime().nullable(),

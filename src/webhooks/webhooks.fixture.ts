@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { type Client, createClient, createRouterTransport } from '@connectrpc/connect';
-import pg, { type Pool } from 'pg';
+import type { Pool } from 'pg';
 import { cursors } from '../../common/contract/cursors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
-import { transaction } from '../../common/postgres/sql.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import { ormTransaction } from '../db/orm-transaction.ts';
+import { entities } from '../entities.ts';
 import { cloudEvent, type EventType } from '../events/cloud-event.ts';
 import { insertEndpoint } from './endpoints.ts';
 import { type Seal, sealWith } from './seal.ts';
@@ -17,6 +19,7 @@ import { newSecret } from './signature.ts';
 
 export interface WebhooksFixture {
   readonly url: string;
+  readonly orm: Database['orm'];
   readonly pool: Pool;
   readonly seal: Seal;
   /** Base64. */
@@ -47,13 +50,14 @@ export function eventRecord(
 /** A database of the calling file's own with the service over it. */
 export async function webhooksFixture(): Promise<WebhooksFixture> {
   const { url } = await freshDatabase();
-  const pool = new pg.Pool({ connectionString: url, max: 20 });
-  pool.on('error', () => undefined);
-  afterFile(() => pool.end());
+  const database = await openDatabase(url, 20, entities);
+  afterFile(() => database.close());
+  const { orm, pool } = database;
   const secretKey = randomBytes(32);
   const seal = sealWith(secretKey);
   return {
     url,
+    orm,
     pool,
     seal,
     secretKey: secretKey.toString('base64'),
@@ -65,7 +69,7 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
         batchLimit: 0,
       };
       await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account.id]);
-      const service = webhooksService({ pool, cursors: cursors(secretKey), seal, allowPrivate });
+      const service = webhooksService({ database, cursors: cursors(secretKey), seal, allowPrivate });
       const transport = createRouterTransport((router) => router.service(WebhooksService, service), {
         router: {
           interceptors: [
@@ -82,9 +86,9 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
         webhooks,
         async endpoint(url, events = ['qr.created']) {
           const [id, secret] = [newUuid(), newSecret()];
-          await transaction(pool, async (tx) => {
+          await ormTransaction(orm, async (em, tx) => {
             const sealed = seal.seal(id, secret);
-            await insertEndpoint(tx, { id, account: account.id, url, events: [...events], secret: sealed });
+            await insertEndpoint(em, { id, accountId: account.id, url, events: [...events], secret: sealed });
             await tx.query('update webhook_endpoints set verified_at = now() where id = $1', [id]);
           });
           return { id: encodeId('hook', id), secret };
