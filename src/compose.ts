@@ -95,7 +95,7 @@ export function services({
   const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
-    target.service(CodesService, codesService({ pool, platformUrl, isPlatformHost, cursors: byId, changed }));
+    target.service(CodesService, codesService({ database, platformUrl, isPlatformHost, cursors: byId, changed }));
     target.service(
       BatchesService,
       batchesService({

@@ -1,12 +1,12 @@
 import { create } from '@bufbuild/protobuf';
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import type { Pool, PoolClient } from 'pg';
+import type { ServiceImpl } from '@connectrpc/connect';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { CodesService, CreateCodeResponseSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { recordChange, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
-import { transactionOf } from '../access/commit-limit.ts';
+import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
+import type { Database } from '../db/database.ts';
 import { designWarnings } from '../images/contrast.ts';
 import { scanCounts } from '../scans/reports/totals.ts';
 import { codeFrom } from './code-row.ts';
@@ -21,20 +21,18 @@ import { updateCode } from './update-code.ts';
 
 /** Codes of an account. `platformUrl`: what scan URLs on the platform's host start with. */
 export function codesService(options: {
-  pool: Pool;
+  database: Database;
   platformUrl: string;
   isPlatformHost: IsPlatformHost;
   cursors: Cursors;
   /** Called after a change has committed: the outbox has something to carry. */
   changed(): void;
 }): ServiceImpl<typeof CodesService> {
-  const { pool, platformUrl, isPlatformHost, changed } = options;
-  /** A change in one transaction, which the relay hears of. */
-  async function change<Response>(
-    context: HandlerContext,
-    work: (tx: PoolClient) => Promise<Response>,
-  ): Promise<Response> {
-    const response = await transactionOf(context, pool, work);
+  const { platformUrl, isPlatformHost, changed } = options;
+  const { orm, pool } = options.database;
+  /** Hands on what a transaction gives, once it has committed and the relay has heard of it. */
+  async function committed<Response>(transaction: Promise<Response>): Promise<Response> {
+    const response = await transaction;
     changed();
     return response;
   }
@@ -53,41 +51,51 @@ export function codesService(options: {
       return response;
     },
     createStaticCode: (request, context) =>
-      change(context, async (tx) => {
-        const code = await createStaticCode(tx, platformUrl, accountOf(context).id, request);
-        await recordChange(tx, context, code.id);
-        return { code, warnings: designWarnings(code.design) };
-      }),
+      committed(
+        ormTransactionOf(context, orm, async (em, tx) => {
+          const code = await createStaticCode(em, platformUrl, accountOf(context).id, request);
+          await recordChange(tx, context, code.id);
+          return { code, warnings: designWarnings(code.design) };
+        }),
+      ),
     createLandingPageCode: (request, context) =>
-      change(context, async (tx) => {
-        const code = await createLandingPageCode(tx, platformUrl, accountOf(context).id, request);
-        await recordChange(tx, context, code.id);
-        return { code, warnings: designWarnings(code.design) };
-      }),
+      committed(
+        ormTransactionOf(context, orm, async (em, tx) => {
+          const code = await createLandingPageCode(em, platformUrl, accountOf(context).id, request);
+          await recordChange(tx, context, code.id);
+          return { code, warnings: designWarnings(code.design) };
+        }),
+      ),
     async getCode({ id }, context) {
       const { id: accountId } = accountOf(context);
       const row = await findCode(pool, accountId, id);
       const scans = await scanCounts(pool, accountId, [row.id]);
       return { code: codeFrom(row, platformUrl, scans.get(row.id) ?? 0) };
     },
-    listCodes: (request, context) => listCodes(options, accountOf(context).id, request),
+    listCodes: (request, context) => listCodes({ ...options, pool }, accountOf(context).id, request),
     updateCode: (request, context) =>
-      change(context, async (tx) => {
-        const updated = await updateCode(tx, options, accountOf(context).id, request);
-        if (updated.changed) await recordInternalChange(tx, context, request.id);
-        return { code: updated.code, route: updated.route };
-      }),
+      committed(
+        transactionOf(context, pool, async (tx) => {
+          const updated = await updateCode(tx, options, accountOf(context).id, request);
+          if (updated.changed) await recordInternalChange(tx, context, request.id);
+          return { code: updated.code, route: updated.route };
+        }),
+      ),
     deleteCode: ({ id }, context) =>
-      change(context, async (tx) => {
-        const deleted = await deleteCode(tx, platformUrl, accountOf(context).id, id);
-        await recordInternalChange(tx, context, id);
-        return deleted;
-      }),
+      committed(
+        transactionOf(context, pool, async (tx) => {
+          const deleted = await deleteCode(tx, platformUrl, accountOf(context).id, id);
+          await recordInternalChange(tx, context, id);
+          return deleted;
+        }),
+      ),
     restoreCode: ({ id }, context) =>
-      change(context, async (tx) => {
-        const { code, changed: restored } = await restoreCode(tx, platformUrl, accountOf(context), id);
-        if (restored) await recordChange(tx, context, id);
-        return { code };
-      }),
+      committed(
+        ormTransactionOf(context, orm, async (em, tx) => {
+          const { code, changed: restored } = await restoreCode(em, platformUrl, accountOf(context), id);
+          if (restored) await recordChange(tx, context, id);
+          return { code };
+        }),
+      ),
   };
 }

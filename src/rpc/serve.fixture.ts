@@ -46,7 +46,7 @@ export async function startServing(tls?: Tls): Promise<Serving> {
       const changed = () => {};
       services.service(
         CodesService,
-        codesService({ pool, platformUrl, isPlatformHost: platformHosts(platformUrl, []), cursors: byId, changed }),
+        codesService({ database, platformUrl, isPlatformHost: platformHosts(platformUrl, []), cursors: byId, changed }),
       );
       services.service(
         AccountsService,
