@@ -58,7 +58,7 @@ export function closing(config: CoreConfig, database: Database): Clearance {
       (id) => forgetLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
       (id) => forgetIdempotency(pool, id),
-      (id) => forgetMembers(pool, id),
+      (id) => forgetMembers(database, id),
     ],
   });
 }

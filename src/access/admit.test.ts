@@ -22,18 +22,20 @@ beforeAll(async () => {
 afterAll(() => Promise.all(databases.map((database) => database.close())));
 beforeEach(() => newAccount('business'));
 
-const pool = (core = 0) => {
+const databaseOf = (core: number) => {
   const database = databases[core];
   if (!database) throw new Error(`no core ${core}`);
-  return database.pool;
+  return database;
 };
+const pool = (core = 0) => databaseOf(core).pool;
+const rotated = () => replaceKey(databaseOf(0).orm.em.fork(), account);
 
 async function newAccount(plan: string, monthlyQuota: number | null = null): Promise<void> {
   account = newUuid();
   const values = [account, plan, monthlyQuota];
   await pool().query(`insert into accounts (id, name, plan, monthly_quota) values ($1, 'x', $2, $3)`, values);
   await openMeters(pool(), account);
-  key = await replaceKey(pool(), account);
+  key = await rotated();
 }
 
 function request(core = 0, features: Feature[] = [Feature.API]): Promise<Judged | undefined> {
@@ -102,7 +104,7 @@ test('a plan without API access is refused before anything is counted', async ()
 test('a key that was replaced is nobody’s at once, and the new one has a full window', async () => {
   await requests(120);
   const old = key;
-  key = await replaceKey(pool(), account);
+  key = await rotated();
   expect(await admit(pool(1), hashApiKey(old), [])).toBeUndefined();
   expect((await requests(120)).filter((each) => each?.refusal)).toHaveLength(0);
 });

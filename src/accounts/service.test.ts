@@ -125,6 +125,13 @@ test('a revoked key is nobody’s at once; a rotation gives the account one agai
   expect((await codes(fresh)).status).toBe(200);
 });
 
+test('of keys that an account is given at once, one is its key', async () => {
+  const { accounts } = await newAccount();
+  const given = await Promise.all(Array.from({ length: 6 }, () => accounts.rotateKey({})));
+  const answers = await Promise.all(given.map(({ apiKey }) => codes(apiKey)));
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401, 401, 401]);
+});
+
 test('the audit tells who did what to what, newest first, of this account only, and nothing that failed', async () => {
   const [{ id, apiKey, accounts }, other] = [await newAccount(), await newAccount()];
   const acting = internal(signpost, CodesService, id);

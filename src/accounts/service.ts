@@ -1,11 +1,11 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { LockMode } from '@mikro-orm/core';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { nameOf, PLAN_BY_NAME } from '../../common/contract/names.ts';
 import { LONG_PAGE, pageById } from '../../common/contract/paging.ts';
-import type { Queryable } from '../../common/postgres/sql.ts';
 import {
   type AccountsService,
   Plan,
@@ -13,12 +13,11 @@ import {
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { listChanges, recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
-import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
+import { ormTransactionOf } from '../access/commit-limit.ts';
 import { AccountEntity } from '../access/entities.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
-import { connectionOf } from '../db/orm-transaction.ts';
 import { accountMessage, overrideColumns } from './account.ts';
 import type { Clearance } from './clear.ts';
 import { replaceKey, revokeKey } from './key.ts';
@@ -38,15 +37,14 @@ export function accountsService(options: {
   /** Changes the account that a call acts for, which stays locked meanwhile, and leaves it in the audit. */
   function changing(
     context: HandlerContext,
-    work: (account: AccountEntity, unit: Queryable) => Promise<void> | void,
+    work: (account: AccountEntity, em: EntityManager) => Promise<void> | void,
   ): Promise<AccountEntity> {
     const { id } = accountOf(context);
-    return ormTransactionOf(context, orm, async (em) => {
+    return ormTransactionOf(context, orm, async (em, tx) => {
       const account = await em.findOneOrFail(AccountEntity, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-      const unit = connectionOf(em);
-      await work(account, unit);
+      await work(account, em);
       await em.flush();
-      await recordChange(unit, context, encodeId('acct', id));
+      await recordChange(tx, context, encodeId('acct', id));
       return account;
     });
   }
@@ -54,14 +52,13 @@ export function accountsService(options: {
   return {
     ...team(database, changed),
     async createAccount({ name, plan, overrides }, context) {
-      return ormTransactionOf(context, orm, async (em) => {
+      return ormTransactionOf(context, orm, async (em, tx) => {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
         const account = em.create(AccountEntity, { id: newUuid(), ...columns });
         await em.flush();
-        const unit = connectionOf(em);
-        await openMeters(unit, account.id);
-        await recordChange(unit, context, encodeId('acct', account.id), account.id);
-        return { account: accountMessage(account), apiKey: await replaceKey(unit, account.id) };
+        await openMeters(tx, account.id);
+        await recordChange(tx, context, encodeId('acct', account.id), account.id);
+        return { account: accountMessage(account), apiKey: await replaceKey(em, account.id) };
       });
     },
     async getAccount(_, context) {
@@ -96,30 +93,30 @@ export function accountsService(options: {
       return { account: accountMessage(account) };
     },
     async closeAccount({ deleteData }, context) {
-      const account = await changing(context, async (found, unit) => {
+      const account = await changing(context, async (found, em) => {
         const now = new Date();
         found.closedAt ??= now;
         found.deleteData ||= deleteData;
         if (found.deleteData) found.name = '(deleted)';
         // Due at once, should this call end before it has cleared everything.
         found.clearAt = now;
-        await revokeKey(unit, found.id);
+        await revokeKey(em, found.id);
       });
       await clearance.clear(account.id);
       changed();
       return { account: accountMessage(account) };
     },
     async rotateKey(_, context) {
-      return transactionOf(context, pool, async (tx) => {
+      return ormTransactionOf(context, orm, async (em, tx) => {
         const { id } = accountOf(context);
         await recordChange(tx, context, encodeId('acct', id));
-        return { apiKey: await replaceKey(tx, id) };
+        return { apiKey: await replaceKey(em, id) };
       });
     },
     async revokeKey(_, context) {
-      return transactionOf(context, pool, async (tx) => {
+      return ormTransactionOf(context, orm, async (em, tx) => {
         const { id } = accountOf(context);
-        await revokeKey(tx, id);
+        await revokeKey(em, id);
         await recordChange(tx, context, encodeId('acct', id));
         return {};
       });

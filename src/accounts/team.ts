@@ -1,11 +1,9 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
-import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { expectBelowLimit } from '../../common/contract/limits.ts';
 import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
-import { run, statement } from '../../common/postgres/sql.ts';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
@@ -66,10 +64,7 @@ export function team(
   };
 }
 
-/** Index: members_email. */
-const forget = statement('accounts_forget_members', 'delete from members where account_id = $1');
-
 /** Forgets the whole team of a closed account, which is no event of a team. `accountId`: UUID. */
-export async function forgetMembers(pool: Pool, accountId: string): Promise<void> {
-  await run(pool, forget, [accountId]);
+export async function forgetMembers({ orm }: Database, accountId: string): Promise<void> {
+  await orm.em.fork().nativeDelete(MemberEntity, { accountId });
 }

@@ -1,6 +1,6 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Database } from '../db/database.ts';
-import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
+import { ormTransaction } from '../db/orm-transaction.ts';
 import { DomainEntity } from './domain.ts';
 import { publishHost } from './publish-host.ts';
 
@@ -16,7 +16,7 @@ export async function releaseDomains({ orm }: Database, accountId: string): Prom
       { orderBy: { id: 'asc' }, lockMode: LockMode.PESSIMISTIC_WRITE },
     );
     for (const domain of domains) {
-      if (domain.state !== 'pending') await publishHost(connectionOf(em), domain, { removed: true });
+      if (domain.state !== 'pending') await publishHost(em, domain, { removed: true });
       em.remove(domain);
     }
   });

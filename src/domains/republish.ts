@@ -30,10 +30,10 @@ export async function republishDomains({ orm }: Database, lifted: number): Promi
     await run(tx, lift, [lifted]);
     const domains = await em.find(DomainEntity, { state: { $ne: 'pending' } });
     for (const domain of domains) {
-      domain.version = await publishHost(tx, domain, { failing: domain.state !== 'live' });
+      domain.version = await publishHost(em, domain, { failing: domain.state !== 'live' });
     }
     const gone = await run(tx, removed);
-    for (const host of gone) await publishHost(tx, host, { removed: true });
+    for (const host of gone) await publishHost(em, host, { removed: true });
     return domains.length + gone.length;
   });
 }

@@ -92,7 +92,7 @@ export function domainsService(options: {
         const domain = await em.findOne(DomainEntity, key, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (!domain) throw notFound();
         const tx = connectionOf(em);
-        if (domain.state !== 'pending') await publishHost(tx, domain, { removed: true });
+        if (domain.state !== 'pending') await publishHost(em, domain, { removed: true });
         await recordChange(tx, context, request.id);
         em.remove(domain);
         return domain;

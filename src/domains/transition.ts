@@ -58,7 +58,7 @@ async function moveOnce(em: EntityManager, key: DomainKey, seen: Seen, witness: 
     domain.state = next;
     domain.stateSince = new Date(now);
     await em.flush();
-    domain.version = await publishHost(tx, domain, { failing: next !== 'live' });
+    domain.version = await publishHost(em, domain, { failing: next !== 'live' });
     if (next === 'live' && domain.firstLiveAt === null) {
       domain.firstLiveAt = new Date(now);
       await domainLive(tx, domain.accountId, domainMessage(domain));
