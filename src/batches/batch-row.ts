@@ -2,29 +2,14 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { encodeId } from '../../common/contract/ids.ts';
 import { type Batch, BatchSchema, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { columnsOf, listed, type RowOf } from '../db/columns.ts';
+import { BatchEntity } from './entities.ts';
 
 /** A batch as Postgres has it. Ids are UUIDs. */
-export interface BatchRecord {
-  id: string;
-  account_id: string;
-  name: string | null;
-  domain_id: string | null;
-  hostname: string | null;
-  foreground_color: string;
-  background_color: string;
-  total: number;
-  failed: number;
-  skipped: number;
-  created: number;
-  /** Rows before this index are final. */
-  position: number;
-  created_at: Date;
-  completed_at: Date | null;
-}
+export type BatchRecord = RowOf<BatchEntity>;
 
 /** The columns of a `BatchRecord`. */
-export const BATCH_COLUMNS = `id, account_id, name, domain_id, hostname, foreground_color, background_color, total, failed,
-  skipped, created, position, created_at, completed_at`;
+export const BATCH_COLUMNS = listed(columnsOf(BatchEntity));
 
 /** The batch as the contract has it, without its rows. */
 export function batchFrom(batch: BatchRecord): Batch {

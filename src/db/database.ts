@@ -62,8 +62,10 @@ export async function openDatabase(
   entities: readonly EntitySchema[],
   logger: Pino = pino({ level: 'silent' }),
 ): Promise<Database> {
+  const options = ormOptions(url, entities);
   const orm = await MikroORM.init({
-    ...ormOptions(url, entities),
+    ...options,
+    migrations: { ...options.migrations, silent: true },
     pool: { min: 0, max: connections },
     driverOptions: {
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
