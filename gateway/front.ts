@@ -1,15 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { answerAlive } from './health.ts';
-import { ASK_PATH, answerAsk } from './redirect/answer/answer-ask.ts';
-import type { Scans } from './redirect/answer/answer-scans.ts';
 import { httpLane } from './redirect/answer/http-lane.ts';
+import type { ScanHandler } from './redirect/answer/scan-handler.ts';
+import { answerTlsAsk, TLS_ASK_PATH } from './redirect/answer/tls-ask.ts';
 import type { RouteTable } from './redirect/routes/route-table.ts';
 import { readTarget } from './request-target.ts';
 import { answerClientErrors, refuseRequest } from './rest/client-error.ts';
 
 /** What answers requests. */
 export interface FrontParts {
-  readonly scans: Scans;
+  readonly scans: ScanHandler;
   readonly table: RouteTable;
   readonly api: { handle(request: IncomingMessage, response: ServerResponse): void };
   ready(response: ServerResponse): void;
@@ -46,7 +46,7 @@ export function createFront({ scans, table, api, ready, isStopping }: FrontParts
   // Otherwise Node closes a connection whose client has ended its side before it has its answers.
   Object.assign(server, { httpAllowHalfOpen: true });
   const clientErrors = answerClientErrors(server);
-  const lane = httpLane(scans);
+  const scanLane = httpLane(scans);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     clientErrors.add(response);
     if (isStopping()) response.setHeader('connection', 'close');
@@ -56,10 +56,10 @@ export function createFront({ scans, table, api, ready, isStopping }: FrontParts
       const sentence = `At most ${MOST_AHEAD} requests of a connection may wait for their answers.`;
       return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
     }
-    if (lane.concerns(request)) return lane.handle(request, response);
+    if (scanLane.matches(request)) return scanLane.handle(request, response);
     if (request.url === '/healthz') return answerAlive(response);
     if (request.url === '/readyz') return ready(response);
-    if (request.url?.startsWith(ASK_PATH)) return answerAsk(request.url, table, response);
+    if (request.url?.startsWith(TLS_ASK_PATH)) return answerTlsAsk(request.url, table, response);
     api.handle(request, response);
   };
   server.on('request', answer);

@@ -31,7 +31,7 @@ export function readiness({ spool, core, state }: Parts): (response: ServerRespo
     const coreIsThere = await asked.answer;
     const { carrier, workers } = state();
     const failing = spool.status().failing ?? workers.find((worker) => worker.spool.failing)?.spool.failing;
-    const { complete, last, taken, changeLatencyMs } = carrier?.routes ?? {};
+    const { complete, lastAppliedAt, applied, changeLatencyMs } = carrier?.routes ?? {};
     send(response, failing === undefined ? 200 : 503, {
       status: failing === undefined ? 'ready' : `scans can't be written to disk: ${failing}`,
       degraded: [
@@ -47,8 +47,8 @@ export function readiness({ spool, core, state }: Parts): (response: ServerRespo
         lost: sum(workers.map((worker) => worker.spool.lost)),
       },
       routes: {
-        taken: taken ?? 0,
-        last_taken_at: last === undefined ? null : new Date(last).toISOString(),
+        taken: applied ?? 0,
+        last_taken_at: lastAppliedAt === undefined ? null : new Date(lastAppliedAt).toISOString(),
         // Since the table last had all that its topic had, and how long changes took from the topic into it.
         age_ms: complete === undefined ? null : Math.round(machineMs() - complete),
         change_latency_p99_ms: changeLatencyMs ?? null,

@@ -17,7 +17,7 @@ import { bindPort } from './process/port.ts';
 import { endLeftProcesses, processLock } from './process/process-lock.ts';
 import { type CarrierStatus, type Order, STATUS_MS, type Told, type WorkerStatus } from './process/processes.ts';
 import { tableIsDamaged } from './redirect/routes/damage.ts';
-import { leaveSpools } from './redirect/spool/left-spools.ts';
+import { openOrphanedSpools } from './redirect/spool/orphaned-spools.ts';
 
 /**
  * What a scan leaves behind in memory is short-lived. With Node's own 16 MiB for that, times three, a worker that was
@@ -50,9 +50,9 @@ async function main(config: GatewayConfig): Promise<void> {
   if (config.COUNTRY_DATABASE !== undefined) expectReadable(config.COUNTRY_DATABASE);
   running.use(claimFolder(config.DATA_DIR, logger));
   const table = join(config.DATA_DIR, 'routes');
-  const spools = leaveSpools(join(config.DATA_DIR, 'spool'), logger);
+  const spools = openOrphanedSpools(join(config.DATA_DIR, 'spool'), logger);
   // What a process writes that is still there is shipped too, and its spool left to a later start.
-  if (await endLeftProcesses(config.DATA_DIR, logger)) spools.leaveAll();
+  if (await endLeftProcesses(config.DATA_DIR, logger)) spools.addAll();
   const count = config.GATEWAY_WORKERS ?? availableParallelism();
   const port = await bindPort(config.LISTEN_HOST, config.PORT, count);
   const workers: KeptProcess[] = [];
@@ -120,7 +120,7 @@ async function main(config: GatewayConfig): Promise<void> {
         start() {
           const spool = `${number}-${randomUUID()}`;
           const worker = startProgram('worker.ts', [String(number), spool], { execArgv, stdio });
-          worker.once('exit', () => spools.leave(spool));
+          worker.once('exit', () => spools.add(spool));
           return worker;
         },
         heard(message: Told) {
@@ -148,7 +148,7 @@ async function main(config: GatewayConfig): Promise<void> {
   await Promise.all([...workers.map(({ ready }) => ready), carrier.ready]);
   const telling = setInterval(() => {
     tellState();
-    spools.tend();
+    spools.removeShipped();
   }, STATUS_MS);
   running.defer(() => clearInterval(telling));
   // Whoever hears that it is ready may ask it to stop at once.

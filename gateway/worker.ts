@@ -17,11 +17,11 @@ import { measureWorker } from './metrics.ts';
 import { closePort, listen } from './process/listen.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './process/processes.ts';
-import { answerScans } from './redirect/answer/answer-scans.ts';
 import { openCountryDatabase } from './redirect/answer/country-database.ts';
 import { type FastLane, openFastLane } from './redirect/answer/fast-lane.ts';
-import { originsBy, proxiesIn } from './redirect/answer/origin.ts';
+import { originReader, proxiesIn } from './redirect/answer/origin.ts';
 import { openSalts } from './redirect/answer/salts.ts';
+import { createScanHandler } from './redirect/answer/scan-handler.ts';
 import { openRouteTable } from './redirect/routes/route-table.ts';
 import { lookUpUnknownCodes } from './redirect/routes/unknown-codes.ts';
 import { openSpool } from './redirect/spool/spool.ts';
@@ -71,7 +71,7 @@ async function work(number: number, spoolName: string): Promise<void> {
   });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const originOf = originsBy(config.TRUST_PROXY);
+  const originOf = originReader(config.TRUST_PROXY);
   const attempts = limitFailures(
     limitAttempts(config.FAILED_AUTHENTICATIONS_PER_MINUTE),
     ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
@@ -81,7 +81,7 @@ async function work(number: number, spoolName: string): Promise<void> {
   // Behind what keeps the event loop busy, which would make the first read time out.
   const salts = openSalts(config.DATABASE_URL, logger);
   running.defer(() => salts.close());
-  const scans = answerScans({
+  const scans = createScanHandler({
     table,
     unknown,
     spool,
