@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { lockFile } from '../gateway/process/claim-folder.ts';
+import { lockFile } from '../gateway/process/data-dir-lock.ts';
 
 /** Makes the folder and claims it for this process until it is disposed of or the process ends, however it ends. */
 export async function claimDataDir(folder: string): Promise<Disposable> {
