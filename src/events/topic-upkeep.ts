@@ -16,7 +16,7 @@ const lock = promptStatement<{ mine: boolean }>('events_lock_routes', 'select pg
 
 /** Topics that are created where they are missing, at the start and later. */
 export interface TopicUpkeep extends Subscription {
-  /** Does it now; rejects with a WrongTopic when one exists that does not fit, and while the log is unavailable. */
+  /** Does it now; rejects with a TopicMismatch when one exists that does not fit, and while the log is unavailable. */
   ensure(): Promise<void>;
 }
 
