@@ -32,7 +32,7 @@ export const GATEWAY_VARIABLES = {
   },
   DATA_DIR: { type: textOr('a folder', '.signpost/gateway'), about: 'Keeps the route table and the spool of scans.' },
   GATEWAY_WORKERS: {
-    type: { ...WORKERS, schema: WORKERS.schema.transform((workers) => workers || undefined), standard: 'the cores' },
+    type: { ...WORKERS, schema: WORKERS.schema.transform((workers) => workers || undefined), defaultText: 'the cores' },
     about: 'Worker processes that answer requests. The carrier and the main process come on top.',
   },
   DATABASE_URL: {

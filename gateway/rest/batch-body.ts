@@ -1,7 +1,7 @@
 import { create, fromJson, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import type { Reason } from '../../common/contract/errors.ts';
 import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
-import { turns } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { Thread } from '../../common/runtime/thread.ts';
 import { BatchRowInputSchema, CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { createBatchBody, rowInput } from './batch-schema.ts';
@@ -29,7 +29,7 @@ export type ReadBatch = BatchBody | { readonly reason: Reason; readonly sentence
 const thread = new Thread<Uint8Array, ReadBatch>(new URL('./batch-body.thread.ts', import.meta.url), 'reads batches');
 
 /** One at a time, so that a body is still here, and can be dropped, while the thread is busy with others. */
-const inTurn = turns({ atOnce: 1, mostWaiting: MOST_WAITING, things: 'batches' });
+const inTurn = fairQueue({ concurrency: 1, maxWaiting: MOST_WAITING, items: 'batches' });
 
 /**
  * Parses the body of a batch, a large one in a thread of its own: parsing 3.5 MB of JSON, checking 25,000 rows and
@@ -40,7 +40,7 @@ export async function readBatch(raw: Buffer, { account, signal }: Reader): Promi
   const read =
     raw.length < LARGE_BYTES
       ? batchIn(raw)
-      : await inTurn(account, signal, () => thread.ask(raw, [raw.buffer as ArrayBuffer]));
+      : await inTurn(account, signal, () => thread.run(raw, [raw.buffer as ArrayBuffer]));
   if ('reason' in read) throw new Refusal(read.reason, read.sentence);
   return read;
 }

@@ -1,4 +1,4 @@
-import { turns } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
@@ -21,7 +21,7 @@ const SVG =
 
 /** The image of a code. Source: GET /api/v1/qr-codes/{id}/image. */
 export function image(core: CoreClients): Endpoint[] {
-  const inTurn = turns({ atOnce: AT_ONCE, mostWaiting: MOST_WAITING, things: 'images' });
+  const inTurn = fairQueue({ concurrency: AT_ONCE, maxWaiting: MOST_WAITING, items: 'images' });
   return [
     endpoint({
       id: 'getCodeImage',

@@ -1,5 +1,10 @@
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
-import { type CommitLimit, expectTime, type Remaining, remainingUntil } from '../../common/postgres/commit-limit.ts';
+import {
+  type CommitLimit,
+  expectTimeLeft,
+  type Remaining,
+  remainingUntil,
+} from '../../common/postgres/commit-limit.ts';
 
 /**
  * Runs `work` in one transaction of an entity manager of its own, as `transaction` does on a connection. It asks Postgres
@@ -24,6 +29,6 @@ async function expectInTime(em: EntityManager, limit: CommitLimit | undefined): 
   limit?.signal.throwIfAborted();
   if (limit?.commitBy === undefined) return;
   const rows: Remaining[] = await em.execute(remainingUntil(limit.commitBy));
-  expectTime(rows[0]);
+  expectTimeLeft(rows[0]);
   limit.signal.throwIfAborted();
 }

@@ -3,7 +3,7 @@ import { SpanKind, trace } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { type Log, type NewRecord, type Publisher, TopicMismatch } from '../../common/log/log.ts';
-import { BY_COST, BY_INDEX, connected, first, promptly, promptStatement } from '../../common/postgres/sql.ts';
+import { BY_COST, BY_INDEX, first, promptQuery, promptStatement, withConnection } from '../../common/postgres/sql.ts';
 import { LOCKS } from '../db/locks.ts';
 import { BATCH, OutboxReader } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';
@@ -74,14 +74,14 @@ export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptio
   async function work(): Promise<void> {
     if (!prepared) await prepare?.();
     prepared = true;
-    await connected(pool, async ({ client, broke }) => {
+    await withConnection(pool, async ({ client, markBroken }) => {
       const lead = await first(client, tryToLead, [LOCKS.relay]);
       if (!lead?.mine) {
         working = true;
         return;
       }
       try {
-        await client.query(promptly(BY_INDEX));
+        await client.query(promptQuery(BY_INDEX));
         const outbox = await OutboxReader.open(client, keptHours > 0);
         await using leadership = new Leadership(client, log, outbox, `signpost.relay.${lead.database}`);
         while (!stopping.signal.aborted) {
@@ -94,7 +94,7 @@ export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptio
         }
       } finally {
         // Where not even that succeeds, the end of the connection gives the lock back.
-        await client.query(promptly(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`)).catch(broke);
+        await client.query(promptQuery(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`)).catch(markBroken);
       }
     });
   }
