@@ -26,7 +26,7 @@ import { openRouteTable } from './redirect/routes/route-table.ts';
 import { lookUpUnknownCodes } from './redirect/routes/unknown-codes.ts';
 import { openSpool } from './redirect/spool/spool.ts';
 import { createApi } from './rest/api.ts';
-import { limitFailures } from './rest/authentication-attempts.ts';
+import { limitAuthenticationFailures } from './rest/authentication-attempts.ts';
 import { watchConnections } from './watch-connections.ts';
 
 /** How long connections stay open for one last response on stop, in ms. */
@@ -72,7 +72,7 @@ async function main(number: number, spoolName: string): Promise<void> {
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
   const originOf = originReader(config.TRUST_PROXY);
-  const attempts = limitFailures(
+  const attempts = limitAuthenticationFailures(
     limitAttempts(config.FAILED_AUTHENTICATIONS_PER_MINUTE),
     ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
   );

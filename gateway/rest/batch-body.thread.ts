@@ -1,4 +1,4 @@
 import { handleThreadRequests } from '../../common/runtime/thread.ts';
-import { batchIn } from './batch-body.ts';
+import { parseBatch } from './batch-body.ts';
 
-handleThreadRequests(batchIn, (read) => ('rows' in read ? [read.rows.buffer as ArrayBuffer] : []));
+handleThreadRequests(parseBatch, (read) => ('rows' in read ? [read.rows.buffer as ArrayBuffer] : []));
