@@ -3,10 +3,10 @@ import { timeJson } from '../common/contract/code-json.ts';
 import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../common/contract/names.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import type { Account, AuditEntry, Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { connectCore, there } from './core.ts';
-import { agreed, example, ofAccount, paged, wholeNumber } from './options.ts';
-import { jsonWanted, print, printRecord, printRecords, type Shown, table } from './output.ts';
-import { type Asked, walk } from './pages.ts';
+import { connectCore, required } from './core.ts';
+import { confirm, example, ofAccount, paged, wholeNumber } from './options.ts';
+import { type DisplayRecord, jsonOption, print, printRecord, printRecords, table } from './output.ts';
+import { type PageRange, readPages } from './pages.ts';
 
 interface Limits {
   readonly monthlyQuota?: number | 'plan';
@@ -14,15 +14,15 @@ interface Limits {
   readonly batchLimit?: number | 'plan';
 }
 
-/** `account …`: accounts, their plans, their usage, their audit. */
+/** `account …`: manages accounts, their plans, usage and audit log. */
 export function accountCommands(program: Command): void {
-  const json = jsonWanted(program);
-  const account = program.command('account').description('accounts, their plans, their usage, their audit');
+  const json = jsonOption(program);
+  const account = program.command('account').description('manage accounts: plans, usage, audit log');
 
   const create = account
     .command('create')
-    .description('create an account; its API key is shown here and never again')
-    .requiredOption('--name <name>', 'what the account is called')
+    .description('create an account; its API key is shown only once')
+    .requiredOption('--name <name>', 'the name of the account')
     .addOption(plan().makeOptionMandatory());
   example(limits(create, wholeNumber), 'account create --name Trattoria --plan business').action(
     async ({ name, plan, ...asked }: { name: string; plan: PlanName } & Limits) => {
@@ -32,12 +32,12 @@ export function accountCommands(program: Command): void {
         plan: PLAN_BY_NAME[plan],
         overrides: overridden({}, asked),
       });
-      printRecord(json(), { account_id: there(created.account).id, api_key: created.apiKey });
+      printRecord(json(), { account_id: required(created.account).id, api_key: created.apiKey });
     },
   );
 
   ofAccount(account.command('show'))
-    .description('one account: its plan and what it has used')
+    .description('show an account: its plan and usage')
     .action(async (options: { account: string }) => {
       const { accounts } = await connectCore(process.env, options.account);
       const { account: found, usage } = await accounts.getAccount({});
@@ -45,10 +45,10 @@ export function accountCommands(program: Command): void {
     });
 
   paged(account.command('list'), 'accounts')
-    .description('all accounts, newest first')
-    .action(async (asked: Asked) => {
+    .description('list all accounts, newest first')
+    .action(async (asked: PageRange) => {
       const { accounts } = await connectCore(process.env);
-      const all = await walk(asked, async (page) => {
+      const all = await readPages(asked, async (page) => {
         const { accounts: items, nextCursor } = await accounts.listAccounts(page);
         return { items, nextCursor };
       });
@@ -56,8 +56,8 @@ export function accountCommands(program: Command): void {
     });
 
   const update = ofAccount(account.command('update'))
-    .description('change an account’s name, plan or what is set by contract; `plan` takes the plan’s figure again')
-    .option('--name <name>', 'what the account is called')
+    .description('change an account’s name, plan or overrides; the value `plan` removes an override')
+    .option('--name <name>', 'the name of the account')
     .addOption(plan());
   example(limits(update, numberOrPlan), 'account update --account acct_… --plan scale --qr-limit plan').action(
     async (options: { account: string; name?: string; plan?: PlanName } & Limits) => {
@@ -76,22 +76,22 @@ export function accountCommands(program: Command): void {
   );
 
   example(ofAccount(account.command('close')), 'account close --account acct_… --delete-data')
-    .description('close an account for good: its key dies, its codes stop resolving, its domains are free again')
-    .option('--delete-data', 'delete everything that it stored as well, scans included', false)
-    .option('--yes', 'don’t ask', false)
+    .description('close an account permanently: its key is revoked, its codes stop resolving, its domains are released')
+    .option('--delete-data', 'also delete all its data, including scans', false)
+    .option('--yes', 'don’t ask for confirmation', false)
     .action(async ({ account: id, deleteData, yes }: { account: string; deleteData: boolean; yes: boolean }) => {
       const { accounts } = await connectCore(process.env, id);
       const { account: found } = await accounts.getAccount({});
       const question = `Close ${found?.name} (${id})${deleteData ? ' and delete its data' : ''}? This can’t be undone.`;
-      if (!yes && !(await agreed(question))) throw new OperatorError('Nothing was changed.');
+      if (!yes && !(await confirm(question))) throw new OperatorError('Nothing was changed.');
       printRecord(json(), accountShown((await accounts.closeAccount({ deleteData })).account));
     });
 
   paged(ofAccount(account.command('audit')), 'entries', 100)
-    .description('who did what to the account and when, newest first')
-    .action(async ({ account: id, ...asked }: { account: string } & Asked) => {
+    .description('show the audit log of the account, newest first')
+    .action(async ({ account: id, ...asked }: { account: string } & PageRange) => {
       const { accounts } = await connectCore(process.env, id);
-      const entries = await walk(asked, async (page) => {
+      const entries = await readPages(asked, async (page) => {
         const { entries: items, nextCursor } = await accounts.listAuditEntries(page);
         return { items, nextCursor };
       });
@@ -104,14 +104,14 @@ export function accountCommands(program: Command): void {
 }
 
 function plan(): Option {
-  return new Option('--plan <plan>', 'what it pays for').choices(namesOf(PLAN_BY_NAME));
+  return new Option('--plan <plan>', 'the plan of the account').choices(namesOf(PLAN_BY_NAME));
 }
 
 function limits(command: Command, read: (text: string) => number | 'plan'): Command {
   return command
-    .option('--monthly-quota <requests>', 'requests a month, instead of the plan’s', read)
+    .option('--monthly-quota <requests>', 'requests per month, instead of the plan’s', read)
     .option('--qr-limit <codes>', 'live dynamic codes, instead of the plan’s', read)
-    .option('--batch-limit <rows>', 'rows a batch, instead of the plan’s', read);
+    .option('--batch-limit <rows>', 'rows per batch, instead of the plan’s', read);
 }
 
 function numberOrPlan(text: string): number | 'plan' {
@@ -126,7 +126,7 @@ interface Overrides {
   batchLimit?: number | undefined;
 }
 
-/** The overrides with what was asked for put into them, and what is the plan's again taken out. */
+/** The overrides with the given values set, and those given as `plan` removed. */
 function overridden<Known extends Overrides>(known: Known, { monthlyQuota, qrLimit, batchLimit }: Limits): Known {
   const wanted = { ...known };
   if (typeof monthlyQuota === 'number') wanted.monthlyQuota = BigInt(monthlyQuota);
@@ -138,8 +138,8 @@ function overridden<Known extends Overrides>(known: Known, { monthlyQuota, qrLim
   return wanted;
 }
 
-function accountShown(account: Account | undefined): Shown {
-  const { id, name, plan, createdAt, closedAt } = there(account);
+function accountShown(account: Account | undefined): DisplayRecord {
+  const { id, name, plan, createdAt, closedAt } = required(account);
   return {
     id,
     name,
@@ -149,7 +149,7 @@ function accountShown(account: Account | undefined): Shown {
   };
 }
 
-function usageShown({ monthlyQuota, requestsUsed, codeLimit, codesUsed, batchLimit }: Usage): Shown {
+function usageShown({ monthlyQuota, requestsUsed, codeLimit, codesUsed, batchLimit }: Usage): DisplayRecord {
   return {
     requests_used: Number(requestsUsed),
     monthly_quota: monthlyQuota === undefined ? 'unlimited' : Number(monthlyQuota),
@@ -159,6 +159,6 @@ function usageShown({ monthlyQuota, requestsUsed, codeLimit, codesUsed, batchLim
   };
 }
 
-function entryShown({ at, actor, action, subject }: AuditEntry): Shown {
+function entryShown({ at, actor, action, subject }: AuditEntry): DisplayRecord {
   return { at: timeJson(at), actor, action, subject };
 }

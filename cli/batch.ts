@@ -7,7 +7,7 @@ import { type Command, Option } from 'commander';
 import { ImageFormat } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { connectCore } from './core.ts';
 import { example, ofAccount } from './options.ts';
-import { jsonWanted, printRecord } from './output.ts';
+import { jsonOption, printRecord } from './output.ts';
 
 const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG };
 
@@ -18,22 +18,22 @@ interface ExportOptions {
   readonly out: string;
 }
 
-/** `batch …`: the images of a batch, for the printer. */
+/** `batch …`: exports the images of a batch for printing. */
 export function batchCommands(program: Command): void {
-  const json = jsonWanted(program);
-  const batch = program.command('batch').description('the images of a batch, for the printer');
+  const json = jsonOption(program);
+  const batch = program.command('batch').description('export the images of a batch for printing');
 
   const line = 'batch export --account acct_… --id batch_… --format svg --out codes.zip';
   example(ofAccount(batch.command('export')), line)
     .description('save the images of a batch as a ZIP file, in print order, with a manifest')
     .requiredOption('--id <id>', 'batch_…')
-    .addOption(new Option('--format <format>', 'what the images are').choices(['png', 'svg']).default('png'))
-    .requiredOption('--out <file>', 'where to write it; a file that is there is replaced')
+    .addOption(new Option('--format <format>', 'the image format').choices(['png', 'svg']).default('png'))
+    .requiredOption('--out <file>', 'the file to write; an existing one is replaced')
     .action(async ({ account, id, format, out }: ExportOptions) => {
       const { batches } = await connectCore(process.env, account);
       const { batch: found } = await batches.getBatch({ id, limit: 1 });
       const path = resolve(out);
-      // Written beside it, so that a broken export leaves no half file under the name.
+      // Written to a temporary file first, so that a failed export leaves no partial file under the name.
       const part = `${path}.part`;
       const bar = new SingleBar({ format: '{bar} {value} of {total} images', stopOnComplete: true });
       const shown = process.stderr.isTTY && !json();

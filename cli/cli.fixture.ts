@@ -2,17 +2,17 @@ import { execFile } from 'node:child_process';
 import { expect } from 'vitest';
 import type { Signpost } from '../test/harness/processes.ts';
 
-/** What a command left behind. */
+/** The result of a command. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** The command line of a Signpost, run as a person runs it. */
+/** Runs commands of the command line in a separate process. */
 export interface CommandLine {
   run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Outcome>;
-  /** What it prints with `--json`, which is one value on one line; the command has to succeed and complain of nothing. */
+  /** The value printed with `--json`, on one line; the command has to succeed without output on standard error. */
   json<Value>(...args: string[]): Promise<Value>;
 }
 

@@ -30,7 +30,7 @@ const create = (fields: object) =>
   rest<CodeJson>('POST', '/qr-codes', { target_url: 'https://example.com', ...fields });
 
 describe('code', () => {
-  test('colours that scanners may not read are noted on standard error', async () => {
+  test('colours that scanners may be unable to read are reported on standard error', async () => {
     const pale = ['--payload', 'x', '--foreground', '#999', '--background', '#aaa'];
     const { code, stdout, stderr } = await run('code', 'create-static', ...pale, '--json');
     expect([code, JSON.parse(stdout).type]).toEqual([0, 'static']);
@@ -59,7 +59,7 @@ describe('code', () => {
     expect(await read()).toContain('https://example.com/?a=b');
   });
 
-  test('restore brings a deleted code back, as far as the limit allows', async () => {
+  test('restore restores a deleted code, within the limit', async () => {
     const code = await create({ name: 'a' });
     await rest('DELETE', `/qr-codes/${code.id}`);
     const restored = await json<CodeJson>('code', 'restore', '--id', code.id);

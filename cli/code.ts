@@ -3,9 +3,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { codeJson } from '../common/contract/code-json.ts';
 import { type Code, WifiSecurity } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../proto/gen/signpost/pages/v1/landing_page_pb.ts';
-import { connectCore, there } from './core.ts';
+import { connectCore, required } from './core.ts';
 import { example, ofAccount } from './options.ts';
-import { fields, jsonWanted, print } from './output.ts';
+import { fields, jsonOption, print } from './output.ts';
 
 const SECURITY = { wpa: WifiSecurity.WPA, wep: WifiSecurity.WEP, none: WifiSecurity.NONE } as const;
 
@@ -36,23 +36,23 @@ interface LandingOptions extends Looks, PageOptions {
   readonly domain?: string;
 }
 
-/** `code …`: codes that the API does not create, and deleted ones. */
+/** `code …`: creates codes of types that the REST API does not create, and restores deleted codes. */
 export function codeCommands(program: Command): void {
-  const json = jsonWanted(program);
-  const code = program.command('code').description('static and landing-page codes; restoring deleted codes');
+  const json = jsonOption(program);
+  const code = program.command('code').description('create static and landing-page codes; restore deleted codes');
   const show = (made: Code | undefined, warnings: readonly string[] = []) => {
     for (const warning of warnings) console.error(`Note: ${warning}`);
-    const shown = codeJson(there(made));
+    const shown = codeJson(required(made));
     const { id, type, scan_url, name, payload = null } = shown;
     print(json(), shown, () => fields({ id, type, name, ...(type === 'static' ? { payload } : { scan_url }) }));
   };
 
   const createStatic = looks(code.command('create-static'))
-    .description('create a code that carries a payload of its own: access to a Wi-Fi network, or any text')
-    .option('--payload <text>', 'what it carries, at most 2,331 bytes')
+    .description('create a static code, with Wi-Fi credentials or any text as its payload')
+    .option('--payload <text>', 'the payload, at most 2,331 bytes')
     .option('--wifi-ssid <name>', 'the network’s name, instead of a payload')
     .option('--wifi-password <password>', 'its password; none on an open network')
-    .addOption(new Option('--wifi-security <kind>', 'how it is secured').choices(Object.keys(SECURITY)))
+    .addOption(new Option('--wifi-security <kind>', 'the security of the network').choices(Object.keys(SECURITY)))
     .option('--wifi-hidden', 'the network does not announce its name', false);
   example(
     createStatic,
@@ -70,7 +70,7 @@ export function codeCommands(program: Command): void {
   });
 
   const createLanding = page(looks(code.command('create-landing')).requiredOption('--title <title>', 'its heading'))
-    .description('create a code whose scan shows a page of the account’s own')
+    .description('create a code whose scans show a landing page')
     .option('--domain <id>', 'domain_…: a verified custom domain to print it on');
   example(
     createLanding,
@@ -87,7 +87,7 @@ export function codeCommands(program: Command): void {
   });
 
   const updateLanding = page(ofAccount(code.command('update-landing')).requiredOption('--id <id>', 'qr_…'))
-    .description('change what a landing page says; what is not named stays, and so does the print')
+    .description('change a landing page; options not given stay unchanged, and the print stays valid')
     .option('--title <title>', 'its heading');
   example(updateLanding, 'code update-landing --account acct_… --id qr_… --text "Today: pappa al pomodoro"').action(
     async (options: { account: string; id: string } & PageOptions) => {
@@ -104,7 +104,7 @@ export function codeCommands(program: Command): void {
   );
 
   example(ofAccount(code.command('restore')), 'code restore --account acct_… --id qr_…')
-    .description('bring a deleted code back as it was; the plan’s limit is checked again')
+    .description('restore a deleted code; the plan’s limit is checked again')
     .requiredOption('--id <id>', 'qr_…')
     .action(async ({ account, id }: { account: string; id: string }) => {
       const { codes } = await connectCore(process.env, account);
@@ -116,15 +116,15 @@ function looks(command: Command): Command {
   return ofAccount(command)
     .option('--name <name>', 'a label of your own')
     .option('--foreground <colour>', 'the image’s modules, #rgb or #rrggbb')
-    .option('--background <colour>', 'the image’s ground');
+    .option('--background <colour>', 'the image’s background');
 }
 
 function page(command: Command): Command {
   return command
     .option('--text <text>', 'plain text below the heading; line breaks are kept')
     .option('--link <label=url>', 'a link below the text; may be repeated', link)
-    .option('--page-foreground <colour>', 'the page’s ink, #rgb or #rrggbb')
-    .option('--page-background <colour>', 'the page’s ground');
+    .option('--page-foreground <colour>', 'the page’s text colour, #rgb or #rrggbb')
+    .option('--page-background <colour>', 'the page’s background colour');
 }
 
 function pageOf({ title, text, link: links, pageForeground, pageBackground }: PageOptions) {

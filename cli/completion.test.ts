@@ -8,7 +8,7 @@ async function script(shell: string): Promise<string> {
   return (await run(process.execPath, ['cli/main.ts', 'completion', shell])).stdout;
 }
 
-/** What bash offers for a line whose last word is being typed. */
+/** Bash's completions for the last word of a line. */
 async function offered(line: string): Promise<string[]> {
   const words = line.split(' ');
   const program = `${await script('bash')}
@@ -30,9 +30,9 @@ test.each([
   expect(await offered(line)).toEqual(expected);
 });
 
-test('zsh takes bash’s, fish has its own, with what the commands do', async () => {
+test('zsh uses bash’s completion, fish has its own with descriptions', async () => {
   expect(await script('zsh')).toMatch(/^autoload -U \+X bashcompinit && bashcompinit\n_signpost\(\) \{/);
   const fish = await script('fish');
-  expect(fish).toContain(`-l plan -d 'what it pays for' -x -a 'free business scale enterprise'`);
+  expect(fish).toContain(`-l plan -d 'the plan of the account' -x -a 'free business scale enterprise'`);
   for (const line of fish.trimEnd().split('\n')) expect(line).toMatch(/^complete -c signpost -n ('[^']*'|\S+) -/);
 });

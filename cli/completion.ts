@@ -2,11 +2,11 @@ import { Argument, type Command } from 'commander';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
-/** `completion`: prints what makes a shell complete commands, options and their values. Made of the commands themselves. */
+/** `completion`: prints a script for shell completion of commands, options and values, generated from the commands. */
 export function completionCommand(program: Command): void {
   program
     .command('completion')
-    .description('print a script that makes your shell complete what you type')
+    .description('print a shell completion script')
     .addArgument(new Argument('<shell>', 'which shell').choices(SHELLS))
     .addHelpText(
       'after',
@@ -21,7 +21,7 @@ It completes a command called signpost, so give it that name first:
     });
 }
 
-/** Every command that does something: the words that lead to it, and its options. */
+/** All leaf commands: their path of words, and their options. */
 function leaves(program: Command): { words: string[]; command: Command }[] {
   return program.commands.flatMap((group) =>
     group.commands.length === 0
@@ -32,7 +32,7 @@ function leaves(program: Command): { words: string[]; command: Command }[] {
 
 const longOptions = (command: Command) => [...command.options.flatMap(({ long }) => long ?? []), '--help'];
 
-/** Zsh takes it too, through its emulation of bash's completion. */
+/** Also used by zsh, through its emulation of bash's completion. */
 function bash(program: Command, zsh: boolean): string {
   const cases = leaves(program).flatMap(({ words, command }) => [
     ...command.options.flatMap(({ long, argChoices }) =>

@@ -14,7 +14,7 @@ import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 
-/** The core's services as the command line calls them. */
+/** Clients of the core's services. */
 export interface Core {
   readonly accounts: Client<typeof AccountsService>;
   readonly batches: Client<typeof BatchesService>;
@@ -26,23 +26,23 @@ export interface Core {
   readonly webhooks: Client<typeof WebhooksService>;
 }
 
-/** A command that was typed wrong in a way that its options don't tell. */
+/** Invalid usage of a command that its option definitions can't detect. */
 export class UsageError extends OperatorError {}
 
-/** The part of an answer that the core always sends. */
-export function there<Part>(part: Part | undefined): Part {
-  if (part === undefined) throw new Error('the core answered without what it was asked for');
+/** Returns a field of a response that the core always sets. */
+export function required<Part>(part: Part | undefined): Part {
+  if (part === undefined) throw new Error('a field is missing in the response of the core');
   return part;
 }
 
 /**
- * Connects to the core on this machine (`CORE_HOST`, `CORE_PORT`) with `SERVICE_TOKEN`, or with the one that a local run
- * keeps in `DATA_DIR`, or over TLS (`CORE_CA`) with a certificate (`CORE_CERT`, `CORE_KEY`). `account`: the account to
- * act for, `acct_…`.
+ * Creates clients of a core (`CORE_HOST`, `CORE_PORT`, by default on this machine) with `SERVICE_TOKEN`, or the one that a
+ * local run stores in `DATA_DIR`, or over TLS (`CORE_CA`) with a certificate (`CORE_CERT`, `CORE_KEY`). `account`: the
+ * account to act for, `acct_…`.
  */
 export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Promise<Core> {
-  const certified = Boolean(env.CORE_CERT && env.CORE_KEY);
-  const token = env.SERVICE_TOKEN?.split(',')[0] || (certified ? undefined : await keptToken(env.DATA_DIR));
+  const hasCertificate = Boolean(env.CORE_CERT && env.CORE_KEY);
+  const token = env.SERVICE_TOKEN?.split(',')[0] || (hasCertificate ? undefined : await storedToken(env.DATA_DIR));
   const identify: Interceptor = (next) => (request) => {
     if (token !== undefined) request.header.set('authorization', `Bearer ${token}`);
     request.header.set('signpost-actor', `${user()} at the command line`);
@@ -78,17 +78,17 @@ function clientTls(env: NodeJS.ProcessEnv): Record<string, Buffer> {
   );
 }
 
-/** For the audit; metadata carries visible ASCII. */
+/** The user name for the audit log, as visible ASCII for metadata. */
 function user(): string {
   try {
     return userInfo().username.replace(/[^\x21-\x7e]/g, '?');
   } catch {
-    // A container may run as a user that has no name.
+    // A container may run as a user without a name.
     return 'somebody';
   }
 }
 
-async function keptToken(dataDir: string | undefined): Promise<string> {
+async function storedToken(dataDir: string | undefined): Promise<string> {
   const path = join(dataDir || '.signpost', 'service-token');
   try {
     return (await readFile(path, 'utf8')).trim();

@@ -19,7 +19,7 @@ beforeEach(async () => {
 const cli = commandLine(() => signpost);
 const run = (...args: string[]) => cli.run(['domain', ...args, '--account', account]);
 
-interface Shown {
+interface DisplayRecord {
   readonly id: string;
   readonly hostname: string;
   readonly state: string;
@@ -27,7 +27,7 @@ interface Shown {
   readonly txt_value: string;
 }
 
-const json = <Value = Shown>(...args: string[]) => cli.json<Value>('domain', ...args, '--account', account);
+const json = <Value = DisplayRecord>(...args: string[]) => cli.json<Value>('domain', ...args, '--account', account);
 
 test('a domain is added, verified by id or hostname, listed and removed', async () => {
   const added = await json('add', '--hostname', 'Bäcker.example');
@@ -51,14 +51,14 @@ test('a domain is added, verified by id or hostname, listed and removed', async 
   expect(await json('list')).toEqual([]);
 });
 
-test('people read what is missing', async () => {
+test('the output for people says what is missing', async () => {
   const { stdout } = await run('add', '--hostname', 'menu.example');
   expect(stdout).toMatch(/txt_name +_signpost\.menu\.example/);
   expect((await run('verify', '--hostname', 'menu.example')).stdout).toContain('There is no TXT record');
   expect((await run('list')).stdout).toContain('There is no TXT record');
 });
 
-test('what was typed wrong ends with 2, what is refused with 1 and a sentence', async () => {
+test('invalid usage exits with 2, a rejected call with 1 and a sentence', async () => {
   expect(await run('add')).toMatchObject({ code: 2, stdout: '' });
   const refused = async (...args: string[]) => {
     const { code, stdout, stderr } = await run(...args);
@@ -72,7 +72,7 @@ test('what was typed wrong ends with 2, what is refused with 1 and a sentence', 
   expect(await refused('verify', '--id', 'domain_x')).toBe('There is no such domain on this account.\n');
 });
 
-test('resolvers that are away are told apart from a core that is', async () => {
+test('unavailable resolvers are distinguished from an unavailable core', async () => {
   await json('add', '--hostname', 'menu.example');
   dns.mode = 'broken';
   onTestFinished(() => {

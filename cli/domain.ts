@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import type { Domain } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { type Core, connectCore, there, UsageError } from './core.ts';
+import { type Core, connectCore, required, UsageError } from './core.ts';
 import { example, ofAccount } from './options.ts';
-import { fields, jsonWanted, print, type Shown, table } from './output.ts';
+import { type DisplayRecord, fields, jsonOption, print, table } from './output.ts';
 
 interface Which {
   readonly account: string;
@@ -13,25 +13,25 @@ interface Which {
   readonly hostname?: string;
 }
 
-/** `domain …`: custom domains that codes are printed on. */
+/** `domain …`: manages custom domains. */
 export function domainCommands(program: Command): void {
-  const json = jsonWanted(program);
-  const domain = program.command('domain').description('custom domains that codes are printed on');
+  const json = jsonOption(program);
+  const domain = program.command('domain').description('manage custom domains');
 
   example(ofAccount(domain.command('add')), 'domain add --account acct_… --hostname menu.example.com')
-    .description('add a domain; it is pending until its TXT record is seen')
+    .description('add a domain; it is pending until its TXT record is found')
     .requiredOption('--hostname <name>', 'such as menu.example.com')
     .action(async ({ account, hostname }: { account: string; hostname: string }) => {
       const { domains } = await connectCore(process.env, account);
-      const added = there((await domains.addDomain({ hostname })).domain);
+      const added = required((await domains.addDomain({ hostname })).domain);
       print(json(), shown(added), () => `${fields(shown(added))}\n\nSet this TXT record; domain verify looks for it.`);
     });
 
   oneOf(domain.command('verify'))
-    .description('look its DNS records up now, instead of when the core does by itself')
+    .description('look up its DNS records now, without waiting for the core’s next check')
     .action(async (which: Which) => {
       const { domains } = await connectCore(process.env, which.account);
-      const verified = there((await domains.verifyDomain({ id: await idOf(domains, which) })).domain);
+      const verified = required((await domains.verifyDomain({ id: await idOf(domains, which) })).domain);
       print(
         json(),
         shown(verified),
@@ -40,7 +40,7 @@ export function domainCommands(program: Command): void {
     });
 
   ofAccount(domain.command('list'))
-    .description('the domains of an account and what they lack')
+    .description('list the domains of an account and what they lack')
     .action(async ({ account }: { account: string }) => {
       const { domains } = await connectCore(process.env, account);
       const listed = (await domains.listDomains({})).domains;
@@ -48,10 +48,10 @@ export function domainCommands(program: Command): void {
     });
 
   oneOf(domain.command('remove'))
-    .description('remove a domain: what was printed on it resolves on the platform’s host')
+    .description('remove a domain; codes printed on it keep resolving on the platform’s host')
     .action(async (which: Which) => {
       const { domains } = await connectCore(process.env, which.account);
-      const removed = there((await domains.removeDomain({ id: await idOf(domains, which) })).domain);
+      const removed = required((await domains.removeDomain({ id: await idOf(domains, which) })).domain);
       print(json(), shown(removed), () => `${removed.hostname} was removed.`);
     });
 }
@@ -71,6 +71,6 @@ async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<
 }
 
 /** Source: docs/contract.md, "Command line". */
-function shown({ id, hostname, state, txtName, txtValue }: Domain): Shown {
+function shown({ id, hostname, state, txtName, txtValue }: Domain): DisplayRecord {
   return { id, hostname, state: nameOf(DOMAIN_STATE_BY_NAME, state), txt_name: txtName, txt_value: txtValue };
 }

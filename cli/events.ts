@@ -1,26 +1,26 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Command } from 'commander';
 import type { TopicAudit } from '../proto/gen/signpost/events/v1/events_pb.ts';
-import { connectCore, there } from './core.ts';
+import { connectCore, required } from './core.ts';
 import { example, time } from './options.ts';
-import { jsonWanted, print, printRecord, table } from './output.ts';
+import { jsonOption, print, printRecord, table } from './output.ts';
 
-/** `events …`: whether Kafka, or the log in Postgres, has what was published. */
+/** `events …`: compares published events with the log, and publishes missing ones again. */
 export function eventsCommands(program: Command): void {
-  const json = jsonWanted(program);
-  const events = program.command('events').description('events and routes on their way to the log');
+  const json = jsonOption(program);
+  const events = program.command('events').description('audit and republish events and routes in the log');
   const since = (command: Command) =>
-    command.option('--since <time>', 'leave out what is older such as 2026-11-20T09:00:00Z', time);
+    command.option('--since <time>', 'ignore older records, such as 2026-11-20T09:00:00Z', time);
 
   since(example(events.command('audit'), 'events audit --since 2027-01-31T02:00:00Z'))
-    .description('compare what was published, as far as Postgres keeps it, with what the log has')
+    .description('compare published records, as far as Postgres keeps them, with the log')
     .action(async ({ since }: { since?: Date }) => {
       const core = await connectCore(process.env);
       const audit = await core.events.auditEvents(since === undefined ? {} : { since: timestampFromDate(since) });
       const shown = {
         kept_from: audit.keptFrom ? timestampDate(audit.keptFrom).toISOString() : null,
-        events: figures(there(audit.events)),
-        routes: figures(there(audit.routes)),
+        events: figures(required(audit.events)),
+        routes: figures(required(audit.routes)),
       };
       print(json(), shown, () => {
         const rows = [
@@ -32,8 +32,8 @@ export function eventsCommands(program: Command): void {
     });
 
   since(example(events.command('republish'), 'events republish --since 2027-01-31T02:00:00Z'))
-    .description('publish events again that the log lacks, with the ids that they had, and routes as they are now')
-    .option('--all', 'also what the log has')
+    .description('publish events missing in the log again, with their ids, and current routes')
+    .option('--all', 'also publish records that the log has')
     .action(async ({ since, all }: { since?: Date; all?: true }) => {
       const core = await connectCore(process.env);
       const { events, routes } = await core.events.republishEvents({

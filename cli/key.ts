@@ -1,15 +1,15 @@
 import type { Command } from 'commander';
 import { connectCore } from './core.ts';
 import { ofAccount } from './options.ts';
-import { jsonWanted, print, printRecord } from './output.ts';
+import { jsonOption, print, printRecord } from './output.ts';
 
-/** `key …`: the one API key that an account has. */
+/** `key …`: manages the API key of an account. */
 export function keyCommands(program: Command): void {
-  const json = jsonWanted(program);
-  const key = program.command('key').description('the API key of an account');
+  const json = jsonOption(program);
+  const key = program.command('key').description('manage the API key of an account');
 
   ofAccount(key.command('rotate'))
-    .description('issue a new key and revoke the old one at once; the new one is shown here and never again')
+    .description('issue a new key and revoke the old one at once; the new key is shown only once')
     .action(async ({ account }: { account: string }) => {
       const { accounts } = await connectCore(process.env, account);
       const { apiKey } = await accounts.rotateKey({});
@@ -17,7 +17,7 @@ export function keyCommands(program: Command): void {
     });
 
   ofAccount(key.command('revoke'))
-    .description('revoke the key at once; the account has none until one is issued by rotate')
+    .description('revoke the key at once; the account has none until `rotate` issues one')
     .action(async ({ account }: { account: string }) => {
       const { accounts } = await connectCore(process.env, account);
       await accounts.revokeKey({});

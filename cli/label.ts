@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { type Core, connectCore, there } from './core.ts';
+import { type Core, connectCore, required } from './core.ts';
 import { example, ofAccount } from './options.ts';
-import { jsonWanted, printRecord, printRecords, type Shown } from './output.ts';
-import { type Page, walk } from './pages.ts';
+import { type DisplayRecord, jsonOption, printRecord, printRecords } from './output.ts';
+import { type Page, readPages } from './pages.ts';
 
 interface Label {
   readonly id: string;
@@ -12,10 +12,10 @@ interface Label {
 
 type Taxonomy = Core['taxonomy'];
 
-/** What the core calls the same of folders and tags. */
+/** The operations that folders and tags have in common. */
 interface Kind {
   readonly word: 'folder' | 'tag';
-  /** What becomes of the codes when one is deleted. */
+  /** What happens to the codes when one is deleted. */
   readonly after: string;
   list(on: Taxonomy, page: { limit: number; cursor?: string }): Promise<Page<Label>>;
   rename(on: Taxonomy, id: string, name: string): Promise<Label | undefined>;
@@ -25,7 +25,7 @@ interface Kind {
 
 const FOLDER: Kind = {
   word: 'folder',
-  after: 'its codes are unfiled then',
+  after: 'its codes are then in no folder',
   list: async (on, page) => {
     const { folders: items, nextCursor } = await on.listFolders(page);
     return { items, nextCursor };
@@ -47,34 +47,34 @@ const TAG: Kind = {
   merge: async (on, id, into) => (await on.mergeTags({ id, into })).tag,
 };
 
-/** `folder …` and `tag …`: renamed, merged, deleted; they come into being by being named on a code. */
+/** `folder …` and `tag …`: rename, merge, delete; they are created by naming them on a code. */
 export function labelCommands(program: Command): void {
   for (const kind of [FOLDER, TAG]) commandsOf(program, kind);
 }
 
 function commandsOf(program: Command, { word, after, list, rename, remove, merge }: Kind): void {
-  const json = jsonWanted(program);
+  const json = jsonOption(program);
   const label = program.command(word).description(`${word}s of codes: rename, merge, delete`);
   const one = (name: string) => ofAccount(label.command(name)).requiredOption('--id <id>', `${word}_…`);
 
   ofAccount(label.command('list'))
-    .description(`the account’s ${word}s by name, with their codes counted`)
+    .description(`list the account’s ${word}s by name, with their numbers of codes`)
     .action(async ({ account }: { account: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
-      const all = await walk({}, (page) => list(taxonomy, page));
+      const all = await readPages({}, (page) => list(taxonomy, page));
       printRecords(json(), all.map(shown));
     });
 
   example(one('rename'), `${word} rename --account acct_… --id ${word}_… --name Hamburg`)
-    .description(`give a ${word} another name`)
-    .requiredOption('--name <name>', '1–100 characters that no other one has')
+    .description(`rename a ${word}`)
+    .requiredOption('--name <name>', '1–100 characters, unique')
     .action(async ({ account, id, name }: { account: string; id: string; name: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
       printRecord(json(), shown(await rename(taxonomy, id, name)));
     });
 
   one('delete')
-    .description(`delete a ${word}; ${after}, and nothing else of them changes`)
+    .description(`delete a ${word}; ${after}, and are otherwise unchanged`)
     .action(async ({ account, id }: { account: string; id: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
       await remove(taxonomy, id);
@@ -82,15 +82,15 @@ function commandsOf(program: Command, { word, after, list, rename, remove, merge
     });
 
   example(one('merge'), `${word} merge --account acct_… --id ${word}_… --into ${word}_…`)
-    .description(`give the codes of one ${word} another one, and delete the first`)
-    .requiredOption('--into <id>', 'the one that stays')
+    .description(`move the codes of one ${word} to another, and delete the first`)
+    .requiredOption('--into <id>', 'the one that remains')
     .action(async ({ account, id, into }: { account: string; id: string; into: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
       printRecord(json(), shown(await merge(taxonomy, id, into)));
     });
 }
 
-function shown(label: Label | undefined): Shown {
-  const { id, name, codeCount } = there(label);
+function shown(label: Label | undefined): DisplayRecord {
+  const { id, name, codeCount } = required(label);
   return { id, name, code_count: Number(codeCount) };
 }

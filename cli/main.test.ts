@@ -34,7 +34,7 @@ test('an account is created with its overrides, shown, listed, and its key works
   expect([await status(made.api_key), await status(api_key)]).toEqual([401, 200]);
 });
 
-test('what the log has lost of published events is found missing, and published again', async () => {
+test('published events that the log has lost are found and published again', async () => {
   const { api_key } = await json<{ api_key: string }>('account', 'create', '--name', 'Café', '--plan', 'business');
   for (const target_url of ['https://example.com/1', 'https://example.com/2']) {
     const answer = await fetch(`${signpost.url}/api/v1/qr-codes`, {
@@ -74,7 +74,7 @@ test('what the log has lost of published events is found missing, and published 
   expect((await run(['events', 'audit'])).stdout).toMatch(/^topic +published +found +missing\nevents +\d+ +\d+ +0\n/);
 });
 
-test('a scan is in the ledger once it is recorded, every counter agrees, and it is deleted on request', async () => {
+test('a recorded scan is in the ledger, all counters agree, and it is deleted on request', async () => {
   const { account_id, api_key } = await json<{ account_id: string; api_key: string }>(
     ...['account', 'create', '--name', 'Bar', '--plan', 'business'],
   );
@@ -99,7 +99,7 @@ test('a scan is in the ledger once it is recorded, every counter agrees, and it 
       counted: 3,
       differences: [],
     });
-  expect((await run(['scans', 'audit'])).stdout).toMatch(/recorded +3\n.*Every counter tells what the scans tell\./s);
+  expect((await run(['scans', 'audit'])).stdout).toMatch(/recorded +3\n.*All counters agree with the scans\./s);
   expect(await run(['scans', 'audit', '--from', 'yesterday'])).toMatchObject({ code: 2 });
 
   expect(await json('scans', 'delete', '--account', account_id)).toEqual({ account_id, deleted: true });
@@ -115,37 +115,37 @@ test('a scan is in the ledger once it is recorded, every counter agrees, and it 
   });
 });
 
-test('people get a table', async () => {
+test('the output for people is a table', async () => {
   await json('account', 'create', '--name', 'Osteria', '--plan', 'free');
   const { stdout } = await run(['account', 'list']);
   expect(stdout).toMatch(/^id +name +plan/);
   expect(stdout).toContain('Osteria');
 });
 
-test('what was typed wrong ends with 2 and says what is needed', async () => {
+test('invalid usage exits with 2 and says what is needed', async () => {
   const { code, stderr, stdout } = await run(['account', 'create', '--name', 'x', '--plan', 'gold', '--json']);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain('free, business, scale, enterprise');
   expect((await run(['account', 'create'])).code).toBe(2);
 });
 
-test('what the core refuses ends with 1 and its sentence', async () => {
+test('a call that the core rejects exits with 1 and its sentence', async () => {
   const { code, stderr, stdout } = await run(['account', 'show', '--account', 'acct_none']);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toBe('Name an open account in `signpost-account`: acct_….\n');
 });
 
-test('a core that is away and a token that is missing are a sentence each', async () => {
+test('an unavailable core and a missing token are one sentence each', async () => {
   expect(await run(['account', 'list'], { CORE_PORT: '1' })).toMatchObject({
     code: 1,
-    stderr: 'The core does not answer: is it running, and is CORE_PORT its port?\n',
+    stderr: 'The core does not respond: is it running, and is CORE_PORT its port?\n',
   });
   const { code, stderr } = await run(['account', 'list'], { SERVICE_TOKEN: '', DATA_DIR: '/nowhere' });
   expect(code).toBe(1);
   expect(stderr).toMatch(/^No service token: /);
 });
 
-test('help shows the commands, the variables, the exit codes and an example, and every command’s own help its options', async () => {
+test('help shows the commands, variables, exit codes and an example, and the help of every command its options', async () => {
   const { code, stdout } = await run(['--help']);
   expect(code).toBe(0);
   for (const part of ['account', 'completion', 'SERVICE_TOKEN', 'Exit codes:', 'Example:'])
@@ -155,7 +155,7 @@ test('help shows the commands, the variables, the exit codes and an example, and
   expect(own.stdout).toContain('Example:');
 });
 
-test('a plan and what is set by contract are changed, figure by figure', async () => {
+test('a plan and its overrides are changed individually', async () => {
   const { account_id } = await json<{ account_id: string }>(
     ...['account', 'create', '--name', 'Trattoria', '--plan', 'business', '--qr-limit', '3', '--batch-limit', '7'],
   );
@@ -170,7 +170,7 @@ test('a plan and what is set by contract are changed, figure by figure', async (
   expect((await run(['account', 'update', '--account', account_id, '--qr-limit', 'many'])).code).toBe(2);
 });
 
-test('the audit tells who did what, and an account is closed for good', async () => {
+test('the audit log says who did what, and an account is closed permanently', async () => {
   const { account_id, api_key } = await json<{ account_id: string; api_key: string }>(
     ...['account', 'create', '--name', 'Trattoria', '--plan', 'business'],
   );
@@ -202,7 +202,7 @@ test('members are added, listed and removed', async () => {
   expect((await run(['member', 'add', '--account', accountId, '--email', 'x', '--role', 'king'])).code).toBe(2);
 });
 
-test('a core behind TLS is called by its certificate, with one of our own instead of a token', async () => {
+test('a core with TLS is verified by its certificate, and called with a client certificate instead of a token', async () => {
   const authority = await newAuthority();
   const [core, own] = [await authority.issue('core'), await authority.issue('billing')];
   const secured = await startSignpost({

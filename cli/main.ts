@@ -11,37 +11,37 @@ import { eventsCommands } from './events.ts';
 import { keyCommands } from './key.ts';
 import { labelCommands } from './label.ts';
 import { memberCommands } from './member.ts';
-import { harmless } from './output.ts';
+import { withoutControlCharacters } from './output.ts';
 import { scansCommands } from './scans.ts';
 import { webhookCommands } from './webhook.ts';
 
-/** Exit codes: 1 for what the core refused or could not do, 2 for what was typed wrong. */
-const REFUSED = 1;
-const MISUSED = 2;
+/** Exit codes: 1 if the core rejected the call or is unavailable, 2 for invalid usage. */
+const FAILED = 1;
+const USAGE_ERROR = 2;
 
 const program = new Command('signpost')
-  .description('Signpost from the command line: what a dashboard would do. It calls the core on CORE_PORT (8081).')
+  .description('The command line of Signpost, for tasks of a dashboard. It calls the core on CORE_PORT (8081).')
   .option('--json', 'print one JSON value and nothing else')
-  .showHelpAfterError('(add --help for what it takes)')
+  .showHelpAfterError('(add --help for usage)')
   .addHelpText(
     'after',
     `
 Variables:
-  CORE_PORT, CORE_HOST      where the core is (8081, 127.0.0.1)
-  SERVICE_TOKEN             what opens it; else the token in DATA_DIR (.signpost), where a local run keeps it
-  CORE_CA                   PEM file of the authority that signed the core’s certificate: calls it over TLS
-  CORE_CERT, CORE_KEY       PEM files of a certificate to show instead of a token
+  CORE_PORT, CORE_HOST      the core's address (8081, 127.0.0.1)
+  SERVICE_TOKEN             the token for the core; default: the token of a local run in DATA_DIR (.signpost)
+  CORE_CA                   PEM file of the CA of the core’s certificate; enables TLS
+  CORE_CERT, CORE_KEY       PEM files of a client certificate to use instead of a token
 
 Exit codes:
-  0  done
-  1  the core refused it, or does not answer; the sentence is on standard error
-  2  something was typed wrong
+  0  success
+  1  the core rejected the call or is unavailable; the reason is on standard error
+  2  invalid usage
 
 Example:
   $ npm run signpost -- account create --name Trattoria --plan business
   $ npm run --silent signpost -- --json account list`,
   )
-  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : MISUSED));
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : USAGE_ERROR));
 accountCommands(program);
 keyCommands(program);
 memberCommands(program);
@@ -53,7 +53,7 @@ eventsCommands(program);
 scansCommands(program);
 completionCommand(program);
 webhookCommands(program);
-// `--json` may stand anywhere, also behind the subcommand.
+// `--json` is accepted anywhere, also after the subcommand.
 for (const group of program.commands) for (const command of group.commands) command.option('--json', 'print JSON');
 program.hook('preAction', (_, action) => {
   if (action.opts<{ json?: boolean }>().json) program.setOptionValue('json', true);
@@ -62,15 +62,15 @@ program.hook('preAction', (_, action) => {
 try {
   await program.parseAsync();
 } catch (error) {
-  console.error(harmless(sentenceOf(error)));
-  process.exitCode = error instanceof UsageError ? MISUSED : REFUSED;
+  console.error(withoutControlCharacters(sentenceOf(error)));
+  process.exitCode = error instanceof UsageError ? USAGE_ERROR : FAILED;
 }
 
 function sentenceOf(error: unknown): string {
   if (error instanceof OperatorError) return error.message;
   if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
-  // What the core says itself comes with details.
-  const nobody = error.details.length === 0;
-  const away = nobody && (error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED'));
-  return away ? 'The core does not answer: is it running, and is CORE_PORT its port?' : error.rawMessage;
+  // Errors of the core itself have details.
+  const isUnreachable =
+    error.details.length === 0 && (error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED'));
+  return isUnreachable ? 'The core does not respond: is it running, and is CORE_PORT its port?' : error.rawMessage;
 }

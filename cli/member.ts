@@ -1,26 +1,26 @@
 import { type Command, Option } from 'commander';
 import { nameOf, namesOf, ROLE_BY_NAME, type RoleName } from '../common/contract/names.ts';
 import type { Member } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { connectCore, there } from './core.ts';
+import { connectCore, required } from './core.ts';
 import { example, ofAccount } from './options.ts';
-import { jsonWanted, print, printRecord, printRecords, type Shown } from './output.ts';
+import { type DisplayRecord, jsonOption, print, printRecord, printRecords } from './output.ts';
 
-/** `member …`: who belongs to an account. */
+/** `member …`: manages the team of an account. */
 export function memberCommands(program: Command): void {
-  const json = jsonWanted(program);
-  const member = program.command('member').description('the team of an account');
+  const json = jsonOption(program);
+  const member = program.command('member').description('manage the team of an account');
 
   example(ofAccount(member.command('add')), 'member add --account acct_… --email anna@example.com --role editor')
-    .description('add somebody to the team')
-    .requiredOption('--email <address>', 'their address')
-    .addOption(new Option('--role <role>', 'what they may do').choices(namesOf(ROLE_BY_NAME)).makeOptionMandatory())
+    .description('add a member to the team')
+    .requiredOption('--email <address>', 'the e-mail address')
+    .addOption(new Option('--role <role>', 'the role in the team').choices(namesOf(ROLE_BY_NAME)).makeOptionMandatory())
     .action(async ({ account, email, role }: { account: string; email: string; role: RoleName }) => {
       const { accounts } = await connectCore(process.env, account);
       printRecord(json(), shown((await accounts.addMember({ email, role: ROLE_BY_NAME[role] })).member));
     });
 
   ofAccount(member.command('remove'))
-    .description('remove somebody from the team')
+    .description('remove a member from the team')
     .requiredOption('--id <id>', 'mbr_…')
     .action(async ({ account, id }: { account: string; id: string }) => {
       const { accounts } = await connectCore(process.env, account);
@@ -29,14 +29,14 @@ export function memberCommands(program: Command): void {
     });
 
   ofAccount(member.command('list'))
-    .description('the team by email')
+    .description('list the team by e-mail address')
     .action(async ({ account }: { account: string }) => {
       const { accounts } = await connectCore(process.env, account);
       printRecords(json(), (await accounts.listMembers({})).members.map(shown));
     });
 }
 
-function shown(member: Member | undefined): Shown {
-  const { id, email, role } = there(member);
+function shown(member: Member | undefined): DisplayRecord {
+  const { id, email, role } = required(member);
   return { id, email, role: nameOf(ROLE_BY_NAME, role) };
 }

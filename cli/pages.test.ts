@@ -30,7 +30,7 @@ test.each(['folder', 'tag'])('%s list shows all of them, however many pages they
   expect(listed.map(({ name }) => Number(name))).toEqual(Array.from({ length: 2_345 }, (_, n) => n + 1));
 });
 
-test('account list shows all of them, or as many as are asked for', async () => {
+test('account list shows all accounts, or as many as requested', async () => {
   await pool.query(`insert into accounts (id, name, plan) select uuidv7(), n, 'free' from generate_series(1, 2345) n`);
   const { rows } = await pool.query<{ name: string }>('select name from accounts order by id desc');
   const names = rows.map(({ name }) => name);
@@ -41,7 +41,7 @@ test('account list shows all of them, or as many as are asked for', async () => 
   expect(await list('--limit', '3')).toEqual(names.slice(0, 3));
 });
 
-test('account audit shows the newest 100, or as many as are asked for', async () => {
+test('account audit shows the newest 100 entries, or as many as requested', async () => {
   const { accountId } = await signpost.createAccount();
   await pool.query(
     `insert into audit_entries (id, account_id, actor, action, subject)

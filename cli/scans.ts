@@ -6,19 +6,19 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { connectCore } from './core.ts';
 import { example, ofAccount, time } from './options.ts';
-import { fields, jsonWanted, print, printRecord, table } from './output.ts';
+import { fields, jsonOption, print, printRecord, table } from './output.ts';
 
-/** `scans …`: what became of scans on their way into analytics. */
+/** `scans …`: audits the recording of scans, publishes them again, deletes them. */
 export function scansCommands(program: Command): void {
-  const json = jsonWanted(program);
+  const json = jsonOption(program);
   const today = day(new Date().toISOString().slice(0, 10));
   const dayOption = (flags: string, what: string) => new Option(flags, what).argParser(day).default(today, 'today');
-  const scans = program.command('scans').description('scans on their way into analytics');
+  const scans = program.command('scans').description('audit, republish and delete scans');
 
   example(scans.command('audit'), 'scans audit --from 2027-01-01 --to 2027-01-31')
-    .description('how many scans of some days (UTC) got how far, and whether every counter tells what the scans tell')
+    .description('count the scans of some days (UTC) at each stage, and compare all counters with the scans')
     .addOption(dayOption('--from <day>', 'first day, YYYY-MM-DD'))
-    .addOption(dayOption('--to <day>', 'last day, included'))
+    .addOption(dayOption('--to <day>', 'last day, inclusive'))
     .action(async ({ from, to }: { from: number; to: number }) => {
       const core = await connectCore(process.env);
       const audit = await core.scans.auditScans({ from: timestampFromMs(from), to: timestampFromMs(to) });
@@ -43,29 +43,29 @@ export function scansCommands(program: Command): void {
         counted: Number(counted),
       }));
       print(json(), { ...figures, differences }, () => {
-        const agreement = differences.length === 0 ? 'Every counter tells what the scans tell.' : table(differences);
+        const agreement = differences.length === 0 ? 'All counters agree with the scans.' : table(differences);
         return `${fields(figures)}\n\n${agreement}`;
       });
     });
 
   example(scans.command('reship'), 'scans reship --since 2027-01-31T02:00:00Z')
-    .description('on a gateway’s machine: publish scans again that it keeps for SPOOL_RETENTION_HOURS')
-    .requiredOption('--since <time>', 'leave out what is older, such as 2026-11-20T09:00:00Z', time)
-    .addHelpText('after', '\nIt needs DATA_DIR, DATABASE_URL and KAFKA_… as the gateway has them, and no core.')
+    .description('on a gateway’s machine: publish again the scans that it keeps for SPOOL_RETENTION_HOURS')
+    .requiredOption('--since <time>', 'ignore older scans, such as 2026-11-20T09:00:00Z', time)
+    .addHelpText('after', '\nIt needs the gateway’s DATA_DIR, DATABASE_URL and KAFKA_…, and no core.')
     .action(async ({ since }: { since: Date }) => {
       printRecord(json(), { ...(await reship(since.getTime())) });
     });
 
   ofAccount(scans.command('delete'))
-    .description('delete every scan of an account and what was counted of it, archives included')
+    .description('delete all scans of an account with their counts, including archives')
     .action(async ({ account }: { account: string }) => {
       const core = await connectCore(process.env, account);
       await core.scans.deleteAccountScans({});
-      print(json(), { account_id: account, deleted: true }, () => `The scans of ${account} are gone.`);
+      print(json(), { account_id: account, deleted: true }, () => `The scans of ${account} were deleted.`);
     });
 }
 
-/** Runs the gateway's own program, with the variables of this one; its complaint becomes ours. */
+/** Runs the gateway's program with the variables of this process; rethrows its error message. */
 async function reship(since: number): Promise<Record<string, number>> {
   const program = join(import.meta.dirname, '../gateway/reship.ts');
   try {
@@ -77,7 +77,7 @@ async function reship(since: number): Promise<Record<string, number>> {
   }
 }
 
-/** A UTC day as ms since 1970. */
+/** Parses a UTC day, as ms since 1970. */
 function day(text: string): number {
   const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(time)) throw new InvalidArgumentError('It must be a day, YYYY-MM-DD.');

@@ -42,7 +42,7 @@ test('an endpoint is added, listed, changed, given another secret and removed', 
   });
   const { id, secret } = added;
   const shown = { id, url, events: ['qr.created', 'bulk.completed'], enabled: true, disabled_reason: null };
-  // Nobody is there.
+  // Nothing listens there.
   await vi.waitFor(async () => {
     const states = { verified_at: null, failing_since: TIME };
     expect(await json('list')).toEqual([{ ...shown, ...states, created_at: TIME }]);
@@ -84,7 +84,7 @@ test('a test event is sent, its attempts are listed, and it is sent again', asyn
   expect(stdout).toMatch(/webhook\.test +succeeded +2 +200 in \d+ ms/);
 });
 
-test('what was typed wrong ends with 2, what is refused with 1 and a sentence', async () => {
+test('invalid usage exits with 2, a rejected call with 1 and a sentence', async () => {
   for (const args of [
     ['add'],
     ['test'],

@@ -3,10 +3,10 @@ import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { connectCore, there, UsageError } from './core.ts';
+import { connectCore, required, UsageError } from './core.ts';
 import { example, ofAccount, paged, time } from './options.ts';
-import { fields, jsonWanted, print, printRecord, type Shown, table } from './output.ts';
-import { type Asked, walk } from './pages.ts';
+import { type DisplayRecord, fields, jsonOption, print, printRecord, table } from './output.ts';
+import { type PageRange, readPages } from './pages.ts';
 
 interface Which {
   readonly account: string;
@@ -20,7 +20,7 @@ interface Changes extends Which {
   readonly disable?: true;
 }
 
-interface Listing extends Which, Asked {
+interface Listing extends Which, PageRange {
   readonly status?: DeliveryStatusName;
 }
 
@@ -31,22 +31,22 @@ interface Resending {
   readonly since?: Date;
 }
 
-/** `webhook …`: endpoints that are told of events, and what they were sent. */
+/** `webhook …`: manages webhook endpoints and their deliveries. */
 export function webhookCommands(program: Command): void {
-  const json = jsonWanted(program);
-  const webhook = program.command('webhook').description('endpoints that are told of events, and what they were sent');
+  const json = jsonOption(program);
+  const webhook = program.command('webhook').description('manage webhook endpoints and their deliveries');
   const command = (name: string, description: string) => ofAccount(webhook.command(name).description(description));
   const ofOne = (name: string, description: string) =>
     command(name, description).requiredOption('--id <id>', 'hook_…, the endpoint');
 
   const add = command('add', 'add an endpoint; its secret is shown here and never again');
   example(add, 'webhook add --account acct_… --url https://example.com/hook --events qr.created')
-    .requiredOption('--url <url>', 'where it is called, https')
-    .requiredOption('--events <types>', 'separated by commas, such as qr.created,bulk.completed', list)
+    .requiredOption('--url <url>', 'the https URL of the endpoint')
+    .requiredOption('--events <types>', 'comma-separated event types, such as qr.created,bulk.completed', list)
     .action(async ({ account, url, events }: { account: string; url: string; events: string[] }) => {
       const { webhooks } = await connectCore(process.env, account);
       const { endpoint, secret } = await webhooks.createEndpoint({ url, events });
-      const added = there(endpoint);
+      const added = required(endpoint);
       const shown = { id: added.id, url: added.url, events: added.events, secret };
       print(json(), shown, () => fields({ ...shown, events: added.events.join(', ') }));
     });
@@ -58,10 +58,10 @@ export function webhookCommands(program: Command): void {
   });
 
   ofOne('update', 'change an endpoint’s address or events, or switch it on or off')
-    .option('--url <url>', 'where it is called, https')
-    .option('--events <types>', 'separated by commas', list)
-    .addOption(new Option('--enable', 'send to it again').conflicts('disable'))
-    .option('--disable', 'send nothing to it; what waits for it is given up')
+    .option('--url <url>', 'the https URL of the endpoint')
+    .option('--events <types>', 'comma-separated event types', list)
+    .addOption(new Option('--enable', 'resume deliveries').conflicts('disable'))
+    .option('--disable', 'stop deliveries; pending ones are dropped')
     .action(async ({ account, id, url, events, enable, disable }: Changes) => {
       const { webhooks } = await connectCore(process.env, account);
       const enabled = enable ?? (disable ? false : undefined);
@@ -71,7 +71,7 @@ export function webhookCommands(program: Command): void {
         ...(url === undefined ? {} : { url }),
         ...(enabled === undefined ? {} : { enabled }),
       });
-      print(json(), endpointShown(there(endpoint)), () => fields(endpointRow(there(endpoint))));
+      print(json(), endpointShown(required(endpoint)), () => fields(endpointRow(required(endpoint))));
     });
 
   ofOne('remove', 'remove an endpoint and what waits for it').action(async ({ account, id }: Which) => {
@@ -91,16 +91,18 @@ export function webhookCommands(program: Command): void {
 
   ofOne('test', 'send it an event made up for the purpose').action(async ({ account, id }: Which) => {
     const { webhooks } = await connectCore(process.env, account);
-    const delivery = there((await webhooks.sendTestEvent({ id })).delivery);
+    const delivery = required((await webhooks.sendTestEvent({ id })).delivery);
     print(json(), deliveryShown(delivery), () => `${delivery.id} is on its way; webhook deliveries shows its answer.`);
   });
 
   paged(ofOne('deliveries', 'what it was sent and answered, newest first'), 'deliveries', 25)
-    .addOption(new Option('--status <status>', 'only those').choices(namesOf(DELIVERY_STATUS_BY_NAME)))
+    .addOption(
+      new Option('--status <status>', 'only deliveries of this status').choices(namesOf(DELIVERY_STATUS_BY_NAME)),
+    )
     .action(async ({ account, id, status, ...asked }: Listing) => {
       const { webhooks } = await connectCore(process.env, account);
       const of = { endpointId: id, ...(status === undefined ? {} : { status: DELIVERY_STATUS_BY_NAME[status] }) };
-      const deliveries = await walk(asked, async (page) => {
+      const deliveries = await readPages(asked, async (page) => {
         const { deliveries: items, nextCursor } = await webhooks.listDeliveries({ ...of, ...page });
         return { items, nextCursor };
       });
@@ -114,7 +116,7 @@ export function webhookCommands(program: Command): void {
     .action(async ({ account, id, delivery, since }: Resending) => {
       const { webhooks } = await connectCore(process.env, account);
       if (delivery !== undefined) {
-        const sent = there((await webhooks.resendDelivery({ id: delivery })).delivery);
+        const sent = required((await webhooks.resendDelivery({ id: delivery })).delivery);
         print(json(), [deliveryShown(sent)], () => `${sent.id} is on its way.`);
       } else if (id !== undefined && since !== undefined) {
         const { deliveries } = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
@@ -139,7 +141,7 @@ function endpointShown(endpoint: Endpoint) {
   };
 }
 
-function endpointRow(endpoint: Endpoint): Shown {
+function endpointRow(endpoint: Endpoint): DisplayRecord {
   return { ...endpointShown(endpoint), events: endpoint.events.join(', ') };
 }
 
@@ -162,8 +164,8 @@ function deliveryShown(delivery: Delivery) {
   };
 }
 
-/** In a table the last attempt stands for all. */
-function deliveryRow(delivery: Delivery): Shown {
+/** In tables only the last attempt is shown. */
+function deliveryRow(delivery: Delivery): DisplayRecord {
   const { id, event_type, status, attempts, next_attempt_at } = deliveryShown(delivery);
   const last = attempts.at(-1);
   const answer = last && (last.status === 0 ? last.response : `${last.status} in ${last.latency_ms} ms`);

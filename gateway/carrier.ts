@@ -5,26 +5,26 @@ import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
-import { inTime } from './in-time.ts';
+import { respondsInTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
+import { onMessageFromMain, STATUS_MS, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
-import { onOrder, STATUS_MS, tell, toldToStop } from './process/processes.ts';
 import { followRoutes } from './redirect/routes/follow-routes.ts';
 import { openRouteTable } from './redirect/routes/route-table.ts';
 import { shipScans } from './redirect/spool/ship-scans.ts';
 import { keepShipped, SHIPPED } from './redirect/spool/shipped-segments.ts';
 
-/** How long shipping may take when it is asked to stop, and the rest, in ms. */
+/** How long shipping the last scans may take on stop, and then closing the rest, in ms. */
 const SHIP_MS = 3_000;
 const CLOSE_MS = 2_000;
 const CHECK_MS = 1_000;
 
-/** Between the log and this machine's disk: routes into the table, scans out of the spools. Answers nobody. */
-async function carry(): Promise<void> {
+/** Copies routes from the log into the route table and scans from the spools to the log. Answers no requests. */
+async function main(): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: 'carrier' });
   exitOnFatalErrors(logger);
-  const stopped = toldToStop(logger);
+  const stopped = stopRequested(logger);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the carrier has stopped'));
   running.use(lockProcess(config.DATA_DIR, logger));
@@ -48,45 +48,45 @@ async function carry(): Promise<void> {
     forceAll: config.SPOOL_RETENTION_HOURS > 0,
   });
   running.defer(() => shipper.stop(SHIP_MS));
-  const measured = measureCarrier(() => ({ shipping: shipper.status(), routes: follower.status() }));
-  const follower = followRoutes({ log, table, logger, onChange: measured.change });
+  const metrics = measureCarrier(() => ({ shipping: shipper.status(), routes: follower.status() }));
+  const follower = followRoutes({ log, table, logger, onChange: metrics.change });
   running.defer(() => follower.stop());
 
-  onOrder((order) => {
-    if (order.type !== 'held') return;
-    const { worker, offer, frames } = order;
+  onMessageFromMain((message) => {
+    if (message.type !== 'held') return;
+    const { worker, offer, frames } = message;
     shipper.publish(Buffer.from(frames)).then(
-      () => tell({ type: 'taken', worker, offer }),
+      () => sendToMain({ type: 'taken', worker, offer }),
       () => undefined,
     );
   });
-  let logAnswers = false;
-  const tellStatus = () => {
-    const status = { shipping: shipper.status(), routes: follower.status(), log: logAnswers };
-    tell({ type: 'status', carrier: status });
+  let isLogUp = false;
+  const sendStatus = () => {
+    const status = { shipping: shipper.status(), routes: follower.status(), log: isLogUp };
+    sendToMain({ type: 'status', carrier: status });
   };
   const check = async () => {
-    const answers = await inTime(log.check());
-    const changed = answers !== logAnswers;
-    logAnswers = answers;
-    if (changed) tellStatus();
+    const isUp = await respondsInTime(log.check());
+    const changed = isUp !== isLogUp;
+    isLogUp = isUp;
+    if (changed) sendStatus();
   };
   check();
   const checking = setInterval(check, CHECK_MS);
-  const telling = setInterval(tellStatus, STATUS_MS);
+  const reporting = setInterval(sendStatus, STATUS_MS);
   running.defer(() => {
     clearInterval(checking);
-    clearInterval(telling);
+    clearInterval(reporting);
   });
-  tell({ type: 'ready' });
+  sendToMain({ type: 'ready' });
   await stopped;
-  // A log that is away must not keep the process.
+  // An unavailable log must not keep the process alive.
   setTimeout(() => {
-    logger.warn('the carrier has not stopped in time and ends as it is');
+    logger.warn('the carrier has not stopped in time and exits');
     process.exit();
   }, SHIP_MS + CLOSE_MS);
 }
 
-await carry();
-// Connections that a library keeps must not keep the process.
+await main();
+// Connections that a library keeps open must not keep the process alive.
 process.exit();

@@ -28,17 +28,17 @@ export const GATEWAY_VARIABLES = {
   LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that the port listens on.' },
   PUBLIC_URL: {
     type: optionalOrigin('http://localhost:$PORT'),
-    about: 'The platform’s own address: what scan URLs start with, and what the reference tells clients to call.',
+    about: 'The platform’s own address: the start of scan URLs, and the base URL in the API reference.',
   },
   DATA_DIR: { type: textOr('a folder', '.signpost/gateway'), about: 'Keeps the route table and the spool of scans.' },
   GATEWAY_WORKERS: {
-    type: { ...WORKERS, schema: WORKERS.schema.transform((workers) => workers || undefined), standard: 'the cores' },
-    about: 'How many processes answer requests; one more carries scans and routes, and one watches over all.',
+    type: { ...WORKERS, schema: WORKERS.schema.transform((workers) => workers || undefined), defaultText: 'the cores' },
+    about: 'Worker processes that answer requests. The carrier and the main process come on top.',
   },
   DATABASE_URL: {
     type: text('a Postgres address'),
     about:
-      'Asked for codes that the route table does not know yet and for the salts of the visitor hash, and the log where there is no Kafka.',
+      'Used to look up codes that the route table does not contain yet and the salts of the visitor hash; also the log if there is no Kafka.',
   },
   KAFKA_BROKERS: {
     type: list('host:port', HOST_AND_PORT, []),
@@ -47,52 +47,51 @@ export const GATEWAY_VARIABLES = {
   ...KAFKA_VARIABLES,
   CORE_ADDRESS: {
     type: list('host:port', HOST_AND_PORT, ['127.0.0.1:50051']),
-    about: 'The native gRPC ports of the cores, used in turn.',
+    about: 'The native gRPC ports of the cores, used round-robin.',
   },
   CORE_CA: {
     type: optionalText('a PEM file'),
     about:
-      'The authority that signed the cores’ certificates. Set: the cores are called over TLS, by the names in these.',
+      'The CA of the cores’ certificates. If set, the cores are called over TLS, by the names in their certificates.',
   },
   CORE_TIMEOUT_MS: {
     type: integer(100, 600_000, 30_000),
-    about: 'How long an API call may take the core before the answer is 503.',
+    about: 'Timeout of an API call to the core; after it the answer is 503.',
   },
   TRUST_PROXY: {
     type: { ...NETWORKS, schema: NETWORKS.schema.refine((networks) => networks.every(isNetwork)) },
-    about: 'Proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.',
+    about: 'Proxies whose `Forwarded` and `X-Forwarded-*` headers are trusted.',
   },
   CONNECTIONS_PER_ADDRESS: {
     type: integer(1, 1_000_000, 1_000),
     about:
-      'How many connections, and requests in progress, a client address may have with each worker; trusted proxies have no limit.',
+      'Connections, and requests in progress, that a client address may have with each worker. Trusted proxies have no limit.',
   },
   MAX_CONNECTIONS: {
     type: integer(1, 1_000_000, 10_000),
-    about:
-      'How many connections each worker keeps open in all; a further one takes the place of one that has long been idle.',
+    about: 'Connections that each worker keeps open in all. A further one replaces one that has long been idle.',
   },
   FAILED_AUTHENTICATIONS_PER_MINUTE: {
     type: integer(1, 1_000_000, 100),
-    about: 'How many API requests with a wrong key each worker answers a client address before it answers 429.',
+    about: 'API requests with a wrong key that each worker answers per client address before it answers 429.',
   },
   UNKNOWN_CODES_PER_MINUTE: {
     type: integer(1, 1_000_000, 300),
-    about: 'How many codes that do not exist each worker looks up for a client address before it answers 429.',
+    about: 'Codes that do not exist that each worker looks up per client address before it answers 429.',
   },
   COUNTRY_HEADER: {
     type: optionalText('the name of a header'),
-    about: 'The header in which a trusted proxy names the reader’s country, such as `CF-IPCountry`.',
+    about: 'The header in which a trusted proxy sends the reader’s country, such as `CF-IPCountry`.',
   },
   COUNTRY_DATABASE: {
     type: optionalText('an MMDB file'),
     about:
-      'Tells the country by the reader’s address (GeoLite2-Country, DB-IP), and is read again when it changes. Unset: the bundled one.',
+      'Maps readers’ addresses to countries (GeoLite2-Country, DB-IP); reloaded when it changes. Unset: the bundled one.',
   },
   SPOOL_RETENTION_HOURS: {
     type: integer(0, 168, 0),
     about:
-      'How long scans stay on this disk once Kafka has them: what `signpost scans reship` can publish again. 0: they are deleted at once.',
+      'How long published scans are kept on this disk, so that `signpost scans reship` can publish them again. 0: they are deleted at once.',
   },
   LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
 } as const;

@@ -1,40 +1,40 @@
-/** What a core is told when we do not know its clock: a time that has long passed. */
+/** The deadline sent while the core's clock is unknown: a time in the past, which the core rejects as too late. */
 const LONG_AGO = 0;
 
-/** An estimate that is better than all later ones may be wrong, as the clock may have been set back: so long it counts, in ms. */
-const BELIEVED_MS = 10_000;
+/** The best estimate is replaced after this time even by a worse one, in ms: the clock may have been set back. */
+const BEST_MS = 10_000;
 
-/** How long an estimate is used, in ms. */
-const USED_MS = 60_000;
+/** How long an estimate is used at all, in ms. */
+const VALID_MS = 60_000;
 
-/** What clocks lose on each other meanwhile (NTP slews by at most 500 ppm: 30 ms), and timers that fire too early, in ms. */
+/** Allows for drift between the clocks (NTP slews by at most 500 ppm: 30 ms) and for timers that fire early, in ms. */
 const MARGIN_MS = 50;
 
-/** The clock that a deadline is told to the cores in, as far as their answers have told what it says. */
+/** The cores' clock as estimated from their responses, for the deadlines of calls. */
 export interface CoreClock {
-  /** Takes note of what the clock said when an answer was made. */
-  hear(headers: Headers): void;
-  /** What the clock will say at `localMs` (of `performance.now()`), never more than that; as `signpost-commit-by`. */
+  /** Updates the estimate from the `signpost-clock` header of a response. */
+  observe(headers: Headers): void;
+  /** A lower bound of the cores' clock at `localMs` (of `performance.now()`), as a `signpost-commit-by` value. */
   at(localMs: number): string;
 }
 
 /**
- * Follows the clock that all cores share, Postgres's. An answer says what it was before the answer came here, so it is
- * ahead of ours by at least the difference: how long the answer took makes a limit too early, and never too late. The
- * largest difference is the best.
+ * Estimates the clock that all cores share, Postgres's. A response contains a reading from before it arrived, so the
+ * clock is ahead of the local one by at least the difference: the latency of a response can only make a deadline too
+ * early, never too late. The largest difference is the best estimate.
  */
-export function followCoreClock(): CoreClock {
-  let best: { readonly ahead: number; readonly heardAt: number } | undefined;
+export function estimateCoreClock(): CoreClock {
+  let best: { readonly ahead: number; readonly observedAt: number } | undefined;
   return {
-    hear(headers) {
-      const told = headers.get('signpost-clock');
-      if (told === null) return;
+    observe(headers) {
+      const reading = headers.get('signpost-clock');
+      if (reading === null) return;
       const now = performance.now();
-      const ahead = Number(told) - now;
-      if (!best || ahead >= best.ahead || now - best.heardAt > BELIEVED_MS) best = { ahead, heardAt: now };
+      const ahead = Number(reading) - now;
+      if (!best || ahead >= best.ahead || now - best.observedAt > BEST_MS) best = { ahead, observedAt: now };
     },
     at(localMs) {
-      if (!best || performance.now() - best.heardAt > USED_MS) return String(LONG_AGO);
+      if (!best || performance.now() - best.observedAt > VALID_MS) return String(LONG_AGO);
       return String(Math.floor(localMs + best.ahead - MARGIN_MS));
     },
   };

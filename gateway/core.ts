@@ -8,7 +8,7 @@ import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { createGrpcTransport } from './grpc-transport.ts';
 
-/** The services of the core that the REST API translates into. */
+/** Clients of the core's services, which the REST API calls. */
 export interface CoreClients {
   readonly admission: Client<typeof AdmissionService>;
   readonly analytics: Client<typeof AnalyticsService>;
@@ -16,17 +16,17 @@ export interface CoreClients {
   readonly codes: Client<typeof CodesService>;
   readonly images: Client<typeof ImagesService>;
   readonly taxonomy: Client<typeof TaxonomyService>;
-  /** Rejects when no core says that it serves. */
+  /** Rejects if no core reports that it is serving. */
   check(): Promise<void>;
-  /** Ends the connections; calls in hand fail. */
+  /** Closes the connections; pending calls fail. */
   close(): void;
 }
 
 /**
- * Clients of the core's gRPC port. Connects with the first call, so a core that is away is no reason not to start; its
- * calls fail with `unavailable`, or with `deadline_exceeded` after `timeoutMs`.
+ * Creates clients of the core's gRPC port. It connects with the first call, so it does not need a running core; calls fail
+ * with `unavailable`, or with `deadline_exceeded` after `timeoutMs`.
  *
- * `address`: `host:port`, or several by commas, used in turn. `ca`: PEM; who signed the cores' certificates.
+ * `address`: `host:port`, or several separated by commas, used round-robin. `ca`: PEM, the CA of the cores' certificates.
  */
 export function connectCore(options: { address: string; timeoutMs: number; ca?: Buffer | undefined }): CoreClients {
   const { address, timeoutMs, ca } = options;

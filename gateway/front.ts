@@ -2,38 +2,38 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AdmitRequest } from './address-limits.ts';
 import { answerAlive } from './health.ts';
 import type { CountRefusal } from './metrics.ts';
-import { ASK_PATH, answerAsk } from './redirect/answer/answer-ask.ts';
-import type { Scans } from './redirect/answer/answer-scans.ts';
 import { httpLane } from './redirect/answer/http-lane.ts';
+import type { ScanHandler } from './redirect/answer/scan-handler.ts';
+import { answerTlsAsk, TLS_ASK_PATH } from './redirect/answer/tls-ask.ts';
 import type { RouteTable } from './redirect/routes/route-table.ts';
 import { readTarget } from './request-target.ts';
 import { answerClientErrors, refuseRequest } from './rest/client-error.ts';
 
-/** What answers requests. */
+/** The handlers of requests. */
 export interface FrontParts {
-  readonly scans: Scans;
+  readonly scans: ScanHandler;
   readonly table: RouteTable;
   readonly api: { handle(request: IncomingMessage, response: ServerResponse): void };
   ready(response: ServerResponse): void;
   readonly admit: AdmitRequest;
   readonly countRefusal: CountRefusal;
-  /** Whether each answer is the last of its connection. */
+  /** Whether to close each connection after its response. */
   isStopping(): boolean;
 }
 
-/** How long the headers of a request may take, and all of it, in ms, and how often Node looks for those that took longer. */
+/** Timeouts for the headers of a request and for all of it, and how often Node enforces them, in ms. */
 const HEADERS_MS = 15_000;
 const REQUEST_MS = 60_000;
-const LOOK_MS = 5_000;
+const TIMEOUT_CHECK_MS = 5_000;
 
-/** How long a connection may be idle, in ms: longer than proxies keep theirs, so that it is they who close them. */
+/** How long a connection may be idle, in ms: longer than proxies keep theirs, so that the proxies close them first. */
 const KEEP_ALIVE_MS = 75_000;
 
 /**
- * Requests of one connection that may wait for their answers. Node reads on however many there are; clients that send
- * ahead at all send a few.
+ * The number of pipelined requests of one connection that may be pending. Node itself has no limit; clients that
+ * pipeline at all send a few.
  */
-const MOST_AHEAD = 100;
+const MAX_PIPELINED = 100;
 
 /** Node's HTTP server in front of the REST API, scans and health. */
 export function createFront(parts: FrontParts): Server {
@@ -41,25 +41,25 @@ export function createFront(parts: FrontParts): Server {
   const limits = {
     headersTimeout: HEADERS_MS,
     requestTimeout: REQUEST_MS,
-    connectionsCheckingInterval: LOOK_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
   };
-  // Node's own answer to a request without a host has no body that a client could read.
+  // Node's own response to a request without a host has no body to explain it.
   const server = createServer({ ...limits, requireHostHeader: false });
-  // Node takes 1,000 headers by default, and the fast lane as many as fit into 16 KiB, which bound both.
+  // Node allows 1,000 headers by default, the fast lane as many as fit into 16 KiB; that size limits both.
   server.maxHeadersCount = 0;
-  // Otherwise Node closes a connection whose client has ended its side before it has its answers.
+  // Otherwise Node closes a connection whose client has closed its side before the responses are sent.
   Object.assign(server, { httpAllowHalfOpen: true });
   const clientErrors = answerClientErrors(server);
-  const lane = httpLane(scans);
+  const scanLane = httpLane(scans);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     clientErrors.add(response);
     if (isStopping()) response.setHeader('connection', 'close');
     const fault = readTarget(request);
     if (fault !== undefined) return refuseRequest(request, response, 400, fault);
-    if (clientErrors.waiting(request.socket) > MOST_AHEAD) {
+    if (clientErrors.waiting(request.socket) > MAX_PIPELINED) {
       countRefusal('requests_ahead');
-      const sentence = `At most ${MOST_AHEAD} requests of a connection may wait for their answers.`;
+      const sentence = `At most ${MAX_PIPELINED} requests of a connection may wait for their answers.`;
       return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
     }
     if (!admit(request, response)) {
@@ -67,17 +67,17 @@ export function createFront(parts: FrontParts): Server {
       const sentence = 'Too many requests from this address are in progress.';
       return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
     }
-    if (lane.concerns(request)) return lane.handle(request, response);
+    if (scanLane.matches(request)) return scanLane.handle(request, response);
     if (request.url === '/healthz') return answerAlive(response);
     if (request.url === '/readyz') return ready(response);
-    if (request.url?.startsWith(ASK_PATH)) return answerAsk(request.url, table, response);
+    if (request.url?.startsWith(TLS_ASK_PATH)) return answerTlsAsk(request.url, table, response);
     api.handle(request, response);
   };
   server.on('request', answer);
   server.on('checkExpectation', answer);
   server.on('checkContinue', (request, response) => {
-    // Behind an answer that is still to come, Node would put the 100 between the head and the body of this one. Such a
-    // client sends the body without it after a while (RFC 9110 §10.1.1).
+    // While an earlier response is pending, Node would write the 100 between that response's head and body. The client
+    // sends the body without it after a while (RFC 9110 §10.1.1).
     if (clientErrors.waiting(request.socket) > 0) delete request.headers.expect;
     answer(request, response);
   });

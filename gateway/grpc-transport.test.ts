@@ -82,7 +82,7 @@ describe('a typed client over grpc-js', () => {
     });
   });
 
-  test('a core that does not answer is given up at the deadline, and learns of it', async () => {
+  test('a call to a core that does not respond fails at the deadline, and is cancelled there', async () => {
     const gone = Promise.withResolvers<void>();
     const address = await serve({
       async getCode(_request, { signal }) {
@@ -96,7 +96,7 @@ describe('a typed client over grpc-js', () => {
     expect((await failureOf(client([address]).getCode({}, { timeoutMs: 200 }))).code).toBe(Code.DeadlineExceeded);
   });
 
-  test('a call that nobody waits for any more is cancelled on both sides', async () => {
+  test('an aborted call is cancelled on both sides', async () => {
     const running = Promise.withResolvers<void>();
     const gone = Promise.withResolvers<void>();
     const address = await serve({
@@ -116,7 +116,7 @@ describe('a typed client over grpc-js', () => {
     expect((await failureOf(client([address]).getCode({}, { signal: left.signal }))).code).toBe(Code.Canceled);
   });
 
-  test('a call fails at once while the core is away, and succeeds once it is back', async () => {
+  test('a call fails at once while the core is unavailable, and succeeds once it is back', async () => {
     const port = await freePort();
     const calls = client([`${LOOPBACK}:${port}`], 60_000);
     expect((await failureOf(calls.getCode({}))).code).toBe(Code.Unavailable);
@@ -124,21 +124,21 @@ describe('a typed client over grpc-js', () => {
     await expect.poll(() => calls.getCode({}), { timeout: 10_000 }).toBeTruthy();
   });
 
-  test('several cores are used in turn, and one that is away is passed over', async () => {
+  test('several cores are used round-robin, and an unavailable one is skipped', async () => {
     const asked = { one: 0, other: 0 };
     const addresses = await Promise.all([
       serve({ getCode: () => ({ code: { paused: ++asked.one > 0 } }) }),
       serve({ getCode: () => ({ code: { paused: ++asked.other > 0 } }) }),
     ]);
     const calls = client([...addresses, `${LOOPBACK}:${await freePort()}`]);
-    // The first call to each finds out.
+    // The first call to each one detects its state.
     await Promise.allSettled([calls.getCode({}), calls.getCode({}), calls.getCode({})]);
     for (let call = 0; call < 20; call++) await calls.getCode({});
     expect(asked.one).toBeGreaterThanOrEqual(10);
     expect(asked.other).toBeGreaterThanOrEqual(10);
   });
 
-  test('a change says until when it may happen, and is sent again when a core says that it knew the time wrongly', async () => {
+  test('a change carries a commit deadline, and is repeated when a core rejects it with its clock', async () => {
     const clock = 5_000_000;
     const limits: (string | null)[] = [];
     const address = await serve({
@@ -171,7 +171,7 @@ describe('a typed client over grpc-js', () => {
     }
   });
 
-  test('a change that is late twice fails, and is sent no third time', async () => {
+  test('a change that is rejected as late twice fails, and is not sent a third time', async () => {
     let calls = 0;
     const address = await serve({
       async createCode() {

@@ -15,34 +15,34 @@ import grpc from '@grpc/grpc-js';
 import { context, propagation } from '@opentelemetry/api';
 import { readFailure } from '../common/contract/errors.ts';
 import { headersOf } from '../common/contract/grpc-headers.ts';
-import { followCoreClock } from './core-clock.ts';
+import { estimateCoreClock } from './core-clock.ts';
 
-/** A batch of 3,500,000 bytes of JSON, with room to spare. */
+/** Larger than a batch of 3,500,000 bytes of JSON. */
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 
 const CHANNEL: grpc.ClientOptions = {
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
   'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
-  // A core whose machine vanished is given up after 15 s, not after the minutes that TCP takes.
+  // A dead machine is detected after 15 s, not after the minutes that TCP takes.
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 5_000,
   'grpc.keepalive_permit_without_calls': 1,
-  // A core that is back is found within a second; gRPC's own ceiling is two minutes.
+  // A core that is available again is found within a second; gRPC's default maximum is two minutes.
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
 };
 
 /**
- * A transport for typed Connect clients over grpc-js: measured 1.6 to 3 times as fast as connect-node's own. Unary
- * methods only; the gateway calls no other. A call fails at once while no address answers.
+ * A Connect transport over grpc-js, measured 1.6 to 3 times as fast as connect-node's own. It supports unary methods only;
+ * the gateway calls no others. A call fails at once while no address is reachable.
  *
- * A call that changes something says until when it may, so that it never happens once it has failed here by its
- * deadline. A core that refuses it as late tells what its clock says: while there is time, it is sent again at once.
+ * A call that changes something carries a commit deadline, so that it never takes effect after it has failed here. A
+ * core that rejects it as too late sends its clock: the call is then repeated at once if there is time left.
  *
- * `addresses`: `host:port`, used in turn, as are all the DNS records of each. `timeoutMs`: the deadline of calls that
- * name none. `ca`: PEM; who signed the servers' certificates. We show none: one that opens the core would open it to
- * everybody who calls us.
+ * `addresses`: `host:port`, used round-robin, as are all DNS records of each. `timeoutMs`: the default timeout of a call.
+ * `ca`: PEM, the CA of the servers' certificates. The gateway presents no client certificate: one that is accepted by the
+ * core would grant access to everyone who calls the gateway.
  */
 export function createGrpcTransport(
   addresses: readonly string[],
@@ -51,8 +51,8 @@ export function createGrpcTransport(
 ): Transport & { close(): void } {
   const credentials = ca ? grpc.credentials.createSsl(ca) : grpc.credentials.createInsecure();
   const clients = addresses.map((address) => new grpc.Client(`dns:${address}`, credentials, CHANNEL));
-  const next = inTurn(clients);
-  const clock = followCoreClock();
+  const next = roundRobin(clients);
+  const clock = estimateCoreClock();
 
   const send: Send = (method, { signal, header, input, failsAt }) =>
     new Promise((resolve, reject) => {
@@ -61,7 +61,7 @@ export function createGrpcTransport(
       const cancel = () => call.cancel();
       const call = next().makeUnaryRequest(
         `/${method.parent.typeName}/${method.name}`,
-        (request: MessageShape<typeof method.input>) => written(method.input, request),
+        (request: MessageShape<typeof method.input>) => serialize(method.input, request),
         (bytes) => fromBinary(method.output, bytes),
         create(method.input, input),
         metadataOf(header),
@@ -71,15 +71,15 @@ export function createGrpcTransport(
           message = response;
           if (!error) return;
           const failed = asConnectError(error);
-          clock.hear(failed.metadata);
+          clock.observe(failed.metadata);
           reject(failed);
         },
       );
       call.on('metadata', (metadata) => {
         received = headersOf(metadata);
-        clock.hear(received);
+        clock.observe(received);
       });
-      // Comes after the callback, and is the only one to bring the trailers of a success.
+      // Emitted after the callback, and the only event with the trailers of a successful call.
       call.on('status', ({ metadata }) => {
         if (!message) return;
         const trailer = headersOf(metadata);
@@ -93,26 +93,26 @@ export function createGrpcTransport(
     close() {
       for (const client of clients) client.close();
     },
-    stream: () => Promise.reject(new ConnectError('This transport has no streams.', Code.Unimplemented)),
-    async unary(method, signal, timeout, given, input) {
+    stream: () => Promise.reject(new ConnectError('This transport does not support streams.', Code.Unimplemented)),
+    async unary(method, signal, timeout, givenHeaders, input) {
       const failsAt = performance.now() + (timeout ?? timeoutMs);
-      const header = new Headers(given);
-      const asked = { signal, header, input, failsAt };
-      if (method.idempotency === Level.NO_SIDE_EFFECTS) return send(method, asked);
+      const header = new Headers(givenHeaders);
+      const options = { signal, header, input, failsAt };
+      if (method.idempotency === Level.NO_SIDE_EFFECTS) return send(method, options);
       header.set('signpost-commit-by', clock.at(failsAt));
-      return send(method, asked).catch((error: unknown) => {
+      return send(method, options).catch((error: unknown) => {
         if (readFailure(error).reason !== 'TOO_LATE' || performance.now() >= failsAt) throw error;
         header.set('signpost-commit-by', clock.at(failsAt));
-        return send(method, asked);
+        return send(method, options);
       });
     },
   };
 }
 
-/** Sends a call, which fails by its deadline at `failsAt` (of `performance.now()`). */
+/** Sends a call with the deadline `failsAt` (of `performance.now()`). */
 type Send = <Input extends DescMessage, Output extends DescMessage>(
   method: DescMethodUnary<Input, Output>,
-  asked: {
+  options: {
     readonly signal: AbortSignal | undefined;
     readonly header: Headers;
     readonly input: MessageInitShape<Input>;
@@ -121,39 +121,39 @@ type Send = <Input extends DescMessage, Output extends DescMessage>(
 ) => Promise<UnaryResponse<Input, Output>>;
 
 /**
- * The message as it goes over the wire. What a large one carries along unread is copied into place once: the library's
- * writer would grow by doubling, and what takes time with megabytes is memory that was never used before.
+ * Serializes a message. Its unknown fields, which carry the megabytes of large messages, are copied only once: the
+ * library's writer would grow by doubling, and the cost of megabytes is touching memory for the first time.
  */
-function written<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): Buffer {
-  const known = toBinary(schema, message, { writeUnknownFields: false });
-  const unread = (message.$unknown ?? []).flatMap(({ no, wireType, data }) => [
+function serialize<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): Buffer {
+  const knownFields = toBinary(schema, message, { writeUnknownFields: false });
+  const unknownFields = (message.$unknown ?? []).flatMap(({ no, wireType, data }) => [
     new BinaryWriter().tag(no, wireType).finish(),
     data,
   ]);
-  return Buffer.concat([known, ...unread]);
+  return Buffer.concat([knownFields, ...unknownFields]);
 }
 
-/** Gives the clients in turn, without those that are known to have lost their core; one of them when all have. */
-function inTurn(clients: readonly grpc.Client[]): () => grpc.Client {
-  let turn = 0;
+/** Selects clients round-robin, skipping those in TRANSIENT_FAILURE unless all are. */
+function roundRobin(clients: readonly grpc.Client[]): () => grpc.Client {
+  let calls = 0;
   return () => {
-    const up = clients.filter((client) => {
+    const reachable = clients.filter((client) => {
       return client.getChannel().getConnectivityState(true) !== grpc.connectivityState.TRANSIENT_FAILURE;
     });
-    const among = up.length > 0 ? up : clients;
-    const client = among[turn++ % among.length];
+    const candidates = reachable.length > 0 ? reachable : clients;
+    const client = candidates[calls++ % candidates.length];
     if (!client) throw new Error('the core has no address');
     return client;
   };
 }
 
-/** The error with the details and the metadata that the core gave it. */
+/** Converts an error, with the details and metadata from the core. */
 function asConnectError(error: grpc.ServiceError): ConnectError {
   const trailers = headersOf(error.metadata);
   return findTrailerError(trailers) ?? new ConnectError(error.details, error.code as number, trailers, [], error);
 }
 
-/** The headers, and the trace that the call is part of. */
+/** The headers, plus the current trace context. */
 function metadataOf(header: Headers): grpc.Metadata {
   const metadata = new grpc.Metadata();
   header.forEach((value, key) => {

@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import type { CoreClients } from './core.ts';
-import { inTime, machineMs, PATIENCE_MS } from './in-time.ts';
-import type { GatewayState } from './process/processes.ts';
+import { CHECK_TIMEOUT_MS, machineMs, respondsInTime } from './in-time.ts';
+import type { GatewayState } from './process/messages.ts';
 import type { Spool } from './redirect/spool/spool.ts';
 
-/** What `/readyz` speaks of. */
+/** The parts that `/readyz` reports on. */
 export interface Parts {
   readonly spool: Spool;
   readonly core: CoreClients;
-  /** How all processes of the gateway are. */
+  /** The last reported status of all processes of the gateway. */
   state(): GatewayState;
 }
 
@@ -18,24 +18,24 @@ export function answerAlive(response: ServerResponse): void {
 }
 
 /**
- * `GET /readyz`: 200 while scans can be answered and kept, 503 when the disk takes none; and what else is degraded,
- * which is no reason to send scans elsewhere. Any worker answers for all of them; the core is asked at most once a
- * second, however often we are.
+ * `GET /readyz`: 200 while scans can be answered and recorded, 503 while the disk can't be written. `degraded` lists
+ * problems that are no reason to send scans elsewhere. Any worker answers for all of them; the core is checked at most
+ * once a second, however frequent the requests are.
  */
 export function readiness({ spool, core, state }: Parts): (response: ServerResponse) => void {
-  let asked = { at: Number.NEGATIVE_INFINITY, answer: Promise.resolve(false) };
+  let lastCheck = { at: Number.NEGATIVE_INFINITY, answer: Promise.resolve(false) };
 
   return async (response) => {
     const now = performance.now();
-    if (now - asked.at >= PATIENCE_MS) asked = { at: now, answer: inTime(core.check()) };
-    const coreIsThere = await asked.answer;
+    if (now - lastCheck.at >= CHECK_TIMEOUT_MS) lastCheck = { at: now, answer: respondsInTime(core.check()) };
+    const isCoreUp = await lastCheck.answer;
     const { carrier, workers } = state();
     const failing = spool.status().failing ?? workers.find((worker) => worker.spool.failing)?.spool.failing;
-    const { complete, last, taken, changeLatencyMs } = carrier?.routes ?? {};
+    const { complete, lastAppliedAt, applied, changeLatencyMs } = carrier?.routes ?? {};
     send(response, failing === undefined ? 200 : 503, {
       status: failing === undefined ? 'ready' : `scans can't be written to disk: ${failing}`,
       degraded: [
-        coreIsThere ? [] : 'api',
+        isCoreUp ? [] : 'api',
         carrier?.log ? [] : 'log',
         carrier?.shipping.failing === false ? [] : 'shipping',
       ].flat(),
@@ -47,9 +47,9 @@ export function readiness({ spool, core, state }: Parts): (response: ServerRespo
         lost: sum(workers.map((worker) => worker.spool.lost)),
       },
       routes: {
-        taken: taken ?? 0,
-        last_taken_at: last === undefined ? null : new Date(last).toISOString(),
-        // Since the table last had all that its topic had, and how long changes took from the topic into it.
+        taken: applied ?? 0,
+        last_taken_at: lastAppliedAt === undefined ? null : new Date(lastAppliedAt).toISOString(),
+        // Since the table last contained the whole topic, and the time that changes took from the topic to the table.
         age_ms: complete === undefined ? null : Math.round(machineMs() - complete),
         change_latency_p99_ms: changeLatencyMs ?? null,
       },

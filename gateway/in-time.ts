@@ -1,17 +1,17 @@
-/** How long a part may take to answer before it counts as away, in ms. */
-export const PATIENCE_MS = 1_000;
+/** A part that takes longer to respond counts as unavailable, in ms. */
+export const CHECK_TIMEOUT_MS = 1_000;
 
 /**
- * A time that all processes of a machine tell alike, in ms, and that no clock which is set moves: for what one of them
- * measures and another one tells.
+ * A monotonic time in ms that is the same in all processes of a machine, unlike `performance.now()`: for measurements that
+ * one process starts and another one reports.
  */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Whether it answers, and soon. */
-export function inTime(answer: Promise<unknown>): Promise<boolean> {
-  const late = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), PATIENCE_MS).unref());
+/** Whether `answer` resolves within `CHECK_TIMEOUT_MS`. */
+export function respondsInTime(answer: Promise<unknown>): Promise<boolean> {
+  const late = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), CHECK_TIMEOUT_MS).unref());
   const answered = answer.then(
     () => true,
     () => false,

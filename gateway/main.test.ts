@@ -24,7 +24,7 @@ import { startServing } from '../src/rpc/serve.fixture.ts';
 import { openTls } from '../src/rpc/tls.ts';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { freshDatabase } from '../test/harness/database.ts';
-import type { Told } from './process/processes.ts';
+import type { MessageToMain } from './process/messages.ts';
 import { frame } from './redirect/spool/frames.ts';
 import { readSpool } from './redirect/spool/read-spool.ts';
 
@@ -34,7 +34,7 @@ const EVENTUALLY = { timeout: 15_000, interval: 50 };
 let databaseUrl: string;
 let folder: string;
 let port: number;
-/** A code in Postgres that no gateway has heard of. */
+/** Creates a code in Postgres that is in no route table. */
 let code: { id: string; path: string };
 
 beforeAll(async () => {
@@ -57,7 +57,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Gateway {
   readonly process: ChildProcess;
-  /** What it wrote to standard error; resolves when it is gone. */
+  /** Its standard error; resolves when it has exited. */
   readonly ended: Promise<{ code: number | null; stderr: string }>;
 }
 
@@ -114,7 +114,7 @@ function log(): Log {
   return opened;
 }
 
-/** The ids of the scans of this test's code that are in the log. */
+/** The ids of this test code's scans in the log. */
 function follow(opened: Log): Set<string> {
   const ids = new Set<string>();
   const subscription = opened.follow({
@@ -129,7 +129,7 @@ function follow(opened: Log): Set<string> {
   return ids;
 }
 
-/** Undefined for what is no scan: the recorder puts that with the dead letters. */
+/** Undefined for a value that is not a scan, which the recorder makes a dead letter. */
 function scanOf(bytes: Uint8Array): { id: string; codeId: string } | undefined {
   try {
     const { id, codeId } = fromBinary(ScanSchema, bytes);
@@ -139,8 +139,8 @@ function scanOf(bytes: Uint8Array): { id: string; codeId: string } | undefined {
   }
 }
 
-test('kill -9 loses no answered scan: they wait on disk, and reach the log from the next start on', async () => {
-  // The log takes no scans as long as it has no topics.
+test('kill -9 loses no answered scan: they stay on disk, and are published after the next start', async () => {
+  // Without topics, scans can't be published.
   await query('delete from log_topics where name = $1', SCANS.name);
   const gateway = await startReady();
   let answered = 0;
@@ -169,7 +169,7 @@ test('kill -9 loses no answered scan: they wait on disk, and reach the log from 
   await expect.poll(() => arrived, EVENTUALLY).toEqual(ids);
 });
 
-test('printed codes resolve after a start with Postgres, log and core away, and their scans arrive later', async () => {
+test('printed codes resolve after a start without Postgres, log and core, and their scans arrive later', async () => {
   const opened = log();
   await opened.ensureTopics(TOPICS);
   const first = await startReady();
@@ -194,11 +194,11 @@ test('printed codes resolve after a start with Postgres, log and core away, and 
   await expect.poll(() => arrived.size, EVENTUALLY).toBe(2);
 });
 
-test('what a worker left which there is no more is shipped once, and nothing of it stays on disk; nor does it hold up others', async () => {
+test('the spool of an ended worker is shipped once and removed from disk, and does not block others', async () => {
   const opened = log();
   await opened.ensureTopics(TOPICS);
   const arrived = follow(opened);
-  // As kill -9 leaves it: open, and torn at its end. Then one that is no scan, and one that can't be read.
+  // As after kill -9: open, and torn at its end. Then a payload that is not a scan, and an unreadable segment.
   const spool = join(folder, 'data/spool/7');
   mkdirSync(join(spool, '000000000000002.scans'), { recursive: true });
   const scan = () => frame(toBinary(ScanSchema, create(ScanSchema, { id: randomBytes(16), codeId: code.id })));
@@ -209,7 +209,7 @@ test('what a worker left which there is no more is shipped once, and nothing of 
   await expect.poll(() => readdirSync(spool), EVENTUALLY).toEqual(['000000000000002.scans']);
 });
 
-test('a worker forgets what waits in its memory only when the log has that, and not what was offered before', async () => {
+test('a worker drops held scans only when that offer was published, and not for an earlier offer', async () => {
   mkdirSync(join(folder, 'data'));
   writeFileSync(join(folder, 'data/spool'), '');
   using socket = new BoundSocket({ port, host: '127.0.0.1' });
@@ -219,26 +219,26 @@ test('a worker forgets what waits in its memory only when the log has that, and 
     stdio: ['ignore', 'ignore', 'ignore', 'ipc', socket.fd()],
   });
   onTestFinished(() => void worker.kill('SIGKILL'));
-  let told: Partial<Record<Told['type'], Told>> = {};
-  worker.on('message', (message: Told) => {
-    told[message.type] = message;
+  let received: Partial<Record<MessageToMain['type'], MessageToMain>> = {};
+  worker.on('message', (message: MessageToMain) => {
+    received[message.type] = message;
   });
   const held = () => {
-    const { status } = told;
+    const { status } = received;
     return status?.type === 'status' && 'worker' in status ? status.worker.spool.held : undefined;
   };
-  await expect.poll(() => told.ready, EVENTUALLY).toBeDefined();
+  await expect.poll(() => received.ready, EVENTUALLY).toBeDefined();
   expect((await get(code.path)).status).toBe(302);
-  await expect.poll(() => told.held, EVENTUALLY).toBeDefined();
-  const { offer } = told.held as Told & { type: 'held' };
+  await expect.poll(() => received.held, EVENTUALLY).toBeDefined();
+  const { offer } = received.held as MessageToMain & { type: 'held' };
   worker.send({ type: 'taken', offer: 'one of a worker before it' });
-  told = {};
+  received = {};
   await expect.poll(held, EVENTUALLY).toBeGreaterThan(0);
   worker.send({ type: 'taken', offer });
   await expect.poll(held, EVENTUALLY).toBe(0);
 });
 
-test('SIGTERM: a scan that was just answered is in the log when the process is gone', async () => {
+test('SIGTERM: a scan that was just answered is in the log when the process has exited', async () => {
   const opened = log();
   await opened.ensureTopics(TOPICS);
   const arrived = follow(opened);
@@ -249,7 +249,7 @@ test('SIGTERM: a scan that was just answered is in the log when the process is g
   await expect.poll(() => arrived.size, EVENTUALLY).toBe(20);
 });
 
-test('changes arrive by the topic, and a topic that was made anew is read from its beginning', async () => {
+test('changes arrive by the topic, and a recreated topic is read from its beginning', async () => {
   const opened = log();
   await opened.ensureTopics(TOPICS);
   const announce = (version: bigint, targetUrl: string) => {
@@ -278,7 +278,7 @@ test('changes arrive by the topic, and a topic that was made anew is read from i
   await expect.poll(target, EVENTUALLY).toBe('https://three.example/');
 });
 
-test('health: alive, and ready while scans can be answered and kept', async () => {
+test('health: alive, and ready while scans can be answered and recorded', async () => {
   await log().ensureTopics(TOPICS);
   await startReady();
   expect(await (await get('/healthz')).json()).toEqual({ status: 'alive' });
@@ -286,17 +286,17 @@ test('health: alive, and ready while scans can be answered and kept', async () =
   expect(ready.status).toBe(200);
   expect(await ready.json()).toMatchObject({ status: 'ready' });
   await expect.poll(degraded, EVENTUALLY).toEqual(['api']);
-  // Measured by one process and told by another.
+  // Measured by one process and reported by another.
   const age = async () => ((await (await get('/readyz')).json()) as { routes: { age_ms: number } }).routes.age_ms;
   await expect.poll(age, EVENTUALLY).toSatisfy((ms) => typeof ms === 'number' && ms >= 0 && ms < 10_000);
 });
 
-describe('a start that can not succeed ends with one sentence and code 1:', () => {
+describe('a start that cannot succeed ends with one sentence and code 1:', () => {
   async function expectSentence(env: Record<string, string>, sentence: string): Promise<void> {
     expect(await start(env).ended).toEqual({ code: 1, stderr: `${sentence}\n` });
   }
 
-  test('wrong variables', async () => {
+  test('invalid variables', async () => {
     await expectSentence(
       { PORT: 'http', DATABASE_URL: '', TRUST_PROXY: '10.0.0.0/8,999.0.0.1' },
       'PORT must be a port. DATABASE_URL is needed: a Postgres address. ' +
@@ -304,15 +304,15 @@ describe('a start that can not succeed ends with one sentence and code 1:', () =
     );
   });
 
-  test('the port is taken', async () => {
+  test('the port is in use', async () => {
     const other = createServer().listen(port, '127.0.0.1');
     onTestFinished(() => void other.close());
     await once(other, 'listening');
-    await expectSentence({}, `PORT ${port} can't be listened on: it is taken.`);
+    await expectSentence({}, `PORT ${port} can't be listened on: it is in use.`);
   });
 
-  test('another gateway with a folder of its own has the port, or takes it at the same time', async () => {
-    const taken = `PORT ${port} can't be listened on: it is taken.\n`;
+  test('another gateway with its own folder uses the port, or binds it at the same time', async () => {
+    const taken = `PORT ${port} can't be listened on: it is in use.\n`;
     const both = [start(), start({ DATA_DIR: join(folder, 'other') })];
     const refused = await Promise.race(both.map(({ ended }) => ended));
     expect(refused).toEqual({ code: 1, stderr: taken });
@@ -320,7 +320,7 @@ describe('a start that can not succeed ends with one sentence and code 1:', () =
     expect(await start({ DATA_DIR: join(folder, 'third') }).ended).toEqual({ code: 1, stderr: taken });
   });
 
-  test('another gateway uses DATA_DIR, and kill -9 leaves nothing behind that says so', async () => {
+  test('another gateway uses DATA_DIR, and after kill -9 DATA_DIR is free', async () => {
     const sentence = `Another gateway is using DATA_DIR ${join(folder, 'data')}: each needs a folder of its own.`;
     const env = { PORT: String(await freePort()) };
     const first = await startReady();
@@ -337,19 +337,19 @@ describe('a start that can not succeed ends with one sentence and code 1:', () =
     await startReady();
   });
 
-  test('DATA_DIR can not be written to', async () => {
+  test('DATA_DIR cannot be written to', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     await expectSentence({ DATA_DIR: file }, `DATA_DIR ${file} can't be written to (EEXIST).`);
   });
 
-  test('COUNTRY_DATABASE is not there', async () => {
+  test('COUNTRY_DATABASE does not exist', async () => {
     await expectSentence({ COUNTRY_DATABASE: '/no.mmdb' }, "COUNTRY_DATABASE /no.mmdb can't be read (ENOENT).");
   });
 });
 
 describe('CORE_CA', () => {
-  test('the core is called over TLS, and only the core that this authority signed', async () => {
+  test('the core is called over TLS, and only a core with a certificate from this CA', async () => {
     const authority = await newAuthority();
     const { certFile: cert, keyFile: key } = await authority.issue('core');
     const core = await startServing(openTls({ cert, key, clientCa: undefined }, logger));
@@ -369,7 +369,7 @@ describe('CORE_CA', () => {
 
     const { process: gateway, ended } = await startReady({ CORE_ADDRESS, CORE_CA: authority.certFile });
     expect((await list()).status).toBe(200);
-    // A gateway opens nothing by itself.
+    // A gateway has no access of its own.
     expect((await fetch(`http://127.0.0.1:${port}/api/v1/qr-codes`)).status).toBe(401);
     gateway.kill('SIGKILL');
     await ended;

@@ -9,8 +9,8 @@ import { reshipScans } from './redirect/spool/reship-scans.ts';
 import { SHIPPED } from './redirect/spool/shipped-segments.ts';
 
 /**
- * `node gateway/reship.ts --since <ms since 1970>`, on a gateway's machine and with its variables: publishes the scans
- * again that the gateway keeps, and prints how many as JSON. `signpost scans reship` runs it.
+ * `node gateway/reship.ts --since <ms since 1970>`, run on a gateway's machine and with its variables: publishes again the
+ * scans that the gateway keeps, and prints the counts as JSON. `signpost scans reship` runs it.
  */
 const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
 

@@ -15,36 +15,36 @@ import { createFront } from './front.ts';
 import { readiness } from './health.ts';
 import { measureRefusals, measureWorker } from './metrics.ts';
 import { closePort, listen } from './process/listen.ts';
+import { type GatewayState, onMessageFromMain, STATUS_MS, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
-import { type GatewayState, onOrder, STATUS_MS, tell, toldToStop } from './process/processes.ts';
-import { answerScans } from './redirect/answer/answer-scans.ts';
 import { openCountryDatabase } from './redirect/answer/country-database.ts';
 import { type FastLane, openFastLane } from './redirect/answer/fast-lane.ts';
-import { originsBy, proxiesIn } from './redirect/answer/origin.ts';
+import { originReader, proxiesIn } from './redirect/answer/origin.ts';
 import { openSalts } from './redirect/answer/salts.ts';
+import { createScanHandler } from './redirect/answer/scan-handler.ts';
 import { openRouteTable } from './redirect/routes/route-table.ts';
 import { lookUpUnknownCodes } from './redirect/routes/unknown-codes.ts';
 import { openSpool } from './redirect/spool/spool.ts';
 import { createApi } from './rest/api.ts';
-import { limitFailures } from './rest/authentication-attempts.ts';
+import { limitAuthenticationFailures } from './rest/authentication-attempts.ts';
 import { watchConnections } from './watch-connections.ts';
 
-/** How long connections are given for a last answer when it is asked to stop, in ms. */
+/** How long connections stay open for one last response on stop, in ms. */
 const DRAIN_MS = 500;
-/** How long answers in hand may take when it is asked to stop, scans that no disk takes after them, and the rest, in ms. */
+/** How long pending responses may take on stop, then scans that can't be written to disk, and then the rest, in ms. */
 const GRACE_MS = 10_000;
 const SPOOL_MS = 2_000;
 const CLOSE_MS = 2_000;
 
 /**
- * Answers requests: puts the parts together, and takes them apart in the opposite order. `spoolName`: its folder among
- * the spools, which no other process has ever had.
+ * Answers requests: composes the parts, and closes them in the opposite order. `spoolName`: the folder of its spool, which
+ * no other process has ever used.
  */
-async function work(number: number, spoolName: string): Promise<void> {
+async function main(number: number, spoolName: string): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: `worker ${number}` });
   exitOnFatalErrors(logger);
-  const stopped = toldToStop(logger);
+  const stopped = stopRequested(logger);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the worker has stopped'));
   running.use(lockProcess(config.DATA_DIR, logger));
@@ -56,35 +56,35 @@ async function work(number: number, spoolName: string): Promise<void> {
   running.defer(() => unknown.close());
   const countries = await openCountryDatabase(config.COUNTRY_DATABASE, logger);
   running.defer(() => countries.close());
-  let offered = { offer: '', taken: () => {} };
+  let pendingOffer = { id: '', accepted: () => {} };
   const spool = openSpool({
     folder: join(config.DATA_DIR, 'spool', spoolName),
     logger,
-    offer(frames, taken) {
-      offered = { offer: randomUUID(), taken };
-      tell({ type: 'held', offer: offered.offer, frames });
+    offer(frames, accepted) {
+      pendingOffer = { id: randomUUID(), accepted };
+      sendToMain({ type: 'held', offer: pendingOffer.id, frames });
     },
   });
   running.defer(() => spool.close(SPOOL_MS));
   const core = connectCore({
     address: config.CORE_ADDRESS.join(','),
     timeoutMs: config.CORE_TIMEOUT_MS,
-    ca: config.CORE_CA === undefined ? undefined : readAuthority(config.CORE_CA, config.CORE_ADDRESS),
+    ca: config.CORE_CA === undefined ? undefined : readCoreCa(config.CORE_CA, config.CORE_ADDRESS),
   });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const originOf = originsBy(config.TRUST_PROXY);
-  const attempts = limitFailures(
+  const originOf = originReader(config.TRUST_PROXY);
+  const attempts = limitAuthenticationFailures(
     limitAttempts(config.FAILED_AUTHENTICATIONS_PER_MINUTE),
     ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
     countRefusal,
   );
   const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.applySoon });
   running.defer(() => api.close());
-  // Behind what keeps the event loop busy, which would make the first read time out.
+  // After everything that blocks the event loop, which would make the first read time out.
   const salts = openSalts(config.DATABASE_URL, logger);
   running.defer(() => salts.close());
-  const scans = answerScans({
+  const scans = createScanHandler({
     table,
     unknown,
     spool,
@@ -95,14 +95,14 @@ async function work(number: number, spoolName: string): Promise<void> {
   });
 
   let state: GatewayState = { carrier: undefined, workers: [] };
-  onOrder((order) => {
-    if (order.type === 'state') ({ state } = order);
-    else if (order.type === 'taken' && order.offer === offered.offer) offered.taken();
+  onMessageFromMain((message) => {
+    if (message.type === 'state') ({ state } = message);
+    else if (message.type === 'taken' && message.offer === pendingOffer.id) pendingOffer.accepted();
   });
   const status = () => ({ answered: scans.answered(), spool: spool.status() });
   measureWorker(number, status);
-  const telling = setInterval(() => tell({ type: 'status', worker: status() }), STATUS_MS);
-  running.defer(() => clearInterval(telling));
+  const reporting = setInterval(() => sendToMain({ type: 'status', worker: status() }), STATUS_MS);
+  running.defer(() => clearInterval(reporting));
 
   let isStopping = false;
   const ready = readiness({ spool, core, state: () => state });
@@ -125,30 +125,30 @@ async function work(number: number, spoolName: string): Promise<void> {
     logger,
   });
   running.defer(() => watching.close());
-  // Without them visitors are counted too high.
+  // Without the salts visitors are counted too high.
   await salts.attempted;
   await listen(server, config.PORT);
   const ended = Promise.withResolvers<void>();
-  onOrder(({ type }) => {
-    if (type === 'close') closePort(server, ended.resolve).then(() => tell({ type: 'closed' }));
+  onMessageFromMain(({ type }) => {
+    if (type === 'close') closePort(server, ended.resolve).then(() => sendToMain({ type: 'closed' }));
   });
   running.defer(() => {
     isStopping = true;
     return stop(server, fast, ended.promise);
   });
-  tell({ type: 'ready' });
+  sendToMain({ type: 'ready' });
   await stopped;
   setTimeout(
     () => {
-      logger.error('the worker has not stopped in time and ends as it is');
+      logger.error('the worker has not stopped in time and exits');
       process.exit();
     },
     GRACE_MS + SPOOL_MS + CLOSE_MS,
   );
 }
 
-function readAuthority(path: string, addresses: readonly string[]): Buffer {
-  // TLS knows servers by their names, and grpc-js can't ask for an address.
+function readCoreCa(path: string, addresses: readonly string[]): Buffer {
+  // TLS verifies servers by name, and grpc-js can't verify an IP address.
   if (addresses.some((address) => isIP(address.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')) !== 0)) {
     throw new OperatorError(
       'With CORE_CA, CORE_ADDRESS must name the cores as their certificates do: no IP addresses.',
@@ -158,8 +158,8 @@ function readAuthority(path: string, addresses: readonly string[]): Buffer {
 }
 
 /**
- * Lets each connection have a last answer, as one that is closed while its next request is under way loses that one.
- * Then ends those that ask for nothing. `closed`: there are none any more.
+ * Gives each connection one last response, because closing it while its next request is on its way would lose that
+ * request. Then closes idle connections. `closed` resolves when there are no more connections.
  */
 async function stop(server: Server, fast: FastLane, closed: Promise<void>): Promise<void> {
   fast.drain();
@@ -175,10 +175,10 @@ async function stop(server: Server, fast: FastLane, closed: Promise<void>): Prom
 }
 
 try {
-  await work(Number(process.argv[2]), process.argv[3] ?? '');
+  await main(Number(process.argv[2]), process.argv[3] ?? '');
 } catch (error) {
   if (!(error instanceof OperatorError)) throw error;
-  await tell({ type: 'failed', sentence: error.message });
+  await sendToMain({ type: 'failed', sentence: error.message });
 }
-// Connections that a library keeps must not keep the process.
+// Connections that a library keeps open must not keep the process alive.
 process.exit();

@@ -5,41 +5,41 @@ import { OperatorError } from '../common/runtime/operator-error.ts';
 
 /** A program to start. */
 export interface ChildOptions {
-  /** What people call it. */
+  /** The name in messages. */
   readonly name: string;
-  /** Its file, from the project's folder on. */
+  /** Its file, relative to the project's folder. */
   readonly program: string;
-  /** Its whole environment, but for where Node keeps what it compiled. */
+  /** Its whole environment, except for Node's compile cache. */
   readonly env: NodeJS.ProcessEnv;
-  /** The file that its output is appended to. */
+  /** The file to which its output is appended. */
   readonly log: string;
 }
 
-/** A process that has said that it is ready. */
+/** A process that has reported that it is ready. */
 export interface Child {
   readonly pid: number;
-  /** Resolves when the process is gone, with what to tell people if nobody asked it to go. */
+  /** Resolves when the process has exited, with a message for the case that the exit was not requested. */
   readonly ended: Promise<string>;
-  /** Sends a signal, by default the one that asks for an orderly end; resolves when the process is gone. */
+  /** Sends a signal, by default SIGTERM for a graceful stop; resolves when the process has exited. */
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 const PROJECT = resolve(import.meta.dirname, '..');
 
-/** Where Node keeps what it compiled: with it the next start takes two thirds of the time. */
-const COMPILED = resolve(PROJECT, 'node_modules/.cache/compiled');
+/** Node's compile cache: with it the next start takes two thirds of the time. */
+const COMPILE_CACHE = resolve(PROJECT, 'node_modules/.cache/compiled');
 
-/** The first core of a new database also migrates it. */
+/** Includes the time for the first core to migrate a new database. */
 const READY_WITHIN_MS = 60_000;
 
 const TAIL_LINES = 8;
 
 /**
- * Starts a program and waits until it says `{ type: 'ready' }`; rejects with a sentence when it ends before, and with
- * the signal's reason, the process being gone, when `signal` is aborted before.
+ * Starts a program and waits for its message `{ type: 'ready' }`. Rejects with an `OperatorError` if it exits before, and
+ * with the signal's reason if `signal` aborts before; the process has then exited.
  *
- * The process runs in a session of its own: Ctrl-C in the terminal reaches us alone, and the order of stopping is ours.
- * Should we die without stopping it, it sees the channel close that `ready` came through.
+ * The process runs in a separate session: Ctrl-C in the terminal reaches only this process, which stops the others in
+ * order. If this process dies without stopping it, the IPC channel closes, and the child exits.
  */
 export async function startChild(options: ChildOptions, signal?: AbortSignal): Promise<Child> {
   signal?.throwIfAborted();
@@ -48,7 +48,7 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   const { size } = await output.stat();
   const child = spawn(process.execPath, [program], {
     cwd: PROJECT,
-    env: { NODE_COMPILE_CACHE: COMPILED, ...env },
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     detached: true,
     stdio: ['ignore', output.fd, output.fd, 'ipc'],
   });
@@ -56,13 +56,13 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   const { pid } = child;
   if (pid === undefined) throw new OperatorError(`The ${name} could not be started.`);
 
-  const gone = new Promise<string>((resolve) => {
+  const exited = new Promise<string>((resolve) => {
     child.once('exit', (code, by) => resolve(by === null ? `with code ${code}` : `by ${by}`));
   });
-  const ended = gone.then(async (how) => `The ${name} ended ${how}. ${await tail(log, size)}`);
+  const ended = exited.then(async (how) => `The ${name} ended ${how}. ${await tail(log, size)}`);
   const stop = async (by: NodeJS.Signals = 'SIGTERM') => {
     child.kill(by);
-    await gone;
+    await exited;
   };
 
   const outcome = Promise.withResolvers<void>();
@@ -86,10 +86,10 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   return { pid, ended, stop };
 }
 
-/** The last lines that a process added to a log which had `from` bytes before. */
+/** The last lines that a process appended to a log after its first `from` bytes. */
 async function tail(log: string, from: number): Promise<string> {
   const written = (await readFile(log)).subarray(from).toString().trimEnd();
   const path = relative(process.cwd(), log);
-  if (written === '') return `It left nothing in ${path}.`;
+  if (written === '') return `It wrote nothing to ${path}.`;
   return `The end of ${path}:\n${written.split('\n').slice(-TAIL_LINES).join('\n')}`;
 }

@@ -4,13 +4,13 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import { AccountsService, type CreateAccountRequestSchema } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { LOOPBACK } from './free-port.ts';
 
-/** Where a core listens on this machine, and what opens it to internal callers. */
+/** The port of a core on this machine, and a token for internal callers. */
 export interface Core {
   readonly corePort: number;
   readonly serviceToken: string;
 }
 
-/** A new account and its key, which cannot be had again. */
+/** A new account and its key, which can't be retrieved again. */
 export interface NewAccount {
   readonly accountId: string;
   readonly apiKey: string;

@@ -1,13 +1,13 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { lockFile } from '../gateway/process/claim-folder.ts';
+import { lockFile } from '../gateway/process/data-dir-lock.ts';
 
-/** Makes the folder and claims it for this process until it is disposed of or the process ends, however it ends. */
-export async function claimDataDir(folder: string): Promise<Disposable> {
+/** Creates the folder and locks it until the lock is disposed of or the process ends, however it ends. */
+export async function lockDataDir(folder: string): Promise<Disposable> {
   let lock: Disposable | undefined;
   try {
-    // Postgres may run as another user, who must get through to its own folder; what is secret is closed by itself.
+    // Postgres may run as another user, who has to traverse this folder; secrets in it have their own permissions.
     await mkdir(folder, { recursive: true, mode: 0o711 });
     await mkdir(join(folder, 'logs'), { recursive: true, mode: 0o700 });
     lock = lockFile(join(folder, 'lock'));

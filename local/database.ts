@@ -4,20 +4,20 @@ import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type LocalPostgres, startPostgres } from './postgres.ts';
 import type { Settings } from './settings.ts';
 
-/** How long a Postgres of somebody else's may take to answer, in ms. */
-const ANSWER_WITHIN_MS = 5_000;
+/** The timeout for connecting to an external Postgres, in ms. */
+const CONNECT_TIMEOUT_MS = 5_000;
 
-/** The Postgres that `DATABASE_URL` names, for the core and the gateway alike; else one of our own in `DATA_DIR`. */
+/** The Postgres of `DATABASE_URL`, for core and gateway alike; else a local one in `DATA_DIR`. */
 export async function useDatabase({ databaseUrl, dataDir }: Settings): Promise<LocalPostgres> {
   if (databaseUrl === undefined) return startPostgres({ folder: join(dataDir, 'postgres') });
-  await expectAnswer(databaseUrl);
+  await expectReachable(databaseUrl);
   return { url: databaseUrl, gatewayUrl: databaseUrl, stop: async () => undefined };
 }
 
-async function expectAnswer(url: string): Promise<void> {
+async function expectReachable(url: string): Promise<void> {
   if (!URL.canParse(url))
     throw new OperatorError('DATABASE_URL must be an address: postgres://user:password@host:port/database.');
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: ANSWER_WITHIN_MS });
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
   try {
     await client.connect();
     await client.end();

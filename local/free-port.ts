@@ -2,19 +2,19 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** The host that everything of a local run listens on. */
+/** The host that all processes of a local run listen on. */
 export const LOOPBACK = '127.0.0.1';
 
 /**
- * Ports that systems hand to nobody by themselves (Linux begins at 32,768): one that is free stays so until it is
- * listened on, whatever connects to wherever meanwhile.
+ * Ports outside the ephemeral range (on Linux from 32,768): a free one stays free until it is listened on, whatever
+ * outgoing connections are opened meanwhile.
  */
-const [LEAST, MOST] = [10_000, 32_767];
+const [MIN_PORT, MAX_PORT] = [10_000, 32_767];
 
-/** A port of the loopback interface that nothing listens on now. */
+/** A free port of the loopback interface. */
 export async function freePort(): Promise<number> {
-  let port = randomInt(LEAST, MOST);
-  while (!(await isFree(port))) port = randomInt(LEAST, MOST);
+  let port = randomInt(MIN_PORT, MAX_PORT);
+  while (!(await isFree(port))) port = randomInt(MIN_PORT, MAX_PORT);
   return port;
 }
 
@@ -24,7 +24,7 @@ export async function isFree(port: number): Promise<boolean> {
   try {
     await once(server, 'listening');
   } catch {
-    // Whatever the reason (taken, privileged), the answer is the same.
+    // Whatever the reason (in use, privileged), the port can't be used.
     return false;
   }
   server.close();

@@ -4,17 +4,17 @@ import { chown, readFile, symlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 
-/** What a program that has ended left behind. */
-export interface Ended {
+/** The result of a program that has ended. */
+export interface ProgramResult {
   readonly code: number;
-  /** Standard output and standard error, as they came. */
+  /** Standard output and standard error, interleaved. */
   readonly output: string;
 }
 
-/** The Postgres that npm installed, run as a user that Postgres accepts. */
+/** The programs of the Postgres that npm installed, run as a user that Postgres accepts. */
 export interface PostgresPrograms {
-  run(program: 'initdb' | 'pg_ctl', args: readonly string[]): Promise<Ended>;
-  /** Gives a file or folder to the user that Postgres runs as. */
+  run(program: 'initdb' | 'pg_ctl', args: readonly string[]): Promise<ProgramResult>;
+  /** Changes the owner of a file or folder to the user that Postgres runs as. */
   adopt(path: string): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ interface User {
   readonly gid: number;
 }
 
-/** Finds the programs for this machine. `folder` exists; it becomes the property of the user that runs them. */
+/** Finds the programs for this machine. `folder` must exist; the user that runs them becomes its owner. */
 export async function findPostgres(folder: string): Promise<PostgresPrograms> {
   const paths = await installedPaths();
   await restoreLinks(dirname(dirname(dirname(paths.initdb))));
@@ -58,8 +58,8 @@ async function installedPaths(): Promise<Paths> {
 }
 
 /**
- * npm packages can't hold symbolic links: the package makes those of its libraries in an install script, which npm may
- * have been told not to run. `pg-symlinks.json` lists them.
+ * npm packages can't contain symbolic links: the package creates those of its libraries in an install script, which npm
+ * may be configured not to run. `pg-symlinks.json` lists them.
  */
 async function restoreLinks(home: string): Promise<void> {
   const links: { source: string; target: string }[] = JSON.parse(
@@ -78,9 +78,9 @@ async function findUser(name: string): Promise<User | undefined> {
 }
 
 /**
- * What to put before a command of root's to run it as another user. Postgres refuses to run as root. A checkout or a
- * temporary folder of root's is often closed to everybody else: only there the user gets the one capability that opens
- * it.
+ * The command prefix with which root runs a command as another user, because Postgres refuses to run as root. Root's
+ * checkout or temporary folder is often inaccessible to other users: only then the user gets the one capability needed to
+ * access it.
  */
 async function unprivileged({ uid, gid }: User, folder: string, program: string): Promise<string[]> {
   const plain = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
@@ -96,10 +96,10 @@ async function unprivileged({ uid, gid }: User, folder: string, program: string)
 }
 
 /**
- * Runs a command to its end, in a session of its own: Ctrl-C in the terminal does not reach it, because Postgres is to
- * stop last.
+ * Runs a command and waits for its end, in a separate session, which Ctrl-C in the terminal does not reach, because
+ * Postgres has to stop last.
  */
-async function execute([command = '', ...args]: readonly string[]): Promise<Ended> {
+async function execute([command = '', ...args]: readonly string[]): Promise<ProgramResult> {
   const env = { PATH: process.env.PATH, LC_ALL: 'C' };
   const child: ChildProcess = spawn(command, args, { detached: true, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

@@ -3,25 +3,25 @@ import { Client, escapeLiteral } from 'pg';
 import { GATEWAY_ROLE } from '../src/db/gateway-role.ts';
 import { LOOPBACK } from './free-port.ts';
 
-/** The superuser; only this folder logs in as it. */
+/** The superuser, used only by this module. */
 export const SUPERUSER = 'postgres';
 
-/** Owns the database; the core logs in as it. */
+/** The owner of the database, as which the core logs in. */
 export const OWNER = 'signpost';
 
-/** A local Postgres: where it listens, and the superuser's password, from which those of the other roles derive. */
+/** A local Postgres: its port, and the superuser's password, from which those of the other roles are derived. */
 export interface LocalServer {
   readonly port: number;
   readonly secret: string;
 }
 
-/** The address of a database as one of the roles sees it. */
+/** The URL of a database for one of the roles. */
 export function addressOf({ port, secret }: LocalServer, role: string, database: string): string {
   const password = role === SUPERUSER ? secret : createHmac('sha256', secret).update(role).digest('base64url');
   return `postgres://${role}:${encodeURIComponent(password)}@${LOOPBACK}:${port}/${database}`;
 }
 
-/** Creates what is missing: the roles, and the database that they work in. */
+/** Creates the roles and their database, as far as they are missing. */
 export async function createRoles(server: LocalServer): Promise<void> {
   const client = new Client({ connectionString: addressOf(server, SUPERUSER, 'postgres') });
   await client.connect();

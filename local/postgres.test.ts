@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** A folder that only we can open, as root's temporary folders are. */
+/** A folder that only this user can access, like root's temporary folders. */
 async function closedFolder(): Promise<string> {
   const closed = await mkdtemp(join(tmpdir(), 'signpost-postgres-'));
   cleanups.push(() => rm(closed, { recursive: true, force: true }));
@@ -36,7 +36,7 @@ async function query(url: string, statement: string): Promise<unknown[]> {
   }
 }
 
-test('a stopped Postgres starts again with its data, at its address, beside what a start that died left', async () => {
+test('a stopped Postgres starts again with its data and address, despite remains of a start that died', async () => {
   const folder = await closedFolder();
   await mkdir(join(folder, 'data.new', 'base'), { recursive: true });
   const first = await start(folder);
@@ -49,7 +49,7 @@ test('a stopped Postgres starts again with its data, at its address, beside what
   expect(await query(second.url, 'select count(*)::int from kept')).toEqual([0]);
 });
 
-test('a Postgres that a crashed start left running is taken over with its connections', async () => {
+test('a Postgres left running by a crashed start is reused with its connections', async () => {
   const folder = await closedFolder();
   const left = await start(folder);
   const client = new Client({ connectionString: left.url });
@@ -64,7 +64,7 @@ test('a Postgres that a crashed start left running is taken over with its connec
   await expect(query(left.url, 'select 1')).rejects.toThrow('ECONNREFUSED');
 });
 
-test('when its port is taken it listens on another one', async () => {
+test('if its port is in use it listens on another one', async () => {
   const folder = await closedFolder();
   const first = await start(folder);
   await first.stop();
@@ -76,7 +76,7 @@ test('when its port is taken it listens on another one', async () => {
   expect(await query(second.url, 'select 1')).toEqual([1]);
 });
 
-test('it listens on the loopback interface only, wants passwords, and the core is no superuser', async () => {
+test('it listens on the loopback interface only, requires passwords, and the core is not a superuser', async () => {
   const folder = await closedFolder();
   const { url, gatewayUrl } = await start(folder);
   expect(await query(url, 'show listen_addresses')).toEqual([LOOPBACK]);

@@ -3,59 +3,59 @@ import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { GATEWAY_ROLE } from '../src/db/gateway-role.ts';
 import { freePort, isFree, LOOPBACK } from './free-port.ts';
-import { keptSecret } from './kept-secret.ts';
-import { type Ended, findPostgres, type PostgresPrograms } from './postgres-programs.ts';
+import { findPostgres, type PostgresPrograms, type ProgramResult } from './postgres-programs.ts';
 import { addressOf, createRoles, OWNER, SUPERUSER } from './postgres-roles.ts';
 import { replaceFile } from './replace-file.ts';
+import { readOrCreateSecret } from './secret-file.ts';
 
 export interface PostgresOptions {
-  /** Where everything is kept; made when it is missing. */
+  /** The folder for data and logs; created if it is missing. */
   readonly folder: string;
-  /** Settings of `postgresql.conf` over the ones below. */
+  /** Settings of `postgresql.conf` that override the ones below. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** A Postgres of our own, listening on the loopback interface only. */
+/** A local Postgres, listening on the loopback interface only. */
 export interface LocalPostgres {
-  /** The database `signpost` as its owner. */
+  /** The URL of the database `signpost` for its owner. */
   readonly url: string;
-  /** The same database as a gateway sees it. */
+  /** The URL of the same database for gateways. */
   readonly gatewayUrl: string;
-  /** Ends it with all connections; resolves when nothing is left running. */
+  /** Stops it and all connections; resolves when no process is left running. */
   stop(): Promise<void>;
 }
 
-const SETTINGS = {
+const DEFAULT_SETTINGS = {
   listen_addresses: LOOPBACK,
-  // A socket's path may be too long for the system, and nobody needs it.
+  // A socket's path may be too long for the system, and it is not needed.
   unix_socket_directories: '',
   max_connections: '100',
   shared_buffers: '128MB',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // Statements can hold values that are nobody's business.
+  // Statements may contain personal data.
   log_min_error_statement: 'panic',
 };
 
-/** The recovery after a crash and the last checkpoint take as long as the disk needs: here up to ten minutes. */
-const PATIENTLY = ['--wait', '--timeout=600', '--silent'];
+/** Crash recovery and the shutdown checkpoint may take as long as the disk needs: here up to ten minutes. */
+const WAIT_OPTIONS = ['--wait', '--timeout=600', '--silent'];
 
-/** How often a start is tried when another process takes the free port first. */
+/** The number of attempts to start if another process takes the free port first. */
 const ATTEMPTS = 3;
 
 /**
- * Starts the Postgres that npm installed. The first start initialises `folder`; later ones find everything there, and
- * one that was left running by a start that crashed is taken over as it is.
+ * Starts the Postgres that npm installed. The first start initialises `folder`. A Postgres left running by a crashed start
+ * is reused.
  */
 export async function startPostgres({ folder, settings = {} }: PostgresOptions): Promise<LocalPostgres> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const programs = await findPostgres(folder);
   const data = join(folder, 'data');
   const passwordFile = join(folder, 'password');
-  const secret = await keptSecret(passwordFile);
+  const secret = await readOrCreateSecret(passwordFile);
   await programs.adopt(passwordFile);
-  const config = { ...SETTINGS, ...settings };
-  if ((await rememberedPort(data)) === undefined) await initialise(programs, data, passwordFile, config);
+  const config = { ...DEFAULT_SETTINGS, ...settings };
+  if ((await configuredPort(data)) === undefined) await initialise(programs, data, passwordFile, config);
   const port = (await runningPort(programs, data)) ?? (await start(programs, folder, config));
   const server = { port, secret };
   await createRoles(server);
@@ -66,7 +66,7 @@ export async function startPostgres({ folder, settings = {} }: PostgresOptions):
   };
 }
 
-/** Makes the data beside its final place: a start that dies here leaves nothing half-made behind. */
+/** Initialises the data in a temporary folder and renames it, so that a start that dies here leaves no partial data. */
 async function initialise(
   programs: PostgresPrograms,
   data: string,
@@ -85,10 +85,10 @@ async function initialise(
   await rename(draft, data);
 }
 
-/** Where a Postgres listens that still runs on this data. */
+/** The port of a Postgres that is still running on this data. */
 async function runningPort(programs: PostgresPrograms, data: string): Promise<number | undefined> {
   const status = await programs.run('pg_ctl', ['status', `--pgdata=${data}`]);
-  return status.code === 0 ? await rememberedPort(data) : undefined;
+  return status.code === 0 ? await configuredPort(data) : undefined;
 }
 
 async function start(
@@ -98,10 +98,10 @@ async function start(
 ): Promise<number> {
   const data = join(folder, 'data');
   for (let attempt = 1; ; attempt++) {
-    const remembered = await rememberedPort(data);
-    const port = remembered !== undefined && (await isFree(remembered)) ? remembered : await freePort();
+    const configured = await configuredPort(data);
+    const port = configured !== undefined && (await isFree(configured)) ? configured : await freePort();
     await configure(programs, data, { ...config, port: String(port) });
-    const args = ['start', ...PATIENTLY, `--pgdata=${data}`, `--log=${join(folder, 'postgres.log')}`];
+    const args = ['start', ...WAIT_OPTIONS, `--pgdata=${data}`, `--log=${join(folder, 'postgres.log')}`];
     const ended = await programs.run('pg_ctl', args);
     if (ended.code === 0) return port;
     const isLast = attempt === ATTEMPTS || (await isFree(port));
@@ -110,13 +110,13 @@ async function start(
 }
 
 async function stop(programs: PostgresPrograms, data: string): Promise<void> {
-  const ended = await programs.run('pg_ctl', ['stop', '--mode=fast', ...PATIENTLY, `--pgdata=${data}`]);
+  const ended = await programs.run('pg_ctl', ['stop', '--mode=fast', ...WAIT_OPTIONS, `--pgdata=${data}`]);
   if (ended.code === 0) return;
   const status = await programs.run('pg_ctl', ['status', `--pgdata=${data}`]);
   if (status.code === 0) expectSuccess(ended, 'be stopped');
 }
 
-/** Writes all of `postgresql.conf`; what it leaves out has the server's own default. */
+/** Writes the whole `postgresql.conf`; other settings have the server's defaults. */
 async function configure(
   programs: PostgresPrograms,
   data: string,
@@ -128,8 +128,8 @@ async function configure(
   await programs.adopt(path);
 }
 
-/** The port of the last start, or undefined where there is no data yet. */
-async function rememberedPort(data: string): Promise<number | undefined> {
+/** The port of the last start; undefined if there is no data yet. */
+async function configuredPort(data: string): Promise<number | undefined> {
   try {
     const config = await readFile(join(data, 'postgresql.conf'), 'utf8');
     return Number(/^port = '(\d+)'$/m.exec(config)?.[1]);
@@ -139,6 +139,6 @@ async function rememberedPort(data: string): Promise<number | undefined> {
   }
 }
 
-function expectSuccess({ code, output }: Ended, what: string): void {
+function expectSuccess({ code, output }: ProgramResult, what: string): void {
   if (code !== 0) throw new OperatorError(`Postgres could not ${what}: ${output.trim().replaceAll(/\s*\n\s*/g, ' ')}`);
 }

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 
-/** What a local run takes from its environment. */
+/** The settings of a local run, from its environment. */
 export interface Settings {
-  /** Everything that a local run keeps. `DATA_DIR`, default `.signpost`. */
+  /** The folder of all data of a local run. `DATA_DIR`, default `.signpost`. */
   readonly dataDir: string;
   /** REST and scans. `PORT`, default 8080. */
   readonly port: number;
@@ -11,13 +11,13 @@ export interface Settings {
   readonly corePort: number;
   /** Native gRPC. `GRPC_PORT`, default 50051. */
   readonly grpcPort: number;
-  /** What scan URLs start with. `PUBLIC_URL`, default `http://localhost:$PORT`. */
+  /** The start of scan URLs. `PUBLIC_URL`, default `http://localhost:$PORT`. */
   readonly publicUrl: string;
-  /** A Postgres to use instead of one of our own. `DATABASE_URL`. */
+  /** A Postgres to use instead of a local one. `DATABASE_URL`. */
   readonly databaseUrl: string | undefined;
 }
 
-/** Reads the settings; an empty variable counts as unset. Throws a sentence when one is wrong. */
+/** Reads the settings; an empty variable counts as unset. Throws an `OperatorError` if one is invalid. */
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const port = readPort(env, 'PORT', 8080);
   return {
@@ -30,8 +30,8 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   };
 }
 
-function readPort(env: NodeJS.ProcessEnv, name: string, standard: number): number {
-  const port = Number(env[name] || standard);
+function readPort(env: NodeJS.ProcessEnv, name: string, fallback: number): number {
+  const port = Number(env[name] || fallback);
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
     throw new OperatorError(`${name} must be a port: 1 to 65535.`);
   return port;

@@ -12,7 +12,7 @@ import { freePort, isFree, LOOPBACK } from './free-port.ts';
 
 type Place = Awaited<ReturnType<typeof ownPlace>>;
 
-/** Where Postgres, core and gateway listen, in the order in which they are to come up. */
+/** The addresses of Postgres, core and gateway, in the order in which they have to start. */
 async function portsOf({ DATA_DIR, CORE_PORT, PORT }: Place): Promise<[number, number, number]> {
   const config = await readFile(join(DATA_DIR, 'postgres/data/postgresql.conf'), 'utf8');
   return [Number(/port = '(\d+)'/.exec(config)?.[1]), Number(CORE_PORT), Number(PORT)];
@@ -43,7 +43,7 @@ async function endedBy(run: LocalRun, signal: NodeJS.Signals): Promise<number | 
   return (await run.ended).code;
 }
 
-/** The printed session, waiting for the scan to be recorded instead of for two seconds. */
+/** The printed session, but waiting until the scan is recorded instead of two seconds. */
 function patient(printed: string): string {
   const session = printed.slice(printed.indexOf('  KEY=')).trim();
   const last = session.slice(session.lastIndexOf('\n')).trim();
@@ -68,7 +68,7 @@ describe('npm start', () => {
     expect(keyIn(await second.ready)).toBe(keyIn(printed));
   });
 
-  test('keeps its secrets to its owner, and out of the gateway', async () => {
+  test('makes its secrets readable by their owner only, and not available to the gateway', async () => {
     const place = await ownPlace();
     const run = startLocally(place);
     await run.ready;
@@ -96,12 +96,12 @@ describe('npm start', () => {
       const gatewayPid = await run.child('gateway');
       process.kill(gatewayPid, 'SIGSTOP');
       run.signal(signal);
-      // Long enough for a core that was told at the same time to be gone.
+      // Long enough for a core that was stopped at the same time to have exited.
       await pause(500);
       expect(await answers(core)).toBe(true);
       process.kill(gatewayPid, 'SIGCONT');
       while (!gone) {
-        // Whoever is to stop later is asked first: if it is gone already, the others must be too.
+        // Those that stop later are checked first: if one has exited already, the others must have too.
         const seen = [await answers(postgres), await answers(core), await answers(gateway)];
         expect(seen).toEqual(seen.toSorted().reverse());
       }
@@ -110,7 +110,7 @@ describe('npm start', () => {
     },
   );
 
-  test('when interrupted while it starts, ends with nothing left', async () => {
+  test('leaves no process running when interrupted while it starts', async () => {
     const place = await ownPlace();
     const run = startLocally(place);
     await expect.poll(() => readFile(join(place.DATA_DIR, 'logs/core.log')), { timeout: 20_000 }).toBeDefined();
@@ -145,7 +145,7 @@ describe('npm start', () => {
     },
   );
 
-  test('after it was killed itself, nothing of it stays in the way of the next start', async () => {
+  test('does not prevent the next start after it was killed', async () => {
     const place = await ownPlace();
     const killed = startLocally(place);
     const printed = await killed.ready;
@@ -175,14 +175,14 @@ describe('npm start says in one sentence', () => {
     expect(code).toBe(1);
   }
 
-  test('that a port is taken', async () => {
+  test('that a port is in use', async () => {
     const place = await ownPlace();
     const other = createServer().listen(Number(place.CORE_PORT), LOOPBACK);
     onTestFinished(() => void other.close());
-    await expectSentence(place, `Port ${place.CORE_PORT} is taken or not allowed: set CORE_PORT to another one.`);
+    await expectSentence(place, `Port ${place.CORE_PORT} is in use or not allowed: set CORE_PORT to another one.`);
   });
 
-  test('that a port is none', async () => {
+  test('that a port is invalid', async () => {
     const place = await ownPlace();
     await expectSentence({ ...place, PORT: '80a' }, 'PORT must be a port: 1 to 65535.');
   });
@@ -193,7 +193,7 @@ describe('npm start says in one sentence', () => {
     await expectSentence(place, `DATA_DIR (${place.DATA_DIR}) can't be written to: EEXIST.`);
   });
 
-  test('that another one uses DATA_DIR', async () => {
+  test('that another Signpost uses DATA_DIR', async () => {
     const place = await ownPlace();
     const first = startLocally(place);
     await expect.poll(() => readdir(place.DATA_DIR).catch(() => []), { timeout: 20_000 }).toContain('postgres');

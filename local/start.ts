@@ -1,31 +1,31 @@
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type Child, type ChildOptions, startChild } from './child.ts';
-import { claimDataDir } from './data-dir.ts';
+import { lockDataDir } from './data-dir.ts';
 import { useDatabase } from './database.ts';
 import { isFree, LOOPBACK } from './free-port.ts';
 import { type Interruption, listenForInterruption } from './interruption.ts';
-import { keptSecret } from './kept-secret.ts';
 import { localKey } from './local-key.ts';
+import { readOrCreateSecret } from './secret-file.ts';
 import { readSettings, type Settings } from './settings.ts';
 import { welcome } from './welcome.ts';
 
 /**
- * `npm start`: Postgres, a core that answers calls, one that works in the background, and a gateway on this machine,
- * each a process of its own as in production, and stopped in the opposite order. Nothing is started again when it dies:
- * supervisors do that in production, and here it would hide the reason. Rejects with a sentence, or with the reason of
+ * `npm start`: Postgres, a core that answers calls, one for background work, and a gateway on this machine, each a separate
+ * process as in production, and stopped in the opposite order. Processes that die are not restarted: supervisors do that
+ * in production, and here it would hide the reason. Rejects with an `OperatorError`, or with the reason of
  * `interruption.stop`; by then everything has stopped.
  */
 async function run(settings: Settings, interruption: Interruption): Promise<void> {
   const { dataDir } = settings;
   const { stop } = interruption;
   await using running = new AsyncDisposableStack();
-  running.use(await claimDataDir(dataDir));
+  running.use(await lockDataDir(dataDir));
   await expectFreePorts(settings);
   const database = await useDatabase(settings);
   running.defer(() => database.stop());
-  const serviceToken = process.env.SERVICE_TOKEN || (await keptSecret(join(dataDir, 'service-token')));
-  const secretKey = process.env.SECRET_KEY || (await keptSecret(join(dataDir, 'secret-key')));
+  const serviceToken = process.env.SERVICE_TOKEN || (await readOrCreateSecret(join(dataDir, 'service-token')));
+  const secretKey = process.env.SECRET_KEY || (await readOrCreateSecret(join(dataDir, 'secret-key')));
 
   const env = {
     ...process.env,
@@ -60,7 +60,7 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
       env: {
         ...env,
         DATA_DIR: join(dataDir, 'gateway'),
-        // Every one takes memory, and two show what many do.
+        // Each worker takes memory, and two behave like many.
         GATEWAY_WORKERS: process.env.GATEWAY_WORKERS || '2',
         DATABASE_URL: database.gatewayUrl,
         CORE_ADDRESS: `${LOOPBACK}:${settings.grpcPort}`,
@@ -80,11 +80,11 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     if (stop.aborted) resolve();
     stop.addEventListener('abort', () => resolve(), { once: true });
   });
-  const accident = await Promise.race([interrupted, ...children.map(({ ended }) => ended)]);
-  if (accident !== undefined) throw new OperatorError(accident);
+  const failure = await Promise.race([interrupted, ...children.map(({ ended }) => ended)]);
+  if (failure !== undefined) throw new OperatorError(failure);
 }
 
-/** The child, or why there is none. */
+/** The started child; throws the reason if it could not be started. */
 function started(child: PromiseSettledResult<Child>): Child {
   if (child.status === 'rejected') throw child.reason;
   return child.value;
@@ -93,7 +93,7 @@ function started(child: PromiseSettledResult<Child>): Child {
 async function expectFreePorts({ port, corePort, grpcPort }: Settings): Promise<void> {
   for (const [name, wanted] of Object.entries({ PORT: port, CORE_PORT: corePort, GRPC_PORT: grpcPort })) {
     if (!(await isFree(wanted))) {
-      throw new OperatorError(`Port ${wanted} is taken or not allowed: set ${name} to another one.`);
+      throw new OperatorError(`Port ${wanted} is in use or not allowed: set ${name} to another one.`);
     }
   }
 }
@@ -106,15 +106,15 @@ async function stopChild(child: Child, force: AbortSignal): Promise<void> {
 }
 
 process.on('uncaughtException', (error) => {
-  console.error('The run ends after an unexpected error.', error);
+  console.error('Signpost exits after an unexpected error.', error);
   process.exit(1);
 });
 const interruption = listenForInterruption();
 try {
   await run(readSettings(process.env), interruption);
 } catch (error) {
-  const wanted = interruption.stop.aborted && error === interruption.stop.reason;
-  if (!wanted) {
+  const isRequested = interruption.stop.aborted && error === interruption.stop.reason;
+  if (!isRequested) {
     console.error(error instanceof OperatorError ? error.message : error);
     process.exitCode = 1;
   }

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import type { Settings } from './settings.ts';
 
-/** What `npm start` prints once everything runs: where it listens, the key, and a session to copy and paste. */
+/** The message of `npm start` once everything is running: addresses, the key, and a session to copy and paste. */
 export function welcome(settings: Settings, apiKey: string): string {
   const { port, corePort, grpcPort, dataDir } = settings;
   const api = `http://localhost:${port}/api/v1`;

@@ -205,7 +205,7 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
 
     test.each<User>(['signpost-gateway', 'billing'])('%s can not lead in the relay’s place', async (user) => {
       const over = { query: () => Promise.reject(new Error('is not asked')) };
-      await expect(open(user).lead('signpost.relay.signpost', over)).rejects.toThrow(NO_COORDINATOR);
+      await expect(open(user).openFencedPublisher('signpost.relay.signpost', over)).rejects.toThrow(NO_COORDINATOR);
     });
 
     test.each<User>(['signpost-gateway', 'billing'])('%s can neither create topics nor delete them', async (user) => {

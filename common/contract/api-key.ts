@@ -1,9 +1,9 @@
 import { failure } from './errors.ts';
 
-/** What every API key starts with. Source: docs/contract.md, "Authentication". */
+/** The prefix of every API key. Source: docs/contract.md, "Authentication". */
 export const API_KEY_PREFIX = 'sk_live_';
 
-/** The characters of a key after its prefix, and how many there are: 32 random bytes in base 62. */
+/** The alphabet and length of a key after its prefix: 32 random bytes in base 62. */
 export const API_KEY_DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 export const API_KEY_LENGTH = 43;
 
@@ -11,12 +11,12 @@ const SHAPE = new RegExp(`^${API_KEY_PREFIX}[${API_KEY_DIGITS}]{${API_KEY_LENGTH
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** The token of an `Authorization` header; undefined without one. Throws no error: any other scheme has no token. */
+/** The bearer token of an `Authorization` header; undefined if there is none, or another scheme. Never throws. */
 export function bearerToken(authorization: string | null | undefined): string | undefined {
   return BEARER.exec(authorization ?? '')?.[1];
 }
 
-/** Whether a token could be an API key at all. */
+/** Whether a token has the format of an API key. */
 export function looksLikeApiKey(token: string): boolean {
   return SHAPE.test(token);
 }
@@ -26,7 +26,7 @@ export function missingApiKey() {
   return failure('UNAUTHENTICATED', 'An API key is needed: `Authorization: Bearer sk_live_…`.');
 }
 
-/** The 401 of a request whose token is no account's key. */
+/** The 401 of a request whose token is not the key of any account. */
 export function invalidApiKey() {
   return failure('UNAUTHENTICATED', 'This API key is not valid.');
 }

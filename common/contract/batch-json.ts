@@ -1,7 +1,7 @@
 import { type Batch, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { type DesignJson, designJson, timeJson } from './code-json.ts';
 
-/** A batch as REST bodies and events show it, without its rows. Source: docs/contract.md, "Batches". */
+/** A batch in REST bodies and events, without its rows. Source: docs/contract.md, "Batches". */
 export interface BatchJson {
   id: string;
   name: string | null;
@@ -17,7 +17,7 @@ export interface BatchJson {
   completed_at: string | null;
 }
 
-/** The batch as JSON. */
+/** Converts a batch to JSON. */
 export function batchJson(batch: Batch): BatchJson {
   const { total = 0, pending = 0, created = 0, failed = 0, skipped = 0 } = batch.counts ?? {};
   return {

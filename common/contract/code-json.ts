@@ -2,7 +2,7 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Code, Design } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { CODE_TYPE_BY_NAME, type CodeTypeName, nameOf } from './names.ts';
 
-/** A QR code as REST bodies and events show it. Source: Resources and their fields; docs/contract.md, "The QR code resource". */
+/** A QR code in REST bodies and events. Source: docs/contract.md, "The QR code resource". */
 export interface CodeJson {
   id: string;
   type: CodeTypeName;
@@ -27,13 +27,13 @@ export interface CodeJson {
   updated_at: string;
 }
 
-/** Colours of images: `#rgb` or `#rrggbb`. These two names are not in snake case: the contract gives them so. */
+/** Colours of images: `#rgb` or `#rrggbb`. The contract defines these two names in camel case. */
 export interface DesignJson {
   foregroundColor: string;
   backgroundColor: string;
 }
 
-/** The code as JSON. */
+/** Converts a code to JSON. */
 export function codeJson(code: Code): CodeJson {
   return {
     id: code.id,
@@ -55,7 +55,7 @@ export function codeJson(code: Code): CodeJson {
   };
 }
 
-/** The colours as JSON, black on white where none were chosen. */
+/** Converts colours to JSON; the default is black on white. */
 export function designJson(design: Design | undefined): DesignJson {
   return {
     foregroundColor: design?.foregroundColor || '#000000',
@@ -63,7 +63,7 @@ export function designJson(design: Design | undefined): DesignJson {
   };
 }
 
-/** A time as JSON: RFC 3339, UTC, with milliseconds. Throws when there is none. */
+/** Converts a time to RFC 3339, UTC, with milliseconds. Throws if it is undefined. */
 export function timeJson(time: Timestamp | undefined): string {
   if (!time) throw new Error('a time is missing');
   return isoTime(timestampMs(time));
@@ -71,7 +71,7 @@ export function timeJson(time: Timestamp | undefined): string {
 
 let latest = { ms: 0, text: new Date(0).toISOString() };
 
-/** The same of a time in ms since 1970. Those of a batch are all the same one, and writing one takes as long as its row. */
+/** The same for ms since 1970. It is cached: rows of a batch share one time, and formatting it takes as long as a row. */
 export function isoTime(ms: number): string {
   if (ms !== latest.ms) latest = { ms, text: new Date(ms).toISOString() };
   return latest.text;

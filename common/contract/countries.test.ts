@@ -3,7 +3,7 @@ import { openCountries } from './countries.ts';
 
 const countryOf = await openCountries();
 
-test('addresses have their country, IPv4, IPv6 and IPv4 in IPv6', () => {
+test('countries of IPv4, IPv6 and IPv4-mapped addresses are found', () => {
   expect(countryOf('194.25.0.60')).toBe('DE');
   expect(countryOf('::ffff:194.25.0.60')).toBe('DE');
   expect(countryOf('2a01:4f8::1')).toBe('DE');

@@ -8,18 +8,18 @@ const { byId, byName } = cursors(randomBytes(32));
 const { issue, read } = byId;
 const account = newUuid();
 
-test('a cursor gives its position back to the account that it was issued to', () => {
+test('a cursor yields its position for the account that it was issued to', () => {
   const code = newUuid();
   expect(read(account, issue(account, code))).toBe(code);
 });
 
-test('another account can not use it, nor does another key accept it', () => {
+test('a cursor is rejected for another account and with another key', () => {
   const cursor = issue(account, newUuid());
   expect(read(newUuid(), cursor)).toBeUndefined();
   expect(cursors(randomBytes(32)).byId.read(account, cursor)).toBeUndefined();
 });
 
-test('a cursor with any bit changed is refused', () => {
+test('a cursor with any bit changed is rejected', () => {
   const bytes = Buffer.from(issue(account, newUuid()), 'base64url');
   fc.assert(
     fc.property(fc.nat(bytes.length * 8 - 1), (bit) => {
@@ -30,7 +30,7 @@ test('a cursor with any bit changed is refused', () => {
   );
 });
 
-test('a cursor by name gives any name back, for its own list and no other', () => {
+test('a cursor by name yields any name, for its own list only', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (name) => {
       const cursor = byName.issue(`tags ${account}`, name);
@@ -40,7 +40,7 @@ test('a cursor by name gives any name back, for its own list and no other', () =
   );
 });
 
-test('any other text is refused', () => {
+test('any other text is rejected', () => {
   fc.assert(
     fc.property(fc.string(), (cursor) => {
       expect(read(account, cursor)).toBeUndefined();

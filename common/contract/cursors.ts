@@ -6,24 +6,24 @@ const UUID_BYTES = 16;
 const TAG_BYTES = 16;
 
 /**
- * Opaque positions in lists: what the list is sorted by, of the last item of a page, so that a walk goes on even if
- * that item is deleted meanwhile; and an HMAC over list and position, so that only what was issued for a list is
- * accepted. A list is the UUID of the account whose codes it is of, or else a name, of an account's list with its UUID.
+ * Opaque positions in lists. A cursor contains the sort key of the last item of a page, so that paging continues even if
+ * that item is deleted meanwhile, and an HMAC over list and position, so that only cursors issued for the list are
+ * accepted. `list` identifies a list: the account's UUID for its codes, else a name, with the UUID for an account's list.
  */
 export interface Cursors {
   issue(list: string, position: string): string;
-  /** The position that the next page starts after; undefined when the cursor was not issued for this list. */
+  /** The position after which the next page starts; undefined if the cursor was not issued for this list. */
   read(list: string, cursor: string): string | undefined;
 }
 
-/** How a position is written: as so many bytes or, without `length`, as any number of them. */
-interface Positions {
+/** Encodes positions, with a fixed length in bytes if `length` is set. */
+interface PositionCodec {
   readonly length?: number;
   write(position: string): Buffer;
   read(bytes: Buffer): string;
 }
 
-const UUIDS: Positions = {
+const UUIDS: PositionCodec = {
   length: UUID_BYTES,
   write(uuid) {
     const bytes = Buffer.alloc(UUID_BYTES);
@@ -33,35 +33,35 @@ const UUIDS: Positions = {
   read: (bytes) => bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'),
 };
 
-const TEXTS: Positions = {
+const TEXTS: PositionCodec = {
   write: (text) => Buffer.from(text),
   read: (bytes) => bytes.toString(),
 };
 
-/** Cursors of lists by id, whose positions are UUIDs, and by name. `key`: a secret that all cores share. */
+/** Cursors for lists sorted by id (UUIDs) and by name. `key`: a secret that all cores share. */
 export function cursors(key: Buffer): { readonly byId: Cursors; readonly byName: Cursors } {
   return { byId: cursorsOf(key, UUIDS), byName: cursorsOf(key, TEXTS) };
 }
 
-function cursorsOf(key: Buffer, positions: Positions): Cursors {
+function cursorsOf(key: Buffer, codec: PositionCodec): Cursors {
   const tagOf = (list: string, position: Buffer) =>
     createHmac('sha256', key).update('cursor').update(list).update(position).digest().subarray(0, TAG_BYTES);
   return {
     issue(list, position) {
-      const bytes = positions.write(position);
+      const bytes = codec.write(position);
       return Buffer.concat([bytes, tagOf(list, bytes)]).toString('base64url');
     },
     read(list, cursor) {
       const bytes = Buffer.from(cursor, 'base64url');
       const length = bytes.length - TAG_BYTES;
-      if (length < 0 || (positions.length !== undefined && length !== positions.length)) return undefined;
+      if (length < 0 || (codec.length !== undefined && length !== codec.length)) return undefined;
       const position = bytes.subarray(0, length);
-      return timingSafeEqual(bytes.subarray(length), tagOf(list, position)) ? positions.read(position) : undefined;
+      return timingSafeEqual(bytes.subarray(length), tagOf(list, position)) ? codec.read(position) : undefined;
     },
   };
 }
 
-/** The position that a page starts after; null for the first page. Fails with INVALID_CURSOR. */
+/** The position after which a page starts; null for the first page. Fails with INVALID_CURSOR. */
 export function positionAfter(cursors: Cursors, list: string, cursor: string | undefined): string | null {
   const position = cursor === undefined ? null : cursors.read(list, cursor);
   if (position === undefined) throw failure('INVALID_CURSOR', 'cursor: was not issued by this service for this list.');

@@ -1,28 +1,28 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 
-/** How a reason shows: over gRPC and Connect, over REST, and as the machine `code` that some 403 bodies carry. */
-interface Appearance {
+/** The representation of a reason: in gRPC and Connect, in REST, and as the `code` of some 403 bodies. */
+interface Representation {
   readonly rpc: Code;
   readonly http: number;
   readonly code?: string;
 }
 
 /**
- * Every error that Signpost answers with. The reason travels as `google.rpc.ErrorInfo.reason`; the sentence is made
- * where the error is, because it names what was wrong. Source: docs/contract.md, "Errors".
+ * All errors that Signpost returns. The reason is sent as `google.rpc.ErrorInfo.reason`; the sentence is written where
+ * the error is raised, because it names what was wrong. Source: docs/contract.md, "Errors".
  */
 export const REASONS = {
-  /** The body is no JSON object. */
+  /** The body is not a JSON object. */
   MALFORMED_BODY: { rpc: Code.InvalidArgument, http: 400 },
-  /** A field or parameter breaks its rule; the sentence names it. */
+  /** A field or parameter violates its rule; the sentence names it. */
   INVALID_FIELD: { rpc: Code.InvalidArgument, http: 400 },
   /** A PATCH without any field that can be changed. */
   NO_FIELDS: { rpc: Code.InvalidArgument, http: 400 },
   UNKNOWN_FOLDER: { rpc: Code.InvalidArgument, http: 400 },
-  /** Not the account's, or not in a state that codes can be created on. */
+  /** The domain is not the account's, or its state does not allow creating codes. */
   UNKNOWN_DOMAIN: { rpc: Code.InvalidArgument, http: 400 },
-  /** A cursor that was not issued to this account. */
+  /** A cursor that was not issued to this account or for this list. */
   INVALID_CURSOR: { rpc: Code.InvalidArgument, http: 400 },
   INVALID_IDEMPOTENCY_KEY: { rpc: Code.InvalidArgument, http: 400 },
   /** No key, an unknown one, or a revoked one. */
@@ -35,11 +35,11 @@ export const REASONS = {
   INTERNAL_METHOD: { rpc: Code.PermissionDenied, http: 403 },
   /** Details: `limit`, `used`. */
   QR_LIMIT_REACHED: { rpc: Code.ResourceExhausted, http: 403, code: 'qr_limit_reached' },
-  /** An account has as many of something as any may have. Only RPCs tell it. Details: `limit`. */
+  /** The account has reached a limit that applies to all accounts. RPCs only. Details: `limit`. */
   LIMIT_REACHED: { rpc: Code.ResourceExhausted, http: 403 },
   /** More rows than the plan allows in one batch. */
   BATCH_LIMIT_EXCEEDED: { rpc: Code.ResourceExhausted, http: 403, code: 'batch_limit_exceeded' },
-  /** No such thing on this account. */
+  /** The account has no such resource. */
   NOT_FOUND: { rpc: Code.NotFound, http: 404 },
   /** The name or address is taken. */
   ALREADY_EXISTS: { rpc: Code.AlreadyExists, http: 409 },
@@ -57,30 +57,30 @@ export const REASONS = {
   TOO_MANY_ROWS: { rpc: Code.OutOfRange, http: 413 },
   /** More than 120 requests in 60 seconds. Details: `retry_after`, in seconds. */
   BURST_LIMIT: { rpc: Code.ResourceExhausted, http: 429 },
-  /** The month's requests are used up. */
+  /** The monthly quota is used up. */
   QUOTA_EXHAUSTED: { rpc: Code.ResourceExhausted, http: 429 },
   /** A method that does not exist yet. */
   UNIMPLEMENTED: { rpc: Code.Unimplemented, http: 500 },
-  /** A defect; the sentence says nothing about it. */
+  /** A bug; the sentence does not describe it. */
   INTERNAL: { rpc: Code.Internal, http: 500 },
-  /** The caller had stopped waiting when the call arrived. Nothing has changed, so it may be sent again at once. */
+  /** The caller had stopped waiting when the call arrived. Nothing has changed, so it may be repeated at once. */
   TOO_LATE: { rpc: Code.Unavailable, http: 503 },
   SHORT_CODE_NOT_ALLOCATED: { rpc: Code.Unavailable, http: 503 },
   IDEMPOTENCY_NOT_GUARANTEED: { rpc: Code.Unavailable, http: 503 },
   /** The code's custom domain is failing or gone. */
   DOMAIN_NOT_RESOLVED: { rpc: Code.Unavailable, http: 503 },
-  /** The core or Postgres is away or too slow. */
+  /** The core or Postgres is unavailable or too slow. */
   UNAVAILABLE: { rpc: Code.Unavailable, http: 503 },
-} as const satisfies Record<string, Appearance>;
+} as const satisfies Record<string, Representation>;
 
 export type Reason = keyof typeof REASONS;
 
-/** `ErrorInfo.domain` of every error of ours. */
+/** `ErrorInfo.domain` of all errors of Signpost. */
 export const ERROR_DOMAIN = 'signpost';
 
 /**
- * An error for the caller: `message` is one sentence that a person can act on; `details` are the figures that go with
- * the reason.
+ * Creates an error for the caller: `message` is one sentence that a person can act on; `details` are figures that belong
+ * to the reason.
  */
 export function failure(
   reason: Reason,
@@ -92,7 +92,7 @@ export function failure(
   return new ConnectError(message, REASONS[reason].rpc, undefined, [info], cause);
 }
 
-/** The error as its receiver reads it: what `failure` was made from. Anything else is INTERNAL. */
+/** Extracts what `failure` was created from out of a received error. Any other error is INTERNAL. */
 export function readFailure(error: unknown): {
   reason: Reason;
   message: string;

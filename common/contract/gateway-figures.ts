@@ -1,35 +1,35 @@
 /**
- * How far the scans of one day got at one run of a gateway. The figures only rise, so whoever hears of them twice, or
- * late, takes the greatest.
+ * Counts of the scans of one day in one run of a gateway. They only increase, so a receiver of repeated or late figures
+ * keeps the greatest.
  */
 export interface GatewayFigures {
-  /** Which run: 16 hexadecimal digits. */
+  /** The id of the run: 16 hexadecimal digits. */
   readonly gateway: string;
   /** The scans' UTC day, `YYYY-MM-DD`. */
   readonly day: string;
   readonly answered: number;
-  /** Answered ones that neither disk nor memory took. */
+  /** Answered scans that could be stored neither on disk nor in memory. */
   readonly lost: number;
-  /** Records handed to the log, by whichever run they were answered. */
+  /** Records published to the log, whichever run answered them. */
   readonly published: number;
 }
 
-/** The header of records of `signpost.scans.v1` in which figures travel, a record in each batch. */
+/** The record header that contains figures, on one record of each batch in `signpost.scans.v1`. */
 export const GATEWAY_FIGURES = 'gateway-figures';
 
-/** Figures as they travel. */
+/** Serializes figures for the header. */
 export function writeGatewayFigures(figures: readonly GatewayFigures[]): string {
   return JSON.stringify(
     figures.map(({ gateway, day, answered, lost, published }) => [gateway, day, answered, lost, published]),
   );
 }
 
-/** Reads what came with a record; what is no figures is left out, for it must not stand in the way of the scan. */
+/** Parses the header of a record; invalid figures are ignored, because they must not block the scan. */
 export function readGatewayFigures(header: string | undefined): GatewayFigures[] {
   if (header === undefined) return [];
   try {
-    const told: unknown = JSON.parse(header);
-    return Array.isArray(told) ? told.flatMap(figuresOf) : [];
+    const rows: unknown = JSON.parse(header);
+    return Array.isArray(rows) ? rows.flatMap(figuresOf) : [];
   } catch {
     return [];
   }
@@ -39,8 +39,8 @@ function figuresOf(row: unknown): GatewayFigures[] {
   if (!Array.isArray(row)) return [];
   const [gateway, day, ...counts] = row as unknown[];
   const [answered, lost, published] = counts as number[];
-  const known = typeof gateway === 'string' && /^[0-9a-f]{16}$/.test(gateway) && isDay(day);
-  return known && counts.length === 3 && counts.every(isCount)
+  const isValid = typeof gateway === 'string' && /^[0-9a-f]{16}$/.test(gateway) && isDay(day);
+  return isValid && counts.length === 3 && counts.every(isCount)
     ? [{ gateway, day, answered, lost, published } as GatewayFigures]
     : [];
 }

@@ -1,6 +1,6 @@
 import type grpc from '@grpc/grpc-js';
 
-/** What came as gRPC metadata, as headers: binary values in base64, as they go over the wire. */
+/** Converts gRPC metadata to headers: binary values in base64, as on the wire. */
 export function headersOf(metadata: grpc.Metadata): Headers {
   const headers = new Headers();
   for (const key of Object.keys(metadata.getMap())) {

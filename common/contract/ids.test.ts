@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeId, encodeId, idIn, newUuid } from './ids.ts';
 
-test('an id gives back the UUID that it was made from', () => {
+test('an id decodes to the UUID that it was encoded from', () => {
   fc.assert(
     fc.property(fc.uuid(), (uuid) => {
       expect(decodeId('qr', encodeId('qr', uuid))).toBe(uuid);
@@ -10,7 +10,7 @@ test('an id gives back the UUID that it was made from', () => {
   );
 });
 
-test('the bytes of a UUID give the same id, wherever they stand', () => {
+test('the bytes of a UUID encode to the same id at any offset', () => {
   fc.assert(
     fc.property(fc.uuid(), fc.uint8Array({ maxLength: 8 }), (uuid, before) => {
       const bytes = Buffer.concat([before, Buffer.from(uuid.replaceAll('-', ''), 'hex'), Buffer.alloc(1, 255)]);
@@ -27,7 +27,7 @@ test('ids sort as their UUIDs do', () => {
   );
 });
 
-test('a TypeID of the specification is encoded as it says', () => {
+test('the examples of the TypeID specification are encoded as it says', () => {
   expect(encodeId('acct', '01890a5d-ac96-774b-bcce-b302099a8057')).toBe('acct_01h455vb4pex5vsknk084sn02q');
 });
 
@@ -41,7 +41,7 @@ test.each([
   'qr_01h455vb4pex5vsknk084sn0l2',
 ])('%j is no id of a code', (id) => expect(decodeId('qr', id)).toBeUndefined());
 
-test('new ids rise', () => {
+test('new ids are increasing', () => {
   const made = Array.from({ length: 10_000 }, newUuid);
   expect(made.toSorted()).toEqual(made);
 });

@@ -1,10 +1,10 @@
 import { randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
 
-/** What an id stands for; its prefix. Source: docs/contract.md, "Identifiers". */
+/** The prefix of an id, which says what it identifies. Source: docs/contract.md, "Identifiers". */
 export type IdPrefix = 'qr' | 'batch' | 'folder' | 'tag' | 'domain' | 'acct' | 'key' | 'hook' | 'evt' | 'dlv' | 'mbr';
 
-/** Crockford's base 32 in lower case, as TypeID has it. */
+/** Crockford's base 32 in lower case, as in TypeID. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const DIGITS = Buffer.from(ALPHABET);
 const VALUE = valuesOf(ALPHABET);
@@ -13,32 +13,32 @@ const suffix = Buffer.allocUnsafeSlow(26);
 const HEX_ALPHABET = '0123456789abcdef';
 const HEX_DIGITS = Buffer.from(HEX_ALPHABET);
 const HEX_VALUE = valuesOf(HEX_ALPHABET);
-/** Where the hexadecimal digits of a UUID's 16 bytes stand. */
+/** The positions of the hexadecimal digits of a UUID's 16 bytes. */
 const BYTES_IN_UUID = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 const bytes = new Uint8Array(16);
 const text = Buffer.from('........-....-....-....-............');
 const DASH = 0x2d;
 
-/** The value of each character by its code; undefined or -1 for those that have none. */
+/** The value of each character by its code; -1 for characters outside the alphabet, undefined beyond ASCII. */
 function valuesOf(alphabet: string): Int8Array {
   const values = new Int8Array(128).fill(-1);
   for (const [value, character] of [...alphabet].entries()) values[character.charCodeAt(0)] = value;
   return values;
 }
 
-/** Drawn from the system many at a time: one by one, those of a batch of 25,000 took it a quarter of a second. */
+/** Generated many at a time: one by one, those of a batch of 25,000 took a quarter of a second. */
 const random = Buffer.allocUnsafeSlow(4_096);
-let drawn = random.length;
+let used = random.length;
 let latest = { msecs: 0, seq: 0 };
 
-/** A new UUIDv7 in its canonical form: later ones sort after earlier ones of this process. */
+/** Creates a UUIDv7 in canonical form; later ones sort after earlier ones of this process. */
 export function newUuid(): string {
-  if (drawn === random.length) {
+  if (used === random.length) {
     randomFillSync(random);
-    drawn = 0;
+    used = 0;
   }
-  const own = random.subarray(drawn, drawn + 16);
-  drawn += 16;
+  const own = random.subarray(used, used + 16);
+  used += 16;
   const { msecs, seq } = latest;
   const now = Date.now();
   if (now > msecs) latest = { msecs: now, seq: own.readUInt32BE(6) >>> 1 };
@@ -46,7 +46,7 @@ export function newUuid(): string {
   return v7({ ...latest, random: own });
 }
 
-/** Writes the 16 bytes of a UUID in its canonical form. */
+/** Writes the 16 bytes of a UUID, given in canonical form, into `to` at offset `at`. */
 export function writeUuid(uuid: string, to: Uint8Array, at: number): void {
   let byte = at;
   for (const digit of BYTES_IN_UUID) {
@@ -61,7 +61,7 @@ export function encodeId(prefix: IdPrefix, uuid: string): string {
   return idIn(prefix, bytes, 0);
 }
 
-/** The same of the UUID that stands in 16 bytes of `bytes` from `at` on. */
+/** The same for the UUID in the 16 bytes of `bytes` that start at `at`. */
 export function idIn(prefix: IdPrefix, bytes: Uint8Array, at: number): string {
   // 130 bits in groups of five, of which the first two are zero.
   let bits = 2;
@@ -78,7 +78,7 @@ export function idIn(prefix: IdPrefix, bytes: Uint8Array, at: number): string {
   return `${prefix}_${suffix.toString('latin1')}`;
 }
 
-/** The UUID of an id with this prefix; undefined when it is none. */
+/** The UUID of an id with this prefix; undefined if it is not one. */
 export function decodeId(prefix: IdPrefix, id: string): string | undefined {
   const from = prefix.length + 1;
   if (id.length !== from + 26 || !id.startsWith(`${prefix}_`)) return undefined;

@@ -4,7 +4,7 @@ import { CodeType } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainState } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 
-// What the values of enums are called in REST, in events, in the database and at the command line.
+// Names of enum values in REST, events, the database and the command line.
 
 export const PLAN_BY_NAME = {
   free: Plan.FREE,
@@ -36,7 +36,7 @@ export const ROW_STATUS_BY_NAME = {
   skipped: RowStatus.SKIPPED,
 } as const;
 
-/** How far a domain has come. Source: docs/contract.md, "Domains". */
+/** States of a domain. Source: docs/contract.md, "Domains". */
 export const DOMAIN_STATE_BY_NAME = {
   pending: DomainState.PENDING,
   verified: DomainState.VERIFIED,
@@ -52,12 +52,12 @@ export const DELIVERY_STATUS_BY_NAME = {
 } as const;
 export type DeliveryStatusName = keyof typeof DELIVERY_STATUS_BY_NAME;
 
-/** The names of such a mapping. */
+/** The names in such a mapping. */
 export function namesOf<Name extends string>(byName: Readonly<Record<Name, number>>): Name[] {
   return Object.keys(byName) as Name[];
 }
 
-/** The name of a value. Throws when it has none, which neither constraints on requests nor the core let through. */
+/** The name of a value. Throws if it has none, which constraints on requests and the core prevent. */
 export function nameOf<Name extends string>(byName: Readonly<Record<Name, number>>, value: number): Name {
   const found = namesOf(byName).find((name) => byName[name] === value);
   if (found === undefined) throw new TypeError(`${value} is none of ${namesOf(byName).join(', ')}`);

@@ -1,7 +1,7 @@
-/** What a host may be made of; anything else (an IPv6 literal, junk of a custom scheme) is no name to show. */
+/** A valid host name; anything else (an IPv6 literal, junk of a custom scheme) is not shown. */
 const HOST = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
 
-/** The host of a `Referer` without `www.`; empty when there is none, `unknown` when it cannot be read. */
+/** The host of a `Referer` without `www.`; empty if there is none, `unknown` if it cannot be parsed. */
 export function referrerHost(referer: string): string {
   if (referer === '') return '';
   return checkedHost(
@@ -11,7 +11,7 @@ export function referrerHost(referer: string): string {
   );
 }
 
-/** A host as it may be shown in a report; `unknown` for any other text. */
+/** Returns a valid host name as it is, and `unknown` for any other text. */
 export function checkedHost(host: string): string {
   return host.length <= 253 && HOST.test(host) ? host : 'unknown';
 }

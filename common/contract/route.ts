@@ -4,7 +4,7 @@ import { Answer, type Route, RouteSchema } from '../../proto/gen/signpost/routes
 import { encodeId } from './ids.ts';
 import type { CodeTypeName } from './names.ts';
 
-/** The columns of `codes` that decide where a scan leads. Ids are UUIDs. */
+/** The columns of `codes` that determine its route. Ids are UUIDs. */
 export interface RoutedCode {
   readonly id: string;
   readonly account_id: string;
@@ -12,7 +12,7 @@ export interface RoutedCode {
   readonly short_code: string;
   readonly target_url: string | null;
   readonly paused: boolean;
-  /** The custom domain as printed; null means the platform's. */
+  /** The custom domain in the print; null means the platform's. */
   readonly hostname: string | null;
   /** A `LandingPage` in protobuf's JSON form. */
   readonly landing_page: unknown;
@@ -20,7 +20,7 @@ export interface RoutedCode {
   readonly deleted_at: Date | null;
 }
 
-/** The same as names, for those who select them and for what gateways are granted. */
+/** The names of these columns: what queries select and what gateways may read. */
 export const ROUTED_COLUMNS = [
   'id',
   'account_id',
@@ -34,7 +34,7 @@ export const ROUTED_COLUMNS = [
   'deleted_at',
 ] as const satisfies readonly (keyof RoutedCode)[];
 
-/** Where a scan of a code leads. */
+/** Converts a code to its route. */
 export function routeOf(code: RoutedCode): Route {
   const answer = answerOf(code);
   const value = {
@@ -42,7 +42,7 @@ export function routeOf(code: RoutedCode): Route {
     codeId: encodeId('qr', code.id),
     accountId: encodeId('acct', code.account_id),
     answer,
-    // What nobody is shown is not published: the topic keeps it for ever.
+    // A target that is not shown is not published, because the topic keeps it for ever.
     targetUrl: answer === Answer.REDIRECT && code.target_url !== null ? location(code.target_url) : '',
     hostname: code.hostname ?? '',
     ...(answer === Answer.LANDING_PAGE && code.landing_page
@@ -52,7 +52,7 @@ export function routeOf(code: RoutedCode): Route {
   return create(RouteSchema, { version: BigInt(code.version), entry: { case: 'code', value } });
 }
 
-/** Source: docs/contract.md, "The scan". */
+/** The answer to a scan. Source: docs/contract.md, "The scan". */
 function answerOf({ type, paused, deleted_at }: RoutedCode): Answer {
   if (deleted_at !== null) return Answer.GONE;
   if (type === 'static') return Answer.STATIC;
@@ -60,7 +60,7 @@ function answerOf({ type, paused, deleted_at }: RoutedCode): Answer {
   return type === 'dynamic' ? Answer.REDIRECT : Answer.LANDING_PAGE;
 }
 
-/** The target as it may stand in a `Location` header: as it was sent, or in its ASCII form when it is not ASCII. */
+/** The target as a `Location` value: unchanged if it is ASCII, else in its ASCII form. */
 function location(targetUrl: string): string {
   return /^[\x21-\x7e]*$/.test(targetUrl) ? targetUrl : new URL(targetUrl).href;
 }

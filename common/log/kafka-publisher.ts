@@ -2,20 +2,20 @@ import kafkajs, { type Kafka, type Message, type Producer } from 'kafkajs';
 import { type Broker, withClusters } from './kafkajs-cluster.ts';
 import type { NewRecord, Publisher } from './log.ts';
 
-/** Two attempts of five seconds: a caller hears within some ten seconds that the brokers are away. */
+/** Two attempts of five seconds: publishing fails within some ten seconds while the brokers are unavailable. */
 export const RETRIES = { retries: 1, initialRetryTime: 200, maxRetryTime: 1_000 };
 
 /**
- * The most bytes in one request, estimated. kafkajs makes one record batch of all that a request has for a partition,
- * and brokers refuse batches over 1 MiB unless they are told otherwise.
+ * The estimated maximum size of one request, in bytes. kafkajs makes one record batch of all records that a request has
+ * for a partition, and brokers by default reject batches over 1 MiB.
  */
 const REQUEST_BYTES = 900_000;
-/** What a record costs besides its key, value and headers, at most. */
-const RECORD_BYTES = 40;
+/** The maximum overhead of a record besides its key, value and headers, in bytes. */
+const RECORD_OVERHEAD_BYTES = 40;
 
 const PRODUCER = {
   allowAutoTopicCreation: false,
-  // Places keys as Java's producers do.
+  // Assigns keys to partitions as Java's producers do.
   createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
 };
 
@@ -62,23 +62,29 @@ async function send(producer: Producer, topic: string, records: readonly NewReco
   for (const messages of requests(records)) await producer.send({ topic, messages, acks: -1 });
 }
 
-/** What kafkajs calls a coordinator of transactions. */
-const OF_TRANSACTIONS = 1;
+/** The transaction coordinator in kafkajs's `coordinatorType`. */
+const TRANSACTION_COORDINATOR = 1;
 
 /**
- * Opens the publisher of whoever leads now: see `Log.lead`. Brokers keep a number for each name, which grows with each
- * publisher that is opened and comes with its records. A partition that has seen one takes nothing with a lower one.
+ * Opens the publisher of the current leader: see `Log.openFencedPublisher`. Brokers keep a number for each name, which
+ * increases with each publisher that is opened and is sent with its records. A partition that has seen a number rejects
+ * records with a lower one.
  *
- * The number is the producer epoch of a transactional id, here without transactions: their markers would stand between
- * the records as offsets that nobody reads. kafkajs asks for one only together with transactions, so the producer's own
- * question for a number goes to the name's coordinator instead. An epoch is good for one publisher and until its first
- * failure: kafkajs would then give the sequence numbers of what may have arrived to something else, which brokers would
- * take for a repetition and drop.
+ * The number is the producer epoch of a transactional id, used here without transactions: their markers would take up
+ * offsets between the records. kafkajs requests an epoch only together with transactions, so the idempotent producer's
+ * own InitProducerId request is sent to the name's coordinator instead. An epoch is valid for one publisher and until its
+ * first failure: kafkajs would then reuse the sequence numbers of records that may have arrived for other records, which
+ * brokers would drop as duplicates.
  */
-export async function openLeader(kafka: Kafka, name: string): Promise<Publisher> {
+export async function openFencedPublisher(kafka: Kafka, name: string): Promise<Publisher> {
   // kafkajs insists on a second attempt for idempotent producers.
   const retry = RETRIES;
-  const producer = asNamed(kafka, name).producer({ ...PRODUCER, retry, idempotent: true, maxInFlightRequests: 1 });
+  const producer = withTransactionalId(kafka, name).producer({
+    ...PRODUCER,
+    retry,
+    idempotent: true,
+    maxInFlightRequests: 1,
+  });
   try {
     await producer.connect();
   } catch (error) {
@@ -101,17 +107,20 @@ export async function openLeader(kafka: Kafka, name: string): Promise<Publisher>
 }
 
 /**
- * The same client, whose idempotent producers get their numbers under a name. Each attempt of theirs gets broker objects
- * of its own: kafkajs leaves out those that have answered a former attempt, also the records of a partition that such a
- * broker has come to lead.
+ * The same client, whose idempotent producers obtain their epoch under a transactional id. Each attempt gets its own
+ * broker objects: kafkajs skips brokers that answered a previous attempt, and with them the records of partitions that
+ * such a broker has become the leader of.
  */
-function asNamed(kafka: Kafka, name: string): Kafka {
+function withTransactionalId(kafka: Kafka, name: string): Kafka {
   return withClusters(kafka, (cluster) => {
     const findBroker = cluster.findBroker.bind(cluster);
     return Object.assign(cluster, {
       findBroker: async (of: { nodeId: string }) => Object.create(await findBroker(of)) as Broker,
       findControllerBroker: async () => {
-        const coordinator = await cluster.findGroupCoordinator({ groupId: name, coordinatorType: OF_TRANSACTIONS });
+        const coordinator = await cluster.findGroupCoordinator({
+          groupId: name,
+          coordinatorType: TRANSACTION_COORDINATOR,
+        });
         return {
           initProducerId: ({ transactionTimeout }: { transactionTimeout: number }) =>
             coordinator.initProducerId({ transactionalId: name, transactionTimeout }),
@@ -121,12 +130,12 @@ function asNamed(kafka: Kafka, name: string): Kafka {
   });
 }
 
-/** Parts the records, in their order, into requests that brokers take. */
+/** Splits the records, in order, into requests that brokers accept. */
 function* requests(records: readonly NewRecord[]): Generator<Message[]> {
   let request: Message[] = [];
   let bytes = 0;
   for (const { key, value, headers } of records) {
-    let size = RECORD_BYTES + Buffer.byteLength(key) + (value?.length ?? 0);
+    let size = RECORD_OVERHEAD_BYTES + Buffer.byteLength(key) + (value?.length ?? 0);
     for (const header of Object.entries(headers ?? {}).flat()) size += 2 + Buffer.byteLength(header);
     if (request.length > 0 && bytes + size > REQUEST_BYTES) {
       yield request;

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { Admin, Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
-import { keepReading, MOST_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS } from './subscriptions.ts';
+import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
 
-/** Tried again before a consumer is given up and replaced. */
+/** Retries before a consumer is replaced. */
 const RETRIES = { retries: 4, initialRetryTime: 100, maxRetryTime: 2_000 };
-/** A member that was killed is replaced after this time. */
+/** The partitions of a killed member are reassigned after this time. */
 const SESSION_MS = 10_000;
 const HEARTBEAT_MS = 3_000;
-/** How long brokers hold a fetch that finds nothing: what stopping waits for. */
+/** How long brokers hold a fetch without records: stopping takes up to this long. */
 const FETCH_WAIT_MS = 1_000;
 /**
- * The most bytes that a fetch brings of one partition, and of all: brokers fill it partition by partition, which kafkajs
- * names in another order each time. With 4 MiB a poll of the recorder is full, and it records a sixth more than with the
- * usual 1 MiB; more bytes in all brought nothing but memory.
+ * The maximum size of a fetch, for one partition and in all: brokers fill it partition by partition, which kafkajs lists
+ * in a different order each time. With 4 MiB a poll of the recorder is full, and it records a sixth more than with the
+ * default of 1 MiB; a larger total only took more memory.
  */
 const PARTITION_BYTES = 4 * 2 ** 20;
 const FETCH_BYTES = 10 * 2 ** 20;
@@ -25,37 +25,37 @@ interface Reading {
   handle(records: readonly LogRecord[]): Promise<void> | void;
   onError?(error: unknown): void;
   group(): string;
-  /** Before each consumer is made. */
+  /** Called before each consumer is created. */
   prepare?(): Promise<void>;
-  /** Each time that partitions have been given out, before anything is read. */
+  /** Called after each assignment of partitions, before anything is read. */
   joined?(consumer: Consumer): void;
-  /** After records were handled, with the offset that comes next. */
+  /** Called after records were handled, with the next offset. */
   handled(payload: EachBatchPayload, next: bigint): Promise<void> | void;
 }
 
-/** A member of a group, for ever: see `Log.consume`. */
+/** Joins a consumer group: see `Log.consume`. */
 export function consumeTopic(kafka: Kafka, options: ConsumeOptions): Subscription {
   return subscribe(kafka, {
     ...options,
     group: () => options.group,
-    // Unlike `consumer.commitOffsets`, this also commits the batch in hand when the consumer has been told to stop.
+    // Unlike `consumer.commitOffsets`, this also commits the current batch while the consumer is stopping.
     handled: ({ batch: { topic, partition }, commitOffsetsIfNecessary }, next) =>
       commitOffsetsIfNecessary({ topics: [{ topic, partitions: [{ partition, offset: String(next) }] }] }),
   });
 }
 
 /**
- * A reader of its own: see `Log.follow`. kafkajs reads only as a member of a group, so every follower makes one, never
- * commits, and says each time where to go on. Brokers forget a group that has neither members nor offsets.
+ * A reader without a group: see `Log.follow`. kafkajs reads only as a member of a group, so every follower creates one,
+ * never commits, and seeks to its positions. Brokers delete a group that has neither members nor offsets.
  */
 export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: FollowOptions): Subscription {
   const { topic } = options;
   const positions = new Map(options.from);
   return subscribe(kafka, {
     ...options,
-    // A new one each time: in the old one, a consumer that crashed may still count as a member.
+    // A new one each time: a crashed consumer may still count as a member of the old one.
     group: () => `signpost.follower.${randomUUID()}`,
-    // Where there is nothing (records were deleted, the topic was made anew), it starts at the oldest kept record.
+    // If a position no longer exists (records were deleted, the topic was recreated), it starts at the oldest record.
     async prepare() {
       for (const { partition, low, high } of await (await admin()).fetchTopicOffsets(topic)) {
         const position = positions.get(partition);
@@ -72,11 +72,11 @@ export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: 
 }
 
 /**
- * Reads until it is stopped. kafkajs ends a consumer for good on some errors, told only by its CRASH event; here any
- * crash leads to a new consumer a second later.
+ * Reads until it is stopped. On some errors kafkajs stops a consumer for good and reports that only by its CRASH event;
+ * here any crash leads to a new consumer a second later.
  */
 function subscribe(kafka: Kafka, reading: Reading): Subscription {
-  return keepReading((signal) => readOnce(kafka, reading, signal), reading);
+  return readUntilStopped((signal) => readOnce(kafka, reading, signal), reading);
 }
 
 async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Promise<void> {
@@ -96,7 +96,7 @@ async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Pr
     if (signal.aborted) resolve();
     consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
   });
-  // Heard here already: it may come while the consumer is still being started.
+  // Handled from here on: the crash may happen while the consumer is still starting.
   ended.catch(() => undefined);
   consumer.on(consumer.events.GROUP_JOIN, () => reading.joined?.(consumer));
   try {
@@ -110,38 +110,38 @@ async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Pr
     });
     await ended;
   } finally {
-    // Waits for the batches in hand.
+    // Waits for the current batches.
     await consumer.disconnect();
   }
 }
 
 async function readBatch(reading: Reading, payload: EachBatchPayload): Promise<void> {
   const { batch, heartbeat, isRunning, isStale, pause, resolveOffset } = payload;
-  const most = reading.maxRecords ?? MOST_RECORDS;
-  // A handler may take longer than the session, and kafkajs beats only between batches.
-  const beating = setInterval(() => {
-    // What is wrong shows again after the batch, where kafkajs acts on it.
+  const maxRecords = reading.maxRecords ?? MAX_RECORDS;
+  // A handler may take longer than the session timeout, and kafkajs sends heartbeats only between batches.
+  const heartbeats = setInterval(() => {
+    // The failure recurs after the batch, where kafkajs handles it.
     heartbeat().catch(() => undefined);
   }, HEARTBEAT_MS);
   try {
-    for (let at = 0; at < batch.messages.length && isRunning() && !isStale(); at += most) {
-      const records = batch.messages.slice(at, at + most).map((message) => recordOf(message, batch.partition));
+    for (let at = 0; at < batch.messages.length && isRunning() && !isStale(); at += maxRecords) {
+      const records = batch.messages.slice(at, at + maxRecords).map((message) => recordOf(message, batch.partition));
       const last = records.at(-1);
       if (!last) break;
       try {
         await reading.handle(records);
       } catch (error) {
         reading.onError?.(error);
-        // Unresolved, they are fetched again, after a rest that holds no other partition up.
+        // They are not resolved, so they are fetched again after a pause of this partition only.
         setTimeout(pause(), RETRY_MS);
         break;
       }
       resolveOffset(String(last.offset));
-      // Rejects where the group has changed meanwhile; kafkajs joins again.
+      // Rejects if the group was rebalanced meanwhile; kafkajs rejoins.
       await reading.handled(payload, last.offset + 1n);
     }
   } finally {
-    clearInterval(beating);
+    clearInterval(heartbeats);
   }
 }
 

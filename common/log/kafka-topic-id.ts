@@ -1,11 +1,11 @@
 import type { Cluster } from './kafkajs-cluster.ts';
 
-/** Kafka's number of the request, and the first version of it that tells ids of topics. */
+/** The API key of Kafka's metadata request, and its first version with topic ids. */
 const METADATA = { apiKey: 3, apiVersion: 10, apiName: 'Metadata' };
 
 /**
- * The id that Kafka gave to a topic when it was created; rejects when there is no such topic. kafkajs asks for metadata
- * in version 6 at most, which has no ids, so this is a request of its own over a connection of kafkajs's.
+ * The id that Kafka assigned to a topic when it was created; rejects if there is no such topic. kafkajs supports metadata
+ * requests up to version 6, which has no ids, so this builds its own request and sends it over a connection of kafkajs.
  */
 export async function kafkaTopicId(cluster: Cluster, topic: string): Promise<string> {
   await cluster.brokerPool.refreshMetadataIfNecessary([]);
@@ -18,9 +18,9 @@ export async function kafkaTopicId(cluster: Cluster, topic: string): Promise<str
 }
 
 /**
- * MetadataRequest version 10 of Kafka's protocol guide. It is "flexible": a length is one more than it is, as an unsigned
- * varint, and every part ends with its tagged fields, here none. The first of those are the header's, which kafkajs
- * writes as it was before.
+ * MetadataRequest version 10 of Kafka's protocol guide. It is "flexible": lengths are unsigned varints of length + 1, and
+ * every structure ends with its tagged fields, here none. The first are those of the header, because kafkajs writes the
+ * older header without them.
  */
 function requestFor(topic: string): Buffer {
   const name = Buffer.from(topic);
@@ -31,7 +31,7 @@ function requestFor(topic: string): Buffer {
     varint(name.length + 1),
     name,
     Buffer.from([0]), // and its tagged fields.
-    Buffer.from([0, 0, 0]), // Creates no topic, tells no authorized operations of cluster and topics.
+    Buffer.from([0, 0, 0]), // Don't create topics, don't include authorized operations of cluster and topics.
     Buffer.from([0]), // Tagged fields.
   ]);
 }
@@ -63,7 +63,7 @@ function idIn(payload: Buffer, topic: string): string {
   at += 4; // Controller.
   length(); // Topics.
   const error = payload.readInt16BE(at);
-  if (error !== 0) throw new Error(`Kafka tells no id of topic ${topic} (error ${error})`);
+  if (error !== 0) throw new Error(`Kafka returned no id for topic ${topic} (error ${error})`);
   at += 2;
   skipText(); // Name.
   return payload.toString('hex', at, at + 16);
@@ -71,7 +71,7 @@ function idIn(payload: Buffer, topic: string): string {
 
 function varint(value: number): Buffer {
   const bytes: number[] = [];
-  let left = value;
-  for (; left >= 0x80; left >>>= 7) bytes.push((left & 0x7f) | 0x80);
-  return Buffer.from([...bytes, left]);
+  let rest = value;
+  for (; rest >= 0x80; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
+  return Buffer.from([...bytes, rest]);
 }

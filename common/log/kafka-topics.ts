@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs, { type Admin } from 'kafkajs';
-import { type Topic, WrongTopic } from './log.ts';
+import { type Topic, TopicMismatch } from './log.ts';
 
-/** Copies of a record, where there are as many brokers; and how many must have it before a publisher hears so. */
+/** Replicas of a record if there are as many brokers, and how many must have it before it is acknowledged. */
 const REPLICAS = 3;
 const IN_SYNC = 2;
 
-/** How long brokers may take until a new topic can be used, in ms. */
+/** How long a new topic may take to become usable, in ms. */
 const USABLE_WITHIN_MS = 10_000;
 const USABLE_POLL_MS = 50;
 
-/** Creates the topics that are missing; rejects with a sentence when an existing one does not keep what is needed. */
+/** Creates missing topics; rejects with a `TopicMismatch` if an existing one retains less than needed. */
 export async function ensureKafkaTopics(
   admin: Admin,
   topics: readonly Topic[],
@@ -30,9 +30,9 @@ export async function ensureKafkaTopics(
 async function createTopics(admin: Admin, topics: readonly Topic[]): Promise<void> {
   const { brokers } = await admin.describeCluster();
   const replicas = Math.min(REPLICAS, brokers.length);
-  // Whoever creates the same topics at the same moment does not make this fail.
+  // It does not fail if another process creates the same topics at the same time.
   await admin.createTopics({
-    // It waits only for leaders, and fails where a broker has not even heard of the topic yet.
+    // Waiting would cover leaders only, and fails if a broker does not know the topic yet.
     waitForLeaders: false,
     topics: topics.map((topic) => ({
       topic: topic.name,
@@ -52,8 +52,8 @@ async function createTopics(admin: Admin, topics: readonly Topic[]): Promise<voi
 }
 
 /**
- * Waits until the leader of every partition serves it, which comes after brokers say that there is a leader. What is
- * published before may be refused in part, and published again as a whole.
+ * Waits until the leader of every partition serves it, which is later than brokers report a leader. Records published
+ * before may be rejected in part, and would be published again as a whole.
  */
 async function untilUsable(admin: Admin, topics: readonly string[]): Promise<void> {
   const deadline = performance.now() + USABLE_WITHIN_MS;
@@ -91,11 +91,11 @@ async function checkTopics(admin: Admin, topics: readonly Topic[]): Promise<void
       (partitions < topic.partitions
         ? `has ${partitions} partitions, but at least ${topic.partitions} are needed`
         : undefined);
-    if (problem !== undefined) throw new WrongTopic(`topic ${topic.name} exists and ${problem}`);
+    if (problem !== undefined) throw new TopicMismatch(`topic ${topic.name} exists and ${problem}`);
   }
 }
 
-/** What a topic keeps too little of. A retention of -1 is for ever. */
+/** Describes how a topic's retention falls short, if it does. A retention of -1 means for ever. */
 function problemOf(topic: Topic, policy: string | undefined, retention: number): string | undefined {
   const needed = cleanupPolicy(topic);
   if (policy !== needed) return `has cleanup.policy=${policy}, but ${needed} is needed`;

@@ -3,32 +3,32 @@ import { OperatorError } from '../runtime/operator-error.ts';
 import { readConfiguredFile } from '../runtime/read-configured-file.ts';
 import { flag, optionalOneOf, optionalText, type Values } from '../runtime/variables.ts';
 
-/** How a program connects to Kafka and logs in; the same for core and gateway. */
+/** Variables for connecting and authenticating to Kafka; the same for core and gateway. */
 export const KAFKA_VARIABLES = {
   KAFKA_TLS: { type: flag(false), about: 'Connects to Kafka over TLS.' },
   KAFKA_CA: {
     type: optionalText('a PEM file'),
-    about: 'The authority that signed the brokers’ certificates. Unset: the authorities that Node trusts.',
+    about: 'The CA of the brokers’ certificates. Unset: the CAs that Node trusts.',
   },
   KAFKA_CERT: {
     type: optionalText('a PEM file'),
-    about: 'The certificate, with its chain, that this program shows to brokers that ask for one.',
+    about: 'The client certificate, with its chain, that this program presents to brokers that request one.',
   },
   KAFKA_KEY: { type: optionalText('a PEM file'), about: 'Its private key.' },
   KAFKA_SASL_MECHANISM: {
     type: optionalOneOf(['plain', 'scram-sha-256', 'scram-sha-512']),
-    about: 'How this program logs in to Kafka. `plain` sends the password itself: only over TLS.',
+    about: 'How this program authenticates to Kafka. `plain` sends the password itself: use it only over TLS.',
   },
-  KAFKA_USERNAME: { type: optionalText('a name'), about: 'Who logs in to Kafka.' },
+  KAFKA_USERNAME: { type: optionalText('a name'), about: 'The user name for Kafka.' },
   KAFKA_PASSWORD: { type: optionalText('a password'), about: 'The password of `KAFKA_USERNAME`.' },
 } as const;
 
-/** What kafkajs is told of TLS and of the login. */
+/** TLS and authentication options for kafkajs. */
 export type KafkaSecurity = Pick<KafkaConfig, 'ssl' | 'sasl'>;
 
 /**
- * Reads the files that the variables name; they are read once, so a program is restarted to use new ones. Throws
- * `OperatorError` when variables do not go together or a file can't be read.
+ * Reads the files that the variables name, once: a program has to be restarted to use new ones. Throws an `OperatorError`
+ * if variables contradict each other or a file can't be read.
  */
 export function readKafkaSecurity(values: Values<typeof KAFKA_VARIABLES>): KafkaSecurity {
   return { ...tlsOf(values), ...loginOf(values) };
@@ -45,7 +45,7 @@ function tlsOf({
     throw new OperatorError('KAFKA_CA, KAFKA_CERT and KAFKA_KEY need KAFKA_TLS=true.');
   }
   if ((cert === undefined) !== (key === undefined)) {
-    throw new OperatorError('KAFKA_CERT and KAFKA_KEY are needed both, or neither.');
+    throw new OperatorError('KAFKA_CERT and KAFKA_KEY must both be set, or neither.');
   }
   return {
     ssl: {
@@ -64,7 +64,7 @@ function loginOf({
   if (mechanism === undefined && username === undefined && password === undefined) return {};
   if (mechanism === undefined || username === undefined || password === undefined) {
     throw new OperatorError(
-      'KAFKA_SASL_MECHANISM, KAFKA_USERNAME and KAFKA_PASSWORD are needed all three, or none of them.',
+      'KAFKA_SASL_MECHANISM, KAFKA_USERNAME and KAFKA_PASSWORD must all be set, or none of them.',
     );
   }
   return { sasl: { mechanism, username, password } as SASLOptions };

@@ -7,7 +7,7 @@ import { openKafkaLog } from './kafka.ts';
 import { conformance } from './log-suite.fixture.ts';
 import { TOPICS } from './topics.ts';
 
-// A broker of its own, because it is killed and paused; one that is not ours is only used.
+// A separate broker, because it is killed and paused; a broker given by KAFKA_BROKERS is neither.
 const brokers = inject('kafkaBrokers');
 const broker = brokers === null || process.env.KAFKA_BROKERS ? undefined : await startKafka();
 afterAll(() => broker?.stop());
@@ -28,7 +28,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
       }),
   }));
 
-  test('every topic is made with its partitions, its retention and its compaction, and found again', async () => {
+  test('every topic is created with its partitions, retention and compaction, and then found', async () => {
     const log = open();
     const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
     onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
@@ -68,7 +68,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
     else await expect(ensured).rejects.toThrow(`topic ${topic} exists and ${problem}`);
   });
 
-  test('a topic that was deleted and created again is told from the one before it', async () => {
+  test('a topic that was deleted and created again is distinguished from the previous one', async () => {
     const log = open();
     const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
     onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
@@ -79,7 +79,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
     const before = await log.identity(topic);
     expect(before).toMatch(/^[0-9a-f]{32}$/);
     expect(await log.identity(topic)).toBe(before);
-    // It asks after the topic once it has deleted it.
+    // It queries the topic after deleting it.
     await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
     await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(topic), { timeout: 10_000 });
     await ensure();
@@ -87,7 +87,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
   });
 
   test.skipIf(broker === undefined)(
-    'a broker that stops answering is told to the publisher, who publishes again when it is back',
+    'publishing fails while a broker does not respond, and succeeds when it is back',
     async () => {
       const log = open();
       const topic = 'test.paused';
@@ -114,7 +114,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
   );
 });
 
-test('a log whose brokers are away opens all the same, refuses to publish, and closes', async () => {
+test('a log whose brokers are unavailable can be opened, rejects publishing, and can be closed', async () => {
   const log = openKafkaLog({ brokers: ['127.0.0.1:9'], clientId: 'signpost-test', logger });
   const errors: unknown[] = [];
   log.consume({ topic: 't', group: 'g', handle: async () => undefined, onError: (error) => errors.push(error) });

@@ -1,20 +1,20 @@
 import kafkajs from 'kafkajs';
 import type { Logger } from 'pino';
-import { openLeader, openPublisher, RETRIES } from './kafka-publisher.ts';
+import { openFencedPublisher, openPublisher, RETRIES } from './kafka-publisher.ts';
 import { consumeTopic, followTopic } from './kafka-reader.ts';
 import { kafkaTopicId } from './kafka-topic-id.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
 import type { KafkaSecurity } from './kafka-variables.ts';
 import { type Cluster, withClusters } from './kafkajs-cluster.ts';
-import { mendConnect } from './kafkajs-connect.ts';
-import { mendTimers } from './kafkajs-timers.ts';
 import type { Log, Positions } from './log.ts';
+import { patchConnect } from './patch-kafkajs-connect.ts';
+import { patchTimers } from './patch-kafkajs-timers.ts';
 import { Subscriptions } from './subscriptions.ts';
 
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 
-/** The log in Kafka, by kafkajs. Returns at once, whether brokers answer or not. */
+/** Opens the log in Kafka, using kafkajs. Returns at once, even if no broker is available. */
 export function openKafkaLog({
   brokers,
   security = {},
@@ -26,8 +26,8 @@ export function openKafkaLog({
   clientId: string;
   logger: Logger;
 }): Log {
-  mendTimers();
-  mendConnect();
+  patchTimers();
+  patchConnect();
   const kafka = new kafkajs.Kafka({
     ...security,
     // kafkajs asks the first one first, and no other one while that takes connections and answers nothing.
@@ -37,7 +37,7 @@ export function openKafkaLog({
     requestTimeout: REQUEST_TIMEOUT_MS,
     retry: RETRIES,
     logLevel: kafkajs.logLevel.WARN,
-    // kafkajs warns of everything that it will try again; who publishes or subscribes tells what matters.
+    // kafkajs warns about everything that it retries; callers that publish or subscribe report what matters.
     logCreator:
       () =>
       ({ log }) =>
@@ -54,7 +54,7 @@ export function openKafkaLog({
 
   return {
     publish: (topic, records) => publisher.publish(topic, records),
-    lead: (name) => openLeader(kafka, name),
+    openFencedPublisher: (name) => openFencedPublisher(kafka, name),
     consume: (options) => subscriptions.add(consumeTopic(kafka, options)),
     follow: (options) => subscriptions.add(followTopic(kafka, adminReady, options)),
     async ends(topic): Promise<Positions> {
@@ -67,12 +67,12 @@ export function openKafkaLog({
     },
     async identity(topic) {
       await adminReady();
-      if (!cluster) throw new Error('kafkajs made no cluster for its admin');
+      if (!cluster) throw new Error('kafkajs created no cluster for its admin client');
       return kafkaTopicId(cluster, topic);
     },
     async ensureTopics(topics, creating) {
-      // One of its own: whatever kafkajs asks for, it also asks after every topic that this client has used, and fails
-      // when one of them is missing.
+      // A separate client: with every request, kafkajs also requests metadata of all topics that the client has used,
+      // and fails if one of them is missing.
       const own = kafka.admin({ retry: RETRIES });
       try {
         await own.connect();
@@ -91,7 +91,7 @@ export function openKafkaLog({
   };
 }
 
-/** Connects at the first use, and again after a failure; kafkajs itself mends connections that break later. */
+/** Connects on first use, and again after a failure; kafkajs itself re-establishes connections that break later. */
 function connectOnce<Client extends { connect(): Promise<void> }>(client: Client): () => Promise<Client> {
   let connecting: Promise<Client> | undefined;
   return () => {

@@ -3,7 +3,7 @@ import type { Kafka } from 'kafkajs';
 /** The part of a kafkajs cluster that is used here. */
 export interface Cluster {
   readonly brokerPool: {
-    /** Learns which brokers there are, where that is not known or five minutes old. */
+    /** Refreshes the list of brokers if it is unknown or five minutes old. */
     refreshMetadataIfNecessary(topics: readonly string[]): Promise<void>;
     findConnectedBroker(): Promise<Broker>;
   };
@@ -15,7 +15,7 @@ export interface Cluster {
 export interface Broker {
   initProducerId(of: { transactionalId: string | undefined; transactionTimeout: number }): Promise<unknown>;
   readonly connectionPool: {
-    /** Sends a request of the caller's own making; gives what `parse` made of the answer. */
+    /** Sends a custom request; resolves with the result of `parse`. */
     send<Answer>(request: {
       request: {
         apiKey: number;
@@ -28,18 +28,18 @@ export interface Broker {
   };
 }
 
-/** The same client, whose producers, consumers and admins get their clusters through `through`. */
-export function withClusters(kafka: Kafka, through: (cluster: Cluster) => object): Kafka {
+/** The same client, whose producers, consumers and admins use their clusters wrapped by `wrap`. */
+export function withClusters(kafka: Kafka, wrap: (cluster: Cluster) => object): Kafka {
   const key = Object.getOwnPropertySymbols(kafka).find(
     ({ description }) => description === 'private:Kafka:createCluster',
   );
-  if (!key) throw new Error('kafkajs is not the one that this was written for');
+  if (!key) throw new Error('this version of kafkajs is not supported');
   const createCluster = (kafka as unknown as Record<symbol, (options: unknown) => Cluster>)[key];
   return Object.create(kafka, {
     [key]: {
       value: (options: unknown) => {
         const cluster = createCluster?.(options);
-        return cluster && through(cluster);
+        return cluster && wrap(cluster);
       },
     },
   });

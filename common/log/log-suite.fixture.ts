@@ -9,20 +9,20 @@ import type { MemberOptions } from './member.fixture.ts';
 import type { LogOptions } from './open.ts';
 import { readTopic } from './read-topic.ts';
 
-/** What an implementation gives the suite. */
+/** What the suite needs of an implementation. */
 export interface Harness {
-  /** Opens a log of its own, as another process would. */
+  /** Opens a separate log, as another process would. */
   open(): Log;
-  /** The same for a process that is really another one. */
+  /** Options to open the log in a separate process. */
   readonly options: Pick<LogOptions, 'kafkaBrokers' | 'databaseUrl'>;
-  /** Ends the server and starts it again with what it had; undefined where the server is not ours. */
+  /** Restarts the server with its data; undefined if the suite did not start the server. */
   readonly restart: (() => Promise<void>) | undefined;
 }
 
 const EVENTUALLY = { timeout: 25_000, interval: 25 };
 const HOUR_MS = 3_600_000;
 
-/** Everything that `Log` promises; every implementation has to pass it. */
+/** Tests all promises of `Log`; every implementation has to pass. */
 export function conformance(name: string, harness: () => Harness): void {
   describe(`the log in ${name}`, () => {
     let log: Log;
@@ -46,7 +46,7 @@ export function conformance(name: string, harness: () => Harness): void {
       return topic;
     }
 
-    /** Joins a group and gives the list that its records' values, as text, are put on. */
+    /** Joins a group and returns a list to which its records' values are added as text. */
     function collect(by: Log, options: Omit<ConsumeOptions, 'handle'>): string[] {
       const values: string[] = [];
       const { stop } = by.consume({ ...options, handle: async (records) => void values.push(...records.map(text)) });
@@ -54,15 +54,15 @@ export function conformance(name: string, harness: () => Harness): void {
       return values;
     }
 
-    /** Follows a topic and gives the list that its records are put on. */
+    /** Follows a topic and returns a list to which its records are added. */
     function watch(topic: string, from: ReadonlyMap<number, bigint> = new Map()): LogRecord[] {
-      const got: LogRecord[] = [];
-      const { stop } = log.follow({ topic, from, handle: (records) => void got.push(...records) });
+      const received: LogRecord[] = [];
+      const { stop } = log.follow({ topic, from, handle: (records) => void received.push(...records) });
       onTestFinished(stop);
-      return got;
+      return received;
     }
 
-    test('gives records back as they were published, headers and null values too', async () => {
+    test('returns records as they were published, including headers and null values', async () => {
       const topic = await newTopic();
       const before = Date.now();
       await log.publish(topic, [
@@ -70,18 +70,18 @@ export function conformance(name: string, harness: () => Harness): void {
         { key: 'b', value: null },
         { key: 'schön "\\{}', value: new Uint8Array(), headers: { quoted: '"\\\n€' } },
       ]);
-      const got = watch(topic);
-      await vi.waitFor(() => expect(got).toHaveLength(3), EVENTUALLY);
-      const [a, b, c] = got.toSorted((one, other) => (one.key < other.key ? -1 : 1));
+      const received = watch(topic);
+      await vi.waitFor(() => expect(received).toHaveLength(3), EVENTUALLY);
+      const [a, b, c] = received.toSorted((one, other) => (one.key < other.key ? -1 : 1));
       expect([...(a?.value ?? [])]).toEqual([0, 255, 7]);
       expect(a?.headers).toEqual({ ce_type: 'x', 'content-type': 'application/json' });
       expect(b).toMatchObject({ key: 'b', value: null, headers: {} });
       expect(c).toMatchObject({ key: 'schön "\\{}', headers: { quoted: '"\\\n€' } });
       expect(c?.value).toHaveLength(0);
-      for (const { timestamp } of got) expect(Math.abs(timestamp - before)).toBeLessThan(60_000);
+      for (const { timestamp } of received) expect(Math.abs(timestamp - before)).toBeLessThan(60_000);
     });
 
-    test('takes 20,000 records in one call, and gives a group that joins later all of them, each key in order', async () => {
+    test('accepts 20,000 records in one call, and delivers all of them to a group that joins later, each key in order', async () => {
       const topic = await newTopic();
       await log.publish(topic, numbered(20_000, 50, Buffer.alloc(200, '.').toString()));
       const sizes: number[] = [];
@@ -107,9 +107,9 @@ export function conformance(name: string, harness: () => Harness): void {
       }
     });
 
-    test('hides no record from a reader while several publish at once', async () => {
+    test('skips no record for a reader while several publish concurrently', async () => {
       const topic = await newTopic(2);
-      const got = watch(topic);
+      const received = watch(topic);
       const publishers = [log, open(), open()];
       await Promise.all(
         publishers.map(async (publisher, who) => {
@@ -121,15 +121,16 @@ export function conformance(name: string, harness: () => Harness): void {
           }
         }),
       );
-      await vi.waitFor(() => expect(got).toHaveLength(3 * 30 * 20), EVENTUALLY);
+      await vi.waitFor(() => expect(received).toHaveLength(3 * 30 * 20), EVENTUALLY);
       const everyCall = Array.from({ length: 30 }, (_, call) => `${call}`);
-      for (const records of Map.groupBy(got, ({ key }) => key).values()) expect(records.map(text)).toEqual(everyCall);
-      for (const records of Map.groupBy(got, ({ partition }) => partition).values()) {
+      for (const records of Map.groupBy(received, ({ key }) => key).values())
+        expect(records.map(text)).toEqual(everyCall);
+      for (const records of Map.groupBy(received, ({ partition }) => partition).values()) {
         expect(records.map(({ offset }) => offset)).toEqual(records.map((_, nth) => BigInt(nth)));
       }
     });
 
-    test('gives the same records again to a handler that rejected, and moves on only after it resolved', async () => {
+    test('redelivers records to a handler that rejected, and moves on only after it resolved', async () => {
       const topic = await newTopic(1);
       const group = randomUUID();
       await log.publish(topic, numbered(1));
@@ -153,27 +154,27 @@ export function conformance(name: string, harness: () => Harness): void {
       await vi.waitFor(() => expect(later).toEqual(['next']), EVENTUALLY);
     });
 
-    test('a partition whose records are rejected does not hold up the others', async () => {
+    test('a partition whose handler rejects does not block the others', async () => {
       const topic = await newTopic(4);
       await log.publish(topic, numbered(40));
       const all = watch(topic);
-      const got = new Set<string>();
+      const received = new Set<string>();
       const subscription = log.consume({
         topic,
         group: randomUUID(),
         async handle(records) {
           if (records[0]?.partition === 0) throw new Error('never');
-          for (const { key } of records) got.add(key);
+          for (const { key } of records) received.add(key);
         },
       });
       onTestFinished(subscription.stop);
       await vi.waitFor(() => expect(all).toHaveLength(40), EVENTUALLY);
       const others = all.filter(({ partition }) => partition !== 0).map(({ key }) => key);
       expect(others.length).toBeLessThan(40);
-      await vi.waitFor(() => expect(got).toEqual(new Set(others)), EVENTUALLY);
+      await vi.waitFor(() => expect(received).toEqual(new Set(others)), EVENTUALLY);
     });
 
-    test('the members of a group share its records, and one takes over what another leaves', async () => {
+    test('the members of a group share its records, and one takes over when another leaves', async () => {
       const topic = await newTopic();
       const group = randomUUID();
       const first = collect(open(), { topic, group });
@@ -196,7 +197,7 @@ export function conformance(name: string, harness: () => Harness): void {
       await vi.waitFor(() => expect(new Set([...first, ...secondValues]).size).toBe(published), EVENTUALLY);
     });
 
-    test('a member takes over the records that another process had in hand when it was killed', async () => {
+    test('a member takes over the records that another process was handling when it was killed', async () => {
       const topic = await newTopic();
       const group = randomUUID();
       await log.publish(topic, numbered(40));
@@ -209,27 +210,27 @@ export function conformance(name: string, harness: () => Harness): void {
       await vi.waitFor(() => expect(new Set(survivor).size).toBe(40), EVENTUALLY);
     });
 
-    test('a follower sees everything from the positions that it names', async () => {
+    test('a follower receives everything from its positions on', async () => {
       const topic = await newTopic(1);
       await log.publish(topic, numbered(10));
       const ends = await log.ends(topic);
       expect(ends).toEqual(new Map([[0, 10n]]));
       await log.publish(topic, numbered(5));
-      const got = watch(topic, ends);
-      await vi.waitFor(() => expect(got).toHaveLength(5), EVENTUALLY);
+      const received = watch(topic, ends);
+      await vi.waitFor(() => expect(received).toHaveLength(5), EVENTUALLY);
       await log.publish(topic, numbered(5));
-      await vi.waitFor(() => expect(got).toHaveLength(10), EVENTUALLY);
-      expect(got.map(({ offset }) => offset)).toEqual(Array.from({ length: 10 }, (_, nth) => BigInt(10 + nth)));
+      await vi.waitFor(() => expect(received).toHaveLength(10), EVENTUALLY);
+      expect(received.map(({ offset }) => offset)).toEqual(Array.from({ length: 10 }, (_, nth) => BigInt(10 + nth)));
     });
 
-    test('a follower whose position the topic has not reached starts at the oldest record', async () => {
+    test('a follower whose position is beyond the end starts at the oldest record', async () => {
       const topic = await newTopic(1);
       await log.publish(topic, numbered(3));
-      const got = watch(topic, new Map([[0, 1_000n]]));
-      await vi.waitFor(() => expect(got.map(text)).toEqual(['0', '1', '2']), EVENTUALLY);
+      const received = watch(topic, new Map([[0, 1_000n]]));
+      await vi.waitFor(() => expect(received.map(text)).toEqual(['0', '1', '2']), EVENTUALLY);
     });
 
-    test('a follower whose handler rejected sees the same records again', async () => {
+    test('a follower whose handler rejected receives the same records again', async () => {
       const topic = await newTopic(1);
       await log.publish(topic, numbered(3));
       const attempts: string[][] = [];
@@ -246,7 +247,7 @@ export function conformance(name: string, harness: () => Harness): void {
       expect(attempts[1]).toEqual(attempts[0]);
     });
 
-    test('a compacted topic gives the newest record of every key last', async () => {
+    test('a compacted topic delivers the newest record of every key last', async () => {
       const topic = await newTopic(4, 'compact');
       for (const version of ['1', '2', '3']) {
         await log.publish(
@@ -254,12 +255,12 @@ export function conformance(name: string, harness: () => Harness): void {
           ['a', 'b', 'c'].map((key) => ({ key, value: Buffer.from(version) })),
         );
       }
-      const got = watch(topic);
-      const newest = () => Object.fromEntries(got.map((record) => [record.key, text(record)]));
+      const received = watch(topic);
+      const newest = () => Object.fromEntries(received.map((record) => [record.key, text(record)]));
       await vi.waitFor(() => expect(newest()).toEqual({ a: '3', b: '3', c: '3' }), EVENTUALLY);
     });
 
-    test('stopping waits for the batch in hand and commits it', async () => {
+    test('stopping waits for the current batch and commits it', async () => {
       const topic = await newTopic(1);
       const group = randomUUID();
       await log.publish(topic, numbered(1));
@@ -286,7 +287,7 @@ export function conformance(name: string, harness: () => Harness): void {
       await vi.waitFor(() => expect(later).toEqual(['next']), EVENTUALLY);
     });
 
-    test('topics are made once, whoever asks, and one that does not fit is refused by name', async () => {
+    test('topics are created once, and one that does not fit is rejected by name', async () => {
       const fits: Topic = { name: `test.${randomUUID()}`, partitions: 2, retention: HOUR_MS };
       await Promise.all([log.ensureTopics([fits]), open().ensureTopics([fits])]);
       await log.ensureTopics([fits]);
@@ -294,7 +295,7 @@ export function conformance(name: string, harness: () => Harness): void {
       await expect(log.ensureTopics([{ ...fits, retention: 'compact' }])).rejects.toThrow(fits.name);
     });
 
-    test('tells the names of topics that are missing before it creates them, and of no others', async () => {
+    test('reports the names of missing topics before it creates them, and no others', async () => {
       const there: Topic = { name: await newTopic(), partitions: 4, retention: HOUR_MS };
       const missing: Topic = { name: `test.${randomUUID()}`, partitions: 1, retention: 'compact' };
       const told: string[] = [];
@@ -307,7 +308,7 @@ export function conformance(name: string, harness: () => Harness): void {
       expect(told).toEqual([missing.name]);
     });
 
-    test('tells where what came since a moment begins, and is read from there to where it ends', async () => {
+    test('finds the offsets of a time, and can be read from there to its end', async () => {
       const topic = await newTopic(2);
       await log.publish(topic, numbered(20));
       await sleep(50);
@@ -324,12 +325,12 @@ export function conformance(name: string, harness: () => Harness): void {
         read.push(...records.map(text));
       });
       expect(read).toHaveLength(22);
-      // Nothing came since now.
+      // Nothing was appended since now.
       expect(await log.since(topic, Date.now() + HOUR_MS)).toEqual(ends);
       await readTopic(log, { topic, from: ends, ends, signal }, async () => expect.unreachable());
     });
 
-    test('refuses to publish to a topic that does not exist', async () => {
+    test('rejects publishing to a topic that does not exist', async () => {
       await expect(log.publish(`test.${randomUUID()}`, numbered(1))).rejects.toThrow();
     });
 
@@ -337,7 +338,7 @@ export function conformance(name: string, harness: () => Harness): void {
       'loses nothing when the server is restarted while records are published and read',
       async () => {
         const topic = await newTopic();
-        const got = collect(log, { topic, group: randomUUID() });
+        const received = collect(log, { topic, group: randomUUID() });
         const followed = watch(topic);
         const restarted = harness().restart?.();
         let going = true;
@@ -347,13 +348,13 @@ export function conformance(name: string, harness: () => Harness): void {
         let published = 0;
         while (going) {
           const records: NewRecord[] = [{ key: `${published}`, value: Buffer.from(`${published}`) }];
-          // What every publisher does: again, until the log says that it has it.
+          // As every publisher does: retry until the log acknowledges.
           while (!(await accepted(log, topic, records)));
           published++;
         }
         await ended;
         await log.publish(topic, [{ key: 'last', value: Buffer.from('last') }]);
-        await vi.waitFor(() => expect(new Set(got).size).toBe(published + 1), EVENTUALLY);
+        await vi.waitFor(() => expect(new Set(received).size).toBe(published + 1), EVENTUALLY);
         await vi.waitFor(() => expect(new Set(followed.map(text)).size).toBe(published + 1), EVENTUALLY);
         await log.check();
       },
@@ -362,7 +363,7 @@ export function conformance(name: string, harness: () => Harness): void {
   });
 }
 
-/** Records whose keys go round and whose values tell which they are. */
+/** Records with cycling keys, whose values number them. */
 function numbered(count: number, keys = count, more = ''): NewRecord[] {
   return Array.from({ length: count }, (_, nth) => ({ key: `${nth % keys}`, value: Buffer.from(`${nth}${more}`) }));
 }

@@ -6,7 +6,7 @@ export interface MemberOptions extends Pick<LogOptions, 'kafkaBrokers' | 'databa
   readonly group: string;
 }
 
-/** A process that joins a group, tells its parent when it gets records, and never finishes with them. */
+/** A process that joins a group, notifies its parent of received records, and never finishes handling them. */
 const { topic, group, ...options }: MemberOptions = JSON.parse(process.argv[2] ?? '');
 const log = openLog({ ...options, clientId: 'signpost-test-member', logger: pino({ level: 'silent' }) });
 log.consume({

@@ -6,18 +6,18 @@ import { openPostgresLog } from './postgres.ts';
 import { traced } from './traced.ts';
 
 export interface LogOptions {
-  /** `host:port` of brokers; empty where there is no Kafka. */
+  /** `host:port` of brokers; empty if there is no Kafka. */
   readonly kafkaBrokers: readonly string[];
-  /** How to connect to them and log in; unset: in cleartext, as nobody in particular. */
+  /** TLS and authentication; unset: cleartext without authentication. */
   readonly kafkaSecurity?: KafkaSecurity;
-  /** The database that holds the log where there is no Kafka. */
+  /** The database of the log if there is no Kafka. */
   readonly databaseUrl: string;
-  /** What servers see as the name of this client. */
+  /** The client name that servers see. */
   readonly clientId: string;
   readonly logger: Logger;
 }
 
-/** Opens the log: Kafka where there are brokers, else the one in Postgres. Returns at once, whatever is away. */
+/** Opens the log: in Kafka if there are brokers, else in Postgres. Returns at once, even if the log is unavailable. */
 export function openLog({ kafkaBrokers, kafkaSecurity = {}, databaseUrl, clientId, logger }: LogOptions): Log {
   return traced(
     kafkaBrokers.length > 0

@@ -1,22 +1,22 @@
 import type { Client } from 'pg';
 import { BY_INDEX, run, statement } from '../postgres/sql.ts';
 import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
-import { type Ask, joinGroup } from './postgres-members.ts';
-import { keepReading, MOST_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS } from './subscriptions.ts';
+import { joinGroup, type RunQuery } from './postgres-group.ts';
+import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
 
-/** The channel on which publishers tell which topic has something new. */
+/** The channel on which publishers announce topics with new records. */
 const CHANNEL = 'signpost_log';
 
-/** How often a reader looks without having been told: the price of a notification that was lost, in ms. */
+/** How often a reader polls without a notification, in ms: the delay if a notification is lost. */
 const POLL_MS = 250;
 
-/** What a reader does over one connection. */
+/** The state of a reader over one connection. */
 interface Progress {
-  /** Where the partitions that this reader may read stand; the one that comes first is read first. */
+  /** The positions of the partitions that this reader may read; the first partition is read first. */
   readonly positions: Map<number, bigint>;
-  /** Brings `positions` up to date, given where the partitions end and which have records in hand. */
-  place(ends: ReadonlyMap<number, bigint>, inHand: ReadonlySet<number>): Promise<void> | void;
-  /** Remembers that everything before `next` was handled. */
+  /** Updates `positions`, given the ends of the partitions and those whose records are being handled. */
+  assign(ends: ReadonlyMap<number, bigint>, inFlight: ReadonlySet<number>): Promise<void> | void;
+  /** Records that everything before `next` was handled. */
   commit?(partition: number, next: bigint): Promise<unknown>;
 }
 
@@ -27,7 +27,7 @@ interface Reading {
   handle(records: readonly LogRecord[]): Promise<void> | void;
   onError?(error: unknown): void;
   /** Called for each connection. */
-  start(ask: Ask): Promise<Progress> | Progress;
+  start(query: RunQuery): Promise<Progress> | Progress;
 }
 
 const endsOf = statement<{ partition: number; next: string }>(
@@ -54,34 +54,34 @@ const commitOffset = statement(
    on conflict ("group", topic, partition) do update set "offset" = excluded."offset"`,
 );
 
-/** A member of a group: see `Log.consume`. It commits over the connection that holds its partitions, or not at all. */
+/** Joins a group: see `Log.consume`. It commits over the connection that holds its partitions' locks, or not at all. */
 export function consumeTopic(connect: () => Promise<Client>, options: ConsumeOptions): Subscription {
   const { group, topic } = options;
   return subscribe(connect, {
     ...options,
-    async start(ask) {
+    async start(query) {
       const positions = new Map<number, bigint>();
-      const share = await joinGroup(ask, group, topic);
+      const rebalance = await joinGroup(query, group, topic);
       return {
         positions,
-        place: (_, inHand) => share(positions, inHand),
-        commit: (partition, next) => ask(commitOffset, [group, topic, partition, next]),
+        assign: (_, inFlight) => rebalance(positions, inFlight),
+        commit: (partition, next) => query(commitOffset, [group, topic, partition, next]),
       };
     },
   });
 }
 
-/** A reader of its own: see `Log.follow`. */
+/** A reader without a group: see `Log.follow`. */
 export function followTopic(connect: () => Promise<Client>, options: FollowOptions): Subscription {
   const positions = new Map(options.from);
   return subscribe(connect, {
     ...options,
     start: () => ({
       positions,
-      place(ends) {
+      assign(ends) {
         for (const [partition, end] of ends) {
           const position = positions.get(partition);
-          // Beyond the end, the topic was made anew or put back from a backup.
+          // A position beyond the end means that the topic was recreated or restored from a backup.
           if (position === undefined || position > end) positions.set(partition, 0n);
         }
       },
@@ -89,41 +89,41 @@ export function followTopic(connect: () => Promise<Client>, options: FollowOptio
   });
 }
 
-/** Reads until it is stopped, over a connection of its own that is opened again whenever it breaks. */
+/** Reads until it is stopped, over its own connection, which is reopened whenever it breaks. */
 function subscribe(connect: () => Promise<Client>, reading: Reading): Subscription {
-  return keepReading(async (signal) => readOverOneConnection(await connect(), reading, signal), reading);
+  return readUntilStopped(async (signal) => readOverOneConnection(await connect(), reading, signal), reading);
 }
 
 async function readOverOneConnection(client: Client, reading: Reading, signal: AbortSignal): Promise<void> {
   const { topic } = reading;
   let wake = () => {};
-  // Unheard, a connection that breaks would end the process; the next statement rejects all the same.
+  // Without a listener, a broken connection would end the process; the next statement rejects anyway.
   client.on('error', () => wake());
   client.on('notification', ({ payload }) => {
     if (payload === topic) wake();
   });
   const stop = () => wake();
   signal.addEventListener('abort', stop);
-  const inHand = new Map<number, Promise<void>>();
-  const rests = new Map<number, number>();
+  const inFlight = new Map<number, Promise<void>>();
+  const pausedUntil = new Map<number, number>();
   try {
     await client.query(`listen ${CHANNEL}; ${BY_INDEX}`);
-    const ask = inTurn(client);
-    const progress = await reading.start(ask);
+    const query = oneAtATime(client);
+    const progress = await reading.start(query);
     const { positions } = progress;
 
     async function readPartition(partition: number, from: bigint, end: bigint): Promise<void> {
       try {
-        const next = await readRecords(ask, reading, { partition, from, end });
+        const next = await readRecords(query, reading, { partition, from, end });
         await progress.commit?.(partition, next);
-        // Put last, so that the others have their turn.
+        // Moved to the end, so that the other partitions are read first.
         positions.delete(partition);
         positions.set(partition, next);
       } catch (error) {
         reading.onError?.(error);
-        rests.set(partition, performance.now() + RETRY_MS);
+        pausedUntil.set(partition, performance.now() + RETRY_MS);
       } finally {
-        inHand.delete(partition);
+        inFlight.delete(partition);
         wake();
       }
     }
@@ -132,13 +132,14 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
       const woken = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      const ends = new Map((await ask(endsOf, [topic])).map(({ partition, next }) => [partition, BigInt(next)]));
-      await progress.place(ends, new Set(inHand.keys()));
+      const ends = new Map((await query(endsOf, [topic])).map(({ partition, next }) => [partition, BigInt(next)]));
+      await progress.assign(ends, new Set(inFlight.keys()));
       for (const [partition, position] of positions) {
-        if (inHand.size >= (reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE)) break;
+        if (inFlight.size >= (reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE)) break;
         const end = ends.get(partition) ?? 0n;
-        if (position >= end || inHand.has(partition) || performance.now() < (rests.get(partition) ?? 0)) continue;
-        inHand.set(partition, readPartition(partition, position, end));
+        if (position >= end || inFlight.has(partition) || performance.now() < (pausedUntil.get(partition) ?? 0))
+          continue;
+        inFlight.set(partition, readPartition(partition, position, end));
       }
       const timer = setTimeout(() => wake(), POLL_MS);
       if (!signal.aborted) await woken;
@@ -146,19 +147,19 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
     }
   } finally {
     signal.removeEventListener('abort', stop);
-    await Promise.all(inHand.values());
-    // Gives the partitions back with the connection; a broken one has nothing left to end.
+    await Promise.all(inFlight.values());
+    // Releases the partitions with the connection; closing a broken one may fail.
     await client.end().catch(() => undefined);
   }
 }
 
-/** Handles the next records of a partition that ended at `end` when it was asked; gives the offset that comes next. */
+/** Handles the next records of a partition whose last known end is `end`; returns the next offset. */
 async function readRecords(
-  ask: Ask,
-  { topic, maxRecords = MOST_RECORDS, handle }: Reading,
+  query: RunQuery,
+  { topic, maxRecords = MAX_RECORDS, handle }: Reading,
   { partition, from, end }: { partition: number; from: bigint; end: bigint },
 ): Promise<bigint> {
-  const rows = await ask(recordsFrom, [topic, partition, from, maxRecords]);
+  const rows = await query(recordsFrom, [topic, partition, from, maxRecords]);
   const records = rows.map(({ offset, key, headers, value, at }) => ({
     key,
     value,
@@ -168,19 +169,19 @@ async function readRecords(
     timestamp: at.getTime(),
   }));
   const last = records.at(-1);
-  // Where compaction or retention left nothing, it goes on at the end.
+  // If compaction or retention has deleted all of them, reading continues at the end.
   if (!last) return end;
   await handle(records);
   return last.offset + 1n;
 }
 
-/** A connection takes one statement at a time. */
-function inTurn(client: Client): Ask {
-  let before: Promise<unknown> = Promise.resolve();
+/** Runs statements one at a time, as a connection requires. */
+function oneAtATime(client: Client): RunQuery {
+  let previous: Promise<unknown> = Promise.resolve();
   return (what, values) => {
-    const answer = before.then(() => run(client, what, values));
-    // Whoever asked hears of a failure; the next one tries its own luck.
-    before = answer.catch(() => undefined);
+    const answer = previous.then(() => run(client, what, values));
+    // The caller handles a failure; the next statement runs regardless.
+    previous = answer.catch(() => undefined);
     return answer;
   };
 }

@@ -9,7 +9,7 @@ import { entities } from '../../src/entities.ts';
 import { conformance } from './log-suite.fixture.ts';
 import { openPostgresLog } from './postgres.ts';
 
-// A server of its own, because it is restarted.
+// A separate server, because it is restarted.
 const folder = await mkdtemp(join(tmpdir(), 'signpost-log-'));
 const settings = { fsync: 'off' };
 let postgres = await startPostgres({ folder, settings });
@@ -32,7 +32,7 @@ conformance('Postgres', () => ({
   },
 }));
 
-test('a log whose Postgres is away opens all the same, refuses to publish, and closes', async () => {
+test('a log whose Postgres is unavailable can be opened, rejects publishing, and can be closed', async () => {
   const log = openPostgresLog({ url: 'postgres://nobody@127.0.0.1:9/none', clientId: 'signpost-test', logger });
   const errors: unknown[] = [];
   log.consume({ topic: 't', group: 'g', handle: async () => undefined, onError: (error) => errors.push(error) });

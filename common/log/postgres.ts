@@ -3,28 +3,28 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { logIdleErrors } from '../postgres/idle-errors.ts';
 import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../postgres/sql.ts';
-import { type Log, type NewRecord, type Positions, type Subscription, type Topic, WrongTopic } from './log.ts';
+import { type Log, type NewRecord, type Positions, type Subscription, type Topic, TopicMismatch } from './log.ts';
 import { consumeTopic, followTopic } from './postgres-reader.ts';
-import { startUpkeep } from './postgres-upkeep.ts';
+import { startRetention } from './postgres-retention.ts';
 import { Subscriptions } from './subscriptions.ts';
 import { SCANS } from './topics.ts';
 
-/** Connections for publishing and questions; each subscription has one of its own besides. */
+/** Connections for publishing and queries; each subscription has an additional one. */
 const CONNECTIONS = 3;
 const CONNECT_TIMEOUT_MS = 3_000;
-/** A statement that takes longer has failed as far as its caller can know. */
+/** A statement that takes longer counts as failed. */
 const QUERY_TIMEOUT_MS = 10_000;
 
 /**
- * A function of the database's, so that gateways need no rights on its tables. $1 topic, $2 whether it is compacted, $3
+ * A database function, so that gateways need no privileges on the tables. $1 topic, $2 whether it is compacted, $3
  * partitions, $4 keys, $5 headers, $6 values, in the order of publishing.
  */
 const append = promptStatement('log_append', 'select log_append($1, $2, $3, $4, $5, $6)', QUERY_TIMEOUT_MS);
 
-/** The same for scans, which is all that the role of gateways may append. */
+/** The same for scans, the only topic to which the gateways' role may append. */
 const appendScans = promptStatement('log_append_scans', 'select log_append_scans($1, $2, $3, $4)', QUERY_TIMEOUT_MS);
 
-/** Creates a topic, or gives an existing one of the same kind its new retention. */
+/** Creates a topic, or updates the retention of an existing one of the same kind. */
 const createTopic = statement(
   'log_create_topic',
   `with topic as (
@@ -63,8 +63,8 @@ const offsetsSince = statement<{ partition: number; start: string }>(
 );
 
 /**
- * The log in Postgres, for a machine that has no Kafka: everything that `Log` promises, at a cost that one machine
- * bears. Needs migrations 0002 and 0012 and changes no schema itself. Returns at once, whether Postgres answers or not.
+ * Opens the log in Postgres, for a machine without Kafka: it keeps all promises of `Log`, at a cost that one machine can
+ * bear. Requires migrations 0002 and 0012 and changes no schema itself. Returns at once, even if Postgres is unavailable.
  */
 export function openPostgresLog({ url, clientId, logger }: { url: string; clientId: string; logger: Logger }): Log {
   const config = {
@@ -78,9 +78,9 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
   logIdleErrors(pool, logger);
   const topics = new Map<string, { partitions: number; compacted: boolean }>();
   const subscriptions = new Subscriptions();
-  let upkeep: Subscription | undefined;
+  let retention: Subscription | undefined;
 
-  async function known(name: string): Promise<{ partitions: number; compacted: boolean }> {
+  async function topicInfo(name: string): Promise<{ partitions: number; compacted: boolean }> {
     const topic = topics.get(name) ?? (await first(pool, topicNamed, [name]));
     if (!topic) throw new Error(`topic ${name} does not exist`);
     topics.set(name, topic);
@@ -89,7 +89,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
 
   async function publish(over: Queryable, topic: string, records: readonly NewRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const { partitions, compacted } = await known(topic);
+    const { partitions, compacted } = await topicInfo(topic);
     const columns = [
       records.map(({ key }) => crc32(key) % partitions),
       records.map(({ key }) => key),
@@ -108,8 +108,11 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
 
   return {
     publish: (topic, records) => publish(pool, topic, records),
-    // Nobody else has the lock before this connection has ended, and with it every statement that it was sent.
-    lead: async (_, over) => ({ publish: (topic, records) => publish(over, topic, records), close: async () => {} }),
+    // No other process obtains the lock before this connection has ended, and with it all of its statements.
+    openFencedPublisher: async (_, over) => ({
+      publish: (topic, records) => publish(over, topic, records),
+      close: async () => {},
+    }),
     consume: (options) => subscriptions.add(consumeTopic(connect, options)),
     follow: (options) => subscriptions.add(followTopic(connect, options)),
     async ends(topic): Promise<Positions> {
@@ -120,7 +123,8 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
       const rows = await run(pool, offsetsSince, [topic, new Date(time)]);
       return new Map(rows.map(({ partition, start }) => [partition, BigInt(start)]));
     },
-    // Where the topic was made anew, its positions are behind its ends, or the table of partitions was put back with it.
+    // No id is needed: after a recreation, positions are either beyond the ends, which readers detect, or were restored
+    // together with the table of partitions.
     identity: async (topic) => topic,
     async ensureTopics(wanted: readonly Topic[], creating) {
       const missing = await run(pool, missingTopics, [wanted.map(({ name }) => name)]);
@@ -128,20 +132,20 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
       for (const { name, partitions, retention } of wanted) {
         const compacted = retention === 'compact';
         await run(pool, createTopic, [name, partitions, compacted, compacted ? null : retention]);
-        if ((await known(name)).compacted !== compacted) {
-          throw new WrongTopic(
+        if ((await topicInfo(name)).compacted !== compacted) {
+          throw new TopicMismatch(
             `topic ${name} exists and is ${compacted ? 'not ' : ''}compacted, unlike what is needed`,
           );
         }
       }
-      // Whoever makes topics is a core, and may delete; gateways may not.
-      upkeep ??= startUpkeep(pool, logger);
+      // Only cores create topics, and only they may delete records.
+      retention ??= startRetention(pool, logger);
     },
     async check() {
       await pool.query('select');
     },
     async close() {
-      await upkeep?.stop();
+      await retention?.stop();
       await subscriptions.stop();
       await pool.end();
     },

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConsumeOptions, Subscription } from './log.ts';
 
-/** After a failure, in ms. */
+/** The pause after a failure, in ms. */
 export const RETRY_MS = 1_000;
-/** Partitions that one subscription handles at a time, unless it says how many. */
+/** The default number of partitions that a subscription handles concurrently. */
 export const PARTITIONS_AT_ONCE = 3;
-/** The most records that are handed out at a time, unless it says how many. */
-export const MOST_RECORDS = 5_000;
+/** The default maximum number of records in one call of a handler. */
+export const MAX_RECORDS = 5_000;
 
-/** The subscriptions of a log, which end with it. */
+/** The subscriptions of a log, which are stopped with it. */
 export class Subscriptions {
   readonly #open = new Set<Subscription>();
 
@@ -27,8 +27,8 @@ export class Subscriptions {
   }
 }
 
-/** Reads until it is stopped, and again whenever that fails. `read` resolves once its signal is aborted. */
-export function keepReading(
+/** Reads until it is stopped, restarting after failures. `read` must resolve once its signal is aborted. */
+export function readUntilStopped(
   read: (signal: AbortSignal) => Promise<void>,
   options: Pick<ConsumeOptions, 'onError'>,
 ): Subscription {

@@ -2,19 +2,19 @@ import type { Topic } from './log.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Scans on their way to the recorder. Key: the code's id. Value: `signpost.scans.v1.Scan`. */
+/** Scans for the recorder. Key: the code's id. Value: `signpost.scans.v1.Scan`. */
 export const SCANS: Topic = { name: 'signpost.scans.v1', partitions: 12, retention: 7 * DAY_MS };
 
 /**
- * Scan records that could not be read, with the reason in the header `reason`. Key and value as they came, but
- * without what former gateways wrote of the reader; a value that is no scan is left out.
+ * Scan records that could not be processed, with the reason in the header `reason`. Key and value are unchanged, except
+ * that personal data that older gateways wrote is removed, and a value that is not a scan is omitted.
  */
 export const SCANS_DEAD_LETTERS: Topic = { name: 'signpost.scans.dlq.v1', partitions: 1, retention: 90 * DAY_MS };
 
 /** CloudEvents in binary mode. Key: the subject's id. */
 export const EVENTS: Topic = { name: 'signpost.events.v1', partitions: 12, retention: 14 * DAY_MS };
 
-/** Where codes and custom domains lead. Key and value: see `signpost.routes.v1.Route`. */
+/** Routes of codes and custom domains. Key and value: see `signpost.routes.v1.Route`. */
 export const ROUTES: Topic = { name: 'signpost.routes.v1', partitions: 6, retention: 'compact' };
 
 /** Every topic that Signpost creates or checks. */

@@ -3,18 +3,18 @@ import type { Log, LogRecord } from './log.ts';
 
 const tracer = trace.getTracer('signpost.log');
 
-/** The same log with a span for every publish and every batch handled; the trace travels in the records' headers. */
+/** Wraps a log with a span for every publish and every handled batch; records carry the trace context in their headers. */
 export function traced(log: Log): Log {
   const handling =
     (topic: string, handle: (records: readonly LogRecord[]) => Promise<void> | void) =>
     (records: readonly LogRecord[]): Promise<void> => {
       const parent = propagation.extract(context.active(), records[0]?.headers ?? {});
-      return spanned(`${topic} process`, SpanKind.CONSUMER, records.length, parent, async () => handle(records));
+      return inSpan(`${topic} process`, SpanKind.CONSUMER, records.length, parent, async () => handle(records));
     };
   const publishing =
     (publish: Log['publish']): Log['publish'] =>
     (topic, records) =>
-      spanned(`${topic} publish`, SpanKind.PRODUCER, records.length, context.active(), () => {
+      inSpan(`${topic} publish`, SpanKind.PRODUCER, records.length, context.active(), () => {
         const headers: Record<string, string> = {};
         propagation.inject(context.active(), headers);
         if (Object.keys(headers).length === 0) return publish(topic, records);
@@ -26,8 +26,8 @@ export function traced(log: Log): Log {
   return {
     ...log,
     publish: publishing(log.publish),
-    async lead(name, over) {
-      const publisher = await log.lead(name, over);
+    async openFencedPublisher(name, over) {
+      const publisher = await log.openFencedPublisher(name, over);
       return { ...publisher, publish: publishing(publisher.publish) };
     },
     consume: (options) => log.consume({ ...options, handle: handling(options.topic, options.handle) }),
@@ -35,7 +35,7 @@ export function traced(log: Log): Log {
   };
 }
 
-function spanned<Result>(
+function inSpan<Result>(
   name: string,
   kind: SpanKind,
   records: number,

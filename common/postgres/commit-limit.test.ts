@@ -12,7 +12,7 @@ import { isUnavailable } from './unavailable.ts';
 
 type Run = (sql: string) => Promise<unknown>;
 
-/** How long a transaction gets here, in ms. */
+/** The time limit of transactions in these tests, in ms. */
 const SHORT_MS = 1_000;
 
 let database: Database;
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const { url } = await freshDatabase();
   const preparing = await openDatabase(url, 2, entities);
   await preparing.pool.query('create table changes (name text)');
-  // As an operator may have set it: it must not stand in for ours.
+  // As an operator may have set it: it must not replace the limit of the call.
   await preparing.pool.query(`alter database ${new URL(url).pathname.slice(1)} set transaction_timeout = '1h'`);
   await preparing.close();
   database = await openDatabase(url, 2, entities);
@@ -58,7 +58,7 @@ describe.each([
     return rows.map((row) => row.name.slice(name.length + 1));
   };
 
-  test('commits before its limit, and leaves none to the next', async () => {
+  test('commits before its limit, and sets none for the next transaction', async () => {
     await limited(inMs(60_000), (run) => run(insert('in time')));
     await limited({ signal, commitBy: undefined }, async (run) => {
       expect(await run('show transaction_timeout')).toMatchObject(
@@ -80,7 +80,7 @@ describe.each([
     );
     expect(error).toSatisfy(isUnavailable);
     expect(await changes()).not.toContain(when);
-    // Both connections of the pool work.
+    // Both connections of the pool are usable.
     await Promise.all([1, 2].map(() => limited(inMs(60_000), (run) => run('select pg_sleep(0.1)'))));
   });
 
@@ -89,7 +89,7 @@ describe.each([
     expect(readFailure(error).reason).toBe('TOO_LATE');
   });
 
-  test('neither begins nor commits once nobody waits any more', async () => {
+  test('neither begins nor commits once the caller has stopped waiting', async () => {
     const left = new AbortController();
     const limit = { signal: left.signal, commitBy: undefined };
     const why = new Error('the caller has left');

@@ -12,7 +12,7 @@ import { openPostgresLog } from '../log/postgres.ts';
 const CONNECTIONS = 5;
 const EVENTUALLY = { timeout: 10_000 };
 
-/** Ends every other connection of the database and tells how many those were. */
+/** Terminates all other connections of the database and returns their number. */
 async function endConnections(url: string): Promise<number> {
   const client = new pg.Client(url);
   await client.connect();
@@ -27,7 +27,7 @@ async function endConnections(url: string): Promise<number> {
   }
 }
 
-test('idle connections that break are logged once a minute, with their number and without secrets', async () => {
+test('broken idle connections are logged once a minute, with their number and without secrets', async () => {
   const { url } = await freshDatabase();
   const { lines, logger } = recordingLogger();
   const { pool, close } = await openDatabase(url, CONNECTIONS, entities, logger);

@@ -1,26 +1,26 @@
 import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
-import { type CommitLimit, endAt, expectTime, NO_TIMEOUT, type Remaining } from './commit-limit.ts';
-import { isUnanswered } from './unavailable.ts';
+import { type CommitLimit, endAt, expectTimeLeft, NO_TIMEOUT, type Remaining } from './commit-limit.ts';
+import { isQueryTimeout } from './unavailable.ts';
 
 /**
- * A statement that is prepared once a connection, under its name. Values always travel as parameters: they never reach
- * the text, so neither logs nor `pg_stat_activity` show them.
+ * A statement that is prepared once per connection, under its name. Values are always passed as parameters, never in the
+ * text, so neither logs nor `pg_stat_activity` show them.
  */
 export interface Statement<Row extends QueryResultRow> {
   readonly name: string;
   readonly text: string;
-  /** It never takes longer, in ms: a connection that has not answered it by then has lost its server. */
+  /** Its maximum duration in ms: a connection that has not answered it by then has lost its server. */
   readonly withinMs?: number;
   /** Carries the row's type; never set. */
   readonly row?: Row;
 }
 
-/** What statements run on: the pool, or the connection of a transaction (`connectionOf` an entity manager). */
+/** Runs statements: the pool, or the connection of a transaction (`connectionOf` an entity manager). */
 export interface Queryable {
   query<Row extends QueryResultRow>(query: PreparedQuery): Promise<{ rows: Row[] }>;
 }
 
-/** Values are read by pg's own rules: the ORM's pool is set up to hand times and JSON over as text. */
+/** Results are parsed by pg's own rules: the ORM's pool is configured to return times and JSON as text. */
 interface PreparedQuery {
   readonly name: string;
   readonly text: string;
@@ -30,33 +30,33 @@ interface PreparedQuery {
 }
 
 /**
- * How long a server may take over what never takes long, in ms. A machine that vanished ends no connection, and what was
- * sent to it is given up by the system after a quarter of an hour; and other statements may take as long as they need.
+ * The timeout of statements that never take long, in ms. A machine that vanishes closes no connection, and the operating
+ * system gives up on data sent to it only after 15 minutes. Other statements may take as long as they need.
  */
-export const ANSWER_MS = 10_000;
+export const PROMPT_MS = 10_000;
 
-/** Has the system ask, on a connection that is silent, whether there is still somebody, and end it when there is not. */
-export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: ANSWER_MS };
+/** TCP keep-alive: the operating system probes idle connections and closes those whose peer is gone. */
+export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: PROMPT_MS };
 
-/** Text that never takes long, for `client.query`. */
-export function promptly(text: string): { readonly text: string; readonly query_timeout: number } {
-  return { text, query_timeout: ANSWER_MS };
+/** A query that never takes long, for `client.query`. */
+export function promptQuery(text: string): { readonly text: string; readonly query_timeout: number } {
+  return { text, query_timeout: PROMPT_MS };
 }
 
-/** Begins and ends transactions. */
-const BEGIN = promptly('begin');
-const ROLLBACK = promptly('rollback');
+/** The statements around transactions. */
+const BEGIN = promptQuery('begin');
+const ROLLBACK = promptQuery('rollback');
 
 /** Declares a statement. `name` is unique in the process and at most 63 bytes long. */
 export function statement<Row extends QueryResultRow>(name: string, text: string): Statement<Row> {
   return { name, text };
 }
 
-/** Declares a statement that never takes long: whatever a call or a loop does first on a connection should be one. */
+/** Declares a statement that never takes long. The first one of a call or a loop on a connection should be one. */
 export function promptStatement<Row extends QueryResultRow>(
   name: string,
   text: string,
-  withinMs = ANSWER_MS,
+  withinMs = PROMPT_MS,
 ): Statement<Row> {
   return { name, text, withinMs };
 }
@@ -77,7 +77,7 @@ export async function run<Row extends QueryResultRow>(
   return rows;
 }
 
-/** Runs a statement that gives at most one row. */
+/** Runs a statement that returns at most one row. */
 export async function first<Row extends QueryResultRow>(
   on: Queryable,
   what: Statement<Row>,
@@ -87,15 +87,15 @@ export async function first<Row extends QueryResultRow>(
 }
 
 /**
- * Runs `work` in one transaction: committed when it returns, rolled back when it throws. What an RPC changes has a
- * `limit`: a call whose caller was told that it failed must not happen later, over changes that were made meanwhile.
+ * Runs `work` in one transaction: committed when it returns, rolled back when it throws. Changes made by an RPC have a
+ * `limit`: a call that its caller considers failed must not take effect later, overwriting changes made meanwhile.
  */
 export async function transaction<Result>(
   on: Pool | Connection,
   work: (tx: PoolClient) => Promise<Result>,
   limit?: CommitLimit,
 ): Promise<Result> {
-  if (!('client' in on)) return connected(on, (connection) => transaction(connection, work, limit));
+  if (!('client' in on)) return withConnection(on, (connection) => transaction(connection, work, limit));
   const { client } = on;
   try {
     await begin(client, limit);
@@ -104,14 +104,14 @@ export async function transaction<Result>(
     await client.query('commit');
     return result;
   } catch (error) {
-    // Behind a statement that is not answered no other one is.
-    if (isUnanswered(error)) on.broke(error);
-    else await client.query(ROLLBACK).catch(on.broke);
+    // A timed-out connection cannot run ROLLBACK.
+    if (isQueryTimeout(error)) on.markBroken(error);
+    else await client.query(ROLLBACK).catch(on.markBroken);
     throw error;
   }
 }
 
-/** In one round trip also where Postgres is to end the transaction at the limit. */
+/** Begins a transaction in one round trip, including the timeout at its limit. */
 async function begin(client: PoolClient, limit: CommitLimit | undefined): Promise<void> {
   limit?.signal.throwIfAborted();
   if (limit?.commitBy === undefined) {
@@ -119,47 +119,46 @@ async function begin(client: PoolClient, limit: CommitLimit | undefined): Promis
     return;
   }
   const text = `begin; ${NO_TIMEOUT}; ${endAt(limit.commitBy)}`;
-  // Its types do not know that several statements have as many results.
-  const results = (await client.query(promptly(text))) as unknown as readonly { readonly rows: Remaining[] }[];
-  expectTime(results[2]?.rows[0]);
+  // pg's types don't cover that several statements return several results.
+  const results = (await client.query(promptQuery(text))) as unknown as readonly { readonly rows: Remaining[] }[];
+  expectTimeLeft(results[2]?.rows[0]);
 }
 
-/** A connection that is held for longer than one transaction. */
+/** A connection that is checked out for longer than one transaction. */
 export interface Connection {
   readonly client: PoolClient;
-  /** Tells that the connection is not to be used again by anybody. */
-  broke(error: Error): void;
+  /** Marks the connection as unusable, so that it is not returned to the pool. */
+  markBroken(error: Error): void;
 }
 
-/** Runs `work` with a connection of its own. */
-export async function connected<Result>(
+/** Runs `work` with a connection checked out from the pool. */
+export async function withConnection<Result>(
   pool: Pool,
   work: (connection: Connection) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect();
   let broken: Error | undefined;
-  const broke = (error: Error) => {
+  const markBroken = (error: Error) => {
     broken = error;
   };
-  // Between two statements nobody else hears that the connection broke, which would end the process.
-  client.on('error', broke);
+  // Between two statements there is no other error listener, and an unhandled error would end the process.
+  client.on('error', markBroken);
   try {
-    return await work({ client, broke });
+    return await work({ client, markBroken });
   } catch (error) {
-    if (isUnanswered(error)) broke(error);
+    if (isQueryTimeout(error)) markBroken(error);
     throw error;
   } finally {
-    // A connection that broke, or could not even roll back, is not put back into the pool; it may complain once more.
-    if (!broken) client.off('error', broke);
+    // A broken connection, or one that could not roll back, is not returned to the pool; it may still emit errors.
+    if (!broken) client.off('error', markBroken);
     client.release(broken);
   }
 }
 
 /**
- * Makes a connection go through tables along their indexes, whatever statistics say. They can't know a table that is
- * filled and emptied: a statement prepared while the outbox was empty sorted all of it, and what was already deleted, for
- * every 1,000 rows of it.
+ * Forces index scans on a connection, whatever the statistics say. They are useless for a table that is filled and emptied:
+ * a statement prepared while the outbox was empty sorted all of it, dead rows included, for every 1,000 rows.
  */
 export const BY_INDEX = 'set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off';
-/** Takes `BY_INDEX` back. */
+/** Reverts `BY_INDEX`. */
 export const BY_COST = 'reset enable_seqscan; reset enable_bitmapscan; reset enable_sort';

@@ -17,14 +17,14 @@ test('a Unix socket that does not exist means that Postgres is unavailable', asy
   expect(isUnavailable(error)).toBe(true);
 });
 
-test('a missing file is no sign of Postgres being unavailable, not even as the cause of another error', async () => {
+test('a missing file does not mean that Postgres is unavailable, not even as the cause of another error', async () => {
   const error: unknown = await readFile(join(MISSING, 'file')).catch((reason: unknown) => reason);
   expect(error).toMatchObject({ code: 'ENOENT' });
   expect(isUnavailable(error)).toBe(false);
   expect(isUnavailable(new Error('an archive could not be read', { cause: error }))).toBe(false);
 });
 
-test('a lock that is not granted within lock_timeout can be tried again; other object states can not', async () => {
+test('a lock that is not granted within lock_timeout can be retried; other object states cannot', async () => {
   const { url } = await freshDatabase();
   const [holder, other] = [new pg.Client(url), new pg.Client(url)];
   onTestFinished(async () => void (await Promise.all([holder.end(), other.end()])));

@@ -31,7 +31,7 @@ async function collected(): Promise<Record<string, number>> {
   return values;
 }
 
-test('a turn of the event loop that takes long is told as the longest, once', async () => {
+test('a long event loop iteration is reported as the longest, once', async () => {
   measureEventLoop();
   await turn();
   const until = performance.now() + BLOCKED_MS;

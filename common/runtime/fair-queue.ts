@@ -1,46 +1,51 @@
 import { ConnectError } from '@connectrpc/connect';
 import { failure } from '../contract/errors.ts';
 
-/** Runs work when it is its caller's turn; rejects when `signal` aborts before, or when too many wait already. */
-export type InTurn = <Result>(
+/** Runs `work` when it is the caller's turn; rejects if `signal` aborts before, or with UNAVAILABLE if the queue is full. */
+export type FairQueue = <Result>(
   caller: string,
   signal: AbortSignal | undefined,
   work: () => Promise<Result>,
 ) => Promise<Result>;
 
-/** Work of one caller that waits to be started, and how much of the caller's work goes on. */
+/** The waiting work of one caller, and the number of its pieces of work that are running. */
 interface Queue {
   readonly waiting: Set<Waiting>;
-  inHand: number;
+  running: number;
 }
 
 interface Waiting {
   start(): void;
-  /** Ends the wait with an error. */
-  refuse(error: unknown): void;
+  /** Removes it from the queue with an error. */
+  reject(error: unknown): void;
 }
 
 /**
- * A fair queue: at most `atOnce` pieces of work go on at a time, at most `atOnceEach` of one caller's. Callers take
- * turns: one that asks for a single thing waits for one of each other caller's, not for all that they asked for. Once
- * `mostWaiting` wait, the newest of the caller with the most in the queue is refused, so that no caller can fill the
- * queue for the others.
+ * Creates a fair queue: at most `concurrency` pieces of work run at a time, at most `concurrencyPerCaller` of one caller.
+ * Callers are served round-robin: one with a single piece of work waits for one of each other caller, not for all of
+ * theirs. Once `maxWaiting` wait, the newest of the caller with the most waiting work is rejected, so that no caller can
+ * fill the queue for the others.
  *
- * `caller`: who the work is for, and somebody who has proven to be it; anything else lets one client be many callers.
- * `things`: what it is called in the sentence for those that are refused.
+ * `caller`: the authenticated caller; with anything unproven, one client could pose as many callers. `items`: the name of
+ * the work in the error sentence.
  */
-export function turns(options: { atOnce: number; atOnceEach?: number; mostWaiting: number; things: string }): InTurn {
-  const { atOnce, atOnceEach = atOnce, mostWaiting, things } = options;
-  /** Of every caller with work in hand or waiting; the one that was served last stands last. */
+export function fairQueue(options: {
+  concurrency: number;
+  concurrencyPerCaller?: number;
+  maxWaiting: number;
+  items: string;
+}): FairQueue {
+  const { concurrency, concurrencyPerCaller = concurrency, maxWaiting, items } = options;
+  /** By caller with running or waiting work; the one that was served last is last. */
   const queues = new Map<string, Queue>();
-  let inHand = 0;
-  let waitingInAll = 0;
+  let running = 0;
+  let waitingCount = 0;
 
   function wait(queue: Queue, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = () => {
         queue.waiting.delete(waiting);
-        waitingInAll--;
+        waitingCount--;
         signal?.removeEventListener('abort', abort);
       };
       const waiting: Waiting = {
@@ -48,41 +53,43 @@ export function turns(options: { atOnce: number; atOnceEach?: number; mostWaitin
           leave();
           resolve();
         },
-        refuse(error) {
+        reject(error) {
           leave();
           reject(error);
         },
       };
-      const abort = () => waiting.refuse(ConnectError.from(signal?.reason));
+      const abort = () => waiting.reject(ConnectError.from(signal?.reason));
       queue.waiting.add(waiting);
-      waitingInAll++;
+      waitingCount++;
       signal?.addEventListener('abort', abort);
-      if (waitingInAll > mostWaiting) refuseNewest();
+      if (waitingCount > maxWaiting) rejectNewest();
     });
   }
 
-  /** Looks at every caller, which happens only while the queue is full: of 2,000 callers in 20 µs. */
-  function refuseNewest(): void {
+  /** Iterates over all callers, but only while the queue is full: 20 µs for 2,000 callers. */
+  function rejectNewest(): void {
     let longest: Set<Waiting> = new Set();
-    // Not one that is as long but came later: who is alone with one piece of work is then refused, not somebody before.
+    // Of queues of equal length the last one: so a new caller with one piece of work is rejected, and none before it.
     for (const { waiting } of queues.values()) if (waiting.size >= longest.size) longest = waiting;
-    [...longest].at(-1)?.refuse(failure('UNAVAILABLE', `Too many ${things} are asked for at the moment; try again.`));
+    [...longest]
+      .at(-1)
+      ?.reject(failure('UNAVAILABLE', `Too many ${items} are being requested at the moment; try again.`));
   }
 
   function begin(caller: string, queue: Queue): void {
-    queue.inHand++;
-    inHand++;
-    // Its next turn comes after everybody else's.
+    queue.running++;
+    running++;
+    // Moved to the end, so that its next turn comes after all others.
     queues.delete(caller);
     queues.set(caller, queue);
   }
 
-  /** The place that has become free goes to the first that the next caller asked for. */
-  function passOn(): void {
+  /** Starts the oldest waiting work of the next caller. */
+  function startNext(): void {
     for (const [caller, queue] of queues) {
-      if (inHand >= atOnce) return;
+      if (running >= concurrency) return;
       const [next] = queue.waiting;
-      if (!next || queue.inHand >= atOnceEach) continue;
+      if (!next || queue.running >= concurrencyPerCaller) continue;
       begin(caller, queue);
       next.start();
       return;
@@ -91,20 +98,20 @@ export function turns(options: { atOnce: number; atOnceEach?: number; mostWaitin
 
   return async (caller, signal, work) => {
     if (signal?.aborted) throw ConnectError.from(signal.reason);
-    const queue = queues.get(caller) ?? { waiting: new Set(), inHand: 0 };
+    const queue = queues.get(caller) ?? { waiting: new Set(), running: 0 };
     queues.set(caller, queue);
-    const forget = () => {
-      if (queue.inHand === 0 && queue.waiting.size === 0) queues.delete(caller);
+    const removeIfIdle = () => {
+      if (queue.running === 0 && queue.waiting.size === 0) queues.delete(caller);
     };
-    if (inHand < atOnce && queue.inHand < atOnceEach) begin(caller, queue);
-    else await wait(queue, signal).finally(forget);
+    if (running < concurrency && queue.running < concurrencyPerCaller) begin(caller, queue);
+    else await wait(queue, signal).finally(removeIfIdle);
     try {
       return await work();
     } finally {
-      queue.inHand--;
-      inHand--;
-      forget();
-      passOn();
+      queue.running--;
+      running--;
+      removeIfIdle();
+      startNext();
     }
   };
 }

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 
 /**
- * Has a process that fails unexpectedly log why, as its last line, before it exits with code 1 so that its supervisor
- * starts it again: after an error that nobody caught, or a rejection that nobody handled, its state cannot be trusted.
+ * Makes a process that fails unexpectedly log the reason as its last line and exit with code 1, so that its supervisor
+ * restarts it: after an uncaught error or an unhandled rejection its state cannot be trusted.
  */
 export function exitOnFatalErrors(logger: Logger): void {
   // Node reports unhandled rejections here too.

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 const HOUR_MS = 3_600_000;
 
 /**
- * Does `work` at once and then at an interval in ms, never twice at a time. `what`: what the log calls it when it fails.
+ * Runs `work` at once and then at an interval in ms, never concurrently. `what`: its name in the log when it fails.
  */
 export function periodically(
   intervalMs: number,
@@ -27,7 +27,7 @@ export function periodically(
   };
 }
 
-/** Does `work` at once and then every hour. */
+/** Runs `work` at once and then every hour. */
 export function hourly(what: string, logger: Logger, work: () => Promise<void>): { stop(): Promise<void> } {
   return periodically(HOUR_MS, what, logger, work);
 }

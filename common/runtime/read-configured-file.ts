@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { OperatorError } from './operator-error.ts';
 
-/** The content of the file that a variable names. Throws an `OperatorError` that names both when it can't be read. */
+/** Reads the file that a variable names. Throws an `OperatorError` that names both if it can't be read. */
 export function readConfiguredFile(variable: string, path: string): Buffer {
   try {
     return readFileSync(path);

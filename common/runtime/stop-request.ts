@@ -1,6 +1,6 @@
 /**
- * Resolves with the reason when a signal asks the process to stop, or when the process that started it is gone. Listens
- * from the call on.
+ * Resolves with the reason when the process receives a signal to stop, or when its parent process is gone. Listens from
+ * the call on.
  */
 export function stopRequest(): Promise<string> {
   return new Promise((resolve) => {

@@ -1,75 +1,75 @@
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 
-/** What a thread sends back, in the order of what it was asked. */
-type Reply<Answer> = { readonly answer: Answer } | { readonly error: unknown };
+/** A reply of a thread; replies are in the order of the requests. */
+type Reply<Result> = { readonly result: Result } | { readonly error: unknown };
 
-interface Awaited<Answer> {
-  resolve(answer: Answer): void;
+interface PendingRequest<Result> {
+  resolve(result: Result): void;
   reject(error: unknown): void;
 }
 
 /**
- * A thread for what would hold up the event loop. It is started with the first question and answers one at a time, in
- * their order. One that dies takes what it was asked with it; the next question starts another. It keeps no process
- * from ending that waits for no answer.
+ * A worker thread for work that would block the event loop. It is started with the first request and handles requests one
+ * at a time, in order. If it dies, pending requests are rejected and the next one starts a new thread. It keeps the process
+ * alive only while requests are pending.
  *
- * `program`: a module that calls `answerInThread`. `task`: what it does, for the error of those whose thread has ended.
+ * `program`: a module that calls `handleThreadRequests`. `task`: what it does, for the error when the thread has ended.
  */
-export class Thread<Question, Answer> {
+export class Thread<Request, Result> {
   readonly #program: URL;
   readonly #task: string;
-  #running: { readonly thread: Worker; readonly awaited: Awaited<Answer>[] } | undefined;
+  #running: { readonly thread: Worker; readonly pending: PendingRequest<Result>[] } | undefined;
 
   constructor(program: URL, task: string) {
     this.#program = program;
     this.#task = task;
   }
 
-  /** `moved`: memory of the question's that goes over to the thread instead of being copied. */
-  ask(question: Question, moved: readonly Transferable[] = []): Promise<Answer> {
+  /** `transfer`: buffers of the request that are transferred to the thread instead of being copied. */
+  run(request: Request, transfer: readonly Transferable[] = []): Promise<Result> {
     this.#running ??= this.#start();
-    const { thread, awaited } = this.#running;
+    const { thread, pending } = this.#running;
     return new Promise((resolve, reject) => {
-      awaited.push({ resolve, reject });
+      pending.push({ resolve, reject });
       thread.ref();
-      thread.postMessage(question, [...moved]);
+      thread.postMessage(request, [...transfer]);
     });
   }
 
-  #start(): { thread: Worker; awaited: Awaited<Answer>[] } {
+  #start(): { thread: Worker; pending: PendingRequest<Result>[] } {
     const thread = new Worker(this.#program);
-    const awaited: Awaited<Answer>[] = [];
-    const running = { thread, awaited };
-    let why: unknown = new Error(`the thread that ${this.#task} has ended`);
-    thread.on('message', (reply: Reply<Answer>) => {
-      const first = awaited.shift();
-      if ('answer' in reply) first?.resolve(reply.answer);
+    const pending: PendingRequest<Result>[] = [];
+    const running = { thread, pending };
+    let failure: unknown = new Error(`the thread that ${this.#task} has ended`);
+    thread.on('message', (reply: Reply<Result>) => {
+      const first = pending.shift();
+      if ('result' in reply) first?.resolve(reply.result);
       else first?.reject(reply.error);
-      if (awaited.length === 0) thread.unref();
+      if (pending.length === 0) thread.unref();
     });
     thread.on('error', (error) => {
-      why = error;
+      failure = error;
     });
     thread.on('exit', () => {
       if (this.#running === running) this.#running = undefined;
-      for (const { reject } of awaited) reject(why);
+      for (const { reject } of pending) reject(failure);
     });
     thread.unref();
     return running;
   }
 }
 
-/** Answers the questions of a `Thread`, of which this is the program. `moved`: memory of the answer's that goes over. */
-export function answerInThread<Question, Answer>(
-  answer: (question: Question) => Answer,
-  moved: (answer: Answer) => readonly Transferable[] = () => [],
+/** Handles the requests of a `Thread` in its program. `transfer`: buffers of the result that are transferred, not copied. */
+export function handleThreadRequests<Request, Result>(
+  handle: (request: Request) => Result,
+  transfer: (result: Result) => readonly Transferable[] = () => [],
 ): void {
-  parentPort?.on('message', (question: Question) => {
+  parentPort?.on('message', (request: Request) => {
     try {
-      const found = answer(question);
-      parentPort?.postMessage({ answer: found } satisfies Reply<Answer>, [...moved(found)]);
+      const result = handle(request);
+      parentPort?.postMessage({ result } satisfies Reply<Result>, [...transfer(result)]);
     } catch (error) {
-      parentPort?.postMessage({ error } satisfies Reply<Answer>);
+      parentPort?.postMessage({ error } satisfies Reply<Result>);
     }
   });
 }

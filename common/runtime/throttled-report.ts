@@ -1,6 +1,6 @@
 /**
- * Reports what may happen very often: at once, and then at most every `ms`. `report` is given how many times it was since
- * the last report, and the latest of them.
+ * Throttles reports of frequent occurrences: the first is reported at once, and further ones at most every `ms`. `report`
+ * gets the number of occurrences since the last report, and the latest one.
  */
 export function throttledReport<What>(
   ms: number,

@@ -10,7 +10,7 @@ const VARIABLES = {
   LEVEL: { type: oneOf(['low', 'high'], 'low'), about: 'How loud.' },
 } as const;
 
-test('variables that are not set, or empty, have their defaults', () => {
+test('unset and empty variables have their defaults', () => {
   expect(readVariables(VARIABLES, { URL: 'x', PORT: '', COUNT: undefined })).toEqual({
     PORT: 8080,
     URL: 'x',
@@ -20,12 +20,12 @@ test('variables that are not set, or empty, have their defaults', () => {
   });
 });
 
-test('variables that are set are read', () => {
+test('set variables are read', () => {
   const env = { PORT: '0', URL: 'y', COUNT: '9', NAMES: 'b, c', LEVEL: 'high' };
   expect(readVariables(VARIABLES, env)).toEqual({ PORT: 0, URL: 'y', COUNT: 9, NAMES: ['b', 'c'], LEVEL: 'high' });
 });
 
-test('every wrong variable is named in a sentence, and no value is repeated', () => {
+test('every invalid variable is named in a sentence, and no value is repeated', () => {
   const read = () => readVariables(VARIABLES, { PORT: '70000', COUNT: 'hunter2', NAMES: 'a b', LEVEL: 'loud' });
   expect(read).toThrow(OperatorError);
   expect(read).toThrow(
@@ -34,7 +34,7 @@ test('every wrong variable is named in a sentence, and no value is repeated', ()
   expect(read).not.toThrow('hunter2');
 });
 
-test('a secret that is too short is refused', () => {
+test('a secret that is too short is rejected', () => {
   const variables = { KEY: { type: secret(32), about: 'Signs.' } };
   expect(() => readVariables(variables, { KEY: Buffer.alloc(31).toString('base64') })).toThrow(OperatorError);
   expect(readVariables(variables, { KEY: Buffer.alloc(32).toString('base64') }).KEY).toHaveLength(32);

@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import { OperatorError } from './operator-error.ts';
 
-/** A variable of the environment: what it must be (with its default), and what it does. */
+/** An environment variable: its type (with its default), and what it does. */
 export interface Variable<Value> {
-  readonly type: Kind<Value>;
+  readonly type: VariableType<Value>;
   readonly about: string;
 }
 
-/** What a variable must be. */
-export interface Kind<Value> {
+/** The type of a variable. */
+export interface VariableType<Value> {
   readonly schema: z.ZodType<Value, string | undefined>;
-  /** For people: `a port`, `one of debug, info`. */
+  /** A description for people: `a port`, `one of debug, info`. */
   readonly name: string;
-  /** As it stands in the table; empty when there is none. */
-  readonly standard: string;
+  /** The default as shown in the documentation; empty if there is none. */
+  readonly defaultText: string;
 }
 
 export type Variables = Readonly<Record<string, Variable<unknown>>>;
@@ -23,7 +23,7 @@ export type Values<Definition extends Variables> = {
   readonly [Name in keyof Definition]: Definition[Name] extends Variable<infer Value> ? Value : never;
 };
 
-/** Reads every variable; an empty one counts as unset. Throws `OperatorError`. Never repeats a value: it may be secret. */
+/** Reads all variables; an empty one counts as unset. Throws an `OperatorError` without values, which may be secret. */
 export function readVariables<Definition extends Variables>(
   definition: Definition,
   env: NodeJS.ProcessEnv,
@@ -47,48 +47,48 @@ export function readVariables<Definition extends Variables>(
 export function variablesTable(definition: Variables): string {
   const rows = Object.entries(definition).map(
     ([name, { type, about }]) =>
-      `| \`${name}\` | ${type.name} | ${type.standard && `\`${type.standard}\``} | ${about} |`,
+      `| \`${name}\` | ${type.name} | ${type.defaultText && `\`${type.defaultText}\``} | ${about} |`,
   );
   return ['| Name | Type | Default | What it does |', '| --- | --- | --- | --- |', ...rows].join('\n');
 }
 
-/** A whole number from `least` to `most`. */
-export function integer(least: number, most: number, standard: number): Kind<number> {
+/** A whole number from `min` to `max`. */
+export function integer(min: number, max: number, fallback: number): VariableType<number> {
   const schema = z
     .string()
     .regex(/^\d{1,15}$/)
     .transform(Number)
-    .pipe(z.number().min(least).max(most))
+    .pipe(z.number().min(min).max(max))
     .optional()
-    .transform((value) => value ?? standard);
-  return { schema, name: `a whole number from ${least} to ${most}`, standard: String(standard) };
+    .transform((value) => value ?? fallback);
+  return { schema, name: `a whole number from ${min} to ${max}`, defaultText: String(fallback) };
 }
 
 /** A TCP port; 0 lets the system choose. */
-export function port(standard: number): Kind<number> {
-  return { ...integer(0, 65_535, standard), name: 'a port' };
+export function port(fallback: number): VariableType<number> {
+  return { ...integer(0, 65_535, fallback), name: 'a port' };
 }
 
-/** Text that has to be there. */
-export function text(name: string): Kind<string> {
-  return { schema: z.string(), name, standard: '' };
+/** Required text. */
+export function text(name: string): VariableType<string> {
+  return { schema: z.string(), name, defaultText: '' };
 }
 
 /** Text with a default. */
-export function textOr(name: string, standard: string): Kind<string> {
+export function textOr(name: string, fallback: string): VariableType<string> {
   return {
     schema: z
       .string()
       .optional()
-      .transform((value) => value ?? standard),
+      .transform((value) => value ?? fallback),
     name,
-    standard,
+    defaultText: fallback,
   };
 }
 
-/** Text that may be missing. */
-export function optionalText(name: string): Kind<string | undefined> {
-  return { schema: z.string().optional(), name, standard: '' };
+/** Optional text. */
+export function optionalText(name: string): VariableType<string | undefined> {
+  return { schema: z.string().optional(), name, defaultText: '' };
 }
 
 const ORIGIN = z
@@ -98,64 +98,64 @@ const ORIGIN = z
   .optional();
 
 /** An http or https address without a path. */
-export function origin(standard: string): Kind<string> {
-  const schema = ORIGIN.transform((value) => value ?? standard);
-  return { schema, name: 'an http or https address without a path', standard };
+export function origin(fallback: string): VariableType<string> {
+  const schema = ORIGIN.transform((value) => value ?? fallback);
+  return { schema, name: 'an http or https address without a path', defaultText: fallback };
 }
 
-/** The same, whose default is worked out elsewhere; `standard` is what the table says of it. */
-export function optionalOrigin(standard: string): Kind<string | undefined> {
-  return { schema: ORIGIN, name: 'an http or https address without a path', standard };
+/** The same, with a default that is determined elsewhere; `defaultText` documents it. */
+export function optionalOrigin(defaultText: string): VariableType<string | undefined> {
+  return { schema: ORIGIN, name: 'an http or https address without a path', defaultText };
 }
 
-/** Values separated by commas, each of which must fit. */
-export function list(name: string, fits: RegExp, standard: readonly string[]): Kind<readonly string[]> {
+/** Comma-separated values, each of which must match `pattern`. */
+export function list(name: string, pattern: RegExp, fallback: readonly string[]): VariableType<readonly string[]> {
   const schema = z
     .string()
     .transform((value) => value.split(',').map((part) => part.trim()))
-    .pipe(z.array(z.string().regex(fits)))
+    .pipe(z.array(z.string().regex(pattern)))
     .optional()
-    .transform((value) => value ?? standard);
-  return { schema, name: `${name}, separated by commas`, standard: standard.join(',') };
+    .transform((value) => value ?? fallback);
+  return { schema, name: `${name}, separated by commas`, defaultText: fallback.join(',') };
 }
 
-/** One of some words. */
-export function oneOf<Word extends string>(words: readonly [Word, ...Word[]], standard: Word): Kind<Word> {
+/** One of several words. */
+export function oneOf<Word extends string>(words: readonly [Word, ...Word[]], fallback: Word): VariableType<Word> {
   const schema = z
     .enum(words)
     .optional()
-    .transform((value): Word => (value as Word | undefined) ?? standard);
-  return { schema, name: `one of ${words.join(', ')}`, standard };
+    .transform((value): Word => (value as Word | undefined) ?? fallback);
+  return { schema, name: `one of ${words.join(', ')}`, defaultText: fallback };
 }
 
-/** The same, which may be missing. */
-export function optionalOneOf<Word extends string>(words: readonly [Word, ...Word[]]): Kind<Word | undefined> {
+/** The same, optional. */
+export function optionalOneOf<Word extends string>(words: readonly [Word, ...Word[]]): VariableType<Word | undefined> {
   const schema = z.enum(words).optional() as z.ZodType<Word | undefined, string | undefined>;
-  return { schema, name: `one of ${words.join(', ')}`, standard: '' };
+  return { schema, name: `one of ${words.join(', ')}`, defaultText: '' };
 }
 
 /** Secret bytes in base64, at least `bytes` of them. */
-export function secret(bytes: number): Kind<Buffer> {
+export function secret(bytes: number): VariableType<Buffer> {
   const schema = z
     .string()
     .transform((value) => Buffer.from(value, 'base64'))
     .refine((value) => value.length >= bytes);
-  return { schema, name: `at least ${bytes} random bytes in base64`, standard: '' };
+  return { schema, name: `at least ${bytes} random bytes in base64`, defaultText: '' };
 }
 
-/** The same, which may be missing. */
-export function optionalSecret(bytes: number): Kind<Buffer | undefined> {
-  const { schema, name, standard } = secret(bytes);
-  return { schema: schema.optional(), name, standard };
+/** The same, optional. */
+export function optionalSecret(bytes: number): VariableType<Buffer | undefined> {
+  const { schema, name, defaultText } = secret(bytes);
+  return { schema: schema.optional(), name, defaultText };
 }
 
 /** `true` or `false`. */
-export function flag(standard: boolean): Kind<boolean> {
+export function flag(fallback: boolean): VariableType<boolean> {
   const schema = z
     .enum(['true', 'false'])
     .optional()
-    .transform((value) => (value === undefined ? standard : value === 'true'));
-  return { schema, name: 'true or false', standard: String(standard) };
+    .transform((value) => (value === undefined ? fallback : value === 'true'));
+  return { schema, name: 'true or false', defaultText: String(fallback) };
 }
 
 /** How much a process logs. */

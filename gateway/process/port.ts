@@ -4,31 +4,31 @@ import { type AddressInfo, BoundSocket, connect, createServer, type Server } fro
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 
-/** Sockets of the gateway's port that workers accept connections from. */
+/** The listening sockets of the gateway's port, one for each worker. */
 export interface Port {
   readonly number: number;
   /** The file descriptor of a worker's socket. */
   descriptor(worker: number): number;
-  /** From now on the workers alone have them. */
+  /** Closes this process's copies: from now on only the workers hold the sockets. */
   close(): void;
 }
 
-/** How long a port may be taken, in ms: the processes of a gateway that was killed take a moment to end. */
-const TAKEN_MS = 1_000;
+/** How long to wait for a port in use, in ms: the processes of a killed gateway take a moment to end. */
+const IN_USE_MS = 1_000;
 const RETRY_MS = 50;
-/** How long a connection to a port of this machine may take, in ms; one that takes longer waits for a full queue. */
+/** The timeout of a local connection, in ms: one that takes longer is waiting for a full accept queue. */
 const CONNECT_MS = 500;
 
 /**
- * Binds a socket for each worker to the port, and keeps them: what waits in the kernel's queue of a worker that dies is
- * answered by the worker that takes its place. The kernel spreads connections evenly over such sockets; with one socket
- * for all workers, 32 connections that were opened at once all went to one of two workers in one of three attempts. Where
- * the system doesn't spread connections (macOS), it is one socket for all the same.
+ * Binds a socket for each worker to the port, and keeps them open: connections in the accept queue of a worker that dies
+ * are answered by its successor. The kernel distributes connections evenly over such sockets; with one socket for all
+ * workers, 32 connections opened at once all went to one of two workers in one of three attempts. On systems that don't
+ * distribute connections (macOS), all workers share one socket nevertheless.
  */
 export async function bindPort(host: string, port: number, workers: number): Promise<Port> {
   try {
     const { address } = await lookup(host);
-    for (const end = performance.now() + TAKEN_MS; ; await sleep(RETRY_MS)) {
+    for (const end = performance.now() + IN_USE_MS; ; await sleep(RETRY_MS)) {
       try {
         return await bind(address, port, workers);
       } catch (error) {
@@ -40,9 +40,9 @@ export async function bindPort(host: string, port: number, workers: number): Pro
   }
 }
 
-/** What is wrong with a port, for the person who chose it. */
+/** The error for an operator whose port can't be used. */
 export function portFailure(port: number, { code }: NodeJS.ErrnoException): OperatorError {
-  return new OperatorError(`PORT ${port} can't be listened on: ${code === 'EADDRINUSE' ? 'it is taken' : code}.`);
+  return new OperatorError(`PORT ${port} can't be listened on: ${code === 'EADDRINUSE' ? 'it is in use' : code}.`);
 }
 
 async function bind(host: string, port: number, workers: number): Promise<Port> {
@@ -66,8 +66,8 @@ async function bind(host: string, port: number, workers: number): Promise<Port> 
 }
 
 /**
- * Keeps apart two gateways that start at the same time, while neither listens on the port yet: only one can have a name
- * in the abstract namespace of Unix sockets, which like ports belongs to the network namespace. It goes with the process.
+ * Detects two gateways that start at the same time, while neither listens on the port yet: only one can bind a name in
+ * the abstract namespace of Unix sockets, which like ports belongs to the network namespace. It is released with the process.
  */
 async function guardPort(host: string, port: number): Promise<Server | undefined> {
   if (process.platform !== 'linux') return undefined;
@@ -89,14 +89,14 @@ function bindEach(host: string, port: number, workers: number): [BoundSocket, ..
   return [first, ...others];
 }
 
-/** With `reusePort` we would share the port with another program that does. Listening to find out would reset clients. */
+/** With `reusePort`, another program that uses it too would share the port. Listening to find out would reset clients. */
 async function expectUnused(host: string, port: number): Promise<void> {
   const socket = connect({ host, port, timeout: CONNECT_MS });
-  const refused = once(socket, 'connect').then(
+  const failed = once(socket, 'connect').then(
     () => false,
     () => true,
   );
-  const isUnused = await Promise.race([refused, once(socket, 'timeout').then(() => false)]);
+  const isUnused = await Promise.race([failed, once(socket, 'timeout').then(() => false)]);
   socket.destroy();
-  if (!isUnused) throw Object.assign(new Error('the port is taken'), { code: 'EADDRINUSE' });
+  if (!isUnused) throw Object.assign(new Error('the port is in use'), { code: 'EADDRINUSE' });
 }

@@ -2,49 +2,48 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { lockFile } from './claim-folder.ts';
+import { lockFile } from './data-dir-lock.ts';
 
 /**
- * Workers and the carrier end when the first process is gone, unless they are stopped or busy. Such a process still holds
- * the port, and perhaps the lock that writers of the route table need, and it would go on answering scans if it resumed.
- * So each of them locks a file that is named after its process id, and whoever starts the gateway next kills those that
- * still hold such a lock.
+ * Workers and the carrier end when the main process is gone, unless they are suspended or busy. Such a process still holds
+ * the port, and perhaps the writer lock of the route table, and it would answer scans again if it resumed. So each of them
+ * locks a file named after its process id, and the next start of the gateway kills processes that still hold such a lock.
  */
 const FOLDER = 'processes';
 const LOCK = /^(\d+)\.lock$/;
 
-/** How long a killed process may take to be gone, in ms, and how often that is checked. */
-const GONE_MS = 5_000;
+/** How long a killed process may take to exit, and how often that is checked, in ms. */
+const EXIT_MS = 5_000;
 const CHECK_MS = 10;
 
-/** Locks this process's file until the lock is disposed of, or garbage, or the process is gone. */
+/** Locks this process's file until the lock is disposed of or garbage-collected, or the process exits. */
 export function lockProcess(dataDir: string, logger: Logger): Disposable | undefined {
   try {
     mkdirSync(join(dataDir, FOLDER), { recursive: true, mode: 0o700 });
     const lock = lockFile(processLock(dataDir, process.pid));
-    if (!lock) logger.error('another process has locked the file of this one');
+    if (!lock) logger.error('another process has locked the lock file of this process');
     return lock;
   } catch (error) {
-    // A disk that takes nothing stops no redirects.
-    logger.error({ err: error }, 'the file of this process can’t be locked');
+    // A disk that can't be written must not stop redirects.
+    logger.error({ err: error }, 'the lock file of this process can’t be locked');
     return undefined;
   }
 }
 
-/** The file that a process locks; it can be removed once the process is gone. */
+/** The lock file of a process; it can be removed once the process has exited. */
 export function processLock(dataDir: string, pid: number): string {
   return join(dataDir, FOLDER, `${pid}.lock`);
 }
 
-/** Kills the processes that a former gateway left; false when one of them may still be there. */
-export async function endLeftProcesses(dataDir: string, logger: Logger): Promise<boolean> {
+/** Kills leftover processes of a previous gateway; returns false if one of them may still be running. */
+export async function killOrphanedProcesses(dataDir: string, logger: Logger): Promise<boolean> {
   try {
     const pids = readdirSync(join(dataDir, FOLDER)).flatMap((name) => Number(LOCK.exec(name)?.[1] ?? []));
     const ended = await Promise.all(pids.map((pid) => endProcess(dataDir, pid, logger)));
     return ended.every(Boolean);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true;
-    logger.error({ err: error }, 'processes of a former gateway can’t be looked for');
+    logger.error({ err: error }, 'leftover processes of a previous gateway can’t be listed');
     return false;
   }
 }
@@ -55,11 +54,11 @@ async function endProcess(dataDir: string, pid: number, logger: Logger): Promise
     rmSync(path);
     return true;
   }
-  logger.warn({ pid }, 'a process of a former gateway is still there and is killed');
+  logger.warn({ pid }, 'a process of a previous gateway is still running and is killed');
   process.kill(pid, 'SIGKILL');
-  for (const end = performance.now() + GONE_MS; isLocked(path); await sleep(CHECK_MS)) {
+  for (const end = performance.now() + EXIT_MS; isLocked(path); await sleep(CHECK_MS)) {
     if (performance.now() < end) continue;
-    logger.error({ pid }, 'a process of a former gateway can’t be killed');
+    logger.error({ pid }, 'a process of a previous gateway can’t be killed');
     return false;
   }
   rmSync(path);

@@ -2,10 +2,10 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 
-/** How long a connection and a statement may take, in ms. */
+/** Timeout for connecting and for each statement, in ms. */
 const TIMEOUT_MS = 1_000;
 
-/** A pool of read-only connections. Postgres may be unavailable: connecting, like each statement, fails within a second. */
+/** A pool of read-only connections. While Postgres is unavailable, connecting and each statement fail within a second. */
 export function readOnlyPool(databaseUrl: string, connections: number, logger: Logger): pg.Pool {
   const pool = new pg.Pool({
     connectionString: databaseUrl,

@@ -7,35 +7,37 @@ import { envelope } from './page.ts';
 import { integer } from './query.ts';
 
 const scans = z.int().meta({ description: 'Scans with it.' });
-const MOST_FIRST = 'Most scans first; at most 50, the rest folded into `other`.';
+const SORTED_BY_SCANS = 'Sorted by scans, descending; at most 50 entries, the rest summed up as `other`.';
 
 const analyticsSchema = z
   .object({
     id: z.string().meta({ description: 'The code, `qr_…`.' }),
-    total_scans: z.int().meta({ description: "In the code's whole life, archived scans included." }),
+    total_scans: z.int().meta({ description: 'All scans of the code, including archived ones.' }),
     period: z.int().meta({ description: 'Days of the window, which ends today (UTC) and includes it.' }),
     from: z.string().meta({ format: 'date', description: 'First day of the window.' }),
     to: z.string().meta({ format: 'date', description: 'Last day of the window.' }),
     period_scans: z.int().meta({ description: 'Scans in the window.' }),
-    unique_scans: z.int().meta({ description: 'Visitors in the window; one of two days counts twice.' }),
+    unique_scans: z.int().meta({ description: 'Visitors in the window; a visitor on two days counts twice.' }),
     breakdowns: z
       .object({
         days: z
           .array(z.object({ date: z.string().meta({ format: 'date' }), scans, unique: z.int() }))
-          .meta({ description: 'Every day of the window, zeros included, oldest first.' }),
+          .meta({ description: 'Every day of the window, including those without scans, oldest first.' }),
         countries: z
           .array(z.object({ country: z.string().meta({ description: 'ISO 3166 alpha-2, or `unknown`.' }), scans }))
-          .meta({ description: MOST_FIRST }),
+          .meta({ description: SORTED_BY_SCANS }),
         devices: z
           .array(z.object({ device: z.string().meta({ examples: ['mobile', 'desktop'] }), scans }))
           .meta({ description: '`mobile`, `tablet`, `desktop`, `bot`, `other`.' }),
-        operating_systems: z.array(z.object({ operating_system: z.string(), scans })).meta({ description: MOST_FIRST }),
-        browsers: z.array(z.object({ browser: z.string(), scans })).meta({ description: MOST_FIRST }),
+        operating_systems: z
+          .array(z.object({ operating_system: z.string(), scans }))
+          .meta({ description: SORTED_BY_SCANS }),
+        browsers: z.array(z.object({ browser: z.string(), scans })).meta({ description: SORTED_BY_SCANS }),
         referrers: z
           .array(z.object({ referrer: z.string().meta({ description: 'A host, or `direct`.' }), scans }))
-          .meta({ description: MOST_FIRST }),
+          .meta({ description: SORTED_BY_SCANS }),
       })
-      .meta({ description: 'Of the requested window only, on purpose: another period than `total_scans`.' }),
+      .meta({ description: 'For the requested window only, unlike `total_scans`.' }),
   })
   .meta({ id: 'Analytics', description: 'Scans of a code.' });
 
@@ -52,7 +54,8 @@ export function analytics(core: CoreClients): Endpoint[] {
       description: 'Lifetime total of a code, and breakdowns of the last `period` days.',
       query: {
         period: {
-          description: 'Days of the window. Values out of range are clamped; what is no integer counts as the default.',
+          description:
+            'Days of the window. Values out of range are clamped; anything but an integer counts as the default.',
           schema: { type: 'integer', minimum: 1, maximum: 365, default: 30 },
         },
       },
@@ -93,7 +96,7 @@ export function analytics(core: CoreClients): Endpoint[] {
       async handle({ id, query, options }) {
         const read = await core.analytics.getCodeAnalytics({ id, ...integer(query, 'period') }, options);
         const { figures } = read;
-        if (!figures) throw new Error('the core answered without figures');
+        if (!figures) throw new Error('the core responded without figures');
         return {
           status: 200,
           body: {

@@ -19,9 +19,9 @@ import { REFERENCE_HEADERS, referencePage } from './reference.ts';
 import { requestId } from './request-id.ts';
 import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
 import { serve } from './serve.ts';
-import { traced } from './trace.ts';
+import { withSpan } from './trace.ts';
 
-/** On every answer: it is private, it is what it says it is, and nothing in it runs. */
+/** Headers of every response: no caching, no content sniffing, no scripts. */
 const HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -38,9 +38,9 @@ export interface ApiOptions {
   readonly core: CoreClients;
   readonly logger: Logger;
   readonly attempts: AuthenticationAttempts;
-  /** The address that clients call, for the OpenAPI document. */
+  /** The base URL for the OpenAPI document. */
   readonly publicUrl: string;
-  /** Given the route of every code that was changed; the answer leaves when it resolves. */
+  /** Called with the route of every changed code; the response is sent once it resolves. */
   onRoute(route: Route): Promise<void>;
   /** Default: `REQUEST_LIMITS`. */
   readonly limits?: Partial<RequestLimits>;
@@ -50,7 +50,7 @@ export interface ApiOptions {
 export interface Api {
   /** Answers a request to `/api/…` or `/docs`; anything else is a 404. */
   handle(request: IncomingMessage, response: ServerResponse): void;
-  /** Resolves when the requests in hand are answered. */
+  /** Resolves when pending requests are answered. */
   close(): Promise<void>;
 }
 
@@ -76,15 +76,15 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const app = fastify({
     genReqId: requestId,
     requestIdHeader: false,
-    // An id of any length is an unknown one, not an unknown path.
+    // An overlong id is an unknown id, not an unknown path.
     routerOptions: { maxParamLength: 65_536 },
-    // The only one is a path with broken percent-encoding.
+    // The only such error is a path with invalid percent-encoding.
     frameworkErrors: (_error, request, reply) => {
       reply.headers({ ...HEADERS, 'x-request-id': request.id });
       notFound(request, reply);
     },
   });
-  // Bodies are read by the endpoint that takes one: as JSON whatever their type is said to be.
+  // Endpoints read bodies themselves, as JSON whatever the Content-Type.
   for (const method of METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...HEADERS, 'x-request-id': request.id });
@@ -104,7 +104,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
         const seconds = attempts.waitOf(request.raw);
         if (seconds !== undefined) return tooManyFailures(reply, seconds);
         const name = `${endpoint.method} ${endpoint.path}`;
-        const status = await traced(name, request.headers, () => serve(serving, endpoint, request, reply));
+        const status = await withSpan(name, request.headers, () => serve(serving, endpoint, request, reply));
         attempts.answered(request.raw, status);
         return reply;
       },
@@ -127,7 +127,7 @@ function notFound(_request: FastifyRequest, reply: FastifyReply): void {
 
 function tooManyFailures(reply: FastifyReply, seconds: number): FastifyReply {
   const error = `Requests from this address failed to authenticate too often; try again in ${seconds} s.`;
-  // The body, if there is one, stays unread, so the connection can carry no further request.
+  // The body, if there is one, stays unread, so the connection can't be reused.
   const headers = { 'retry-after': String(seconds), connection: 'close' };
   return reply
     .code(429)
@@ -135,7 +135,7 @@ function tooManyFailures(reply: FastifyReply, seconds: number): FastifyReply {
     .send({ error } satisfies ErrorBody);
 }
 
-/** The methods that each path answers; HEAD wherever GET is. */
+/** The methods of each path; HEAD wherever GET is supported. */
 function methodsByPath(endpoints: readonly Endpoint[]): Map<string, string[]> {
   const methods = new Map([['/docs', ['GET', 'HEAD']]]);
   for (const { path, method } of endpoints) {
@@ -145,7 +145,7 @@ function methodsByPath(endpoints: readonly Endpoint[]): Map<string, string[]> {
   return methods;
 }
 
-/** OPTIONS tells which methods a path has; any that it has not is a 405. */
+/** OPTIONS returns the methods of a path; any other method is a 405. */
 function refuseOtherMethods(app: FastifyInstance, path: string, allowed: readonly string[]): void {
   const url = path.replace('{id}', ':id');
   const allow = [...allowed, 'OPTIONS'].join(', ');
@@ -155,7 +155,7 @@ function refuseOtherMethods(app: FastifyInstance, path: string, allowed: readonl
     method: others,
     url,
     handler: (request, reply) => {
-      const body: ErrorBody = { error: `${request.method} is not possible here; try ${allow}.` };
+      const body: ErrorBody = { error: `${request.method} is not supported here; use one of ${allow}.` };
       reply.code(405).header('allow', allow).send(body);
     },
   });

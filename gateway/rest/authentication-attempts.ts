@@ -4,41 +4,41 @@ import type { AttemptLimit } from '../address-limits.ts';
 import type { CountRefusal } from '../metrics.ts';
 
 /**
- * Keys that are known to be valid, as hashes. They are exempt: behind the address of an office or of a cloud service,
- * one client's wrong key must not lock out the others.
+ * The number of known valid keys, kept as hashes, which are exempt from the limit: behind the shared address of an office
+ * or a cloud service, one client's wrong key must not lock out the others.
  */
-const MOST_PROVEN = 10_000;
+const MAX_VALID_KEYS = 10_000;
 
 /** Limits how often a client address may fail to authenticate. */
 export interface AuthenticationAttempts {
-  /** How many seconds the sender of a request that has to be refused must wait; undefined when it may be answered. */
+  /** The number of seconds until the sender may try again; undefined if the request may be processed. */
   waitOf(request: IncomingMessage): number | undefined;
-  /** Told of the status of each answer whose request was to be authenticated. */
+  /** Records the status of the response to an authenticated endpoint. */
   answered(request: IncomingMessage, status: number): void;
 }
 
-/** `addressOf`: the client's address. */
-export function limitFailures(
+/** Creates the limit. `addressOf` determines the client's address. */
+export function limitAuthenticationFailures(
   limit: AttemptLimit,
   addressOf: (request: IncomingMessage) => string,
   countRefusal: CountRefusal,
 ): AuthenticationAttempts {
-  const proven = new Set<string>();
+  const validKeys = new Set<string>();
 
   return {
     waitOf(request) {
       const seconds = limit.waitOf(addressOf(request));
-      if (seconds === undefined || proven.has(credentialsOf(request))) return undefined;
+      if (seconds === undefined || validKeys.has(credentialsOf(request))) return undefined;
       countRefusal('failed_authentications');
       return seconds;
     },
     answered(request, status) {
       if (status === 401) {
         limit.count(addressOf(request));
-        proven.delete(credentialsOf(request));
+        validKeys.delete(credentialsOf(request));
       } else if (status < 500) {
-        if (proven.size >= MOST_PROVEN) proven.clear();
-        proven.add(credentialsOf(request));
+        if (validKeys.size >= MAX_VALID_KEYS) validKeys.clear();
+        validKeys.add(credentialsOf(request));
       }
     },
   };

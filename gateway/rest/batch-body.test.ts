@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { batchIn, readBatch } from './batch-body.ts';
+import { parseBatch, readBatch } from './batch-body.ts';
 import { Refusal } from './refusal.ts';
 
 const BY = { account: 'acct_1', signal: undefined };
@@ -12,7 +12,7 @@ function bytes(json: unknown): Buffer {
   return Buffer.concat([Buffer.from(JSON.stringify(json))]);
 }
 
-/** Event loop turns that another thread leaves to this one. */
+/** Counts event loop iterations while another thread works. */
 async function turnsWhile(work: Promise<unknown>): Promise<number> {
   let [turns, over] = [0, false];
   const end = () => {
@@ -29,22 +29,22 @@ async function turnsWhile(work: Promise<unknown>): Promise<number> {
 test.each([0, 1, 25_000])('a batch of %i rows is read as it was sent, whoever reads it', async (count) => {
   const json = { name: 'Tables', design: { foregroundColor: '#123456' }, rows: rows(count), unknown: 1 };
   const read = await readBatch(bytes(json), BY);
-  expect(read).toEqual(batchIn(bytes(json)));
+  expect(read).toEqual(parseBatch(bytes(json)));
   expect(read.fields).toEqual({ name: 'Tables', design: { foregroundColor: '#123456' } });
   const { rows: written } = fromBinary(CreateBatchRequestSchema, read.rows);
   expect(written.map(({ targetUrl }) => targetUrl)).toEqual(rows(count).map(({ target_url }) => target_url));
 });
 
-test('while a large one is read, others get their turns', async () => {
+test('while a large body is parsed, the event loop stays responsive', async () => {
   const raw = bytes({ rows: rows(25_000) });
   const reading = readBatch(raw, BY);
   expect(await turnsWhile(reading)).toBeGreaterThan(20);
-  // What was moved to the thread is no longer here.
+  // The transferred memory is detached.
   expect(raw.length).toBe(0);
   await reading;
 });
 
-test('a large one whose caller leaves before its turn is not parsed', async () => {
+test('a large body whose caller disconnects before its turn is not parsed', async () => {
   const raw = bytes({ rows: rows(25_000) });
   const left = new AbortController();
   const [reading, dropped] = [
@@ -54,11 +54,11 @@ test('a large one whose caller leaves before its turn is not parsed', async () =
   left.abort(new Error('left'));
   await expect(dropped).rejects.toThrow('left');
   await reading;
-  // The thread never got it.
+  // It was never transferred to the thread.
   expect(raw.length).toBeGreaterThan(0);
 });
 
-test('a row with fields of wrong types keeps the others and says what is wrong', async () => {
+test('a row with fields of wrong types keeps its other fields and states the error', async () => {
   const json = { rows: [...rows(2_000), { target_url: 7, name: 'Table' }, 'nonsense'] };
   const { rows: written } = fromBinary(CreateBatchRequestSchema, (await readBatch(bytes(json), BY)).rows);
   expect(written.slice(-2)).toMatchObject([

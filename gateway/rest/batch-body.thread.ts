@@ -1,4 +1,4 @@
-import { answerInThread } from '../../common/runtime/thread.ts';
-import { batchIn } from './batch-body.ts';
+import { handleThreadRequests } from '../../common/runtime/thread.ts';
+import { parseBatch } from './batch-body.ts';
 
-answerInThread(batchIn, (read) => ('rows' in read ? [read.rows.buffer as ArrayBuffer] : []));
+handleThreadRequests(parseBatch, (read) => ('rows' in read ? [read.rows.buffer as ArrayBuffer] : []));

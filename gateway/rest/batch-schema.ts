@@ -3,7 +3,7 @@ import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
 import { designSchema } from './code-schema.ts';
 import { nullableText, optionalText, optionalTexts } from './fields.ts';
 
-/** A row as it is read: one that does not fit fails alone. */
+/** A row in a request: an invalid one fails alone. */
 export const rowInput = z
   .object(
     {
@@ -14,7 +14,7 @@ export const rowInput = z
       tags: optionalTexts({ maxItems: 20, description: 'Tag ids or names; unknown names are created.' }),
       external_ref: optionalText({
         maxLength: 128,
-        description: 'Your own name for the thing that the code is glued to; kept on the row.',
+        description: 'Your own identifier for the object that carries the code; stored with the row.',
       }),
     },
     'A row must be an object',
@@ -32,7 +32,7 @@ const shape = {
     .object(
       {
         foregroundColor: optionalText({ description: 'The modules: `#rgb` or `#rrggbb`; default `#000000`.' }),
-        backgroundColor: optionalText({ description: 'The ground: `#rgb` or `#rrggbb`; default `#ffffff`.' }),
+        backgroundColor: optionalText({ description: 'The background: `#rgb` or `#rrggbb`; default `#ffffff`.' }),
       },
       'must be an object',
     )
@@ -42,19 +42,19 @@ const shape = {
 
 const ARRAY = ({ input }: { input: unknown }) => (input === undefined ? 'is required' : 'must be an array');
 
-/** What is read of a batch to create: its rows are looked at one by one, and not before. */
+/** The body of a batch as it is validated: its rows are validated individually later. */
 export const createBatchBody = z.object({
   ...shape,
   rows: z.custom<readonly unknown[]>(Array.isArray, { error: ARRAY }),
 });
 
-/** What a batch to create should be. */
+/** The body of a batch as it is documented. */
 export const documentedBatchBody = z.object({
   rows: z.array(rowInput).meta({ minItems: 1, maxItems: MAX_BATCH_ROWS, description: 'In print order.' }),
   ...shape,
 });
 
-/** A batch, as it is sent. */
+/** A batch in responses. */
 export const batchSchema = z
   .object({
     id: z.string().meta({ description: '`batch_…`.' }),
@@ -70,10 +70,10 @@ export const batchSchema = z
   })
   .meta({ id: 'Batch', description: 'A batch of codes.' });
 
-/** A row of a batch, as it is sent. */
+/** A row of a batch in responses. */
 export const rowSchema = z
   .object({
-    index: z.int().meta({ description: 'Its place in the request, from 0.' }),
+    index: z.int().meta({ description: 'Its index in the request, from 0.' }),
     status: z.enum(['pending', 'created', 'failed', 'skipped']),
     target_url: z.string().nullable().meta({ description: 'As it was sent.' }),
     name: z.string().nullable().meta({ description: 'As it was sent.' }),
@@ -81,14 +81,14 @@ export const rowSchema = z
     id: z.string().nullable().meta({ description: 'The code, once created.' }),
     short_code: z.string().nullable().meta({ description: 'The short code, once created.' }),
     scan_url: z.string().nullable().meta({ description: 'The scan URL, once created.' }),
-    reason: z.string().nullable().meta({ description: 'A sentence when it failed or was skipped.' }),
+    reason: z.string().nullable().meta({ description: 'Why it failed or was skipped, as a sentence.' }),
     warnings: z.array(z.string()).exactOptional().meta({
-      description: 'There when the folder or tags of a created row could not be applied: why, a sentence each.',
+      description: 'Present if the folder or tags of a created row could not be applied: one sentence for each.',
     }),
   })
-  .meta({ id: 'BatchRow', description: 'What became of a row.' });
+  .meta({ id: 'BatchRow', description: 'The result of a row.' });
 
-/** A batch for examples. */
+/** The batch in examples. */
 export const batchExample: z.infer<typeof batchSchema> = {
   id: 'batch_01kagd1x2vfkdtx3d1y0w6z8qs',
   name: 'Tables of the terrace',

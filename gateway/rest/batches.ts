@@ -18,7 +18,7 @@ import { integer, oneOf } from './query.ts';
 
 const MAX_BYTES = 3_500_000;
 
-/** Creating may take the whole synchronous window of the core (about 20 s), and some time around it. */
+/** Creating may take the core's whole synchronous window (about 20 s), and some time before and after it. */
 const CREATE_TIMEOUT_MS = 60_000;
 
 const ROW_STATUS_NAMES = namesOf(ROW_STATUS_BY_NAME);
@@ -70,9 +70,9 @@ export function batches(core: CoreClients): Endpoint[] {
       tag: 'Batches',
       summary: 'Create a batch',
       description:
-        'Stages every row, creates as many codes as fit in about 20 seconds, and leaves the rest to the background. ' +
-        'Every row is judged alone: a bad one fails with a reason, rows past the QR code limit are skipped. What is wrong ' +
-        'with a folder or tag costs the label, not the row, and is told in the `warnings` of the row. ' +
+        'Stages every row, creates as many codes as it can in about 20 seconds, and the rest in the background. ' +
+        'Every row is processed individually: an invalid one fails with a reason, and rows beyond the QR code limit are skipped. ' +
+        'A row whose folder or tags are invalid is created without them, with `warnings`. ' +
         'Costs one request of the quota for every 100 rows, at least one.',
       body: {
         schema: documentedBatchBody,
@@ -85,7 +85,7 @@ export function batches(core: CoreClients): Endpoint[] {
           design: { foregroundColor: '#123456' },
         },
         maxBytes: MAX_BYTES,
-        // Rows of wrong types take 1 to 2 ms a KiB, and what they cost before anybody is authenticated should not grow.
+        // Rows with wrong types take 1 to 2 ms per KiB, which must not be spent on unauthenticated callers.
         bytesBeforeAuthentication: 0,
         read: readBatch,
       },
@@ -100,20 +100,20 @@ export function batches(core: CoreClients): Endpoint[] {
         schema: envelope(batchSchema).extend({
           warnings: z
             .array(z.string())
-            .meta({ description: 'There when scanners may not read codes in these colours.' })
+            .meta({ description: 'Present if scanners may be unable to read codes in these colours.' })
             .exactOptional(),
         }),
         example: { success: true, data: batchExample },
       },
       errors: {
         400: 'No rows, unknown or unverified `domain_id`, a field of the wrong type, malformed JSON, or an invalid `Idempotency-Key`.',
-        403: `More rows than the plan allows in one batch, not one code left of the QR code limit, or: ${NO_ACCESS}`,
+        403: `More rows than the plan allows in one batch, the QR code limit is reached, or: ${NO_ACCESS}`,
         409: 'The `Idempotency-Key` was used with a different request, or such a request is still running.',
         413: 'More than 25,000 rows, or more than 3,500,000 bytes; split it into sequential batches.',
       },
       async handle({ body, options }) {
         const request = fromJson(CreateBatchRequestSchema, body.fields);
-        if (body.rows.length > 0) request.$unknown = [asWritten(body.rows)];
+        if (body.rows.length > 0) request.$unknown = [preserialized(body.rows)];
         const { batch: staged, warnings } = await core.batches.createBatch(request, options);
         const batch = batchJson(present(staged));
         return {
@@ -191,10 +191,10 @@ export function batches(core: CoreClients): Endpoint[] {
 }
 
 /**
- * Rows that are written already, so that sending the whole batch is copying bytes. What a message does not know it writes
- * as it is: the tag of the field, which is that of the first row, and what follows it.
+ * Wraps serialized rows as an unknown field, which a message writes unchanged, so that serializing the whole batch only
+ * copies bytes. The field consists of its tag, which is that of the first row, and all bytes after it.
  */
-function asWritten(rows: Uint8Array): UnknownField {
+function preserialized(rows: Uint8Array): UnknownField {
   const tag = new BinaryReader(rows);
   const [no, wireType] = tag.tag();
   return { no, wireType, data: rows.subarray(tag.pos) };
@@ -215,8 +215,8 @@ function rowJson(row: BatchRow): z.infer<typeof rowSchema> {
   };
 }
 
-/** The batch of an answer, which the core always sends. */
+/** The batch of a response, which the core always sends. */
 function present(batch: Batch | undefined): Batch {
-  if (!batch) throw new Error('the core answered without a batch');
+  if (!batch) throw new Error('the core responded without a batch');
   return batch;
 }

@@ -8,13 +8,13 @@ import { REQUEST_LIMITS } from './request-limits.ts';
 const LIMITS = { ...REQUEST_LIMITS, bodyBytes: 100, accountBodyBytes: 50, waiting: 4, accountWaiting: 3 };
 const NEVER = new AbortController().signal;
 
-/** Whether each has been settled by now, and how. */
+/** The state of each promise: pending, resolved or rejected. */
 function outcomes(all: readonly Promise<unknown>[]): Promise<string[]> {
   const reasonOf = (error: unknown) => readFailure(error).reason as string;
   return Promise.all(all.map((each) => Promise.race([each.then(() => 'has it', reasonOf), sleep(0, 'waits')])));
 }
 
-test('an account that asks for everything gets its part, and another one what is left', async () => {
+test('an account that requests everything gets its share, and another one the rest', async () => {
   const memory = new BodyMemory(LIMITS);
   const first = [1, 2, 3].map(() => memory.take('a', 25, NEVER));
   const other = memory.take('b', 50, NEVER);
@@ -23,7 +23,7 @@ test('an account that asks for everything gets its part, and another one what is
   expect(await outcomes(first)).toEqual(['has it', 'has it', 'has it']);
 });
 
-test('accounts that wait are served in turn, whoever waits for how much', async () => {
+test('waiting accounts are served round-robin, however much each waits for', async () => {
   const memory = new BodyMemory({ ...LIMITS, bodyBytes: 50 });
   const release = await memory.take('x', 50, NEVER);
   const order: string[] = [];
@@ -38,7 +38,7 @@ test('accounts that wait are served in turn, whoever waits for how much', async 
   expect(order).toEqual(['a', 'b', 'a', 'a']);
 });
 
-test('nobody overtakes a body that does not fit yet', async () => {
+test('no request overtakes a body that does not fit yet', async () => {
   const memory = new BodyMemory(LIMITS);
   const held = [await memory.take('a', 40, NEVER), await memory.take('b', 40, NEVER)];
   const [large, small] = [memory.take('c', 50, NEVER), memory.take('d', 10, NEVER)];
@@ -47,7 +47,7 @@ test('nobody overtakes a body that does not fit yet', async () => {
   expect(await outcomes([large, small])).toEqual(['has it', 'has it']);
 });
 
-test('beyond so many that wait, of one account and of all, the answer is UNAVAILABLE', async () => {
+test('beyond the limits of waiting requests, per account and in all, requests fail with UNAVAILABLE', async () => {
   const memory = new BodyMemory({ ...LIMITS, bodyBytes: 50 });
   await memory.take('x', 50, NEVER);
   const of = (account: string, count: number) => Array.from({ length: count }, () => memory.take(account, 1, NEVER));
@@ -57,7 +57,7 @@ test('beyond so many that wait, of one account and of all, the answer is UNAVAIL
   ]);
 });
 
-test('whatever is taken, given back and given up, no limit is exceeded and nothing is left behind', async () => {
+test('with any sequence of reservations, releases and aborts, no limit is exceeded and nothing leaks', async () => {
   const step = fc.record({
     account: fc.constantFrom('a', 'b', 'c'),
     bytes: fc.integer({ min: 1, max: 50 }),
@@ -86,7 +86,7 @@ test('whatever is taken, given back and given up, no limit is exceeded and nothi
       });
       const all = Promise.allSettled(takes);
       await sleep(0);
-      // What is kept goes back too, until nobody waits.
+      // Held memory is released too, until no request waits.
       while (releases.length > 0) {
         releases.pop()?.();
         await sleep(0);

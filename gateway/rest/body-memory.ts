@@ -2,25 +2,25 @@ import { ConnectError } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
 import type { RequestLimits } from './request-limits.ts';
 
-/** A request that waits for memory. */
+/** A request waiting for memory. */
 interface Waiter {
   readonly bytes: number;
   start(): void;
 }
 
-/** What one account holds, and what it waits for in the order of its requests. */
+/** The memory that one account holds, and its waiting requests in order. */
 interface Share {
   heldBytes: number;
   readonly waiters: Set<Waiter>;
 }
 
 /**
- * The memory that request bodies may take in this process, shared among accounts: none holds more than its part, and
- * those that wait are served in turn. A body is not read before there is room for it.
+ * Manages the memory for request bodies in this process, shared among accounts: none holds more than its share, and
+ * waiting accounts are served round-robin. A body is not read before its memory is reserved.
  */
 export class BodyMemory {
   readonly #limits: RequestLimits;
-  /** Those of accounts that hold or wait for something; the one that was served last stands last. */
+  /** By account that holds or waits for memory; the one that was served last is last. */
   readonly #shares = new Map<string, Share>();
   #freeBytes: number;
   #waiting = 0;
@@ -31,8 +31,8 @@ export class BodyMemory {
   }
 
   /**
-   * Resolves when the memory is there, with a function that gives it back. Rejects when `signal` aborts before, and with
-   * UNAVAILABLE when too many requests wait already.
+   * Resolves once the memory is reserved, with a function that releases it. Rejects if `signal` aborts before, and with
+   * UNAVAILABLE if too many requests are waiting.
    */
   async take(account: string, bytes: number, signal: AbortSignal): Promise<() => void> {
     if (signal.aborted) throw ConnectError.from(signal.reason);
@@ -41,30 +41,30 @@ export class BodyMemory {
     try {
       await this.#wait(share, bytes, signal);
     } catch (error) {
-      this.#changed(account, share);
+      this.#onReleased(account, share);
       throw error;
     }
     return () => {
       share.heldBytes -= bytes;
       this.#freeBytes += bytes;
-      this.#changed(account, share);
+      this.#onReleased(account, share);
     };
   }
 
   #wait(share: Share, bytes: number, signal: AbortSignal): Promise<void> {
     const { waiting, accountWaiting } = this.#limits;
     return new Promise((resolve, reject) => {
-      const leave = () => {
+      const dequeue = () => {
         share.waiters.delete(waiter);
         this.#waiting--;
         signal.removeEventListener('abort', abort);
       };
       const abort = () => {
-        leave();
+        dequeue();
         reject(ConnectError.from(signal.reason));
       };
       const start = () => {
-        leave();
+        dequeue();
         share.heldBytes += bytes;
         this.#freeBytes -= bytes;
         resolve();
@@ -76,33 +76,33 @@ export class BodyMemory {
       this.#serve();
       if (!share.waiters.has(waiter)) return;
       if (this.#waiting > waiting || share.waiters.size > accountWaiting) {
-        leave();
+        dequeue();
         reject(tooBusy());
       }
     });
   }
 
-  /** Gives free memory to accounts in turn. No body overtakes one that does not fit, or large ones would wait for ever. */
+  /** Assigns free memory to accounts round-robin. No body overtakes one that does not fit, or large ones would starve. */
   #serve(): void {
     for (const [account, share] of this.#shares) {
       const [waiter] = share.waiters;
       if (!waiter || share.heldBytes + waiter.bytes > this.#limits.accountBodyBytes) continue;
       if (waiter.bytes > this.#freeBytes) return;
       waiter.start();
-      // The loop comes to it again, behind all others.
+      // Moved to the end, so the loop reaches it again after all others.
       this.#shares.delete(account);
       this.#shares.set(account, share);
     }
   }
 
-  /** After a request of the account has left. */
-  #changed(account: string, share: Share): void {
+  /** Called after an account has released memory or a request of it has left the queue. */
+  #onReleased(account: string, share: Share): void {
     if (share.heldBytes === 0 && share.waiters.size === 0) this.#shares.delete(account);
     this.#serve();
   }
 }
 
-/** The 503 of a request for which this process has no room at the moment. */
+/** The 503 of a request for which this process has no memory at the moment. */
 export function tooBusy(): ConnectError {
   return failure('UNAVAILABLE', 'Too many large requests are being read at the moment; try again.');
 }

@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../common/contract/api-key.ts';
 
-/** Stands for an idempotency key that metadata can't carry. The core turns it down by its own rule: it has spaces. */
+/** Sent in place of an idempotency key that metadata can't carry. The core rejects it, because it contains spaces. */
 const UNSENDABLE_KEY = 'not visible ASCII';
 
-/** What gRPC metadata can carry as it is. */
+/** Values that gRPC metadata can carry. */
 const SENDABLE = /^[\x20-\x7e]*$/;
 
-/** The metadata of the call that a request becomes, without who is calling: its id, and the key that makes it replayable. */
+/** The metadata of the call for a request, without the caller's credentials: the request id and the idempotency key. */
 export function callMetadata(requestId: string, headers: IncomingHttpHeaders, idempotent: boolean): Headers {
   const metadata = new Headers({ 'x-request-id': requestId });
   const key = headers['idempotency-key'];
@@ -18,8 +18,8 @@ export function callMetadata(requestId: string, headers: IncomingHttpHeaders, id
 }
 
 /**
- * The `authorization` of the call. Throws UNAUTHENTICATED unless the request carries a token of an API key's shape, so
- * that anything else, an internal service's token too, ends here and costs the core nothing.
+ * The `authorization` of the call. Throws UNAUTHENTICATED unless the request has a token in the format of an API key, so
+ * that anything else, including the service token, is rejected here without a call to the core.
  */
 export function callAuthorization({ authorization }: IncomingHttpHeaders): string {
   const token = bearerToken(authorization);

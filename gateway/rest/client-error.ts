@@ -4,42 +4,42 @@ import type { ErrorBody } from './errors.ts';
 import { newRequestId, requestId } from './request-id.ts';
 
 /**
- * How long a connection stays open after its last answer, in ms: closing it while the client still sends would reset it,
- * and the client could lose the answer (RFC 9112 §9.6).
+ * How long a connection stays open after its last response, in ms: closing it while the client still sends would reset it,
+ * and the client could lose the response (RFC 9112 §9.6).
  */
 const LINGER_MS = 2_000;
 
-const UNREADABLE = 'This is not an HTTP request that can be read.';
+const UNREADABLE = 'Malformed HTTP request.';
 
-/** Answers what Node's HTTP parser rejects, in the form of every other error. */
+/** Responds to requests that Node's HTTP parser rejects, in the format of all other errors. */
 export interface ClientErrors {
-  /** Remembers a request whose answer has to be sent before any error of its connection. */
+  /** Registers a pending response, which has to be sent before any error response of its connection. */
   add(response: ServerResponse): void;
-  /** How many answers the connection waits for. */
+  /** The number of pending responses of a connection. */
   waiting(socket: Socket): number;
 }
 
 /**
- * Listens to `clientError` and `connect`. Both come as soon as the bytes are read, when requests that were sent before
- * them may still wait for their answers: these are sent first.
+ * Listens to `clientError` and `connect`. Both are emitted as soon as the bytes are parsed, while responses to earlier
+ * requests of the connection may still be pending: these are sent first.
  */
 export function answerClientErrors(server: Server): ClientErrors {
-  const unanswered = new WeakMap<Socket, Set<ServerResponse>>();
+  const pending = new WeakMap<Socket, Set<ServerResponse>>();
   const closing = new WeakSet<Socket>();
 
-  function afterAnswers(socket: Socket, status: string, sentence: string): void {
-    // The parser reports an error for each further piece that arrives.
+  function respondAfterPending(socket: Socket, status: string, sentence: string): void {
+    // The parser reports an error for each further chunk.
     if (closing.has(socket)) return;
     closing.add(socket);
     socket.on('error', ignore);
-    // At the client's half-close Node would end the connection with the answer under way.
+    // When the client half-closes, Node would end the connection while the response is being sent.
     socket.removeAllListeners('end');
-    const responses = [...(unanswered.get(socket) ?? [])];
+    const responses = [...(pending.get(socket) ?? [])];
     const [last] = responses.slice(-1);
     const broken = last?.req.complete ? undefined : last;
     const lastComplete = responses.findLast((response) => response !== broken);
-    // A second answer to a request that has one already would be taken for that of the next.
-    const close = () => answerAndClose(socket, broken?.headersSent ? undefined : errorAnswer(status, sentence));
+    // A second response to a request would be taken as the response to the next one.
+    const close = () => respondAndClose(socket, broken?.headersSent ? undefined : errorAnswer(status, sentence));
     if (lastComplete) lastComplete.once('close', close);
     else close();
   }
@@ -48,26 +48,26 @@ export function answerClientErrors(server: Server): ClientErrors {
     if (code === 'ECONNRESET' || socket.destroyed) socket.destroy();
     else if (code === 'HPE_HEADER_OVERFLOW') {
       // Not a 431, so that the contract holds for an idempotency key of any length.
-      afterAnswers(socket, '400 Bad Request', 'The headers of the request are too large.');
+      respondAfterPending(socket, '400 Bad Request', 'The headers of the request are too large.');
     } else if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      // Nor a 408.
-      afterAnswers(socket, '400 Bad Request', 'The request took too long to arrive.');
-    } else afterAnswers(socket, '400 Bad Request', UNREADABLE);
+      // Not a 408, which the contract does not list.
+      respondAfterPending(socket, '400 Bad Request', 'The request took too long to arrive.');
+    } else respondAfterPending(socket, '400 Bad Request', UNREADABLE);
   });
   server.on('connect', (request, stream) => {
-    // Node has taken its listeners off the socket. With a body, `stream` is a stream of its own in front of it.
+    // Node has removed its listeners from the socket. With a body, `stream` is a separate stream on top of it.
     stream.on('error', ignore);
-    afterAnswers(request.socket, '400 Bad Request', 'This server is not a proxy: CONNECT is not possible.');
+    respondAfterPending(request.socket, '400 Bad Request', 'This server is not a proxy: CONNECT is not supported.');
   });
 
   return {
     add(response) {
       const { socket } = response.req;
-      const responses = unanswered.get(socket) ?? new Set();
-      unanswered.set(socket, responses.add(response));
+      const responses = pending.get(socket) ?? new Set();
+      pending.set(socket, responses.add(response));
       response.once('close', () => responses.delete(response));
     },
-    waiting: (socket) => unanswered.get(socket)?.size ?? 0,
+    waiting: (socket) => pending.get(socket)?.size ?? 0,
   };
 }
 
@@ -86,15 +86,15 @@ function errorAnswer(status: string, sentence: string): string {
   ].join('\r\n');
 }
 
-/** Closes the connection when the client does, or at the end of the time that it has for that. */
-function answerAndClose(socket: Socket, answer: string | undefined): void {
+/** Responds and closes the connection when the client does, or after `LINGER_MS`. */
+function respondAndClose(socket: Socket, answer: string | undefined): void {
   if (socket.writable) socket.end(answer ?? '');
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(timer));
 }
 
-/** Answers a request that has been read but must not be answered otherwise, and closes its connection. */
+/** Rejects a parsed request and closes its connection. */
 export function refuseRequest(
   request: IncomingMessage,
   response: ServerResponse,

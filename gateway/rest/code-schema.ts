@@ -1,35 +1,32 @@
 import { z } from 'zod';
 import type { CodeJson, DesignJson } from '../../common/contract/code-json.ts';
 
-/** Colours of images, as they are sent. */
+/** Colours of images in responses. */
 export const designSchema = z
   .object({
     foregroundColor: z.string().meta({ description: 'The modules: `#rgb` or `#rrggbb`.' }),
-    backgroundColor: z.string().meta({ description: 'The ground: `#rgb` or `#rrggbb`.' }),
+    backgroundColor: z.string().meta({ description: 'The background: `#rgb` or `#rrggbb`.' }),
   })
   .meta({ id: 'Design', description: 'Colours of images.' }) satisfies z.ZodType<DesignJson>;
 
-/** A code, as it is sent. */
+/** A code in responses. */
 export const codeSchema = z
   .object({
     id: z.string().meta({ description: 'The identifier used in paths: `qr_…`.' }),
     type: z.enum(['dynamic', 'static', 'landing_page']).meta({ description: 'Only a dynamic code has a target.' }),
     short_code: z.string().meta({ description: 'Allocated at creation; the last part of the scan URL.' }),
-    scan_url: z.string().meta({ format: 'uri', description: "What the print encodes, on the code's own domain." }),
+    scan_url: z.string().meta({ format: 'uri', description: "The URL in the print, on the code's own domain." }),
     target_url: z
       .string()
       .exactOptional()
-      .meta({ format: 'uri', description: 'Where a scan leads. Dynamic codes only.' }),
-    payload: z.string().exactOptional().meta({ description: 'What a static code encodes. Static codes only.' }),
+      .meta({ format: 'uri', description: 'The target of scans. Dynamic codes only.' }),
+    payload: z.string().exactOptional().meta({ description: 'The encoded content. Static codes only.' }),
     name: z.string().nullable().meta({ description: 'Free label.' }),
     paused: z.boolean().meta({ description: 'A paused code shows a "paused" page when it is scanned.' }),
-    folder: z
-      .object({ id: z.string(), name: z.string() })
-      .nullable()
-      .meta({ description: 'The folder that it is filed in.' }),
+    folder: z.object({ id: z.string(), name: z.string() }).nullable().meta({ description: 'The folder of the code.' }),
     tags: z.array(z.string()).meta({ description: 'Names of its tags, in alphabetical order.' }),
-    scan_count: z.int().meta({ description: 'Scans in all, archived ones included; never shrinks.' }),
-    campaign_type: z.string().nullable().meta({ description: 'The word for the campaign that it was created with.' }),
+    scan_count: z.int().meta({ description: 'All scans, including archived ones; never decreases.' }),
+    campaign_type: z.string().nullable().meta({ description: 'The campaign type given at creation.' }),
     domain_id: z.string().nullable().meta({ description: 'The custom domain it is printed on; null: the platform’s.' }),
     design: designSchema,
     created_at: z.string().meta({ format: 'date-time' }),
@@ -37,7 +34,7 @@ export const codeSchema = z
   })
   .meta({ id: 'Code', description: 'A QR code.' }) satisfies z.ZodType<CodeJson>;
 
-/** A code for examples. */
+/** The code in examples. */
 export const codeExample: CodeJson = {
   id: 'qr_01kagcpn9te5gvjxq1rmm30w4h',
   type: 'dynamic',

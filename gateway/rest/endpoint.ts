@@ -5,50 +5,50 @@ import type { z } from 'zod';
 import type { Content } from './openapi-types.ts';
 import type { Query } from './query.ts';
 
-/** A request as an endpoint sees it. */
+/** A parsed request to an endpoint. */
 export interface Call<Body> {
-  /** The `{id}` of the path; empty where it has none. */
+  /** The `{id}` in the path; empty if it has none. */
   readonly id: string;
   readonly query: Query;
   readonly headers: IncomingHttpHeaders;
-  /** As the endpoint reads it; undefined where it takes none. */
+  /** The parsed body; undefined if the endpoint has none. */
   readonly body: Body;
-  /** For the one RPC that the endpoint makes of the request. */
+  /** Options for the endpoint's RPC. */
   readonly options: CallOptions;
 }
 
-/** What an endpoint answers with; `Data` is sent as JSON unless it is bytes. */
+/** The response of an endpoint; `Data` is sent as JSON unless it is bytes. */
 export interface Answer<Data> {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: Data;
 }
 
-/** A query parameter, as the OpenAPI document has it. None is ever required. */
+/** A query parameter for the OpenAPI document. All are optional. */
 export interface Parameter {
   readonly description: string;
   readonly schema: Readonly<Record<string, unknown>>;
 }
 
-/** The statuses that the contract gives a meaning of an endpoint's own. 401, 429, 500 and 503 are everybody's. */
+/** The statuses that an endpoint can describe itself. 401, 429, 500 and 503 apply to all endpoints. */
 export type ErrorStatus = 400 | 403 | 404 | 409 | 413 | 503;
 
-/** The chapters of the reference. */
+/** The sections of the reference. */
 export const TAGS = {
-  'QR codes': 'Dynamic, static and landing-page codes: their targets, their images, their scans.',
+  'QR codes': 'Dynamic, static and landing-page codes, with their targets, images and scans.',
   Batches: 'Many codes in one request.',
-  'Folders and tags': 'Codes in order. Both come into being by being named on a code.',
-  'This description': 'The API described for machines.',
+  'Folders and tags': 'Labels for codes. Both are created by naming them on a code.',
+  'This description': 'The API in machine-readable form.',
 } as const;
 
-/** One operation of the REST API: what it becomes, and all that the OpenAPI document says of it. */
+/** One operation of the REST API: its RPC, and its description in the OpenAPI document. */
 export interface Endpoint<Body = unknown, Data = unknown> {
   /** `operationId`. */
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** With `{id}` at most, as OpenAPI writes it. */
+  /** In OpenAPI's notation; `{id}` is the only possible parameter. */
   readonly path: string;
-  /** The method that it is translated into; a refused request is judged as this one. */
+  /** The method that it calls; a refused request is authenticated and metered as a call of this method. */
   readonly rpc: DescMethodUnary;
   readonly tag: keyof typeof TAGS;
   readonly summary: string;
@@ -57,9 +57,9 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   readonly body?: RequestBody<Body>;
   /** Whether it takes an `Idempotency-Key`. */
   readonly idempotent?: true;
-  /** How long the core may take, in ms, where that is longer than usual. */
+  /** The timeout of the call to the core in ms, if it differs from the default. */
   readonly timeoutMs?: number;
-  /** What every status of success means, and the headers that only this endpoint sends. */
+  /** Descriptions of the success statuses, and of headers specific to this endpoint. */
   readonly success: Readonly<Record<number, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly answer: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: Content };
@@ -67,30 +67,30 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   handle(call: Call<Body>): Promise<Answer<Data>>;
 }
 
-/** A JSON object that an endpoint takes. */
+/** A JSON request body. */
 export interface RequestBody<Body> {
-  /** What the OpenAPI document says of it: types, and rules that are the core's as annotations. */
+  /** The schema for the OpenAPI document: types, and the core's rules as annotations. */
   readonly schema: z.ZodType;
   readonly example: unknown;
   readonly maxBytes: number;
   /**
-   * Up to so many bytes are read and parsed before the core has authenticated the caller, so that one RPC is enough for
-   * ordinary requests; no more than what costs about as much as that RPC.
+   * The maximum size that is read and parsed before the core has authenticated the caller, so that ordinary requests need
+   * only one RPC. Parsing that much should cost about as much as that RPC.
    */
   readonly bytesBeforeAuthentication: number;
-  /** Parses the bytes, whose memory is its own from then on. Rejects with a Refusal when they are no such object. */
+  /** Parses the bytes and takes ownership of their memory. Rejects with a Refusal if they are invalid. */
   read(raw: Buffer, by: Reader): Promise<Body>;
 }
 
-/** Whose body is parsed, where there is a queue. */
+/** The caller whose body is parsed, for the queue. */
 export interface Reader {
-  /** The account, `acct_…`; empty while it is not authenticated. */
+  /** The account, `acct_…`; empty if not authenticated yet. */
   readonly account: string;
-  /** Aborts when the body need not be parsed any more. */
+  /** Aborts when the body no longer needs to be parsed. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** Checks a definition by its own types and forgets them, so that endpoints fit in one list. */
+/** Type-checks a definition and erases its type parameters, so that endpoints fit in one list. */
 export function endpoint<Body, Data>(definition: Endpoint<Body, Data>): Endpoint {
   return definition as Endpoint;
 }

@@ -2,24 +2,24 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
 import { rateHeaders } from './rate-headers.ts';
 
-/** How soon a retry of a 503 makes sense, in seconds. */
-const RETRY_AFTER = 2;
+/** `Retry-After` of a 503, in seconds. */
+const RETRY_AFTER_SECONDS = 2;
 
-/** Codes of a core that is away, hangs or was left. */
-const AWAY: readonly Code[] = [Code.Unavailable, Code.DeadlineExceeded, Code.Canceled];
+/** Codes of calls to a core that is unavailable or does not respond, and of calls that were cancelled. */
+const UNAVAILABLE_CODES: readonly Code[] = [Code.Unavailable, Code.DeadlineExceeded, Code.Canceled];
 
-/** The body of every error. Source: docs/contract.md, "Errors"; decision "Bodies and envelopes". */
+/** The body of every error. Source: docs/contract.md, "Errors" and "Bodies and envelopes". */
 export interface ErrorBody {
   /** One sentence that a person can act on. */
   error: string;
-  /** A 403 may have one. */
+  /** Only with some 403s. */
   code?: string;
-  /** With `qr_limit_reached`: live dynamic codes allowed, and had. */
+  /** With `qr_limit_reached`: the number of live dynamic codes allowed, and the number in use. */
   limit?: number;
   used?: number;
 }
 
-/** An error as its answer. */
+/** An error as an HTTP response. */
 export interface ErrorAnswer {
   readonly reason: Reason;
   readonly status: number;
@@ -27,20 +27,20 @@ export interface ErrorAnswer {
   readonly body: ErrorBody;
 }
 
-/** Any error as its answer; what is none of the catalogue is told as INTERNAL and nothing more. */
+/** Converts any error to a response; one outside the catalogue becomes INTERNAL without details. */
 export function errorAnswer(error: unknown): ErrorAnswer {
   const { reason, message, details } = isUnavailable(error)
     ? { reason: 'UNAVAILABLE' as const, message: 'The service is away for a moment; try again.', details: {} }
     : readFailure(error);
-  const appearance = REASONS[reason];
-  const status = appearance.http;
+  const representation = REASONS[reason];
+  const status = representation.http;
   const headers: Record<string, string> = error instanceof ConnectError ? rateHeaders(error.metadata) : {};
   if (status === 401) headers['www-authenticate'] = 'Bearer';
-  if (status === 503) headers['retry-after'] = String(RETRY_AFTER);
+  if (status === 503) headers['retry-after'] = String(RETRY_AFTER_SECONDS);
   if (details.retry_after !== undefined) headers['retry-after'] = details.retry_after;
 
   const body: ErrorBody = { error: message };
-  if (status === 403 && 'code' in appearance) body.code = appearance.code;
+  if (status === 403 && 'code' in representation) body.code = representation.code;
   if (reason === 'QR_LIMIT_REACHED') {
     body.limit = Number(details.limit);
     body.used = Number(details.used);
@@ -48,12 +48,12 @@ export function errorAnswer(error: unknown): ErrorAnswer {
   return { reason, status, headers, body };
 }
 
-/** Whether the core gave the error itself: then it names a reason of the catalogue. */
-export function isToldByCore(error: unknown): boolean {
+/** Whether the core itself returned the error, which then has a reason of the catalogue. */
+export function isCoreError(error: unknown): boolean {
   return error instanceof ConnectError && error.details.length > 0;
 }
 
-/** Whether the call got no answer. */
+/** Whether the call got no response from the core. */
 function isUnavailable(error: unknown): boolean {
-  return error instanceof ConnectError && !isToldByCore(error) && AWAY.includes(error.code);
+  return error instanceof ConnectError && !isCoreError(error) && UNAVAILABLE_CODES.includes(error.code);
 }

@@ -1,41 +1,41 @@
 import { z } from 'zod';
 
 /**
- * Fields of request bodies. They are checked for what the wire can carry, which is their type: every other rule is the
- * core's, and `rules` repeats it for readers of the OpenAPI document.
+ * Fields of request bodies. Only their types are checked here, as protobuf requires; all other rules are checked by the
+ * core, and `rules` repeats them in the OpenAPI document.
  */
 type Rules = Readonly<Record<string, unknown>>;
 
-/** JSON can escape half of a surrogate pair, protobuf has no way to carry it. */
+/** JSON can contain an escaped lone surrogate, which protobuf can't represent. */
 function text(must: string) {
   return z
     .string({ error: ({ input }) => (input === undefined ? 'is required' : must) })
     .refine((value) => value.isWellFormed(), 'must be well-formed Unicode');
 }
 
-/** A string that has to be there. */
+/** A required string. */
 export function requiredText(rules: Rules) {
   return text('must be a string').meta(rules);
 }
 
-/** A string that may be left out. */
+/** An optional string. */
 export function optionalText(rules: Rules) {
   return requiredText(rules).exactOptional();
 }
 
-/** A string that may be left out, or null. */
+/** An optional string or null. */
 export function nullableText(rules: Rules) {
   return text('must be a string or null').nullable().meta(rules).exactOptional();
 }
 
-/** True or false, or left out. */
+/** An optional boolean. */
 export function optionalFlag(rules: Rules) {
   return z.boolean('must be true or false').meta(rules).exactOptional();
 }
 
 /**
- * Strings in an array that may be left out. One look at each, up to the first that is wrong: zod tells of all of them,
- * which took 640 ms for a body of 1 MiB.
+ * An optional array of strings. Validation stops at the first invalid one: zod's arrays report all of them, which took
+ * 640 ms for a body of 1 MiB.
  */
 export function optionalTexts(rules: Rules) {
   return z

@@ -16,10 +16,10 @@ function listOf(id: 'Folder' | 'Tag', description: string) {
   return z.object({ success: z.literal(true), data: z.array(label) });
 }
 
-const folderList = listOf('Folder', 'A folder; a code is in one at most.');
+const folderList = listOf('Folder', 'A folder; a code is in at most one.');
 const tagList = listOf('Tag', 'A tag; a code may have several.');
 
-/** Folders and tags, which come into being by being named on a code. Source: GET /api/v1/folders, /api/v1/tags. */
+/** Lists of folders and tags, which are created by naming them on a code. Source: GET /api/v1/folders, /api/v1/tags. */
 export function foldersAndTags(core: CoreClients): Endpoint[] {
   return [
     endpoint({
@@ -69,12 +69,13 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
 }
 
 /**
- * One page holds all that an account may have, so that the list is of one moment and costs one request. An account that
- * had more before there was a limit gets an error and no part of its list, which a sync would take for deletions.
+ * One page holds as many as an account may have, so that the list is a consistent snapshot and costs one request. An
+ * account that exceeded the limit before it existed gets an error instead of a partial list, which a sync would interpret
+ * as deletions.
  */
 function expectAll(what: Limited, nextCursor: string | undefined): void {
   if (nextCursor === undefined) return;
-  throw failure('UNAVAILABLE', `The ${what} can not be listed, as there are too many: ${limitClause(what)}.`);
+  throw failure('UNAVAILABLE', `The ${what} cannot be listed, because there are too many: ${limitClause(what)}.`);
 }
 
 function labelJson({ id, name, codeCount }: Folder | Tag) {

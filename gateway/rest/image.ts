@@ -1,4 +1,4 @@
-import { turns } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
@@ -8,22 +8,22 @@ import { integer, oneOf } from './query.ts';
 const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
 
 /**
- * A process passes few on at a time: the core draws about one, and hundreds of calls that only wait there would delay
- * the others that this process makes.
+ * The number of concurrent calls of a process: the core renders about one image at a time, and hundreds of calls waiting
+ * there would delay other calls of this process.
  */
-const AT_ONCE = 2;
-const MOST_WAITING = 1_000;
+const CONCURRENCY = 2;
+const MAX_WAITING = 1_000;
 
 const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG };
 
-/** The first of some hundred modules. */
+/** An example with the first of some hundred modules. */
 const SVG =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 29 29" shape-rendering="crispEdges">' +
   '<path fill="#ffffff" d="M0 0h29v29H0z"/><path stroke="#000000" d="M2 2.5h7"/></svg>';
 
 /** The image of a code. Source: GET /api/v1/qr-codes/{id}/image. */
 export function image(core: CoreClients): Endpoint[] {
-  const inTurn = turns({ atOnce: AT_ONCE, mostWaiting: MOST_WAITING, things: 'images' });
+  const queue = fairQueue({ concurrency: CONCURRENCY, maxWaiting: MAX_WAITING, items: 'images' });
   return [
     endpoint({
       id: 'getCodeImage',
@@ -42,15 +42,15 @@ export function image(core: CoreClients): Endpoint[] {
         },
         size: {
           description:
-            'Width and height of a PNG in pixels; ignored for SVG. Values out of range are clamped; what is no ' +
+            'Width and height of a PNG in pixels; ignored for SVG. Values out of range are clamped; anything but an ' +
             'integer counts as the default.',
           schema: { type: 'integer', minimum: 128, maximum: 4_096, default: 512 },
         },
       },
-      success: { 200: 'The image.', 304: 'The image that `If-None-Match` names is still the current one.' },
+      success: { 200: 'The image.', 304: 'The image in `If-None-Match` is still current.' },
       headers: {
-        ETag: 'Changes when the image does.',
-        'Content-Disposition': 'A name to save the image under.',
+        ETag: 'Changes with the image.',
+        'Content-Disposition': 'A file name for the image.',
       },
       answer: { media: { 'image/png': {}, 'image/svg+xml': { schema: { type: 'string' }, example: SVG } } },
       errors: {
@@ -62,20 +62,21 @@ export function image(core: CoreClients): Endpoint[] {
       },
       async handle({ id, query, headers, options }) {
         const format = FORMATS[oneOf(query, 'format', ['png', 'svg']) ?? 'png'];
-        const known = [...(headers['if-none-match'] ?? '').matchAll(ENTITY_TAG)].map(([any, tag]) => tag ?? any);
-        const wanted = { id, format, ...integer(query, 'size'), ifNoneMatch: known };
-        const rendered = await inTurn(headers.authorization ?? '', options.signal, () =>
-          core.images.renderImage(wanted, options),
+        const knownTags = [...(headers['if-none-match'] ?? '').matchAll(ENTITY_TAG)].map(([any, tag]) => tag ?? any);
+        const imageRequest = { id, format, ...integer(query, 'size'), ifNoneMatch: knownTags };
+        const rendered = await queue(headers.authorization ?? '', options.signal, () =>
+          core.images.renderImage(imageRequest, options),
         );
-        const always = {
+        const headersOfAll = {
           etag: rendered.etag,
           'cache-control': 'private, no-cache',
           'content-disposition': inline(rendered.fileName),
         };
-        if (rendered.unchanged || known.includes('*')) return { status: 304, headers: always, body: undefined };
+        if (rendered.unchanged || knownTags.includes('*'))
+          return { status: 304, headers: headersOfAll, body: undefined };
         return {
           status: 200,
-          headers: { ...always, 'content-type': rendered.contentType },
+          headers: { ...headersOfAll, 'content-type': rendered.contentType },
           body: rendered.content,
         };
       },
@@ -83,7 +84,7 @@ export function image(core: CoreClients): Endpoint[] {
   ];
 }
 
-/** Shows the image where it can be shown, and names the file in ASCII and in full (RFC 6266 §4, RFC 8187 §3.2). */
+/** An inline disposition with the file name in ASCII and in UTF-8 (RFC 6266 §4, RFC 8187 §3.2). */
 function inline(fileName: string): string {
   const ascii = fileName.replace(/[^\x20-\x7e]|["\\%]/g, '_');
   const full = encodeURIComponent(fileName.toWellFormed()).replace(

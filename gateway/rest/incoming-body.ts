@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
 import { Refusal } from './refusal.ts';
 
-/** How much of a body that nobody wants is still taken off the wire, in bytes, and for how long, in ms. */
+/** Limits for reading and discarding an unwanted body: bytes, and time in ms. */
 const DRAIN_BYTES = 32 * 1024 * 1024;
 const DRAIN_MS = 5_000;
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
-/** A body larger than its endpoint takes. Nobody has read it, so it has no fingerprint. */
+/** A body larger than its endpoint accepts. It was not read, so it has no fingerprint. */
 export class BodyTooLarge extends Refusal {
   constructor(maxBytes: number) {
     super('BODY_TOO_LARGE', `The body may have at most ${maxBytes} bytes.`);
@@ -22,9 +22,9 @@ class BodyTooSlow extends Refusal {
   }
 }
 
-/** The body of a request, of which nothing is read before somebody asks for it. */
+/** The body of a request, which is not read before `read` is called. */
 export class IncomingBody {
-  /** Bytes, as the request declares them; Infinity for a body in chunks. */
+  /** The `Content-Length` in bytes; Infinity for a chunked body. */
   readonly declaredBytes: number;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
@@ -38,19 +38,19 @@ export class IncomingBody {
     this.#awaitsContinue = httpVersion === '1.1' && CONTINUE.test(headers.expect ?? '');
   }
 
-  /** Whether the client sends nothing before it is told to. Source: RFC 9110 §10.1.1. */
+  /** Whether the client waits for a 100 before it sends the body. Source: RFC 9110 §10.1.1. */
   get awaitsContinue(): boolean {
     return this.#awaitsContinue;
   }
 
-  /** Whether an answer now would leave some of it unread that the client sends all the same. */
+  /** Whether a response now would leave a part unread that the client sends anyway. */
   get isUnread(): boolean {
     return this.declaredBytes > 0 && !this.#request.complete && !this.#awaitsContinue;
   }
 
   /**
-   * All of it. Its memory is allocated once, so that many small chunks take no more than few large ones. Rejects with
-   * BodyTooLarge, with BodyTooSlow after `ms`, and when the client leaves.
+   * Reads the whole body. Its memory is allocated once, so that many small chunks take no more than a few large ones.
+   * Rejects with BodyTooLarge, with BodyTooSlow after `ms`, and if the client disconnects.
    */
   read(maxBytes: number, ms: number): Promise<Buffer> {
     const request = this.#request;
@@ -79,8 +79,8 @@ export class IncomingBody {
   }
 
   /**
-   * An answer that ends only when the rest of the request has been taken off the wire, within bounds. Closing earlier
-   * would reset the connection, and the client would lose the answer while it still sends (RFC 9112 §9.6).
+   * A response that ends only when the rest of the request was read and discarded, within limits. Closing earlier would
+   * reset the connection, and a client that is still sending would lose the response (RFC 9112 §9.6).
    */
   async *drainBehind(answer: Buffer): AsyncGenerator<Buffer> {
     yield answer;
@@ -93,7 +93,7 @@ export class IncomingBody {
         if (bytes > DRAIN_BYTES) break;
       }
     } catch {
-      // The client went away, or took too long: it has had its answer.
+      // The client disconnected or took too long: the response was sent.
     } finally {
       clearTimeout(timer);
     }

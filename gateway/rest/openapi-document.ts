@@ -3,37 +3,37 @@ import { type Endpoint, TAGS } from './endpoint.ts';
 import { ERRORS, EVERYWHERE, errorSchema, RATE } from './openapi-errors.ts';
 import type { Json, OpenApiDocument, Operation, OperationParameter, Schema } from './openapi-types.ts';
 
-/** Version of the API, from the contract's chapter on versioning. */
+/** The version of the API, from the contract. */
 const VERSION = '1.3.0';
 
 const TEXT = { type: 'string' };
 
-/** Headers by the name that components give them. */
+/** Header components by name. */
 const HEADERS: Readonly<Record<string, Json>> = {
-  'X-Request-Id': { description: 'Names this answer when you ask us about it.', schema: TEXT },
+  'X-Request-Id': { description: 'Identifies this response in support requests.', schema: TEXT },
   'X-RateLimit-Limit': { description: 'Requests a month: an integer, or `unlimited`.', schema: TEXT },
   'X-RateLimit-Remaining': { description: 'Requests left this month: an integer, or `unlimited`.', schema: TEXT },
   'X-RateLimit-Reset': {
     description: 'The Unix second at which the next UTC month begins.',
     schema: { type: 'integer' },
   },
-  'Retry-After': { description: 'Seconds to wait before another try.', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds to wait before a retry.', schema: { type: 'integer' } },
   'WWW-Authenticate': { description: '`Bearer`', schema: TEXT },
   'Idempotent-Replay': {
-    description: 'Sent when the request carried an `Idempotency-Key`: whether this is the first answer, repeated.',
+    description: 'Sent if the request had an `Idempotency-Key`: whether this repeats the first response.',
     schema: { type: 'string', enum: ['true', 'false'] },
   },
 };
 
 const DESCRIPTION = `Dynamic QR codes: printed once, redirected for ever.
 
-Every request carries \`Authorization: Bearer sk_live_…\`. A key may make 120 requests in any 60 seconds, and as many a
-month as its plan allows. \`X-RateLimit-*\` speak of the month.
+Every request carries \`Authorization: Bearer sk_live_…\`. A key may make 120 requests in any 60 seconds, and as many per
+month as its plan allows. \`X-RateLimit-*\` describe the monthly quota.
 
-An \`Idempotency-Key\` makes the creation of codes and batches safe to retry for 24 hours. Scans do not call this API: a
-printed code resolves whether it is up or not.`;
+An \`Idempotency-Key\` makes the creation of codes and batches safe to retry for 24 hours. Scans do not use this API: a
+printed code resolves even if the API is unavailable.`;
 
-/** The OpenAPI 3.1 document of the endpoints, made of what they are served by. */
+/** Generates the OpenAPI 3.1 document from the endpoints' definitions. */
 export function openApiDocument(endpoints: readonly Endpoint[], publicUrl: string): OpenApiDocument {
   const schemas: Record<string, Schema> = { Error: errorSchema };
   const paths: Record<string, Record<string, Operation>> = {};
@@ -92,7 +92,7 @@ const ID: OperationParameter = { name: 'id', in: 'path', required: true, schema:
 const IDEMPOTENCY_KEY: OperationParameter = {
   name: 'Idempotency-Key',
   in: 'header',
-  description: 'Made once for what is to be created, sent with every retry of it. Remembered for 24 hours.',
+  description: 'Generated once for each creation and sent with every retry of it. Remembered for 24 hours.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 };
 
@@ -141,14 +141,14 @@ function refer(headers: readonly string[]): Json {
   return Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** The schema as OpenAPI 3.1 has it: JSON Schema 2020-12, what is named being moved to `components`. */
+/** Converts a schema for OpenAPI 3.1: JSON Schema 2020-12, with named schemas moved to `components`. */
 function jsonSchema(schema: z.ZodType, schemas: Record<string, Schema>): Schema {
   const { $schema: _dialect, $defs = {}, ...json } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
-  const moved = (part: unknown): Schema =>
+  const withComponentRefs = (part: unknown): Schema =>
     JSON.parse(JSON.stringify(part).replaceAll('"#/$defs/', '"#/components/schemas/'));
   for (const [name, definition] of Object.entries($defs)) {
-    const { id: _name, ...rest } = moved(definition);
+    const { id: _name, ...rest } = withComponentRefs(definition);
     schemas[name] = rest;
   }
-  return moved(json);
+  return withComponentRefs(json);
 }

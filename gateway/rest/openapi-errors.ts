@@ -1,17 +1,17 @@
 import type { ErrorBody } from './errors.ts';
 import type { Schema } from './openapi-types.ts';
 
-/** The headers that speak of the month's quota. */
+/** The headers of the monthly quota. */
 export const RATE = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
 
 interface ErrorDescription {
-  /** What it means where an endpoint says nothing of its own. */
+  /** The description for endpoints without their own. */
   readonly description: string;
   readonly example: ErrorBody;
   readonly headers: readonly string[];
 }
 
-/** Every status that errors have. */
+/** All error statuses. */
 export const ERRORS: Readonly<Record<number, ErrorDescription>> = {
   400: { description: 'Bad input.', example: { error: 'target_url is required.' }, headers: RATE },
   401: {
@@ -27,7 +27,7 @@ export const ERRORS: Readonly<Record<number, ErrorDescription>> = {
     },
     headers: RATE,
   },
-  404: { description: 'No such thing.', example: { error: 'There is no such code on this account.' }, headers: RATE },
+  404: { description: 'Not found.', example: { error: 'There is no such code on this account.' }, headers: RATE },
   409: {
     description: 'Conflict.',
     example: { error: 'This Idempotency-Key was used with a different request.' },
@@ -53,7 +53,7 @@ export const ERRORS: Readonly<Record<number, ErrorDescription>> = {
   },
 };
 
-/** Every endpoint can answer with these. */
+/** The statuses that every endpoint can return. */
 export const EVERYWHERE = [401, 429, 500, 503];
 
 /** The body of every error. */
@@ -69,6 +69,6 @@ export const errorSchema: Schema = {
       description: 'On some 403s.',
     },
     limit: { type: 'integer', description: 'With `qr_limit_reached`: codes allowed.' },
-    used: { type: 'integer', description: 'With `qr_limit_reached`: codes had.' },
+    used: { type: 'integer', description: 'With `qr_limit_reached`: codes in use.' },
   },
 };

@@ -1,7 +1,7 @@
-/** Parts of the document that only clients look into. */
+/** Parts of the document that this gateway does not read. */
 export type Json = Record<string, unknown>;
 
-/** An OpenAPI 3.1 document, as far as this gateway looks into it. */
+/** An OpenAPI 3.1 document, typed as far as this gateway reads it. */
 export interface OpenApiDocument extends Json {
   readonly info: Json & { readonly title: string; readonly version: string; readonly description: string };
   /** By path and by method in lower case. */

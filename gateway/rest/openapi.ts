@@ -3,7 +3,7 @@ import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_p
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 
-/** The OpenAPI document itself, for any valid key. Source: GET /api/v1/openapi. */
+/** Returns the OpenAPI document to any valid key. Source: GET /api/v1/openapi. */
 export function openApi(core: CoreClients, document: () => Record<string, unknown>): Endpoint {
   return endpoint({
     id: 'getOpenApi',
@@ -12,7 +12,7 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
     rpc: AdmissionService.method.admit,
     tag: 'This description',
     summary: 'Read the OpenAPI document',
-    description: 'What you are reading, for machines: OpenAPI 3.1.',
+    description: 'This reference in machine-readable form: OpenAPI 3.1.',
     success: { 200: 'The document.' },
     answer: {
       schema: z.record(z.string(), z.unknown()).meta({ description: 'An OpenAPI 3.1 document.' }),

@@ -10,7 +10,7 @@ import {
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { CoreClients } from '../core.ts';
-import { readBy } from './body.ts';
+import { bodyReader } from './body.ts';
 import { codeExample, codeSchema } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 import { nullableText, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
@@ -20,12 +20,12 @@ import { Refusal } from './refusal.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
-/** Room for every code within its limits; a body of this size that is wrong everywhere takes 0.2 ms to turn down. */
+/** Enough for every valid code; rejecting an invalid body of this size takes 0.2 ms. */
 const BYTES_BEFORE_AUTHENTICATION = 16 * 1024;
 
 const TARGET = {
   maxLength: 2_048,
-  description: 'Where scans lead: an absolute http or https URL without credentials.',
+  description: 'The target of scans: an absolute http or https URL without credentials.',
 };
 const NAME = { maxLength: 200, description: 'Free label; empty becomes null.' };
 const TAGS = { maxItems: 20, description: 'Tag ids or names; unknown names are created, duplicates count once.' };
@@ -34,28 +34,30 @@ const createBody = z.object({
   target_url: requiredText({ ...TARGET, format: 'uri' }),
   name: optionalText(NAME),
   campaign_type: optionalText({ maxLength: 64, description: 'Your own word for the campaign.' }),
-  domain_id: optionalText({ description: 'A verified custom domain of the account; left out: the platform’s.' }),
+  domain_id: optionalText({ description: 'A verified custom domain of the account; default: the platform’s.' }),
   folder: nullableText({ description: 'Folder id or name; an unknown name is created.' }),
   tags: optionalTexts(TAGS),
 });
-const readCreate = readBy(createBody);
+const readCreate = bodyReader(createBody);
 
 const updateBody = z
   .object({
     target_url: optionalText({ ...TARGET, format: 'uri' }),
     name: nullableText(NAME),
     paused: optionalFlag({ description: 'True pauses the code, false resumes it.' }),
-    folder: nullableText({ description: 'Folder id or name; an unknown name is created; null unfiles the code.' }),
-    tags: optionalTexts({ ...TAGS, description: `Exactly the tags it has from now on. ${TAGS.description}` }),
+    folder: nullableText({
+      description: 'Folder id or name; an unknown name is created; null removes the code from its folder.',
+    }),
+    tags: optionalTexts({ ...TAGS, description: `Replaces all tags. ${TAGS.description}` }),
   })
   .meta({ minProperties: 1 });
-const readUpdate = readBy(updateBody);
+const readUpdate = bodyReader(updateBody);
 
 const one = { schema: envelope(codeSchema), example: { success: true as const, data: codeExample } };
 
 /**
- * QR codes: list, create, read, change, delete. `onRoute` is given the route of a changed code before the answer leaves,
- * so that this gateway answers its scans at once. Source: docs/contract.md, "Endpoints".
+ * QR codes: list, create, read, change, delete. `onRoute` is called with the route of a changed code before the response
+ * is sent, so that this gateway applies the change to scans at once. Source: docs/contract.md, "Endpoints".
  */
 export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<void>): Endpoint[] {
   const changed = async (route: Route | undefined) => {
@@ -74,10 +76,10 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         limit: limitParameter(25, 100),
         offset: { ...offsetParameter, description: `${offsetParameter.description} Ignored with \`cursor\`.` },
         cursor: {
-          description: '`pagination.next_cursor` of the page before; stable while codes are created.',
+          description: '`pagination.next_cursor` of the previous page; stable while codes are created.',
           schema: { type: 'string' },
         },
-        folder: { description: 'Folder id or name; `none`: unfiled codes only.', schema: { type: 'string' } },
+        folder: { description: 'Folder id or name; `none`: only codes without a folder.', schema: { type: 'string' } },
         tag: {
           description:
             'Tag ids or names, repeated or separated by commas: codes with any of them. An unknown tag matches none.',
@@ -91,8 +93,11 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
           data: z.array(codeSchema),
           pagination: z.object({
             limit: z.int().meta({ description: 'The page size used.' }),
-            offset: z.int().nullable().meta({ description: 'The offset used; null when asked for by cursor.' }),
-            next_cursor: z.string().nullable().meta({ description: 'Pass it back as `cursor`; null ends the walk.' }),
+            offset: z.int().nullable().meta({ description: 'The offset used; null if requested by cursor.' }),
+            next_cursor: z
+              .string()
+              .nullable()
+              .meta({ description: 'The `cursor` of the next page; null on the last page.' }),
           }),
           total: z.int().meta({ description: 'Codes that match; with a cursor, from this page onwards.' }),
         }),
@@ -135,8 +140,8 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
       tag: 'QR codes',
       summary: 'Create a code',
       description:
-        'Creates a dynamic code. The folder and the tags are applied after the code exists: what is wrong with them ' +
-        'costs the label, not the code, and is told in `warnings`.',
+        'Creates a dynamic code. The folder and the tags are applied after the code was created: if they are invalid, ' +
+        'the code is created without them, with `warnings`.',
       body: {
         schema: createBody,
         read: readCreate,
@@ -156,7 +161,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
           warnings: z
             .array(z.string())
             .exactOptional()
-            .meta({ description: 'A sentence for everything that could not be applied.' }),
+            .meta({ description: 'One sentence for each label that could not be applied.' }),
         }),
         example: one.example,
       },
@@ -198,7 +203,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
       rpc: CodesService.method.updateCode,
       tag: 'QR codes',
       summary: 'Change a code',
-      description: 'Changes the fields that are sent and no others; at least one. The print stays as it is.',
+      description: 'Changes only the fields sent, at least one. The print stays valid.',
       body: {
         schema: updateBody,
         read: readUpdate,
@@ -206,10 +211,10 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         maxBytes: MAX_BYTES,
         bytesBeforeAuthentication: BYTES_BEFORE_AUTHENTICATION,
       },
-      success: { 200: 'The code as it is now.' },
+      success: { 200: 'The changed code.' },
       answer: one,
       errors: {
-        400: 'A field of the wrong type or against its rule, or no recognised field.',
+        400: 'A field of the wrong type or with an invalid value, or no recognised field.',
         404: 'No such code on this account.',
         409: 'The code is static or a landing page: it has no target to change. Nothing was changed.',
         413: 'The body is larger than 1 MiB.',
@@ -251,8 +256,8 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
   ];
 }
 
-/** The code of an answer, which the core always sends. */
+/** The code of a response, which the core always sends. */
 function present(code: Code | undefined): Code {
-  if (!code) throw new Error('the core answered without a code');
+  if (!code) throw new Error('the core responded without a code');
   return code;
 }

@@ -1,5 +1,5 @@
-/** Response metadata of the core, and the header that shows it. */
-const SHOWN = {
+/** Response headers by the core's response metadata. */
+const HEADER_BY_METADATA = {
   'ratelimit-limit': 'x-ratelimit-limit',
   'ratelimit-remaining': 'x-ratelimit-remaining',
   'ratelimit-reset': 'x-ratelimit-reset',
@@ -7,12 +7,12 @@ const SHOWN = {
 } as const;
 
 /**
- * The headers that tell of the month's quota, on every authenticated answer, and whether an answer is a replay.
- * Source: Cross-cutting rules; docs/contract.md, "Who may call".
+ * The headers of the monthly quota, on every authenticated response, and whether a response is a replay.
+ * Source: docs/contract.md, "Who may call".
  */
 export function rateHeaders(metadata: Headers): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [key, name] of Object.entries(SHOWN)) {
+  for (const [key, name] of Object.entries(HEADER_BY_METADATA)) {
     const value = metadata.get(key);
     if (value !== null) headers[name] = value;
   }

@@ -2,13 +2,13 @@ import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply } from 'fastify';
 import type { CoreClients } from '../core.ts';
 import { type BodyMemory, tooBusy } from './body-memory.ts';
-import { expectCaller, whileWaitedFor } from './caller-left.ts';
+import { abortOnDisconnect, expectConnected } from './caller-disconnect.ts';
 import type { Endpoint, RequestBody } from './endpoint.ts';
 import { BodyTooLarge, type IncomingBody } from './incoming-body.ts';
 import { fullName } from './refusal.ts';
 import type { RequestLimits } from './request-limits.ts';
 
-/** Where bodies are received. */
+/** What receiving bodies needs. */
 export interface Receiving {
   readonly core: CoreClients;
   readonly limits: RequestLimits;
@@ -21,19 +21,18 @@ export interface Received {
   readonly body: RequestBody<unknown>;
   readonly incoming: IncomingBody;
   readonly reply: FastifyReply;
-  /** Of the call that the request becomes. */
+  /** Options of the RPC for the request. */
   readonly options: CallOptions;
-  /** Told of every body before it is parsed. */
+  /** Called with the raw body before it is parsed. */
   onRaw(raw: Buffer): void;
-  /** Given what gives the body's memory back, once the request has been answered. */
+  /** Releases the body's memory once the request was answered. */
   readonly held: DisposableStack;
 }
 
 /**
- * The body as its endpoint reads it. A small one is read at once: the call that it becomes authenticates its caller. Any
- * other, or one whose client wants to be told to go on, is not read before the core has authenticated the caller and
- * there is memory for it, and is not parsed when the caller has left by then. Rejects with what the request is answered
- * with instead.
+ * Reads and parses a body. A small one is read at once: the endpoint's RPC authenticates the caller. A larger one, or one
+ * whose client waits for a 100, is not read before the core has authenticated the caller and its memory is reserved, and
+ * not parsed if the caller has disconnected by then. Rejects with the error to respond with.
  */
 export async function receiveBody({ core, limits, memory }: Receiving, request: Received): Promise<unknown> {
   const { body, incoming, reply, options, onRaw } = request;
@@ -45,7 +44,7 @@ export async function receiveBody({ core, limits, memory }: Receiving, request: 
     return body.read(raw, { account: '', signal: undefined });
   }
 
-  const waiting = whileWaitedFor(reply);
+  const waiting = abortOnDisconnect(reply);
   const { signal } = waiting;
   const { accountId: account } = await core.admission.authenticate(
     { method: fullName(request.rpc) },
@@ -57,11 +56,11 @@ export async function receiveBody({ core, limits, memory }: Receiving, request: 
   onRaw(raw);
   const parsed = await atMost(limits.waitMs, waiting, body.read(raw, { account, signal }));
   // Nothing has been charged or changed yet, and nobody would hear of it.
-  expectCaller(reply);
+  expectConnected(reply);
   return parsed;
 }
 
-/** Aborts `waiting` after `ms`, so that work which has not begun by then is a 503. */
+/** Aborts `waiting` after `ms`, so that work that has not started by then fails with a 503. */
 async function atMost<Result>(ms: number, waiting: AbortController, work: Promise<Result>): Promise<Result> {
   const timer = setTimeout(() => waiting.abort(tooBusy()), ms);
   try {

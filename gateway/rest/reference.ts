@@ -6,7 +6,7 @@ const STYLE = readFileSync(new URL('reference.css', import.meta.url), 'utf8');
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
-/** The page's headers: nothing but its own style sheet is loaded, and nothing runs. */
+/** Headers of the page: its CSP allows only its own style sheet, and no scripts. */
 export const REFERENCE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'`,
@@ -14,8 +14,7 @@ export const REFERENCE_HEADERS = {
 };
 
 /**
- * The OpenAPI document for people: one page of HTML that needs nothing else. Open to everybody, as the contract's
- * chapter on authentication has it.
+ * Renders the OpenAPI document as one self-contained HTML page. It is public, as the contract requires ("Authentication").
  */
 export function referencePage({ info, paths, components }: OpenApiDocument): string {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
@@ -142,7 +141,7 @@ function example(title: string, value: unknown): string {
   return `<h4>${title}</h4>\n<pre tabindex="0"><code>${escaped(JSON.stringify(value, null, 2))}</code></pre>`;
 }
 
-/** Text in which backticks mark code, the only Markdown that our descriptions use. */
+/** Renders text with code in backticks, the only Markdown used in descriptions. */
 function prose(text: string): string {
   return escaped(text).replace(/`([^`]+)`/g, '<code>$1</code>');
 }

@@ -3,7 +3,7 @@ import type { CallOptions } from '@connectrpc/connect';
 import type { Reason } from '../../common/contract/errors.ts';
 import type { CoreClients } from '../core.ts';
 
-/** A request that the gateway can't translate: the reason, and the sentence for the caller. */
+/** A request that the gateway can't convert to an RPC: the reason, and the sentence for the caller. */
 export class Refusal extends Error {
   readonly reason: Reason;
 
@@ -14,8 +14,8 @@ export class Refusal extends Error {
 }
 
 /**
- * Has the core admit and meter a refused request as the method that it was meant for, so that a bad key, a plan or a
- * limit comes first. Gives the error to answer with: the refusal as the core sent it back, or what came before it.
+ * Has the core authenticate and meter a refused request as a call of its method, so that errors of the key, the plan or a
+ * limit take precedence. Returns the error to respond with: one of those, or the refusal as the core returned it.
  * Source: docs/contract.md, "Idempotency".
  */
 export async function refuse(
@@ -29,10 +29,10 @@ export async function refuse(
   } catch (error) {
     return error;
   }
-  return new Error('the core let a refused request pass');
+  return new Error('the core accepted a refused request');
 }
 
-/** The name by which the core finds a method. */
+/** The full name of a method. */
 export function fullName(method: DescMethod): string {
   return `${method.parent.typeName}/${method.name}`;
 }

@@ -7,7 +7,7 @@ import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { limitAttempts } from '../address-limits.ts';
 import { connectCore } from '../core.ts';
 import { createApi } from './api.ts';
-import { limitFailures } from './authentication-attempts.ts';
+import { limitAuthenticationFailures } from './authentication-attempts.ts';
 
 test('while no core answers, many requests are one line of the log, with their number', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
@@ -16,7 +16,7 @@ test('while no core answers, many requests are one line of the log, with their n
   const core = connectCore({ address: `${LOOPBACK}:${await freePort()}`, timeoutMs: 500 });
   onTestFinished(() => core.close());
   const countRefusal = () => {};
-  const attempts = limitFailures(limitAttempts(1), () => LOOPBACK, countRefusal);
+  const attempts = limitAuthenticationFailures(limitAttempts(1), () => LOOPBACK, countRefusal);
   const api = await createApi({ core, logger, attempts, publicUrl: 'http://a.example', onRoute: async () => {} });
   const server = createServer((request, response) => api.handle(request, response)).listen(0, LOOPBACK);
   onTestFinished(() => void server.close());

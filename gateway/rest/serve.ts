@@ -1,26 +1,26 @@
 import { Readable } from 'node:stream';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { fingerprint } from './body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
-import { whileWaitedFor } from './caller-left.ts';
+import { abortOnDisconnect } from './caller-disconnect.ts';
 import type { Answer, Endpoint } from './endpoint.ts';
-import { errorAnswer, isToldByCore } from './errors.ts';
+import { errorAnswer, isCoreError } from './errors.ts';
 import { IncomingBody } from './incoming-body.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { type Receiving, receiveBody } from './receive-body.ts';
 import { Refusal, refuse } from './refusal.ts';
 
-/** What every endpoint needs. */
+/** What serving any endpoint needs. */
 export interface Serving extends Receiving {
   readonly logger: Logger;
   /** Logs now and then that requests got no answer of the core. */
   readonly logUnavailable: (requests: number, latest: object) => void;
 }
 
-/** Answers a request by the endpoint's one RPC, or with the error that came of it. Gives the status. */
+/** Responds to a request with the result of the endpoint's RPC or with an error. Resolves with the status. */
 export async function serve(
   serving: Serving,
   endpoint: Endpoint,
@@ -33,7 +33,7 @@ export async function serve(
     headers: metadata,
     onHeader: (received: Headers) => void reply.headers(rateHeaders(received)),
   };
-  // Every answer to a request with a key tells, also one that the core never gave.
+  // Every response to a request with a key has this header, even one without a response from the core.
   if (metadata.has('idempotency-key')) reply.header('idempotent-replay', 'false');
   const incoming = new IncomingBody(request.raw, reply.raw);
   using held = new DisposableStack();
@@ -49,21 +49,21 @@ export async function serve(
     const options = {
       ...shared,
       ...(endpoint.timeoutMs === undefined ? {} : { timeoutMs: endpoint.timeoutMs }),
-      // Changes are never aborted: they may have happened already.
-      ...(endpoint.method === 'GET' ? { signal: whileWaitedFor(reply).signal } : {}),
+      // Changes are never aborted: they may have taken effect already.
+      ...(endpoint.method === 'GET' ? { signal: abortOnDisconnect(reply).signal } : {}),
     } satisfies CallOptions;
     return send(reply, await endpoint.handle({ id, query, headers: request.headers, body, options }));
   } catch (error) {
     const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, { headers: metadata }) : error;
     const answer = errorAnswer(shown);
-    // What the core calls its own fault it has logged, under the same request id; and a caller who left asks nothing.
-    if (answer.status >= 500 && !isToldByCore(shown) && !reply.raw.destroyed) {
-      const told = { endpoint: endpoint.id, request_id: request.id, err: shown };
-      if (answer.reason === 'UNAVAILABLE') logUnavailable(1, told);
-      else logger.error(told, 'request failed');
+    // Internal errors of the core are logged there under the same request id; a disconnected caller is no error.
+    if (answer.status >= 500 && !isCoreError(shown) && !reply.raw.destroyed) {
+      const fields = { endpoint: endpoint.id, request_id: request.id, err: shown };
+      if (answer.reason === 'UNAVAILABLE') logUnavailable(1, fields);
+      else logger.error(fields, 'request failed');
     }
-    // What has arrived together with the head is parsed a turn later, and then the connection can be kept.
-    if (incoming.isUnread) await turn();
+    // A body that arrived with the head is parsed one event loop iteration later; then the connection can be kept.
+    if (incoming.isUnread) await nextIteration();
     return incoming.isUnread ? sendAndClose(incoming, reply, answer) : send(reply, answer);
   }
 }
@@ -75,7 +75,7 @@ function send(reply: FastifyReply, { status, headers = {}, body }: Answer<unknow
   return status;
 }
 
-/** Answers although the body is still on its way, and closes the connection once it has arrived. */
+/** Responds while the body is still arriving, and closes the connection once it has arrived. */
 function sendAndClose(incoming: IncomingBody, reply: FastifyReply, { status, headers, body }: Answer<unknown>): number {
   const json = Buffer.from(JSON.stringify(body));
   reply

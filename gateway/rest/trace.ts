@@ -3,8 +3,8 @@ import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentele
 
 const tracer = trace.getTracer('signpost.gateway');
 
-/** Spans a request as part of the caller's trace; `work` gives the status that it was answered with. */
-export function traced(name: string, headers: IncomingHttpHeaders, work: () => Promise<number>): Promise<number> {
+/** Runs `work` in a span that continues the caller's trace. `work` resolves with the status of the response. */
+export function withSpan(name: string, headers: IncomingHttpHeaders, work: () => Promise<number>): Promise<number> {
   const parent = propagation.extract(context.active(), headers);
   const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, parent);
   return context.with(trace.setSpan(parent, span), async () => {

@@ -3,7 +3,7 @@ import { type DescMessage, type DescMethodUnary, fromBinary, type MessageShape, 
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
 import { failure, REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
-import { connected, first, run, statement } from '../../common/postgres/sql.ts';
+import { first, run, statement, withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { asFailure } from './as-failure.ts';
 import { transactionOf } from './commit-limit.ts';
@@ -106,7 +106,7 @@ export async function once<Request extends DescMessage, Response extends DescMes
   if (!isIdempotencyKey(key)) {
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
-  const outcome = await connected(pool, async (connection) => {
+  const outcome = await withConnection(pool, async (connection) => {
     if (!finish) return transactionOf(context, connection, (tx) => runOrRecall(call, key, tx, operation));
     if (!(await first(connection.client, hold, [accountId, key]))?.mine) throw inFlight();
     try {
@@ -116,7 +116,7 @@ export async function once<Request extends DescMessage, Response extends DescMes
       await run(connection.client, amend, [accountId, key, toBinary(call.method.output, response)]);
       return { ...made, response };
     } finally {
-      await run(connection.client, release, [accountId, key]).catch(connection.broke);
+      await run(connection.client, release, [accountId, key]).catch(connection.markBroken);
     }
   }).catch((error: unknown) => {
     if (!isUnavailable(error)) throw error;

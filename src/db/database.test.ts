@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Pool } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { connected, promptStatement, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { promptStatement, run, statement, transaction, withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import type { TcpProxy } from '../../test/harness/open-tcp-proxy.ts';
@@ -29,7 +29,10 @@ async function open(): Promise<{ database: Database; postgres: TcpProxy }> {
 test.each<[string, (pool: Pool) => Promise<unknown>]>([
   ['transactions', (pool) => transaction(pool, (tx) => run(tx, one))],
   ['prompt statements', (pool) => run(pool, promptly)],
-  ['prompt statements on a connection that is held', (pool) => connected(pool, ({ client }) => run(client, promptly))],
+  [
+    'prompt statements on a connection that is held',
+    (pool) => withConnection(pool, ({ client }) => run(client, promptly)),
+  ],
 ])(
   'a server that vanished is away to %s, and each of its connections is found out once',
   async (_, use) => {

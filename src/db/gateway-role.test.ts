@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { Log } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
-import { EVERY_MS as UPKEEP_MS } from '../../common/log/postgres-upkeep.ts';
+import { INTERVAL_MS as UPKEEP_MS } from '../../common/log/postgres-retention.ts';
 import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS, TOPICS } from '../../common/log/topics.ts';
 import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';

@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { Log, LogRecord } from '../../common/log/log.ts';
 import { readTopic } from '../../common/log/read-topic.ts';
 import { EVENTS, ROUTES } from '../../common/log/topics.ts';
-import { BY_COST, BY_INDEX, connected, first, run, statement } from '../../common/postgres/sql.ts';
+import { BY_COST, BY_INDEX, first, run, statement, withConnection } from '../../common/postgres/sql.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
 
@@ -101,7 +101,7 @@ function compare(
   markOf: MarkOf,
   handle: (rows: readonly ComparedRow[]) => Promise<void> | void,
 ): Promise<Comparison> {
-  return connected(pool, async ({ client, broke }) => {
+  return withConnection(pool, async ({ client, markBroken }) => {
     // In this order: the log has all that is behind the position, but for what it lost.
     const at = await first(client, position);
     const ends = await log.ends(topic);
@@ -120,7 +120,7 @@ function compare(
         last = rows.at(-1)?.id ?? last;
       }
     } finally {
-      await client.query(`${BY_COST}; drop table log_marks`).catch(broke);
+      await client.query(`${BY_COST}; drop table log_marks`).catch(markBroken);
     }
   });
 }

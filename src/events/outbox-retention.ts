@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { DatabaseError } from 'pg';
 import type { Logger } from 'pino';
 import type { Subscription } from '../../common/log/log.ts';
-import { first, promptly, statement, transaction } from '../../common/postgres/sql.ts';
+import { first, promptQuery, statement, transaction } from '../../common/postgres/sql.ts';
 import { LOCK_NOT_AVAILABLE } from '../../common/postgres/unavailable.ts';
 import { periodically } from '../../common/runtime/periodically.ts';
 
@@ -46,7 +46,7 @@ export async function emptyOutdatedSlots(pool: Pool, keptHours: number): Promise
 async function empty(pool: Pool, name: string): Promise<void> {
   try {
     await transaction(pool, async (tx) => {
-      await tx.query(promptly(`set local lock_timeout = ${LOCK_MS}; lock table ${name}`));
+      await tx.query(promptQuery(`set local lock_timeout = ${LOCK_MS}; lock table ${name}`));
       // Index: outbox_id of the slot, at its end and once for each hole.
       const waiting = await tx.query(
         `select from outbox_position where (select max(id) from ${name}) > last or exists (

@@ -34,11 +34,11 @@ function relayOver(
   over = log,
   keptHours = 24,
 ): Relay {
-  const lead: Log['lead'] = async (...options) => {
-    const publisher = await over.lead(...options);
+  const openFencedPublisher: Log['openFencedPublisher'] = async (...options) => {
+    const publisher = await over.openFencedPublisher(...options);
     return { ...publisher, publish: through(publisher.publish) };
   };
-  const relay = startRelay({ pool, log: { ...over, lead }, logger, keptHours });
+  const relay = startRelay({ pool, log: { ...over, openFencedPublisher }, logger, keptHours });
   relays.push(relay);
   return relay;
 }

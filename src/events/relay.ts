@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SpanKind, trace } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
-import { type Log, type NewRecord, type Publisher, WrongTopic } from '../../common/log/log.ts';
-import { BY_COST, BY_INDEX, connected, first, promptly, promptStatement } from '../../common/postgres/sql.ts';
+import { type Log, type NewRecord, type Publisher, TopicMismatch } from '../../common/log/log.ts';
+import { BY_COST, BY_INDEX, first, promptQuery, promptStatement, withConnection } from '../../common/postgres/sql.ts';
 import { LOCKS } from '../db/locks.ts';
 import { BATCH, OutboxReader } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';
@@ -32,7 +32,7 @@ const tryToLead = promptStatement<{ mine: boolean; database: string }>(
 const tracer = trace.getTracer('signpost.outbox');
 
 /**
- * Has the topics created that are missing, and rejects with a WrongTopic when one does not fit. While the log is
+ * Has the topics created that are missing, and rejects with a TopicMismatch when one does not fit. While the log is
  * unavailable the relay starts all the same and does it before it carries anything: the outbox waits, and nothing else
  * has to.
  */
@@ -45,7 +45,7 @@ export async function startRelayOver(
     await topics.ensure();
     return startRelay(options);
   } catch (error) {
-    if (error instanceof WrongTopic) throw error;
+    if (error instanceof TopicMismatch) throw error;
     logger.error({ err: error }, 'the log is away: events and routes wait in the outbox');
     return startRelay({ ...options, prepare: topics.ensure });
   }
@@ -74,14 +74,14 @@ export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptio
   async function work(): Promise<void> {
     if (!prepared) await prepare?.();
     prepared = true;
-    await connected(pool, async ({ client, broke }) => {
+    await withConnection(pool, async ({ client, markBroken }) => {
       const lead = await first(client, tryToLead, [LOCKS.relay]);
       if (!lead?.mine) {
         working = true;
         return;
       }
       try {
-        await client.query(promptly(BY_INDEX));
+        await client.query(promptQuery(BY_INDEX));
         const outbox = await OutboxReader.open(client, keptHours > 0);
         await using leadership = new Leadership(client, log, outbox, `signpost.relay.${lead.database}`);
         while (!stopping.signal.aborted) {
@@ -94,7 +94,7 @@ export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptio
         }
       } finally {
         // Where not even that succeeds, the end of the connection gives the lock back.
-        await client.query(promptly(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`)).catch(broke);
+        await client.query(promptQuery(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`)).catch(markBroken);
       }
     });
   }
@@ -169,7 +169,7 @@ class Leadership {
   async #tell(): Promise<Publisher> {
     await this.#publisher?.close();
     this.#told = performance.now();
-    this.#publisher = await this.#log.lead(this.#name, this.#client);
+    this.#publisher = await this.#log.openFencedPublisher(this.#name, this.#client);
     return this.#publisher;
   }
 

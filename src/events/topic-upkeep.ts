@@ -3,7 +3,7 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Log, Subscription, Topic } from '../../common/log/log.ts';
 import { ROUTES } from '../../common/log/topics.ts';
-import { connected, first, promptStatement, run } from '../../common/postgres/sql.ts';
+import { first, promptStatement, run, withConnection } from '../../common/postgres/sql.ts';
 import { LOCKS } from '../db/locks.ts';
 
 /** How often topics are looked for that are missing, in ms. */
@@ -16,7 +16,7 @@ const lock = promptStatement<{ mine: boolean }>('events_lock_routes', 'select pg
 
 /** Topics that are created where they are missing, at the start and later. */
 export interface TopicUpkeep extends Subscription {
-  /** Does it now; rejects with a WrongTopic when one exists that does not fit, and while the log is unavailable. */
+  /** Does it now; rejects with a TopicMismatch when one exists that does not fit, and while the log is unavailable. */
   ensure(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export function startTopicUpkeep({
 
   async function republish(): Promise<void> {
     if ((await pool.query(owed)).rowCount === 0) return;
-    await connected(pool, async ({ client, broke }) => {
+    await withConnection(pool, async ({ client, markBroken }) => {
       const turn = await first(client, lock, [LOCKS.routes]);
       if (!turn?.mine) return;
       try {
@@ -61,7 +61,7 @@ export function startTopicUpkeep({
         await run(client, settle);
         if (routes > 0) logger.warn({ routes }, 'all routes are published to the topic of routes that was created');
       } finally {
-        await client.query(`select pg_advisory_unlock(${LOCKS.routes})`).catch(broke);
+        await client.query(`select pg_advisory_unlock(${LOCKS.routes})`).catch(markBroken);
       }
     });
   }

@@ -1,4 +1,4 @@
-import { answerInThread } from '../../common/runtime/thread.ts';
+import { handleThreadRequests } from '../../common/runtime/thread.ts';
 import { drawn } from './drawing.ts';
 
-answerInThread(drawn);
+handleThreadRequests(drawn);

@@ -8,6 +8,6 @@ const thread = new Thread<Drawing, Uint8Array>(new URL('./draw.thread.ts', impor
  * One at a time, in the order of the calls. Throws when the text fits no code.
  */
 export async function draw(drawing: Drawing): Promise<Buffer> {
-  const { buffer, byteOffset, length } = await thread.ask(drawing);
+  const { buffer, byteOffset, length } = await thread.run(drawing);
   return Buffer.from(buffer, byteOffset, length);
 }

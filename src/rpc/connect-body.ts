@@ -10,7 +10,7 @@ import {
   type UniversalServerRequest,
 } from '@connectrpc/connect/protocol';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
-import type { InTurn } from '../../common/runtime/fair-queue.ts';
+import type { FairQueue } from '../../common/runtime/fair-queue.ts';
 import { callerKey, nameOf } from '../access/caller.ts';
 import { limitOf } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
@@ -31,7 +31,7 @@ const readKey = createContextKey<Message[]>([], { description: 'read messages' }
 export function receive(
   request: UniversalServerRequest,
   method: DescMethod,
-  largeMessages: InTurn,
+  largeMessages: FairQueue,
 ): UniversalServerRequest {
   assertByteStreamRequest(request);
   const { body, signal, contextValues = createContextValues() } = request;

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Interceptor } from '@connectrpc/connect';
-import { turns } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { callerKey, nameOf } from '../access/caller.ts';
 
@@ -20,7 +20,7 @@ const MOST_WAITING = 2_000;
  * client with made-up keys was as many callers as it liked and filled the queue for everybody.
  */
 export function fewImagesAtOnce(): Interceptor {
-  const inTurn = turns({ atOnce: AT_ONCE, mostWaiting: MOST_WAITING, things: 'images' });
+  const inTurn = fairQueue({ concurrency: AT_ONCE, maxWaiting: MOST_WAITING, items: 'images' });
   return (next) => async (request) => {
     if (request.method !== ImagesService.method.renderImage) return next(request);
     return inTurn(nameOf(request.contextValues.get(callerKey)), request.signal, () => next(request));

@@ -3,7 +3,7 @@ import type { Interceptor, ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { promptStatement, run } from '../../common/postgres/sql.ts';
-import { turns } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
@@ -32,7 +32,7 @@ export interface Servers {
  * Large messages that are received and read at a time: with all that is made of one, some 50 MB each. A caller has two
  * at most, so that slow ones do not keep others waiting.
  */
-const LARGE_MESSAGES = { atOnce: 16, atOnceEach: 2, mostWaiting: 500, things: 'large messages' };
+const LARGE_MESSAGES = { concurrency: 16, concurrencyPerCaller: 2, maxWaiting: 500, items: 'large messages' };
 
 /**
  * Serves the rooms' services, health and reflection on both servers, behind the same gate, which observes and judges a
@@ -94,7 +94,7 @@ export async function serve(options: {
       register,
       gate: observer.gate(admit),
       interceptors,
-      largeMessages: turns(LARGE_MESSAGES),
+      largeMessages: fairQueue(LARGE_MESSAGES),
     };
     const connect = await serveConnect({ ...shared, port: options.connectPort });
     servers.push(connect);

@@ -1,7 +1,7 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { HandlerContext, Interceptor, ServiceImpl } from '@connectrpc/connect';
 import type { Logger } from 'pino';
-import type { InTurn } from '../../common/runtime/fair-queue.ts';
+import type { FairQueue } from '../../common/runtime/fair-queue.ts';
 import type { Tls } from './tls.ts';
 
 /** Takes what a room implements. Methods that are left out answer `unimplemented`. */
@@ -26,7 +26,7 @@ export interface ServerOptions {
   readonly gate: Gate;
   readonly interceptors: Interceptor[];
   /** Large messages are received and read in it, by whoever calls; shared by both servers. */
-  readonly largeMessages: InTurn;
+  readonly largeMessages: FairQueue;
   readonly tls?: Tls | undefined;
   readonly logger: Logger;
 }

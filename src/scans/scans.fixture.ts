@@ -65,7 +65,7 @@ export function keepingLog(): Log & { readonly published: { topic: string; recor
   return {
     published,
     publish,
-    lead: async () => ({ publish, close: async () => undefined }),
+    openFencedPublisher: async () => ({ publish, close: async () => undefined }),
     consume: (_: ConsumeOptions) => nothing,
     follow: () => nothing,
     ends: async () => new Map(),

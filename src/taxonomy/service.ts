@@ -63,7 +63,7 @@ const oneTag = statement<CountedLabel>(
 export function taxonomyService({ orm, pool }: Database, cursors: Cursors): ServiceImpl<typeof TaxonomyService> {
   async function list(context: HandlerContext, kind: Kind, request: ListFoldersRequest | ListTagsRequest) {
     const { id: accountId } = accountOf(context);
-    const { limit } = pageOf(request, { standard: LIMITS[kind.plural], most: LIMITS[kind.plural] });
+    const { limit } = pageOf(request, { defaultLimit: LIMITS[kind.plural], maxLimit: LIMITS[kind.plural] });
     const listed = `${kind.plural} ${accountId}`;
     const after = positionAfter(cursors, listed, request.cursor);
     const rows = await run(pool, kind === FOLDER ? pageOfFolders : pageOfTags, [accountId, after, limit]);

@@ -79,7 +79,7 @@ describe.skipIf(noKafka)('what Kafka was said to have is on the topic', () => {
   test.each([
     ['a gateway', 1, async (): Promise<Pick<Publisher, 'publish'>> => log],
     // Kafka's log asks nothing of the connection that a leader holds its lock over.
-    ['the relay', 2, () => log.lead('signpost.relay.test', { query: () => Promise.reject() } as never)],
+    ['the relay', 2, () => log.openFencedPublisher('signpost.relay.test', { query: () => Promise.reject() } as never)],
   ])(
     'after other brokers took over partitions behind the back of %s',
     async (who, id, open) => {

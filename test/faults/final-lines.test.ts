@@ -88,7 +88,7 @@ test('the children of a gateway that is killed say why they end', async () => {
   await gateway.kill();
   await expect.poll(() => children.some(isThere), EVENTUALLY).toBe(false);
   const said = (await lines(gateway)).filter(
-    ({ msg }) => msg === 'the gateway’s first process is gone; this one ends too',
+    ({ msg }) => msg === 'the gateway’s main process is gone; this process exits too',
   );
   expect(said.map(({ part }) => part).sort()).toEqual(['carrier', 'worker 0']);
 });

@@ -50,7 +50,7 @@ test('workers that are killed under load are replaced, and what they have answer
     await expect.poll(async () => (await others()).length, EVENTUALLY).toBe(WORKERS);
   }
   await readers.stop();
-  expect(await gateway.log()).toContain('is gone; another one takes its place');
+  expect(await gateway.log()).toContain('has exited and is restarted');
   await expectCounted(running.signpost.databaseUrl, code, [readers]);
 }, 60_000);
 
@@ -67,7 +67,7 @@ test('a carrier that is killed is replaced, and nobody who scans notices', async
   expect(await childrenOf(gateway, 'gateway/carrier.ts')).not.toContain(victim);
 }, 60_000);
 
-describe('a route table that is damaged is built anew from its topic', () => {
+describe('a route table that is damaged is rebuilt from its topic', () => {
   const table = () => join(running.signpost.dataDir, 'gateway-0', 'routes', 'data.mdb');
   const PAGE = 4_096;
 
@@ -102,7 +102,7 @@ describe('a route table that is damaged is built anew from its topic', () => {
     // By the topic, not by asking Postgres.
     const bytes = readFileSync(table());
     for (const { short_code } of made) expect(bytes.includes(`c${short_code}`)).toBe(true);
-    expect(await gateway.log()).toContain('the route table is damaged; it is built anew from its topic');
+    expect(await gateway.log()).toContain('the route table is damaged; it is rebuilt from its topic');
   }
 
   test.each(Object.keys(damages))(

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import kafkajs from 'kafkajs';
-import { mendTimers } from '../../common/log/kafkajs-timers.ts';
+import { patchTimers } from '../../common/log/patch-kafkajs-timers.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 
 const run = promisify(execFile);
@@ -237,7 +237,7 @@ async function whatIsLacking(): Promise<string | undefined> {
 
 /** Whether a client gets an answer; a port that is open may still belong to a broker that is starting. */
 async function answers(brokers: string): Promise<boolean> {
-  mendTimers();
+  patchTimers();
   const admin = new kafkajs.Kafka({
     brokers: [brokers],
     connectionTimeout: 1_000,

@@ -11,8 +11,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { limitAttempts } from '../../gateway/address-limits.ts';
 import { createFront } from '../../gateway/front.ts';
-import { answerScans, type Scans } from '../../gateway/redirect/answer/answer-scans.ts';
 import { openFastLane } from '../../gateway/redirect/answer/fast-lane.ts';
+import { createScanHandler, type ScanHandler } from '../../gateway/redirect/answer/scan-handler.ts';
 import { openRouteTable, type RouteTable } from '../../gateway/redirect/routes/route-table.ts';
 import { lookUpUnknownCodes, type UnknownCodes } from '../../gateway/redirect/routes/unknown-codes.ts';
 import { openSpool, type Spool } from '../../gateway/redirect/spool/spool.ts';
@@ -25,7 +25,7 @@ import { freshDatabase } from '../harness/database.ts';
  */
 interface Front {
   readonly server: Server;
-  readonly scans: Scans;
+  readonly scans: ScanHandler;
   readonly spool: Spool;
 }
 
@@ -80,7 +80,7 @@ afterAll(async () => {
 
 async function startFront(name: string): Promise<Front> {
   const spool = openSpool({ folder: join(folder, name), logger, offer: () => {} });
-  const scans = answerScans({
+  const scans = createScanHandler({
     table,
     unknown,
     spool,

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
-import { mendTimers } from '../../common/log/kafkajs-timers.ts';
+import { patchTimers } from '../../common/log/patch-kafkajs-timers.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import { LOOPBACK } from '../../local/free-port.ts';
 
@@ -52,7 +52,7 @@ export async function startWebhookReceiver(): Promise<Heard & { readonly url: st
 
 /** A consumer of the topic of events, as docs/events.md shows one. */
 export async function startEventConsumer(brokers: string): Promise<Heard> {
-  mendTimers();
+  patchTimers();
   const hearing = new Hearing();
   const kafka = new kafkajs.Kafka({ brokers: brokers.split(','), logLevel: kafkajs.logLevel.NOTHING });
   let over = false;

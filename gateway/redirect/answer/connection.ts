@@ -1,24 +1,24 @@
 import type { Socket } from 'node:net';
-import type { Scans } from './answer-scans.ts';
 import type { Page } from './pages.ts';
 import type { Head } from './read-head.ts';
+import type { ScanHandler } from './scan-handler.ts';
 import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
 
-/** What connections have in common. */
-export interface Lane {
-  readonly scans: Scans;
+/** State and callbacks that all connections of the fast lane share. */
+export interface LaneContext {
+  readonly scans: ScanHandler;
   readHead(bytes: Buffer): Head | undefined;
-  /** Takes a connection over with a request that is not for us, and all that was read of it. */
+  /** Passes a connection to Node's HTTP server, with the bytes read so far put back into the socket. */
   takeOver(socket: Socket): void;
-  /** Told of each that is not ours any more. */
-  left(socket: Socket): void;
-  /** Whether each answer ends its connection. */
+  /** Called with the socket of each connection that was closed or handed over. */
+  released(socket: Socket): void;
+  /** Whether to close each connection after its next response. */
   stopping: boolean;
-  /** A clock that is cheap to read. */
+  /** The number of idle sweeps so far: a clock that is cheap to read. */
   sweeps: number;
 }
 
-const REASONS: Readonly<Record<number, string>> = {
+const REASON_PHRASES: Readonly<Record<number, string>> = {
   200: 'OK',
   404: 'Not Found',
   410: 'Gone',
@@ -26,41 +26,42 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'Service Unavailable',
 };
 
-const NONE: ScanHeaders = {};
+const NO_HEADERS: ScanHeaders = {};
 
-/** Answers the scans on a connection one after the other, in their order. */
+/** Answers the scans on a connection one at a time, in the order of arrival. */
 export class Connection implements Reply, ScanRequest {
   readonly peer: string;
   method = '';
   shortCode: string | undefined;
-  headers = NONE;
-  /** When something came last, by the sweeps since the start. */
-  swept: number;
-  /** Whether the last answer was sent, so that only the client's end is waited for. */
-  isEnding = false;
-  readonly #lane: Lane;
+  headers = NO_HEADERS;
+  /** The sweep number (`LaneContext.sweeps`) at which bytes last arrived. */
+  lastActiveSweep: number;
+  /** Whether the last response was sent, so that only the client's FIN is outstanding. */
+  isClosing = false;
+  readonly #lane: LaneContext;
   readonly #socket: Socket;
-  /** Whether the request that is being answered is the last one. */
-  #last = false;
-  #busy = false;
+  /** Whether the current request is the last one of this connection. */
+  #isLast = false;
+  /** Whether a request is being answered, or a response is waiting for the client to read it. */
+  #isBusy = false;
 
-  constructor(lane: Lane, socket: Socket) {
+  constructor(lane: LaneContext, socket: Socket) {
     this.#lane = lane;
     this.#socket = socket;
-    this.swept = lane.sweeps;
+    this.lastActiveSweep = lane.sweeps;
     this.peer = socket.remoteAddress ?? '';
-    socket.on('data', this.#read).on('end', this.#ended).on('close', this.#forget);
+    socket.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose);
   }
 
-  /** Whether a request is being answered, or an answer waits to be read. */
+  /** Whether a request is being answered, or a response waits for the client to read it. */
   get isBusy(): boolean {
-    return this.#busy;
+    return this.#isBusy;
   }
 
-  readonly #read = (bytes: Buffer) => {
-    this.swept = this.#lane.sweeps;
-    if (this.#busy) {
-      this.#putBack(bytes);
+  readonly #onData = (bytes: Buffer) => {
+    this.lastActiveSweep = this.#lane.sweeps;
+    if (this.#isBusy) {
+      this.#unread(bytes);
       return;
     }
     const head = this.#lane.readHead(bytes);
@@ -68,20 +69,20 @@ export class Connection implements Reply, ScanRequest {
       this.#handOver(bytes);
       return;
     }
-    this.#busy = true;
-    if (head.end < bytes.length) this.#putBack(bytes.subarray(head.end));
+    this.#isBusy = true;
+    if (head.end < bytes.length) this.#unread(bytes.subarray(head.end));
     this.method = head.method;
     this.shortCode = head.shortCode;
     this.headers = head.headers;
-    this.#last = head.last;
+    this.#isLast = head.last;
     this.#lane.scans.answer(this, this);
   };
 
   /**
-   * What came behind the request that is being answered stays in the socket, which is paused as long as it has any. So
-   * its end does not arrive before it, and Node's server can still be given both.
+   * Bytes after the current request stay in the socket, which is paused while it has any. So 'end' cannot be emitted
+   * before them, and both can still be handed over to Node's server.
    */
-  #putBack(bytes: Buffer): void {
+  #unread(bytes: Buffer): void {
     this.#socket.pause();
     this.#socket.unshift(bytes);
   }
@@ -92,74 +93,74 @@ export class Connection implements Reply, ScanRequest {
     );
   }
 
-  page(requestId: string, status: number, page: Page, more: Readonly<Record<string, string>> = {}): void {
-    const lines = Object.entries({ ...page.headers, ...more }).map(([name, value]) => `${name}: ${value}\r\n`);
+  page(requestId: string, status: number, page: Page, extra: Readonly<Record<string, string>> = {}): void {
+    const lines = Object.entries({ ...page.headers, ...extra }).map(([name, value]) => `${name}: ${value}\r\n`);
     this.#send(
-      `HTTP/1.1 ${status} ${REASONS[status]}\r\nx-request-id: ${requestId}\r\n${lines.join('')}cache-control: no-store\r\ncontent-length: ${page.body.length}\r\n`,
+      `HTTP/1.1 ${status} ${REASON_PHRASES[status]}\r\nx-request-id: ${requestId}\r\n${lines.join('')}cache-control: no-store\r\ncontent-length: ${page.body.length}\r\n`,
       this.method === 'HEAD' ? undefined : page.body,
     );
   }
 
   methodNotAllowed(): void {
-    throw new Error('a head with another method was read');
+    throw new Error('readHead accepted a method other than GET and HEAD');
   }
 
   #send(head: string, body?: Buffer): void {
-    this.#busy = false;
-    // What a connection that says nothing for long kept of its last request would be moved to memory that is costly to clear.
-    this.headers = NONE;
+    this.#isBusy = false;
+    // An idle connection that kept its last request alive would have it promoted to the old generation, which is costly to collect.
+    this.headers = NO_HEADERS;
     this.shortCode = undefined;
     const socket = this.#socket;
     if (socket.destroyed) return;
-    const last = this.#last || this.#lane.stopping || socket.readableEnded;
-    const text = `${head}date: ${date()}\r\n${last ? 'connection: close\r\n' : ''}\r\n`;
+    const isLast = this.#isLast || this.#lane.stopping || socket.readableEnded;
+    const text = `${head}date: ${date()}\r\n${isLast ? 'connection: close\r\n' : ''}\r\n`;
     if (body) socket.cork();
-    let taken = socket.write(text, 'latin1');
+    let hasCapacity = socket.write(text, 'latin1');
     if (body) {
-      taken = socket.write(body);
+      hasCapacity = socket.write(body);
       socket.uncork();
     }
-    if (last) this.#close();
-    else if (!taken) this.#waitForReader();
+    if (isLast) this.#close();
+    else if (!hasCapacity) this.#waitForDrain();
     else if (socket.isPaused()) socket.resume();
   }
 
-  /** Nothing more is read from a client that does not read. */
-  #waitForReader(): void {
-    this.#busy = true;
+  /** Stops reading from a client that does not read its responses. */
+  #waitForDrain(): void {
+    this.#isBusy = true;
     this.#socket.pause();
     this.#socket.once('drain', () => {
-      this.#busy = false;
+      this.#isBusy = false;
       this.#socket.resume();
     });
   }
 
-  /** What still arrives is thrown away: closing at once would reset the connection, and the client could lose answers. */
+  /** Discards what still arrives: closing at once would reset the connection, and the client could lose responses. */
   #close(): void {
-    this.isEnding = true;
-    this.#socket.off('data', this.#read).end();
+    this.isClosing = true;
+    this.#socket.off('data', this.#onData).end();
     this.#socket.resume();
   }
 
   #handOver(bytes: Buffer): void {
     const socket = this.#socket;
-    socket.off('data', this.#read).off('end', this.#ended).off('close', this.#forget);
-    this.#lane.left(this.#socket);
+    socket.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose);
+    this.#lane.released(this.#socket);
     socket.unshift(bytes);
     this.#lane.takeOver(socket);
   }
 
-  readonly #ended = () => {
-    if (!this.#busy) this.#socket.end();
+  readonly #onEnd = () => {
+    if (!this.#isBusy) this.#socket.end();
   };
 
-  readonly #forget = () => {
-    this.#lane.left(this.#socket);
+  readonly #onClose = () => {
+    this.#lane.released(this.#socket);
   };
 
-  /** Ends the connection unless an answer is in hand. */
+  /** Closes the connection unless a response is pending. */
   end(): void {
-    if (!this.#busy) this.#close();
+    if (!this.#isBusy) this.#close();
   }
 
   destroy(): void {
@@ -167,11 +168,11 @@ export class Connection implements Reply, ScanRequest {
   }
 }
 
-let [second, dated] = [0, ''];
+let [cachedSecond, cachedDate] = [0, ''];
 
-/** The time for `Date` headers. */
+/** The current time as a `Date` header value. */
 function date(): string {
   const now = Math.floor(Date.now() / 1_000);
-  if (now !== second) [second, dated] = [now, new Date(now * 1_000).toUTCString()];
-  return dated;
+  if (now !== cachedSecond) [cachedSecond, cachedDate] = [now, new Date(now * 1_000).toUTCString()];
+  return cachedDate;
 }

@@ -28,7 +28,7 @@ async function open(file: string): Promise<CountryDatabase> {
   return database;
 }
 
-/** As MaxMind and DB-IP lay a record out. */
+/** A record in the layout of MaxMind and DB-IP. */
 function inMaxMindsLayout(code: string) {
   return { continent: { code: 'EU' }, country: { iso_code: code, names: { en: 'A country' } } };
 }
@@ -36,18 +36,18 @@ function inMaxMindsLayout(code: string) {
 test.each([
   ['MaxMind’s layout', inMaxMindsLayout],
   ['the layout of the bundled one', (code: string) => ({ country_code: code })],
-])('a database in %s tells the country of IPv4 and IPv6 addresses', async (_, record) => {
+])('a database in %s resolves IPv4 and IPv6 addresses', async (_, record) => {
   const file = join(folder, 'layouts.mmdb');
   writeFileSync(file, mmdbOf({ '203.0.113.0/24': record('PT'), '2001:db8:7::/48': record('BR') }));
   const { countryOf } = await open(file);
   expect(countryOf('203.0.113.77')).toBe('PT');
   expect(countryOf('::ffff:203.0.113.77')).toBe('PT');
   expect(countryOf('2001:db8:7::1')).toBe('BR');
-  // In the bundled one it is German.
+  // The bundled database says Germany.
   expect(countryOf('194.25.0.60')).toBe('unknown');
 });
 
-test('a database that is replaced or overwritten is read again; a broken one is logged once and leaves the last', async () => {
+test('a replaced or overwritten database is reloaded; an unreadable one is logged once and the last usable one stays in use', async () => {
   const file = join(folder, 'replaced.mmdb');
   writeFileSync(file, mmdbOf({ '203.0.113.0/24': inMaxMindsLayout('PT') }));
   const { countryOf } = await open(file);
@@ -73,7 +73,7 @@ test('a database that is replaced or overwritten is read again; a broken one is 
   await expect.poll(() => countryOf('203.0.113.77')).toBe('FR');
 });
 
-test('one that is broken at the start leaves the bundled one, until it is mended', async () => {
+test('the bundled database is used while the configured one is unreadable at start', async () => {
   const file = join(folder, 'broken.mmdb');
   writeFileSync(file, 'no database');
   const { countryOf } = await open(file);

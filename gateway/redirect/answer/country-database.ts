@@ -5,15 +5,15 @@ import { type CountryOf, openCountries } from '../../../common/contract/countrie
 /** How often the file is checked for changes, in ms. */
 const CHECK_MS = 5_000;
 
-/** The country of an address by the newest usable content of a file. */
+/** Looks up the country of an address in the newest usable content of a file. */
 export interface CountryDatabase {
   readonly countryOf: CountryOf;
   close(): void;
 }
 
 /**
- * Reads a country database, by default the bundled one, and reads the file again when it has changed or was replaced. A
- * file that cannot be read is logged once, and the last good one goes on being used: at first the bundled one.
+ * Reads a country database, by default the bundled one, and reloads it when the file was changed or replaced. A file that
+ * cannot be read is logged once, and the last usable database stays in use: initially the bundled one.
  */
 export async function openCountryDatabase(
   file: string | undefined,
@@ -22,14 +22,14 @@ export async function openCountryDatabase(
 ): Promise<CountryDatabase> {
   if (file === undefined) return { countryOf: await openCountries(), close: () => undefined };
   let current: CountryOf | undefined;
-  let seen = '';
+  let loadedVersion = '';
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
 
   async function check(path: string): Promise<void> {
-    const state = await stateOf(path);
-    if (state !== seen) {
-      seen = state;
+    const version = await versionOf(path);
+    if (version !== loadedVersion) {
+      loadedVersion = version;
       try {
         current = await openCountries(path);
         logger.info('COUNTRY_DATABASE was read');
@@ -51,8 +51,8 @@ export async function openCountryDatabase(
   };
 }
 
-/** Changes whenever the file does, also when another one takes its name. */
-async function stateOf(file: string): Promise<string> {
+/** A string that changes whenever the file is modified or replaced. */
+async function versionOf(file: string): Promise<string> {
   try {
     const { ino, size, mtimeNs } = await stat(file, { bigint: true });
     return `${ino} ${size} ${mtimeNs}`;

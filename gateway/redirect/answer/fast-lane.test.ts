@@ -6,22 +6,22 @@ import { type FastLane, openFastLane } from './fast-lane.ts';
 import { pageFor } from './pages.ts';
 import type { Reply, ScanRequest } from './scan-request.ts';
 
-/** How many scans were asked for. */
-let asked = 0;
-/** Requests that wait for an answer, by short code. */
+/** The number of scans received. */
+let scanCount = 0;
+/** Pending replies by short code. */
 const open = new Map<string, Reply>();
 let lane: FastLane;
 let server: ReturnType<typeof createServer>;
 
 beforeEach(async () => {
   open.clear();
-  asked = 0;
+  scanCount = 0;
   server = createServer((request, response) => response.end(`by Node: ${request.method} ${request.url}`));
   const scans = {
     ownsHost: () => false,
     answered: () => 0,
     answer({ shortCode = '', method, headers }: ScanRequest, reply: Reply) {
-      asked++;
+      scanCount++;
       if (shortCode.startsWith('wait')) open.set(shortCode, reply);
       else if (shortCode.startsWith('page')) reply.page('id', 404, pageFor('unknown', headers['accept-language']));
       else setImmediate(() => reply.redirect('id', `https://a.example/${method}/${shortCode}`));
@@ -38,9 +38,9 @@ afterEach(async () => {
 
 interface Client {
   readonly socket: Socket;
-  /** All that came, once it holds `text` `times` times. */
+  /** Resolves with everything received once it contains `text` `times` times. */
   received(text: string, times?: number): Promise<string>;
-  /** All that came, once the server has ended the connection. */
+  /** Resolves with everything received once the server has closed the connection. */
   readonly ended: Promise<string>;
 }
 
@@ -79,7 +79,7 @@ function locations(text: string): string[] {
   return [...text.matchAll(/^location: (\S*)$/gm)].map(([, location = '']) => location);
 }
 
-test('scans are answered over one connection, with all that an answer needs', async () => {
+test('scans are answered over one connection, with complete responses', async () => {
   const { socket, received } = client();
   socket.write(get('/r/one'));
   const answer = await received('\r\n\r\n');
@@ -91,26 +91,23 @@ test('scans are answered over one connection, with all that an answer needs', as
   expect(locations(await received('\r\n\r\n', 2))).toEqual(['https://a.example/GET/one', 'https://a.example/HEAD/two']);
 });
 
-test.each([1_000_000, 5_000, 333, 64])(
-  'requests that are sent ahead are answered in their order, %i bytes at a time',
-  async (cut) => {
-    const paths = Array.from({ length: 300 }, (_, index) => (index % 3 === 0 ? `page${index}` : `scan${index}`));
-    const text = paths.map((path) => get(`/r/${path}`, path.startsWith('page') ? 'HEAD' : 'GET')).join('');
-    const { socket, received } = client();
-    for (let at = 0; at < text.length; at += cut) {
-      socket.write(text.slice(at, at + cut));
-      await new Promise(setImmediate);
-    }
-    // From the first request that is cut on, Node answers, and it knows of no redirects here.
-    const all = await received('HTTP/1.1 ', paths.length);
-    const scans = paths.filter((path) => path.startsWith('scan'));
-    const inOrder = [...all.matchAll(/(?:a\.example|by Node:).GET.(?:.r.)?(scan\d+)/g)].map(([, scan]) => scan);
-    expect(inOrder).toEqual(scans);
-    if (cut > text.length) expect(locations(all)).toHaveLength(scans.length);
-  },
-);
+test.each([1_000_000, 5_000, 333, 64])('pipelined requests are answered in order, %i bytes at a time', async (cut) => {
+  const paths = Array.from({ length: 300 }, (_, index) => (index % 3 === 0 ? `page${index}` : `scan${index}`));
+  const text = paths.map((path) => get(`/r/${path}`, path.startsWith('page') ? 'HEAD' : 'GET')).join('');
+  const { socket, received } = client();
+  for (let at = 0; at < text.length; at += cut) {
+    socket.write(text.slice(at, at + cut));
+    await new Promise(setImmediate);
+  }
+  // From the first incomplete request on, Node's server answers, which does not redirect here.
+  const all = await received('HTTP/1.1 ', paths.length);
+  const scans = paths.filter((path) => path.startsWith('scan'));
+  const inOrder = [...all.matchAll(/(?:a\.example|by Node:).GET.(?:.r.)?(scan\d+)/g)].map(([, scan]) => scan);
+  expect(inOrder).toEqual(scans);
+  if (cut > text.length) expect(locations(all)).toHaveLength(scans.length);
+});
 
-test('a request sent ahead waits for an answer that takes long', async () => {
+test('a pipelined request waits for a slow response before it', async () => {
   const { socket, received } = client();
   socket.write(get('/r/wait') + get('/r/next'));
   await expect.poll(() => open.has('wait')).toBe(true);
@@ -123,7 +120,7 @@ test('a request sent ahead waits for an answer that takes long', async () => {
   );
 });
 
-describe('a request of another kind is Node’s, and so is the connection from then on:', () => {
+describe('a request of another kind goes to Node, and so does the connection from then on:', () => {
   test('in one piece', async () => {
     const { socket, received } = client();
     socket.write(get('/r/one'));
@@ -143,7 +140,7 @@ describe('a request of another kind is Node’s, and so is the connection from t
     await received('by Node: GET /r/one');
   });
 
-  test('sent ahead, behind a scan', async () => {
+  test('pipelined after a scan', async () => {
     const { socket, received } = client();
     const body = 'POST /api HTTP/1.1\r\nhost: a.example\r\ncontent-length: 5\r\n\r\nhello';
     socket.write(`${get('/r/one')}${body}${get('/r/two')}`);
@@ -152,14 +149,14 @@ describe('a request of another kind is Node’s, and so is the connection from t
   });
 });
 
-describe('the end of a connection:', () => {
-  test('a reader that sends no more still gets its answers', async () => {
+describe('end of a connection:', () => {
+  test('a client that has closed its side still gets its responses', async () => {
     const { socket, ended } = client();
     socket.end(get('/r/one') + get('/r/two') + get('/r/three'));
     expect(locations(await ended)).toHaveLength(3);
   });
 
-  test('one that sends no more while its answer is under way gets it', async () => {
+  test('a client that closes its side while a response is pending gets it', async () => {
     const { socket, ended } = client();
     socket.end(get('/r/wait'));
     await expect.poll(() => open.has('wait')).toBe(true);
@@ -167,7 +164,7 @@ describe('the end of a connection:', () => {
     expect(await ended).toContain('connection: close');
   });
 
-  test('one that leaves before its answer harms nobody', async () => {
+  test('a client that disconnects before its response affects no other', async () => {
     const { socket } = client();
     socket.write(get('/r/wait'));
     await expect.poll(() => open.has('wait')).toBe(true);
@@ -179,7 +176,7 @@ describe('the end of a connection:', () => {
     await next.received('/one');
   });
 
-  test('while it drains, each answer is the last of its connection', async () => {
+  test('while draining, each connection is closed after its response', async () => {
     const { socket, ended } = client();
     await once(socket, 'connect');
     lane.drain();
@@ -187,7 +184,7 @@ describe('the end of a connection:', () => {
     expect(await ended).toContain('connection: close');
   });
 
-  test('when it stops, idle connections end at once and others with their answer', async () => {
+  test('on stop, idle connections are closed at once and others after their response', async () => {
     const idle = client();
     const waiting = client();
     await once(idle.socket, 'connect');
@@ -200,15 +197,15 @@ describe('the end of a connection:', () => {
   });
 });
 
-test('one who reads nothing is not read from either, and goes on where it stood', async () => {
+test('a client that reads nothing is not read from, and resumes where it stopped', async () => {
   const { port } = server.address() as AddressInfo;
   const socket = connect(port, '127.0.0.1');
   const text = get('/r/page').repeat(1_000);
   let sent = 0;
   for (; sent < 20_000; sent += 1_000) socket.write(text);
   await new Promise((resolve) => setTimeout(resolve, 500));
-  // Their answers are some 30 MB; the kernel takes a few of them.
-  expect(asked).toBeLessThan(sent);
+  // The responses amount to some 30 MB, of which the kernel buffers a few.
+  expect(scanCount).toBeLessThan(sent);
   let [answers, tail] = [0, ''];
   socket.setEncoding('latin1').on('data', (more: string) => {
     const all = tail + more;

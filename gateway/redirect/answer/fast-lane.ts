@@ -1,41 +1,41 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Scans } from './answer-scans.ts';
-import { Connection, type Lane } from './connection.ts';
+import { Connection, type LaneContext } from './connection.ts';
 import { headReader } from './read-head.ts';
+import type { ScanHandler } from './scan-handler.ts';
 
-/** Connections that carry nothing but scans. */
+/** The connections that have carried nothing but scans so far. */
 export interface FastLane {
-  /** From now on, each answer ends its connection. */
+  /** From now on, closes each connection after its next response. */
   drain(): void;
-  /** Ends each connection with the answer that is in hand, or at once where there is none. */
+  /** Closes each connection after its pending response, or at once if it has none. */
   end(): void;
-  /** Ends them all, whatever is in hand. */
+  /** Destroys all connections, pending responses included. */
   destroy(): void;
   /** Whether a scan is being answered on this connection; false for one that was handed over. */
   isAnswering(socket: Socket): boolean;
 }
 
-/** A connection that nothing came over for this long is ended. Longer than proxies keep theirs, so that they end them. */
+/** Connections idle for this long are closed. Longer than proxies keep theirs, so that the proxies close them first. */
 const IDLE_MS = 75_000;
 const SWEEP_MS = 5_000;
-/** The same after its last answer. */
-const ENDING_MS = 5_000;
+/** The same after the last response of a connection. */
+const CLOSING_MS = 5_000;
 
 /**
- * Takes the server's connections and answers the scans on them without Node's HTTP server, whose own work for a request
- * is more than all of ours. It takes only what `headReader` takes; with the first request of any other kind the
- * connection goes to Node's server, with all that was read, and stays there.
+ * Accepts the server's connections and answers the scans on them without Node's HTTP server, whose overhead for a
+ * request exceeds all of our own work. It handles only what `headReader` accepts; at the first other request the
+ * connection is handed over to Node's server, with all bytes read so far, and stays there.
  */
-export function openFastLane(server: Server, scans: Scans, countryHeader: string | undefined): FastLane {
-  const [standard] = server.listeners('connection');
-  if (standard === undefined) throw new Error('the server takes no connections');
+export function openFastLane(server: Server, scans: ScanHandler, countryHeader: string | undefined): FastLane {
+  const [nodeHandler] = server.listeners('connection');
+  if (nodeHandler === undefined) throw new Error('the server has no connection listener');
   const connections = new Map<Socket, Connection>();
-  const lane: Lane = {
+  const lane: LaneContext = {
     scans,
     readHead: headReader(countryHeader),
-    takeOver: (socket) => void Reflect.apply(standard as (socket: Socket) => void, server, [socket]),
-    left: (socket) => void connections.delete(socket),
+    takeOver: (socket) => void Reflect.apply(nodeHandler as (socket: Socket) => void, server, [socket]),
+    released: (socket) => void connections.delete(socket),
     stopping: false,
     sweeps: 0,
   };
@@ -43,14 +43,14 @@ export function openFastLane(server: Server, scans: Scans, countryHeader: string
   const sweeper = setInterval(() => {
     lane.sweeps++;
     for (const connection of connections.values()) {
-      const most = connection.isEnding ? ENDING_MS : IDLE_MS;
-      if ((lane.sweeps - connection.swept) * SWEEP_MS > most) connection.destroy();
+      const limitMs = connection.isClosing ? CLOSING_MS : IDLE_MS;
+      if ((lane.sweeps - connection.lastActiveSweep) * SWEEP_MS > limitMs) connection.destroy();
     }
   }, SWEEP_MS).unref();
 
   server.removeAllListeners('connection');
   server.on('connection', (socket) => {
-    // For as long as it lives: whoever has a socket later may lack a listener for a moment, which would end the process.
+    // Never removed: after a hand-over the socket may briefly have no other listener, and an error would end the process.
     socket.on('error', () => undefined);
     connections.set(socket, new Connection(lane, socket));
   });

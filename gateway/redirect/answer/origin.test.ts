@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { originsBy } from './origin.ts';
+import { originReader } from './origin.ts';
 
-const originOf = originsBy(['10.0.0.0/8', '2001:db8:1::/48', '192.0.2.10']);
+const originOf = originReader(['10.0.0.0/8', '2001:db8:1::/48', '192.0.2.10']);
 
 describe('without a trusted proxy', () => {
   test.each<IncomingHttpHeaders>([
     { forwarded: 'for=198.51.100.7;host=other.example' },
     { 'x-forwarded-for': '198.51.100.7', 'x-forwarded-host': 'other.example' },
-  ])('nothing that the reader says of itself is believed: %j', (headers) => {
+  ])('the reader’s own forwarding headers are ignored: %j', (headers) => {
     const host = 'Go.Example.com:8080';
     const origin = { hostname: 'go.example.com', address: '203.0.113.5', proxied: false };
     expect(originOf('203.0.113.5', { ...headers, host })).toEqual(origin);
@@ -27,7 +27,7 @@ describe('behind trusted proxies', () => {
     ['for=6.6.6.6, for=unknown', '10.0.0.1'],
     ['for=6.6.6.6, for=_hidden', '10.0.0.1'],
     ['', '10.0.0.1'],
-  ])('the reader is the last that is none of them: Forwarded: %s', (forwarded, address) => {
+  ])('the reader is the last node that is not a trusted proxy: Forwarded: %s', (forwarded, address) => {
     expect(originOf('10.0.0.1', { forwarded })).toMatchObject({ address, proxied: true });
   });
 
@@ -41,7 +41,7 @@ describe('behind trusted proxies', () => {
     expect(originOf('10.0.0.1', { 'x-forwarded-for': given })).toMatchObject({ address });
   });
 
-  test('a Forwarded that the proxy has passed on beside its own X-Forwarded-* is the reader’s word, and not believed', () => {
+  test('a Forwarded beside the proxy’s own X-Forwarded-* was sent by the reader and is ignored', () => {
     const host = 'go.example.com';
     const forwarded = 'for=6.6.6.6;host=other.example';
     const reader = { hostname: host, address: '198.51.100.7', proxied: true };
@@ -52,7 +52,7 @@ describe('behind trusted proxies', () => {
     });
   });
 
-  test('the host is the one that the reader asked for', () => {
+  test('the hostname is the one that the reader requested', () => {
     const host = 'internal:8080';
     expect(originOf('192.0.2.10', { host, forwarded: 'for=198.51.100.7;host="Go.Example.com:443"' }).hostname).toBe(
       'go.example.com',

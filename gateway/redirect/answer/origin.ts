@@ -1,16 +1,16 @@
 import { BlockList, isIP } from 'node:net';
 import type { ScanHeaders } from './scan-request.ts';
 
-/** Who asked, and for which host: by the connection, or by a trusted proxy's word. */
+/** The client and the requested host: taken from the connection, or from a trusted proxy's headers. */
 export interface Origin {
-  /** The host that was asked for, in lower case and without a port. */
+  /** The requested host, in lower case and without a port. */
   readonly hostname: string;
   readonly address: string;
-  /** Whether a trusted proxy passed the request on. */
+  /** Whether a trusted proxy forwarded the request. */
   readonly proxied: boolean;
 }
 
-/** Whether an address, as it stands on a socket, is one of `trusted`: addresses and networks of proxies. */
+/** Returns a predicate for socket addresses of trusted proxies. `trusted`: their addresses and CIDR networks. */
 export function proxiesIn(trusted: readonly string[]): (address: string) => boolean {
   const proxies = new BlockList();
   for (const entry of trusted) {
@@ -25,34 +25,34 @@ export function proxiesIn(trusted: readonly string[]): (address: string) => bool
   };
 }
 
-/** Tells the origin of requests by the address at the other end. `trusted`: addresses and networks of proxies. */
-export function originsBy(trusted: readonly string[]): (peer: string, headers: ScanHeaders) => Origin {
+/** Returns a function that determines a request's origin. `trusted`: addresses and CIDR networks of proxies. */
+export function originReader(trusted: readonly string[]): (peer: string, headers: ScanHeaders) => Origin {
   const isProxy = proxiesIn(trusted);
 
-  /** The host that was asked for last, as it is sent and as it is meant: it is nearly always the same one. */
-  let [sent, meant] = ['', ''];
+  /** The last `Host` value and its normalized form: it is nearly always the same one. */
+  let [lastHost, lastHostname] = ['', ''];
 
   function hostnameIn(host: string): string {
-    if (host !== sent) [sent, meant] = [host, withoutPort(host)];
-    return meant;
+    if (host !== lastHost) [lastHost, lastHostname] = [host, withoutPort(host)];
+    return lastHostname;
   }
 
   return (socketAddress, headers) => {
     const peer = unmapped(socketAddress);
     const host = headers.host ?? '';
     if (!isProxy(peer)) return { hostname: hostnameIn(host), address: peer, proxied: false };
-    const told = forwardedOf(headers);
-    // Every trusted proxy appends whom it saw; the last one that is not one of ours is the reader.
-    const node = told.nodes.findLast((each) => !isProxy(addressIn(each)));
-    return { hostname: hostnameIn(told.host ?? host), address: addressIn(node ?? '') || peer, proxied: true };
+    const forwarded = readForwarded(headers);
+    // Every trusted proxy appends its peer's address; the last address that is no trusted proxy is the reader's.
+    const node = forwarded.nodes.findLast((each) => !isProxy(addressIn(each)));
+    return { hostname: hostnameIn(forwarded.host ?? host), address: addressIn(node ?? '') || peer, proxied: true };
   };
 }
 
 /**
- * `X-Forwarded-For` and `X-Forwarded-Host`, and `Forwarded` (RFC 7239) where neither is there: nearly all proxies write
- * the older ones, and pass on a `Forwarded` as the reader made it up.
+ * Reads `X-Forwarded-For` and `X-Forwarded-Host`, and `Forwarded` (RFC 7239) only if both are absent: nearly all proxies
+ * write the older headers and pass on a `Forwarded` that the reader may have forged.
  */
-function forwardedOf(headers: ScanHeaders): { nodes: string[]; host: string | undefined } {
+function readForwarded(headers: ScanHeaders): { nodes: string[]; host: string | undefined } {
   const { forwarded, 'x-forwarded-for': xFor, 'x-forwarded-host': xHost } = headers;
   if (forwarded !== undefined && xFor === undefined && xHost === undefined) {
     const values = (name: string) =>
@@ -66,14 +66,14 @@ function forwardedOf(headers: ScanHeaders): { nodes: string[]; host: string | un
   return { nodes: listed.split(',').map((each) => each.trim()), host };
 }
 
-/** The address in a node identifier: `192.0.2.1:80`, `[2001:db8::1]:80`; empty for `unknown` and obfuscated ones. */
+/** The address in a node identifier such as `192.0.2.1:80` or `[2001:db8::1]:80`; empty for `unknown` and obfuscated ones. */
 function addressIn(node: string): string {
   const bare = node.startsWith('[') ? node.slice(1, node.indexOf(']')) : isIP(node) ? node : node.replace(/:\d+$/, '');
   const address = unmapped(bare);
   return isIP(address) ? address : '';
 }
 
-/** The address of a peer, where an IPv4 address arrived over an IPv6 socket as well. */
+/** Turns an IPv4-mapped IPv6 address into the IPv4 address; returns any other address unchanged. */
 export function unmapped(address: string): string {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 }

@@ -1,4 +1,4 @@
-/** The pages that a reader may get instead of a target. */
+/** The pages that a reader may be shown instead of a target. */
 export type PageKind = 'paused' | 'gone' | 'unknown' | 'unavailable';
 
 interface PageText {
@@ -6,7 +6,7 @@ interface PageText {
   readonly text: string;
 }
 
-/** What the pages say, by language (BCP 47). English stands in for every other language. */
+/** Texts of the pages by language (BCP 47). English is the fallback. */
 export const PAGE_TEXTS = {
   en: {
     paused: { title: 'This code is paused', text: 'Whoever put it up has paused it for now. Please try again later.' },
@@ -78,12 +78,12 @@ export const PAGE_TEXTS = {
 
 export type Language = keyof typeof PAGE_TEXTS;
 
-/** Browsers send less than 200 characters; 16 KB, as much as fits into a request, took 4 ms. */
-const MOST_LANGUAGES = 256;
+/** Browsers send less than 200 characters; parsing 16 KB, the most that fits into a request, took 4 ms. */
+const MAX_LANGUAGES_LENGTH = 256;
 
-/** The reader's language among ours, by the first 256 characters of `Accept-Language` (RFC 9110 §12.5.4). */
+/** The supported language that the reader prefers, from the first 256 characters of `Accept-Language` (RFC 9110 §12.5.4). */
 export function languageOf(acceptLanguage: string | undefined): Language {
-  const wanted = withinLimit(acceptLanguage ?? '')
+  const preferred = truncateRanges(acceptLanguage ?? '')
     .split(',')
     .map((range) => {
       const [tag = '', ...parameters] = range.trim().toLowerCase().split(';');
@@ -92,11 +92,11 @@ export function languageOf(acceptLanguage: string | undefined): Language {
     })
     .filter(({ language, quality }) => quality > 0 && Object.hasOwn(PAGE_TEXTS, language))
     .sort((one, other) => other.quality - one.quality);
-  return (wanted[0]?.language ?? 'en') as Language;
+  return (preferred[0]?.language ?? 'en') as Language;
 }
 
-/** Up to the last whole range: cut within one, `en;q=0.5` could become `en;q=0`. */
-function withinLimit(ranges: string): string {
-  if (ranges.length <= MOST_LANGUAGES) return ranges;
-  return ranges.slice(0, Math.max(0, ranges.lastIndexOf(',', MOST_LANGUAGES)));
+/** Truncates after the last whole range: cut within one, `en;q=0.5` could become `en;q=0`. */
+function truncateRanges(ranges: string): string {
+  if (ranges.length <= MAX_LANGUAGES_LENGTH) return ranges;
+  return ranges.slice(0, Math.max(0, ranges.lastIndexOf(',', MAX_LANGUAGES_LENGTH)));
 }

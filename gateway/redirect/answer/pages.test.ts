@@ -34,14 +34,14 @@ test.each([
 test('only the first 256 characters of Accept-Language are read, up to the last whole range', () => {
   expect(languageOf(`${'xx,'.repeat(80)}de`)).toBe('de');
   expect(languageOf(`${'xx,'.repeat(5_000)}de`)).toBe('en');
-  // Cut within the range, German would have the quality 0.
+  // Truncated within the range, German would have the quality 0.
   expect(languageOf(`de;q=0.5,${'x'.repeat(300)}`)).toBe('de');
   expect(languageOf(`fr;q=0.1,${'x'.repeat(240)},de;q=0.9,pt`)).toBe('fr');
   expect(languageOf('x'.repeat(16_000))).toBe('en');
 });
 
 describe.each(Object.entries(PAGE_TEXTS))('in %s', (language, texts) => {
-  test.each(KINDS)('the page for %s says what is the matter, and says its language', (kind) => {
+  test.each(KINDS)('the page for %s has its text and declares its language', (kind) => {
     const { body, headers } = pageFor(kind, language);
     const html = body.toString();
     expect(html).toContain(`<html lang="${language}">`);
@@ -51,7 +51,7 @@ describe.each(Object.entries(PAGE_TEXTS))('in %s', (language, texts) => {
   });
 });
 
-test('pages need nothing from outside, and their policy lets in nothing but their own style', () => {
+test('pages load no outside resources, and their CSP allows nothing but their own style', () => {
   for (const { body, headers } of [...KINDS.map((kind) => pageFor(kind, 'en')), landing({ title: 'Menu' })]) {
     const html = body.toString();
     expect(html).not.toMatch(/<(script|link|img|iframe|form)|src=|@import|url\(/);
@@ -65,7 +65,7 @@ test('pages need nothing from outside, and their policy lets in nothing but thei
 describe('a landing page', () => {
   const hostile = `</title></style><script>alert(1)</script>"'&`;
 
-  test('shows whatever its owner wrote as text', () => {
+  test('escapes whatever its owner wrote', () => {
     const { html } = landing({
       title: hostile,
       text: hostile,
@@ -77,13 +77,13 @@ describe('a landing page', () => {
     expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;');
   });
 
-  test('links to the web only', () => {
+  test('has only http and https links', () => {
     const urls = ['javascript:alert(1)', 'data:text/html,x', ' javascript:alert(1)', 'https://example.com/?a=1&b=2'];
     const { html } = landing({ title: 'Menu', links: urls.map((url) => ({ label: 'Here', url })) });
     expect(html.match(/href="[^"]*"/g)).toEqual(['href="https://example.com/?a=1&amp;b=2"']);
   });
 
-  test('wears its colours only where they are colours and can be read', () => {
+  test('uses its colours only if they are valid and legible', () => {
     const inkOf = (foregroundColor: string, backgroundColor: string) =>
       /:root:root{--ground:([^;]*);--ink:([^;]*);/.exec(landing({ foregroundColor, backgroundColor }).html)?.slice(1);
     expect(inkOf('#112233', '#ffffff')).toEqual(['#ffffff', '#112233']);

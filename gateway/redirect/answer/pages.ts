@@ -3,13 +3,13 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { type Language, languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
 
-/** A page and the headers that go with it. */
+/** An HTML page and its response headers. */
 export interface Page {
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** They are read standing in front of a wall, mostly on a phone: one thought, large, calm, in light and dark. */
+/** The pages are mostly read on a phone, standing in front of a print: one large message, in light and dark. */
 const STYLE = `
 :root{color-scheme:light dark;--ground:#f6f5f1;--ink:#1b1b18;--soft:#595850;--mark:#1b1b18}
 @media(prefers-color-scheme:dark){:root{--ground:#161614;--ink:#f3f2ec;--soft:#b5b3a8;--mark:#f3f2ec}}
@@ -24,8 +24,8 @@ a{display:block;padding:1rem 1.25rem;border:2px solid currentColor;border-radius
 a:hover{text-decoration:underline}
 a:focus-visible{outline:3px solid currentColor;outline-offset:3px}`;
 
-/** A signpost whose arms say what is the matter. */
-const MARKS: Readonly<Record<PageKind, string>> = {
+/** A signpost icon for each page. */
+const ICONS: Readonly<Record<PageKind, string>> = {
   paused: '<path d="M32 60V30M32 14v-2M14 14h36v16H14zM28 19v6M36 19v6"/>',
   gone: '<path d="M32 60V34M32 20v-8M12 22l34-6 4 8-3 9-34 5z"/>',
   unknown: '<path d="M32 60V12M32 14h18l6 7-6 7H32zM32 32H14l-6 7 6 7h18"/>',
@@ -42,32 +42,32 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 const pages = new Map<string, Page>();
 
-/** Landing pages that were made, by their content. */
+/** Rendered landing pages by their content, cleared when full. */
 const landingPages = new Map<string, Page>();
-const MOST_LANDING_PAGES = 500;
+const MAX_LANDING_PAGES = 500;
 
 /** The page in the reader's language. */
 export function pageFor(kind: PageKind, acceptLanguage: string | undefined): Page {
   const language = languageOf(acceptLanguage);
   const key = `${kind} ${language}`;
-  const made = pages.get(key) ?? standardPage(kind, language);
-  pages.set(key, made);
-  return made;
+  const page = pages.get(key) ?? standardPage(kind, language);
+  pages.set(key, page);
+  return page;
 }
 
-/** The account's own page. `bytes`: a `LandingPage`. */
+/** An account's own landing page. `bytes`: a serialized `LandingPage`. */
 export function landingPage(bytes: Buffer = Buffer.alloc(0)): Page {
   const key = bytes.toString('latin1');
-  const known = landingPages.get(key);
-  if (known) return known;
-  const made = madePage(fromBinary(LandingPageSchema, bytes));
-  if (landingPages.size >= MOST_LANDING_PAGES) landingPages.clear();
-  landingPages.set(key, made);
-  return made;
+  const cached = landingPages.get(key);
+  if (cached) return cached;
+  const page = renderLandingPage(fromBinary(LandingPageSchema, bytes));
+  if (landingPages.size >= MAX_LANDING_PAGES) landingPages.clear();
+  landingPages.set(key, page);
+  return page;
 }
 
-/** In a language that we don't know; all of it is text, its colours only where they can be read. */
-function madePage(page: LandingPage): Page {
+/** Its language is unknown. All input is escaped as text; its colours are used only if they are legible. */
+function renderLandingPage(page: LandingPage): Page {
   const links = page.links
     .filter(({ url }) => /^https?:\/\//i.test(url))
     .map(({ label, url }) => `<li><a href="${escaped(url)}" rel="noopener nofollow">${escaped(label)}</a></li>`)
@@ -82,8 +82,8 @@ function madePage(page: LandingPage): Page {
 
 function standardPage(kind: PageKind, language: Language): Page {
   const { title, text } = PAGE_TEXTS[language][kind];
-  const mark = `<svg viewBox="0 0 64 64" aria-hidden="true">${MARKS[kind]}</svg>`;
-  return document({ title, language, body: `${mark}<h1>${title}</h1><p>${text}</p>`, style: STYLE });
+  const icon = `<svg viewBox="0 0 64 64" aria-hidden="true">${ICONS[kind]}</svg>`;
+  return document({ title, language, body: `${icon}<h1>${title}</h1><p>${text}</p>`, style: STYLE });
 }
 
 function document(page: { title: string; body: string; style: string; language?: Language }): Page {
@@ -106,12 +106,12 @@ function document(page: { title: string; body: string; style: string; language?:
   };
 }
 
-/** The page's ground, with black or white ink, whichever reads better on it; nothing that is no colour gets in. */
+/** The page's background, with black or white text if its own has too little contrast; invalid colours are ignored. */
 function colours({ backgroundColor, foregroundColor }: LandingPage): string {
   if (!/^#[0-9a-f]{6}$/i.test(backgroundColor)) return '';
-  const light = luminance(backgroundColor);
-  const chosen = /^#[0-9a-f]{6}$/i.test(foregroundColor) && contrast(luminance(foregroundColor), light) >= 4.5;
-  const ink = chosen ? foregroundColor : contrast(0, light) >= contrast(1, light) ? '#000000' : '#ffffff';
+  const background = luminance(backgroundColor);
+  const isLegible = /^#[0-9a-f]{6}$/i.test(foregroundColor) && contrast(luminance(foregroundColor), background) >= 4.5;
+  const ink = isLegible ? foregroundColor : contrast(0, background) >= contrast(1, background) ? '#000000' : '#ffffff';
   return `:root:root{--ground:${backgroundColor};--ink:${ink};--soft:${ink}}`;
 }
 

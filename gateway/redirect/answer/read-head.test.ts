@@ -22,7 +22,7 @@ function request(lines: readonly string[]): string {
 const WHOLE = ['GET /r/Ab3dE9k HTTP/1.1', 'Host: signpost.example', 'User-Agent: a phone'];
 
 describe('a head is read', () => {
-  test('with what a scan looks at, and nothing else', () => {
+  test('with the headers of a scan, and no others', () => {
     const text = request([...WHOLE, 'accept: */*', 'REFERER:https://a.example/ \t', 'cf-ipcountry: DE', 'x: y']);
     expect(readAll(`${text}GET /next`)).toEqual({
       method: 'GET',
@@ -42,12 +42,12 @@ describe('a head is read', () => {
     ['GET /r/Ab3dE9k/ HTTP/1.1', 'GET'],
     ['GET /r/Ab3dE9k?utm_source=poster HTTP/1.1', 'GET'],
     ['HEAD /r/Ab3dE9k/?a HTTP/1.1', 'HEAD'],
-  ])('by any form of its path: %s', (line, method) => {
+  ])('with any form of its path: %s', (line, method) => {
     expect(readAll(request([line, ...WHOLE.slice(1)]))).toMatchObject({ method, shortCode: 'Ab3dE9k' });
   });
 });
 
-test('a request that is the last of its connection is read if nothing follows it', () => {
+test('a request with Connection: close is read if no bytes follow it', () => {
   const text = request([...WHOLE, 'Connection: Close']);
   expect(readAll(text)).toMatchObject({ shortCode: 'Ab3dE9k', last: true, end: text.length });
   expect(readAll(`${text}G`)).toBeUndefined();
@@ -65,7 +65,7 @@ test.each([
   ['a body', [...WHOLE, 'content-length: 5']],
   ['a body of nothing', [...WHOLE, 'Content-Length: 0']],
   ['a body in chunks', [...WHOLE, 'transfer-encoding: chunked']],
-  ['another word about the connection', [...WHOLE, 'Connection: close, x']],
+  ['another Connection option', [...WHOLE, 'Connection: close, x']],
   ['an upgrade', [...WHOLE, 'Connection: upgrade', 'Upgrade: websocket']],
   ['a folded line', [...WHOLE, 'x: y', ' z']],
   ['a space before the colon', [...WHOLE, 'x : y']],
@@ -76,21 +76,21 @@ test.each([
   expect(readAll(request(lines))).toBeUndefined();
 });
 
-test('a head that is not whole is left to Node, wherever it is cut', () => {
+test('an incomplete head is left to Node, wherever it is cut', () => {
   const text = request(WHOLE);
   for (let length = 0; length < text.length; length++) expect(readAll(text.slice(0, length))).toBeUndefined();
   expect(readAll(text.replaceAll('\r\n', '\n'))).toBeUndefined();
 });
 
 describe('what is read', () => {
-  /** Node's reading of the request that is under way. */
+  /** The pending result of Node's parser. */
   let told: (request: IncomingMessage | undefined) => void = () => {};
   const server = createServer((asked, response) => {
     told(asked);
     response.end();
   });
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
-    // The others are of connections that we have closed.
+    // The other errors belong to connections that the test has closed.
     if (code?.startsWith('HPE_')) told(undefined);
     socket.destroy();
   });
@@ -138,7 +138,7 @@ describe('what is read', () => {
       }),
       { numRuns: 2_000 },
     );
-    // Else it would say nothing.
+    // Otherwise the test would prove nothing.
     expect(read).toBeGreaterThan(200);
   });
 });

@@ -1,25 +1,25 @@
 import { isHost } from '../../request-target.ts';
 import type { ScanHeaders } from './scan-request.ts';
 
-/** The head of a request for a scan. */
+/** The request line and headers of a scan. */
 export interface Head {
   readonly method: 'GET' | 'HEAD';
   readonly shortCode: string;
   readonly headers: ScanHeaders;
-  /** Whether the client wants its connection closed with the answer. */
+  /** Whether the client asks for the connection to be closed after the response. */
   readonly last: boolean;
-  /** Where the head ends and the next request begins. */
+  /** The offset at which the head ends and the next request begins. */
   readonly end: number;
 }
 
-/** As much as Node's own parser takes. */
-const MOST_BYTES = 16_384;
-const MOST_CODE = 32;
+/** The limit of Node's own parser. */
+const MAX_BYTES = 16_384;
+const MAX_CODE_LENGTH = 32;
 
 const [TAB, LF, CR, SPACE, COLON, SLASH, QUESTION] = [9, 10, 13, 32, 58, 47, 63];
 const VERSION = Buffer.from('HTTP/1.1\r\n');
 
-/** What each byte may be part of. */
+/** Bit flags for what each byte may be part of. */
 const [TOKEN, TEXT, VISIBLE, LETTER] = [1, 2, 4, 8];
 const CLASS = new Uint8Array(256);
 for (let byte = 0x20; byte < 0x7f; byte++) {
@@ -32,8 +32,8 @@ for (let byte = 0x20; byte < 0x7f; byte++) {
 }
 CLASS[TAB] = TEXT;
 
-/** The headers that a scan looks at. */
-const READ = [
+/** The headers that a scan reads. */
+const SCAN_HEADERS = [
   'host',
   'user-agent',
   'referer',
@@ -44,44 +44,47 @@ const READ = [
   'x-forwarded-for',
   'x-forwarded-host',
 ] as const;
-/** May only say that the connection is kept, which is what happens anyway, or that it is closed with the answer. */
+/** Accepted only with the value `keep-alive`, which is the default, or `close`. */
 const CONNECTION = 'connection';
-/** Say something of the connection or of a body: a request with one of them is not for us. */
-const FOREIGN = [
+/** Headers about the connection or a body: a request with one of them is left to Node. */
+const UNSUPPORTED_HEADERS = [
   ...['content-length', 'transfer-encoding', 'trailer', 'te', 'expect'],
   ...['upgrade', 'http2-settings', 'proxy-connection'],
 ];
 
-/** A header that matters, and where it is kept while a head is read. */
-interface Known {
+/** A header that the parser recognizes, and the slot for its value. */
+interface RecognizedHeader {
   readonly name: Uint8Array;
   readonly slot: number;
 }
 
 /**
- * Reads the head of a scan from the start of `bytes`, several times faster than a parser that has to take everything:
- * it takes requests in the one form that browsers and proxies send, and gives undefined for every other: a method but
- * GET and HEAD, a path but `/r/{short code}`, a body, a byte that is not ASCII, a folded line, a repeated header, an
- * invalid host, a head that is not whole. Those are for Node's parser. What it takes it reads as Node does; a test compares them.
+ * Returns a parser for the head of a scan at the start of a buffer, several times faster than a parser that has to accept
+ * all of HTTP. It accepts requests in the one form that browsers and proxies send, and returns undefined for all others,
+ * which are left to Node's parser: a method other than GET and HEAD, a path other than `/r/{short code}`, a body, a byte
+ * that is not ASCII, a folded line, a repeated header, an invalid host, an incomplete head. Accepted heads are parsed
+ * exactly as Node parses them; a test compares the two.
  *
- * `more`: the name of a further header to read.
+ * `extraHeader`: the name of a further header to read.
  */
-export function headReader(more?: string): (bytes: Buffer) => Head | undefined {
-  const slots: readonly string[] = [...new Set([...READ, ...(more === undefined ? [] : [more.toLowerCase()])])];
+export function headReader(extraHeader?: string): (bytes: Buffer) => Head | undefined {
+  const slots: readonly string[] = [
+    ...new Set([...SCAN_HEADERS, ...(extraHeader === undefined ? [] : [extraHeader.toLowerCase()])]),
+  ];
   const connectionSlot = slots.length;
-  const foreignSlot = connectionSlot + 1;
-  /** By the length of the name, which tells most headers from those that matter. */
-  const known: (Known[] | undefined)[] = [];
-  const know = (name: string, slot: number) => {
-    known[name.length] ??= [];
-    known[name.length]?.push({ name: Buffer.from(name), slot });
+  const unsupportedSlot = connectionSlot + 1;
+  /** Indexed by the length of the name, which rules out most other headers. */
+  const recognized: (RecognizedHeader[] | undefined)[] = [];
+  const register = (name: string, slot: number) => {
+    recognized[name.length] ??= [];
+    recognized[name.length]?.push({ name: Buffer.from(name), slot });
   };
-  for (const [slot, name] of slots.entries()) know(name, slot);
-  know(CONNECTION, connectionSlot);
-  for (const name of FOREIGN) know(name, foreignSlot);
-  const starts = new Int32Array(foreignSlot);
-  const ends = new Int32Array(foreignSlot);
-  /** The valid host that was read last: it is nearly always the same one. */
+  for (const [slot, name] of slots.entries()) register(name, slot);
+  register(CONNECTION, connectionSlot);
+  for (const name of UNSUPPORTED_HEADERS) register(name, unsupportedSlot);
+  const starts = new Int32Array(unsupportedSlot);
+  const ends = new Int32Array(unsupportedSlot);
+  /** The last valid host: it is nearly always the same one. */
   let lastHost: string | undefined;
 
   function value(bytes: Buffer, slot: number): string | undefined {
@@ -93,20 +96,20 @@ export function headReader(more?: string): (bytes: Buffer) => Head | undefined {
     const target = readTarget(bytes);
     if (!target) return undefined;
     starts.fill(0);
-    const most = Math.min(bytes.length, MOST_BYTES);
+    const limit = Math.min(bytes.length, MAX_BYTES);
     let at = target.end;
-    while (at < most && bytes[at] !== CR) {
+    while (at < limit && bytes[at] !== CR) {
       const start = at;
       while ((CLASS[bytes[at] ?? 0] ?? 0) & TOKEN) at++;
       if (at === start || bytes[at] !== COLON) return undefined;
-      const slot = slotOf(known[at - start], bytes, at);
+      const slot = slotOf(recognized[at - start], bytes, at);
       at++;
       while (bytes[at] === SPACE || bytes[at] === TAB) at++;
       const valueStart = at;
       while ((CLASS[bytes[at] ?? 0] ?? 0) & TEXT) at++;
       if (bytes[at] !== CR || bytes[at + 1] !== LF) return undefined;
       if (slot >= 0) {
-        // Foreign, or there for the second time.
+        // Unsupported or repeated.
         if (starts[slot] !== 0) return undefined;
         let end = at;
         while (end > valueStart && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
@@ -115,12 +118,12 @@ export function headReader(more?: string): (bytes: Buffer) => Head | undefined {
       }
       at += 2;
     }
-    if (at + 1 >= most || bytes[at] !== CR || bytes[at + 1] !== LF) return undefined;
+    if (at + 1 >= limit || bytes[at] !== CR || bytes[at + 1] !== LF) return undefined;
     const host = value(bytes, 0);
     const connection = value(bytes, connectionSlot);
     if (!host || (connection !== undefined && !/^(?:keep-alive|close)$/i.test(connection))) return undefined;
     const last = connection !== undefined && connection.length === 'close'.length;
-    // Node rejects what follows such a request.
+    // Node rejects bytes after such a request.
     if (last && at + 2 < bytes.length) return undefined;
     if (host !== lastHost) {
       if (!isHost(host)) return undefined;
@@ -137,32 +140,32 @@ export function headReader(more?: string): (bytes: Buffer) => Head | undefined {
       'x-forwarded-for': value(bytes, 7),
       'x-forwarded-host': value(bytes, 8),
     };
-    const further = slots[READ.length];
-    if (further !== undefined) headers[further] = value(bytes, READ.length);
+    const extra = slots[SCAN_HEADERS.length];
+    if (extra !== undefined) headers[extra] = value(bytes, SCAN_HEADERS.length);
     return { method: target.method, shortCode: target.shortCode, headers, last, end: at + 2 };
   };
 }
 
-/** Where the header whose name ends at `end` is kept; -1 for one that doesn't matter. */
-function slotOf(known: readonly Known[] | undefined, bytes: Buffer, end: number): number {
-  if (known === undefined) return -1;
-  for (const { name, slot } of known) {
-    // From the end: names of one length differ there.
-    let left = name.length;
-    const start = end - left;
-    while (left > 0 && lowered(bytes[start + left - 1] ?? 0) === name[left - 1]) left--;
-    if (left === 0) return slot;
+/** The slot of the header whose name ends at `end`; -1 for a header that is not recognized. */
+function slotOf(candidates: readonly RecognizedHeader[] | undefined, bytes: Buffer, end: number): number {
+  if (candidates === undefined) return -1;
+  for (const { name, slot } of candidates) {
+    // Compared from the end, where names of the same length differ.
+    let remaining = name.length;
+    const start = end - remaining;
+    while (remaining > 0 && toLowerCase(bytes[start + remaining - 1] ?? 0) === name[remaining - 1]) remaining--;
+    if (remaining === 0) return slot;
   }
   return -1;
 }
 
-function lowered(byte: number): number {
+function toLowerCase(byte: number): number {
   return byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
 }
 
 /** Reads `GET /r/Ab3dE9k?utm_source=poster HTTP/1.1`; `end` is where the headers begin. */
 function readTarget(bytes: Buffer): Omit<Head, 'headers' | 'last'> | undefined {
-  // 'GET ' or 'HEAD' and a space, read as big-endian numbers.
+  // 'GET ', or 'HEAD' before a space, compared as big-endian numbers.
   if (bytes.length < 32) return undefined;
   const first = bytes.readUInt32BE(0);
   const method = first === 0x47455420 ? 'GET' : first === 0x48454144 && bytes[4] === SPACE ? 'HEAD' : undefined;
@@ -173,7 +176,7 @@ function readTarget(bytes: Buffer): Omit<Head, 'headers' | 'last'> | undefined {
   let at = codeStart;
   while ((CLASS[bytes[at] ?? 0] ?? 0) & LETTER) at++;
   const codeEnd = at;
-  if (codeEnd === codeStart || codeEnd - codeStart > MOST_CODE) return undefined;
+  if (codeEnd === codeStart || codeEnd - codeStart > MAX_CODE_LENGTH) return undefined;
   if (bytes[at] === SLASH) at++;
   if (bytes[at] === QUESTION) while ((CLASS[bytes[at] ?? 0] ?? 0) & VISIBLE) at++;
   if (bytes[at] !== SPACE) return undefined;

@@ -24,7 +24,7 @@ function open(databaseUrl = url): Salts {
   return salts;
 }
 
-/** Puts the salts of today and tomorrow into Postgres, as a core does. */
+/** Inserts the salts of today and tomorrow, as a core does. */
 async function make(digits: string): Promise<void> {
   await database.query('truncate visitor_salts');
   for (const [index, each] of [...digits].entries()) {
@@ -35,7 +35,7 @@ async function make(digits: string): Promise<void> {
   }
 }
 
-test('each process goes on with the salts of today and tomorrow that Postgres has', async () => {
+test('all processes use the salts of today and tomorrow from Postgres', async () => {
   await make('ab');
   for (const salts of [open(), open()]) {
     await salts.attempted;
@@ -44,7 +44,7 @@ test('each process goes on with the salts of today and tomorrow that Postgres ha
   }
 });
 
-test('without Postgres a scan waits for nothing: each process has random salts of its own, another every day', async () => {
+test('without Postgres no scan is delayed: each process uses random salts of its own, a new one every day', async () => {
   const [one, other] = [open('postgres://nobody@127.0.0.1:1/none'), open('postgres://nobody@127.0.0.1:1/none')];
   const first = one.at(NOW);
   expect(first).toMatch(/^[0-9a-f]{64}$/);
@@ -54,7 +54,7 @@ test('without Postgres a scan waits for nothing: each process has random salts o
   expect(other.at(NOW)).not.toBe(first);
 });
 
-test('a process whose salt Postgres did not have takes the one that is made later', async () => {
+test('a process that started without a salt in Postgres uses the one that is created later', async () => {
   await make('');
   const salts = open();
   await salts.attempted;
@@ -64,7 +64,7 @@ test('a process whose salt Postgres did not have takes the one that is made late
   expect(own).not.toBe('c'.repeat(64));
 });
 
-test('new salts, made after Postgres crashed, are found within a minute; until then the former ones stay', async () => {
+test('new salts, created after a crash of Postgres, are used within a minute; until then the previous ones are', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   await make('de');
@@ -80,7 +80,7 @@ test('new salts, made after Postgres crashed, are found within a minute; until t
   expect(salts.at(NOW + DAY_MS)).toBe('a'.repeat(64));
 });
 
-test.skipIf(inject('gatewayUrl') === null)('the role of gateways may read them', async () => {
+test.skipIf(inject('gatewayUrl') === null)('the role of gateways may read the salts', async () => {
   await make('a');
   const gatewayUrl = new URL(inject('gatewayUrl') ?? '');
   gatewayUrl.pathname = new URL(url).pathname;

@@ -1,13 +1,13 @@
 import { randomFillSync } from 'node:crypto';
 
-/** Random bytes are fetched for this many ids at once: each fetch costs as much as the rest of two hundred ids. */
-const AT_ONCE = 512;
+/** Random bytes are generated for this many ids at once: one call costs as much as the rest of 200 ids. */
+const IDS_PER_FILL = 512;
 const RANDOM_BYTES = 10;
 
-const random = Buffer.allocUnsafeSlow(AT_ONCE * RANDOM_BYTES);
+const random = Buffer.allocUnsafeSlow(IDS_PER_FILL * RANDOM_BYTES);
 let used = random.length;
 
-/** Writes a new UUIDv7 (RFC 9562 §5.7) of the time `now`, in ms since 1970, into 16 bytes of `bytes` from `at` on. */
+/** Writes a new UUIDv7 (RFC 9562 §5.7) with the time `now` (ms since 1970) into 16 bytes of `bytes`, starting at `at`. */
 export function writeScanId(bytes: Uint8Array, at: number, now: number): void {
   if (used === random.length) {
     randomFillSync(random);
@@ -25,7 +25,7 @@ export function writeScanId(bytes: Uint8Array, at: number, now: number): void {
   bytes[at + 8] = 0x80 | ((bytes[at + 8] ?? 0) & 0x3f);
 }
 
-/** The id that stands in 16 bytes of `bytes` from `at` on, as UUIDs are written. */
+/** The text form of the UUID in the 16 bytes of `bytes` that start at `at`. */
 export function scanIdText(bytes: Buffer, at: number): string {
   const hex = bytes.toString('hex', at, at + 16);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;

@@ -9,7 +9,7 @@ import { Answer } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { stampOf, stampScans } from '../spool/scan-stamp.ts';
 import { scanIdText, writeScanId } from './scan-id.ts';
-import { codeIdIn, ID_AT, scanWriter, timeIn } from './scan-message.ts';
+import { answeredAt, codeIdIn, ID_AT, scanWriter } from './scan-message.ts';
 
 const route = {
   answer: Answer.REDIRECT,
@@ -39,14 +39,14 @@ const header = fc.option(
   { nil: undefined },
 );
 
-/** What `Scan` says of lengths. */
-function shortened(value: string | undefined, bytes: number): string {
+/** Truncates as the comments of the `Scan` message demand. */
+function truncated(value: string | undefined, bytes: number): string {
   let text = value ?? '';
   while (Buffer.byteLength(text) > bytes) text = text.slice(0, -1);
   return text;
 }
 
-test('a scan is written as protobuf reads it, whatever the reader sent, without its address', () => {
+test('a scan decodes as valid protobuf whatever the reader sent, and does not contain its address', () => {
   fc.assert(
     fc.property(
       fc.record({
@@ -65,15 +65,15 @@ test('a scan is written as protobuf reads it, whatever the reader sent, without 
         const scan = fromBinary(ScanSchema, written);
         expect(written).toHaveLength(toBinary(ScanSchema, scan).length);
         const hinted = /^de$/i.test(headers.country ?? '') && proxied ? 'DE' : undefined;
-        const userAgent = shortened(headers['user-agent'], 1_024);
+        const userAgent = truncated(headers['user-agent'], 1_024);
         expect(scan).toMatchObject({
           codeId: route.codeId,
           accountId: route.accountId,
           host: Buffer.from(hostname.slice(0, 255)).toString(),
           userAgent,
-          purpose: shortened(headers['sec-purpose'], 64),
+          purpose: truncated(headers['sec-purpose'], 64),
           country: hinted ?? (address === '2001:db8::1' ? 'FR' : ''),
-          referrerHost: referrerHost(shortened(headers.referer, 2_048)),
+          referrerHost: referrerHost(truncated(headers.referer, 2_048)),
           ...{ address: '', referrer: '', language: '', countryHint: '' },
         });
         expect(Buffer.from(scan.visitor).toString('hex')).toBe(visitorOf(SALT, address, userAgent));
@@ -81,7 +81,7 @@ test('a scan is written as protobuf reads it, whatever the reader sent, without 
         expect(at).toBeGreaterThanOrEqual(before);
         expect(at).toBeLessThanOrEqual(Date.now());
         expect(codeIdIn(written)).toBe(route.codeId);
-        expect(timeIn(written)).toBe(at);
+        expect(answeredAt(written)).toBe(at);
         expect(stampOf(written)?.run).toBe(Buffer.from(scan.stamp).toString('hex', 0, 8));
         expect(scanIdText(written, ID_AT).replaceAll('-', '')).toBe(Buffer.from(scan.id).toString('hex'));
       },
@@ -90,12 +90,12 @@ test('a scan is written as protobuf reads it, whatever the reader sent, without 
   );
 });
 
-test('the code of a message in another form is left to protobuf', () => {
+test('codeIdIn returns undefined for a message with another layout', () => {
   expect(codeIdIn(new Uint8Array())).toBeUndefined();
   expect(codeIdIn(Buffer.from('a scan that is none, but long enough to be one'))).toBeUndefined();
 });
 
-test('ids are UUIDv7 of their time, each of them another', () => {
+test('ids are unique UUIDv7s with the time of the scan', () => {
   const now = Date.UTC(2026, 10, 21, 9, 30);
   const bytes = Buffer.alloc(20);
   const ids = Array.from({ length: 2_000 }, () => {

@@ -13,15 +13,15 @@ const [PURPOSE, VISITOR, COUNTRY, REFERRER_HOST] = [0x52, 0x6a, 0x72, 0x7a];
 /** Tags of the fields of `google.protobuf.Timestamp`. */
 const [SECONDS, NANOS] = [0x08, 0x10];
 
-/** The longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 16 bytes, and tags and lengths. */
+/** Fits the longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 16 bytes, plus tags and lengths. */
 const bytes = Buffer.allocUnsafeSlow(4_096);
 
-/** Where the id begins in every message. */
+/** The offset of the id in every message. */
 export const ID_AT = 2;
 
-/** What scans are written with. */
+/** Sources for the fields of a scan. */
 export interface ScanWriterOptions {
-  /** The header in which trusted proxies name the reader's country. */
+  /** The header in which trusted proxies send the reader's country. */
   readonly countryHeader: string | undefined;
   readonly countryOf: CountryOf;
   /** The salt of the visitor hash at a time in ms since 1970. */
@@ -30,19 +30,20 @@ export interface ScanWriterOptions {
 }
 
 /**
- * Writes the scan that a request is, as it goes to the log; its id, given here, decides for ever after. What identifies
- * the reader ends here: of the address only the country and a salted hash are written, of the referrer only the host.
+ * Serializes the scan of a request as it is published to the log. The id assigned here identifies the scan from then on
+ * (duplicates are dropped by it). Nothing that identifies the reader goes further: of the address only the country and a
+ * salted hash are written, of the referrer only the host.
  *
- * Written field by field, as protobuf would: that took four times as long. The stamp stays last, where the ledger looks
- * for it. The bytes are the next message's too, so they have to be copied.
+ * The protobuf encoding is written field by field by hand: the library took four times as long. The stamp has to be the
+ * last field, where the ledger looks for it. The returned buffer is reused for the next message: callers must copy it.
  */
 export function scanWriter(options: ScanWriterOptions) {
   const { countryOf, saltAt, stamp } = options;
   const countryHeader = options.countryHeader?.toLowerCase();
 
   function country(headers: ScanHeaders, { address, proxied }: Origin): string {
-    const told = proxied && countryHeader !== undefined ? countryCode(headers[countryHeader]) : 'unknown';
-    return told === 'unknown' ? countryOf(address) : told;
+    const fromProxy = proxied && countryHeader !== undefined ? countryCode(headers[countryHeader]) : 'unknown';
+    return fromProxy === 'unknown' ? countryOf(address) : fromProxy;
   }
 
   return (headers: ScanHeaders, route: FoundRoute, origin: Origin): Buffer => {
@@ -50,44 +51,44 @@ export function scanWriter(options: ScanWriterOptions) {
     bytes[0] = ID;
     bytes[1] = 16;
     writeScanId(bytes, ID_AT, now);
-    let at = text(ID_AT + 16, CODE_ID, route.codeId);
-    at = text(at, ACCOUNT_ID, route.accountId);
-    at = timestamp(at, now);
-    at = text(at, HOST, origin.hostname.length > 255 ? origin.hostname.slice(0, 255) : origin.hostname);
-    const userAgent = shortened(headers['user-agent'], 1_024);
-    at = text(at, USER_AGENT, userAgent);
-    at = text(at, PURPOSE, shortened(headers['sec-purpose'], 64));
-    at = visitor(at, visitorOf(saltAt(now), origin.address, userAgent));
+    let at = writeString(ID_AT + 16, CODE_ID, route.codeId);
+    at = writeString(at, ACCOUNT_ID, route.accountId);
+    at = writeTimestamp(at, now);
+    at = writeString(at, HOST, origin.hostname.length > 255 ? origin.hostname.slice(0, 255) : origin.hostname);
+    const userAgent = truncated(headers['user-agent'], 1_024);
+    at = writeString(at, USER_AGENT, userAgent);
+    at = writeString(at, PURPOSE, truncated(headers['sec-purpose'], 64));
+    at = writeVisitor(at, visitorOf(saltAt(now), origin.address, userAgent));
     const code = country(headers, origin);
-    if (code !== 'unknown') at = text(at, COUNTRY, code);
-    at = text(at, REFERRER_HOST, referrerHost(shortened(headers.referer, 2_048)));
+    if (code !== 'unknown') at = writeString(at, COUNTRY, code);
+    at = writeString(at, REFERRER_HOST, referrerHost(truncated(headers.referer, 2_048)));
     stamp(bytes, at, now);
     return bytes.subarray(0, at + STAMP_BYTES);
   };
 }
 
-/** Header values are Latin-1 as Node reads them, so a character is at most two bytes of UTF-8. */
-function shortened(value: string | string[] | undefined, mostBytes: number): string {
+/** Node decodes header values as Latin-1, so a character takes at most two bytes in UTF-8. */
+function truncated(value: string | string[] | undefined, maxBytes: number): string {
   if (value === undefined) return '';
   const joined = typeof value === 'string' ? value : value.join(', ');
-  if (joined.length * 2 <= mostBytes) return joined;
-  const cut = Buffer.from(joined).subarray(0, mostBytes).toString();
+  if (joined.length * 2 <= maxBytes) return joined;
+  const cut = Buffer.from(joined).subarray(0, maxBytes).toString();
   return cut.endsWith('\ufffd') ? cut.slice(0, -1) : cut;
 }
 
-/** The field of a visitor, of 16 hexadecimal digits. Gives where the next field begins. */
-function visitor(at: number, digits: string): number {
+/** Writes the visitor field from 16 hexadecimal digits. Returns the offset of the next field. */
+function writeVisitor(at: number, digits: string): number {
   bytes[at] = VISITOR;
   bytes[at + 1] = 8;
   bytes.write(digits, at + 2, 'hex');
   return at + 10;
 }
 
-/** A field of text; an empty one is left out. Gives where the next field begins. */
-function text(at: number, tag: number, value: string): number {
+/** Writes a string field, unless it is empty. Returns the offset of the next field. */
+function writeString(at: number, tag: number, value: string): number {
   if (value === '') return at;
   bytes[at] = tag;
-  // Its length stands before it and takes one byte, or two from 128 bytes on.
+  // The length before it takes one byte, or two from 128 bytes on.
   const start = at + (value.length < 128 ? 2 : 3);
   const length = bytes.write(value, start, 'utf8');
   if (length < 128) {
@@ -100,20 +101,20 @@ function text(at: number, tag: number, value: string): number {
   return at + 3 + length;
 }
 
-function timestamp(at: number, now: number): number {
+function writeTimestamp(at: number, now: number): number {
   const ms = now % 1_000;
   bytes[at] = SCANNED_AT;
   bytes[at + 2] = SECONDS;
-  let end = varint(at + 3, (now - ms) / 1_000);
+  let end = writeVarint(at + 3, (now - ms) / 1_000);
   if (ms > 0) {
     bytes[end] = NANOS;
-    end = varint(end + 1, ms * 1_000_000);
+    end = writeVarint(end + 1, ms * 1_000_000);
   }
   bytes[at + 1] = end - at - 2;
   return end;
 }
 
-function varint(at: number, value: number): number {
+function writeVarint(at: number, value: number): number {
   let rest = value;
   while (rest >= 0x80) {
     bytes[at++] = (rest & 0x7f) | 0x80;
@@ -124,8 +125,8 @@ function varint(at: number, value: number): number {
 }
 
 /**
- * The code of a scan in the form that `scanMessage` gives it: what decides the partition. Undefined where the bytes have
- * another form, as another version may have written them.
+ * The code id of a serialized scan, which determines its partition. Undefined if the bytes don't have the layout that
+ * `scanWriter` produces: another version may have written them.
  */
 export function codeIdIn(message: Uint8Array): string | undefined {
   const start = ID_AT + 18;
@@ -134,8 +135,8 @@ export function codeIdIn(message: Uint8Array): string | undefined {
   return Buffer.from(message.buffer, message.byteOffset + start, length).toString('latin1');
 }
 
-/** When a scan in that form was answered, in ms since 1970, as its id tells; of any other, now. */
-export function timeIn(message: Uint8Array): number {
+/** When a scan of that layout was answered, in ms since 1970, taken from its id; the current time for any other. */
+export function answeredAt(message: Uint8Array): number {
   if (message[0] !== ID || message[1] !== 16 || message.length < ID_AT + 16) return Date.now();
   return Buffer.from(message.buffer, message.byteOffset + ID_AT, 6).readUIntBE(0, 6);
 }

@@ -1,6 +1,6 @@
 import type { Page } from './pages.ts';
 
-/** The headers that a scan looks at; `IncomingHttpHeaders` has them. */
+/** The request headers that a scan reads; a subset of `IncomingHttpHeaders`. */
 export interface ScanHeaders {
   readonly host?: string | undefined;
   readonly 'user-agent'?: string | undefined;
@@ -10,17 +10,17 @@ export interface ScanHeaders {
   readonly [name: string]: string | string[] | undefined;
 }
 
-/** What a reader asked for, whichever way it was read. */
+/** A scan request, whichever parser read it. */
 export interface ScanRequest {
   readonly method: string;
-  /** What stands for one in the path; undefined where nothing does that could be one. */
+  /** The short code in the path; undefined if the path contains nothing that could be one. */
   readonly shortCode: string | undefined;
   readonly headers: ScanHeaders;
-  /** The address at the other end of the connection. */
+  /** The remote address of the connection. */
   readonly peer: string;
 }
 
-/** Where the answer to one request goes. */
+/** Sends the response to one request. */
 export interface Reply {
   redirect(requestId: string, targetUrl: string): void;
   page(requestId: string, status: number, page: Page, headers?: Readonly<Record<string, string>>): void;

@@ -3,19 +3,19 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** How `check-table.ts` ends on a table that can't be read to its end; by a signal is the other way. */
+/** The exit code of `check-table.ts` for a table that can't be read completely; it may also die of a signal. */
 export const DAMAGED = 3;
 
-/** Many times what it takes for a large table on a slow disk, in ms; on nonsense it may go round for ever. */
-const MOST_MS = 120_000;
+/** Timeout in ms, many times what a large table on a slow disk takes; on a corrupt one the check may loop for ever. */
+const TIMEOUT_MS = 120_000;
 
-/** Whether the route table in a folder is damaged; one that is not there is none. */
+/** Whether the route table in a folder is damaged; a missing one is not. */
 export async function tableIsDamaged(folder: string): Promise<boolean> {
   if (!existsSync(join(folder, 'data.mdb'))) return false;
   const program = join(import.meta.dirname, 'check-table.ts');
   const check = spawn(process.execPath, [program, folder], {
     stdio: 'ignore',
-    timeout: MOST_MS,
+    timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });
   const [code, signal] = await once(check, 'exit');

@@ -17,7 +17,7 @@ const EVENTUALLY = { timeout: 30_000, interval: 50 };
 const logger = pino({ level: 'silent' });
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
-/** Routes in one partition, whatever codes they are of. */
+/** Puts routes into one partition, whatever their codes. */
 const inOnePartition = (routes: readonly (readonly [shortCode: string, version: number])[]) =>
   routes.map(([shortCode, version]) => {
     const [codeId, accountId] = [encodeId('qr', newUuid()), encodeId('acct', newUuid())];
@@ -27,9 +27,9 @@ const inOnePartition = (routes: readonly (readonly [shortCode: string, version: 
   });
 
 describe.skipIf(!ours)(
-  'a topic of routes that was deleted and created again, and is longer than the former one',
+  'a topic of routes that was deleted and created again, and is longer than the previous one',
   () => {
-    test.each(['while it is followed', 'while nobody follows it'])(
+    test.each(['while it is followed', 'while no gateway follows it'])(
       'is read from its beginning: %s',
       async (when) => {
         const kafka = await startKafka();

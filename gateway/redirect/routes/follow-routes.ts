@@ -5,50 +5,50 @@ import type { Log, LogRecord, Positions, Subscription } from '../../../common/lo
 import { ROUTES } from '../../../common/log/topics.ts';
 import { type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { machineMs } from '../../in-time.ts';
-import { recentTimes } from '../answer/recent-times.ts';
+import { recentDurations } from '../answer/recent-durations.ts';
 import type { RouteTable } from './route-table.ts';
 
-/** Follows the routes' topic into the table. */
+/** A subscription that applies the topic of routes to the route table. */
 export interface RouteFollower extends Subscription {
   status(): FollowerStatus;
 }
 
 export interface FollowerStatus {
-  /** Records taken over since the start. */
-  readonly taken: number;
-  /** When the last one was, in ms since 1970. */
-  readonly last: number | undefined;
-  /** When the table was last known to have all that the topic had, by `machineMs`. */
+  /** The number of records applied since the start. */
+  readonly applied: number;
+  /** When the last record was applied, in ms since 1970. */
+  readonly lastAppliedAt: number | undefined;
+  /** When the table was last known to contain the whole topic, by `machineMs`. */
   readonly complete: number | undefined;
-  /** How long changes took from the topic into the table, lately, at the 99th percentile, in ms. */
+  /** The time that recent changes took from the topic to the table, at the 99th percentile, in ms. */
   readonly changeLatencyMs: number | undefined;
 }
 
 const RETRY_MS = 1_000;
 
-/** Tells how far the rebuilding of an empty table is, this often. */
+/** Progress is logged after this many records, while an empty table is rebuilt. */
 const PROGRESS_EVERY = 100_000;
 
-/** How often the end of the topic is compared with the table. */
+/** How often the table's positions are compared with the end of the topic, in ms. */
 const COMPARE_MS = 1_000;
 
 export interface FollowingOptions {
   readonly log: Log;
   readonly table: RouteTable;
   readonly logger: Logger;
-  /** Told how long each change took from the topic into the table, in ms. */
+  /** Called with the time that each change took from the topic to the table, in ms. */
   onChange?(latencyMs: number): void;
 }
 
-/** Goes on where the table stands, so an empty table is rebuilt from the compacted topic. Returns at once. */
+/** Resumes at the table's positions, so an empty table is rebuilt from the compacted topic. Returns at once. */
 export function followRoutes({ log, table, logger, onChange = () => {} }: FollowingOptions): RouteFollower {
   const stopping = new AbortController();
   const { signal } = stopping;
   const started = Date.now();
-  const latencies = recentTimes();
-  let taken = 0;
-  let behind = 0n;
-  let last: number | undefined;
+  const latencies = recentDurations();
+  let applied = 0;
+  let backlog = 0n;
+  let lastAppliedAt: number | undefined;
   let complete: number | undefined;
   let following: Subscription | undefined;
 
@@ -57,60 +57,64 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
     if (!end) return;
     const routes = records.flatMap((record) => readRoute(record, logger));
     await table.advance(routes, { partition: end.partition, next: end.offset + 1n });
-    const before = taken;
-    taken += records.length;
-    last = Date.now();
+    const before = applied;
+    applied += records.length;
+    lastAppliedAt = Date.now();
     for (const { timestamp } of records) {
-      // What was there before we were has waited for us, and says nothing of how fast changes are.
+      // Records from before the start have waited for this process, so their age says nothing about the latency.
       if (timestamp < started) continue;
-      latencies.add(last - timestamp);
-      onChange(Math.max(0, last - timestamp));
+      latencies.add(lastAppliedAt - timestamp);
+      onChange(Math.max(0, lastAppliedAt - timestamp));
     }
-    if (Math.floor(before / PROGRESS_EVERY) < Math.floor(taken / PROGRESS_EVERY)) {
-      logger.info({ taken, of: Number(behind) }, 'routes taken over');
+    if (Math.floor(before / PROGRESS_EVERY) < Math.floor(applied / PROGRESS_EVERY)) {
+      logger.info({ applied, of: Number(backlog) }, 'routes were applied');
     }
   }
 
-  /** Follows the topic that has the name now; resolves when it does, or was stopped before the log answered. */
+  /** Subscribes to the current topic of that name; resolves when it has, or was stopped before the log answered. */
   async function follow(): Promise<void> {
-    const found = await find(log, logger, signal);
-    if (!found) return;
-    const { ends, identity } = found;
+    const topic = await waitForTopic(log, logger, signal);
+    if (!topic) return;
+    const { ends, identity } = topic;
     if (table.topic() !== identity) {
-      if (table.positions().size > 0) logger.warn('the topic of routes is another one; it is read from its beginning');
+      if (table.positions().size > 0) logger.warn('the topic of routes was replaced; it is read from its beginning');
       await table.beginTopic(identity);
     }
-    const from = reachedIn(table.positions(), ends);
-    for (const [partition, end] of ends) behind += end - (from.get(partition) ?? 0n);
-    if (behind > 0n) logger.info({ behind: Number(behind) }, 'the route table follows its topic');
+    const from = validPositions(table.positions(), ends);
+    for (const [partition, end] of ends) backlog += end - (from.get(partition) ?? 0n);
+    if (backlog > 0n) logger.info({ behind: Number(backlog) }, 'the route table is catching up with its topic');
     following = log.follow({
       topic: ROUTES.name,
       from,
       handle,
-      onError: (error) => logger.warn({ err: error }, 'routes can’t be followed; scans go on by the table as it is'),
+      onError: (error) =>
+        logger.warn(
+          { err: error },
+          'routes can’t be read from the log; scans are answered from the route table as it is',
+        ),
     });
   }
 
   async function compare(): Promise<void> {
     while (!signal.aborted) {
-      const asked = machineMs();
-      const found = await ask(log).catch(() => undefined);
+      const comparedAt = machineMs();
+      const topic = await readTopic(log).catch(() => undefined);
       if (signal.aborted) return;
-      if (found && found.identity !== table.topic()) {
+      if (topic && topic.identity !== table.topic()) {
         await following?.stop();
         await follow();
         continue;
       }
-      const ends = found?.ends;
+      const ends = topic?.ends;
       const positions = table.positions();
-      if (ends && [...ends].every(([partition, end]) => end <= (positions.get(partition) ?? 0n))) complete = asked;
+      if (ends && [...ends].every(([partition, end]) => end <= (positions.get(partition) ?? 0n))) complete = comparedAt;
       await sleep(COMPARE_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
   const running = follow().then(compare);
   return {
-    status: () => ({ taken, last, complete, changeLatencyMs: latencies.percentile(0.99) }),
+    status: () => ({ applied, lastAppliedAt, complete, changeLatencyMs: latencies.percentile(0.99) }),
     async stop() {
       stopping.abort();
       await running;
@@ -119,24 +123,25 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
   };
 }
 
-/** The topic that has the name now. */
-interface FoundTopic {
+/** The current topic of that name. */
+interface TopicState {
   readonly identity: string;
   readonly ends: Positions;
 }
 
-async function ask(log: Log): Promise<FoundTopic> {
+async function readTopic(log: Log): Promise<TopicState> {
   const identity = await log.identity(ROUTES.name);
   return { identity, ends: await log.ends(ROUTES.name) };
 }
 
-/** Asks until there is an answer; undefined when it was stopped before. */
-async function find(log: Log, logger: Logger, signal: AbortSignal): Promise<FoundTopic | undefined> {
+/** Retries until the log answers; undefined if it was stopped before. */
+async function waitForTopic(log: Log, logger: Logger, signal: AbortSignal): Promise<TopicState | undefined> {
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      return await ask(log);
+      return await readTopic(log);
     } catch (error) {
-      if (failures === 0) logger.warn({ err: error }, 'the log is away; scans go on by the table as it is');
+      if (failures === 0)
+        logger.warn({ err: error }, 'the log is unavailable; scans are answered from the route table as it is');
       await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -144,22 +149,22 @@ async function find(log: Log, logger: Logger, signal: AbortSignal): Promise<Foun
 }
 
 /**
- * Without positions that the topic has not reached: it was made anew or put back from a backup, and has to be read from
- * its beginning. Versions see to the rest.
+ * Drops positions beyond the end of the topic: it was recreated or restored from a backup, so the partition has to be
+ * read from its beginning. Versions make that idempotent.
  */
-function reachedIn(positions: Positions, ends: Positions): Positions {
+function validPositions(positions: Positions, ends: Positions): Positions {
   return new Map([...positions].filter(([partition, next]) => next <= (ends.get(partition) ?? 0n)));
 }
 
-/** A record that can't be read is reported and left: the table keeps what it knew. */
+/** An unreadable record is logged and skipped: the table keeps its previous route. */
 function readRoute({ value, key, offset }: LogRecord, logger: Logger): Route[] {
   if (value === null) return [];
   try {
     const route = fromBinary(RouteSchema, value);
     if (route.entry.case !== undefined) return [route];
-    logger.error({ key, offset: String(offset) }, 'a route of an unknown kind was left out');
+    logger.error({ key, offset: String(offset) }, 'a route of an unknown kind was skipped');
   } catch (error) {
-    logger.error({ err: error, key, offset: String(offset) }, 'an unreadable route was left out');
+    logger.error({ err: error, key, offset: String(offset) }, 'an unreadable route was skipped');
   }
   return [];
 }

@@ -13,7 +13,7 @@ function recordOf(route: MessageInitShape<typeof CodeRouteSchema>): Buffer | und
   return codeRecord(1n, create(CodeRouteSchema, route));
 }
 
-test('what a scan needs of a route is read back as it was', () => {
+test('a route is read back as it was written', () => {
   fc.assert(
     fc.property(
       fc.record({
@@ -42,7 +42,7 @@ test('what a scan needs of a route is read back as it was', () => {
   );
 });
 
-test('a route that no scan could be answered or counted with has no record', () => {
+test('a route whose scans could not be answered or counted has no record', () => {
   const whole = {
     codeId: `qr_${'0'.repeat(26)}`,
     accountId: `acct_${'0'.repeat(26)}`,
@@ -61,7 +61,7 @@ test('a route that no scan could be answered or counted with has no record', () 
   }
 });
 
-test('a record that is cut short is told apart from a route', () => {
+test('a truncated record is rejected', () => {
   const record = recordOf({
     codeId: `qr_${'0'.repeat(26)}`,
     accountId: `acct_${'0'.repeat(26)}`,

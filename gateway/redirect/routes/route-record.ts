@@ -3,19 +3,19 @@ import { decodeId, idIn } from '../../../common/contract/ids.ts';
 import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import type { Answer, CodeRoute } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 
-/** What a scan needs to know of a code. */
+/** The route of a code, as far as scans need it. */
 export interface FoundRoute {
   readonly answer: Answer;
   readonly targetUrl: string;
   readonly hostname: string;
   readonly codeId: string;
   readonly accountId: string;
-  /** A `LandingPage` as protobuf writes it. */
+  /** A serialized `LandingPage` message. */
   readonly landingPage: Buffer | undefined;
 }
 
 /**
- * A code in the route table, as short as it goes (pages of the table are the worker's memory) and read without a parser:
+ * The layout of a code in the route table, kept short (the table's pages are the worker's memory) and read without a parser:
  * version (8 bytes), answer (1), code id (16), account id (16), length of the hostname (1), length of the target (2),
  * hostname, target, landing page as protobuf.
  */
@@ -26,10 +26,10 @@ const ACCOUNT_ID_AT = 25;
 const LENGTHS_AT = 41;
 const TEXTS_AT = 44;
 
-/** What may stand in a `Location` header. */
+/** The characters allowed in a `Location` header. */
 const LOCATION = /^[\x21-\x7e]*$/;
 
-/** Undefined for a route whose scans could not be answered or counted. */
+/** Serializes a route. Undefined for a route whose scans could not be answered or counted. */
 export function codeRecord(version: bigint, route: CodeRoute): Buffer | undefined {
   const codeId = decodeId('qr', route.codeId);
   const accountId = decodeId('acct', route.accountId);
@@ -48,12 +48,12 @@ export function codeRecord(version: bigint, route: CodeRoute): Buffer | undefine
   return Buffer.concat([head, hostname, target, page]);
 }
 
-/** The version of a code's record, and of a host's. */
+/** The version of a record, of a code or of a host. */
 export function versionIn(record: Buffer): bigint {
   return record.readBigUInt64BE(VERSION_AT);
 }
 
-/** Reads the first `length` bytes of `record`, and keeps none of them. */
+/** Deserializes the first `length` bytes of `record`; copies what it returns. Throws a RangeError if they are too short. */
 export function readCode(record: Buffer, length: number): FoundRoute {
   const targetAt = TEXTS_AT + (record[LENGTHS_AT] ?? 0);
   const pageAt = targetAt + record.readUInt16BE(LENGTHS_AT + 1);
@@ -68,7 +68,7 @@ export function readCode(record: Buffer, length: number): FoundRoute {
   };
 }
 
-/** What Postgres says of a code, as the table gives it out. */
+/** Converts a route from Postgres into the form that the table returns. */
 export function foundRoute({ answer, targetUrl, hostname, codeId, accountId, landingPage }: CodeRoute): FoundRoute {
   return { answer, targetUrl, hostname, codeId, accountId, landingPage: landingPageBytes(landingPage) };
 }

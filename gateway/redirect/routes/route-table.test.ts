@@ -43,7 +43,7 @@ const START = { partition: 0, next: 1n };
 
 const modes = (path: string) => ['.', 'data.mdb', 'lock.mdb'].map((name) => statSync(join(path, name)).mode & 0o777);
 
-test('no other user of the machine can read the table, neither a new one nor one that an older version made', async () => {
+test('no other user of the machine can read the table, neither a new one nor one that an older version created', async () => {
   const made = join(folder, 'routes');
   const another = openRouteTable(made, logger);
   onTestFinished(() => another.close());
@@ -56,7 +56,7 @@ test('no other user of the machine can read the table, neither a new one nor one
   expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
 });
 
-test('a change is seen at once, and still after a restart', async () => {
+test('a change is visible at once, and still after a restart', async () => {
   expect(table.code('abcdefg')).toBeUndefined();
   table.apply(code(1n, 'https://one.example'));
   expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
@@ -64,7 +64,7 @@ test('a change is seen at once, and still after a restart', async () => {
   expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
 });
 
-test('the higher version stays, in whatever order they arrive', async () => {
+test('the higher version wins, in whatever order they arrive', async () => {
   table.apply(code(3n, 'https://three.example'));
   await table.advance([code(2n, 'https://two.example')], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://three.example');
@@ -75,7 +75,7 @@ test('the higher version stays, in whatever order they arrive', async () => {
   expect(table.code('abcdefg')?.targetUrl).toBe('https://five.example');
 });
 
-test('what is taken over in one commit with others is seen when that resolves, by its version, and still after a restart', async () => {
+test('routes that share a commit are visible once it resolves, by version, and still after a restart', async () => {
   await table.applySoon(code(2n, 'https://two.example'));
   expect(table.code('abcdefg')?.targetUrl).toBe('https://two.example');
   const versions = [5n, 3n, 9n, 4n, 8n];
@@ -88,7 +88,7 @@ test('what is taken over in one commit with others is seen when that resolves, b
   expect(table.code('abcdefg')?.targetUrl).toBe('https://9.example');
 });
 
-test('of many versions in a row the newest stays on disk', async () => {
+test('after many versions in a row the newest is on disk', async () => {
   for (let version = 1n; version <= 50n; version++) table.apply(code(version, `https://example.com/${version}`));
   table.apply(code(7n, 'https://late.example'));
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
@@ -98,7 +98,7 @@ test('of many versions in a row the newest stays on disk', async () => {
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
 });
 
-test('the answer to a change does not wait until all of the topic is taken over', async () => {
+test('the answer to a change does not wait until the whole topic is applied', async () => {
   const routes = Array.from({ length: 1_000 }, (_, version) => code(BigInt(version), 'https://topic.example'));
   const topic = table.advance(routes, START).then(() => 'topic');
   const answer = table.applySoon(code(5_000n, 'https://answer.example')).then(() => 'answer');
@@ -108,7 +108,7 @@ test('the answer to a change does not wait until all of the topic is taken over'
   expect(table.code('abcdefg')?.targetUrl).toBe('https://answer.example');
 });
 
-test('a custom domain stays its account’s when it is removed', async () => {
+test('a removed custom domain still belongs to its account', async () => {
   expect(table.customDomain('go.example.com')).toBeUndefined();
   await table.advance([host(1n, false)], START);
   expect(table.customDomain('go.example.com')?.accountId).toBe(accountId);
@@ -116,7 +116,7 @@ test('a custom domain stays its account’s when it is removed', async () => {
   expect(table.customDomain('go.example.com')).toMatchObject({ accountId, removed: true });
 });
 
-test('positions outlive the process, as the routes do that they were reached with', async () => {
+test('positions survive a restart together with their routes', async () => {
   expect(table.positions()).toEqual(new Map());
   await table.advance([code(1n, 'https://one.example')], { partition: 3, next: 17n });
   await table.advance([], { partition: 11, next: 2n ** 60n });
@@ -129,11 +129,11 @@ test('positions outlive the process, as the routes do that they were reached wit
   );
 });
 
-test('a host of any length is looked up without harm', () => {
+test('a host of any length can be looked up', () => {
   expect(table.customDomain('x'.repeat(16_000))).toBeUndefined();
 });
 
-test('a process that is killed while it writes holds up no other that writes', async () => {
+test('a process that is killed while it writes does not block other writers', async () => {
   const start = () => {
     const child = fork(join(import.meta.dirname, 'route-writer.fixture.ts'), [folder], { execArgv: [] });
     onTestFinished(() => void child.kill('SIGKILL'));

@@ -9,74 +9,75 @@ import { type HostRoute, HostRouteSchema, type Route } from '../../../proto/gen/
 import { codeRecord, type FoundRoute, readCode, versionIn } from './route-record.ts';
 
 /**
- * Where codes lead, on the gateway's own disk: what makes a scan independent of everything else. Versions decide, so a
- * late message never undoes a newer change. Any number of processes may have it open; LMDB lets one write at a time.
+ * The routes of all codes, on the gateway's own disk: it makes scans independent of everything else. The higher version
+ * wins, so a late message never undoes a newer change. Any number of processes may open it; LMDB lets one write at a time.
  */
 export interface RouteTable {
-  /** The route of a short code, as any process last wrote it; undefined when the table does not know it. */
+  /** The route of a short code, as any process last wrote it; undefined if the table does not contain it. */
   code(shortCode: string): FoundRoute | undefined;
-  /** The custom domain that a host is, or was (`removed`). `hostname`: in lower case, without a port. */
+  /** The custom domain of this name, also after it was removed (`removed`). `hostname`: in lower case, without a port. */
   customDomain(hostname: string): HostRoute | undefined;
-  /** Takes one route over: scans see it when this returns, and after a kill. A disk that takes nothing is logged. */
+  /** Writes one route: it is visible to scans when this returns, and survives a kill. A failed write is only logged. */
   apply(route: Route): void;
-  /** The same in one commit with all others of this turn of the event loop; resolves when scans see it. */
+  /** The same in one commit with all others of this event loop iteration; resolves once it is visible to scans. */
   applySoon(route: Route): Promise<void>;
   /**
-   * Takes routes of the topic over and, with the last of them, how far it was followed. Rejects when the disk takes
-   * nothing.
+   * Writes routes of the topic and, in one transaction with the last of them, the position reached. Rejects if the disk
+   * can't be written.
    */
   advance(routes: readonly Route[], reached: Reached): Promise<void>;
-  /** How far the topic has been followed. */
+  /** The next offset of each partition of the topic. */
   positions(): Positions;
-  /** Which topic those positions belong to: see `Log.identity`; undefined when it was never told. */
+  /** The topic that those positions belong to: see `Log.identity`; undefined if none was recorded. */
   topic(): string | undefined;
-  /** Begins to follow another topic of the same name: none of it has been read. Routes stay; versions decide. */
+  /** Switches to another topic of the same name, of which nothing has been read. Existing routes stay: versions decide. */
   beginTopic(identity: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A partition of the topic, and the offset that it goes on from. */
+/** A partition of the topic, and the offset from which it is to be read next. */
 export interface Reached {
   readonly partition: number;
   readonly next: bigint;
 }
 
-/** What the keys of codes, hosts and positions begin with. */
+/** Key prefixes of codes, hosts and positions. */
 const [CODE, HOST, POSITION] = ['c', 'h', 'p'];
 /** The key of the topic's identity. */
 const TOPIC = 't';
 
 /**
- * Routes in one transaction. Every page that it touches is written anew before the old one is free: with 10,000 the file
- * grew half as large again as with 1,000. And other processes that write wait meanwhile, a worker with all that it does.
+ * Routes in one transaction. LMDB copies every page that a transaction touches before it frees the old one: with 10,000
+ * routes the file grew to 1.5 times its size with 1,000. And meanwhile all other writers block, workers with everything
+ * that they do.
  */
-const AT_ONCE = 200;
+const ROUTES_PER_COMMIT = 200;
 
 /**
- * How long the table is left to them then, in ms: who waits is woken, and finds it taken again if nobody pauses. Beside
- * 50,000 routes a write of another process took 1.9 ms, and 6.2 at the 90th percentile; with 1,000 at once and no pause
- * it took 35 and 62. The 50,000 took 1.9 s, and 1.3 without.
+ * The pause after each transaction, in ms: without it, a waiting writer is woken and finds the lock taken again. While
+ * 50,000 routes were written, a write of another process took 1.9 ms, and 6.2 ms at the 90th percentile; with 1,000 per
+ * commit and no pause, 35 and 62 ms. The 50,000 took 1.9 s in all, and 1.3 s without pauses.
  */
 const PAUSE_MS = 1;
 
-/** Longer than any hostname or short code; LMDB takes no keys over 1,978 bytes, and anybody may send such a host. */
-const MOST_NAME = 255;
+/** No hostname or short code is longer. LMDB rejects keys over 1,978 bytes, and clients can send such a host. */
+const MAX_KEY_LENGTH = 255;
 
-/** Opens the table in `folder`, which is made if it is missing. */
+/** Opens the table in `folder`, which is created if it is missing. */
 export function openRouteTable(folder: string, logger: Logger): RouteTable {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const store = open<Buffer, string>({ path: folder, encoding: 'binary', noSubdir: false });
-  closeToOthers(folder, logger);
-  /** Hosts that were asked for in this turn of the event loop: nearly always the same one. */
+  restrictToOwner(folder, logger);
+  /** Hosts looked up in this event loop iteration: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
-  /** What the next commit takes over, and when it has. */
-  const waiting: Route[] = [];
-  let soon: Promise<void> | undefined;
+  /** The routes of the next commit, and a promise for it. */
+  const pending: Route[] = [];
+  let nextCommit: Promise<void> | undefined;
 
   /**
-   * All look-ups of a turn of the event loop see the table as it was at the first of them. All that this turn answers
-   * was asked before that, so whoever asked after another process had answered to a change sees the change.
+   * All look-ups of one event loop iteration share the snapshot of the first. Every request that this iteration answers
+   * arrived before it, so a client that sends a request after another process confirmed a change sees the change.
    */
   function refresh(): void {
     if (isFresh) return;
@@ -89,25 +90,25 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   }
 
   /**
-   * Decoded routes are not kept in memory: reading one of a million takes 2.5 µs, a kept one would have to be compared
-   * with what other processes wrote, and the pages of the table are in memory as it is.
+   * Decoded routes are not cached: reading one of a million takes 2.5 µs, a cached one would have to be compared with
+   * what other processes wrote, and the table's pages are in memory anyway.
    */
   function read(key: string): Buffer | undefined {
-    if (key.length > MOST_NAME) return undefined;
+    if (key.length > MAX_KEY_LENGTH) return undefined;
     return store.getBinaryFast(key);
   }
 
   /**
-   * One commit on this disk took 0.2 ms, and several where others wait for it. It is not put off beyond the answer: a
-   * gateway that is killed right after one knows it. LMDB's commits beside the event loop are no way out: after one that
-   * a full disk refused, every later one waits for ever.
+   * A commit took 0.2 ms on the disk measured, and several ms under contention. It is synchronous, before the answer: a
+   * gateway that is killed right after an answer still has the route. LMDB's asynchronous commits are no alternative:
+   * after one that failed on a full disk, every later one hangs for ever.
    */
-  function takeOver(routes: readonly Route[], reached?: Reached): void {
+  function commit(routes: readonly Route[], reached?: Reached): void {
     store.transactionSync(() => {
       for (const route of routes) {
-        const [key, record] = recordOf(route);
-        if (!record) logger.error({ key }, 'a route that leads nowhere was left out');
-        if (!record || isKnown(key, route.version)) continue;
+        const [key, record] = entryOf(route);
+        if (!record) logger.error({ key }, 'a route that can’t be answered was skipped');
+        if (!record || isUpToDate(key, route.version)) continue;
         store.putSync(key, record);
       }
       if (reached) store.putSync(POSITION + reached.partition, Buffer.from(String(reached.next)));
@@ -117,16 +118,16 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
 
   function apply(routes: readonly Route[]): void {
     try {
-      takeOver(routes);
+      commit(routes);
     } catch (error) {
-      // The topic brings them again; the answer to a change must not fail over it.
+      // The topic delivers them again; the API response to a change must not fail because of it.
       logger.error({ err: error }, 'a route could not be written to disk');
     }
   }
 
-  function isKnown(key: string, version: bigint): boolean {
-    const known = store.getBinaryFast(key);
-    return known !== undefined && versionIn(known) >= version;
+  function isUpToDate(key: string, version: bigint): boolean {
+    const existing = store.getBinaryFast(key);
+    return existing !== undefined && versionIn(existing) >= version;
   }
 
   return {
@@ -144,27 +145,27 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     },
     apply: (route) => apply([route]),
     applySoon(route) {
-      soon ??= new Promise((resolve) => {
+      nextCommit ??= new Promise((resolve) => {
         setImmediate(() => {
-          soon = undefined;
-          apply(waiting.splice(0));
+          nextCommit = undefined;
+          apply(pending.splice(0));
           resolve();
         });
       });
-      waiting.push(route);
-      return soon;
+      pending.push(route);
+      return nextCommit;
     },
     async advance(routes, reached) {
       let at = 0;
-      for (; routes.length - at > AT_ONCE; at += AT_ONCE) {
-        takeOver(routes.slice(at, at + AT_ONCE));
+      for (; routes.length - at > ROUTES_PER_COMMIT; at += ROUTES_PER_COMMIT) {
+        commit(routes.slice(at, at + ROUTES_PER_COMMIT));
         await sleep(PAUSE_MS);
       }
-      takeOver(routes.slice(at), reached);
+      commit(routes.slice(at), reached);
     },
     positions() {
-      const kept = store.getRange({ start: POSITION, end: `${POSITION}~` });
-      return new Map([...kept].map(({ key, value }) => [Number(key.slice(1)), BigInt(value.toString())]));
+      const entries = store.getRange({ start: POSITION, end: `${POSITION}~` });
+      return new Map([...entries].map(({ key, value }) => [Number(key.slice(1)), BigInt(value.toString())]));
     },
     topic: () => store.get(TOPIC)?.toString(),
     async beginTopic(identity) {
@@ -177,18 +178,18 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   };
 }
 
-/** The targets and landing pages of all accounts are nobody else's business. LMDB makes files that everybody may read. */
-function closeToOthers(folder: string, logger: Logger): void {
+/** LMDB creates world-readable files, and these contain the targets and landing pages of all accounts. */
+function restrictToOwner(folder: string, logger: Logger): void {
   try {
     chmodSync(folder, 0o700);
     for (const file of ['data.mdb', 'lock.mdb']) chmodSync(join(folder, file), 0o600);
   } catch (error) {
-    // A file system without modes, or another owner, stops no redirects.
-    logger.warn({ err: error }, 'the route table can’t be closed to other users of this machine');
+    // A file system without modes, or another owner, must not stop redirects.
+    logger.warn({ err: error }, 'the route table can’t be protected from other users of this machine');
   }
 }
 
-/** A host in the route table: version (8 bytes), and what the topic says of it as protobuf. */
+/** A host in the route table: version (8 bytes), and its `HostRoute` message from the topic. */
 function hostRecord(version: bigint, host: HostRoute): Buffer {
   const record = Buffer.alloc(8);
   record.writeBigUInt64BE(version);
@@ -200,8 +201,8 @@ function readHost(record: Buffer | undefined): HostRoute | undefined {
   return fromBinary(HostRouteSchema, Buffer.from(record.subarray(8, record.length)));
 }
 
-function recordOf({ version, entry }: Route): [key: string, record: Buffer | undefined] {
+function entryOf({ version, entry }: Route): [key: string, record: Buffer | undefined] {
   if (entry.case === 'code') return [CODE + entry.value.shortCode, codeRecord(version, entry.value)];
   if (entry.case === 'host') return [HOST + entry.value.hostname, hostRecord(version, entry.value)];
-  throw new TypeError('a route stands for nothing that this gateway knows');
+  throw new TypeError('a route of an unknown kind');
 }

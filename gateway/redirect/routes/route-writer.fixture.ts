@@ -1,4 +1,4 @@
-/** Writes routes into the table of a folder without a pause, and says each time that it has written a hundred. */
+/** Writes routes into the table of a folder without a pause, and sends a message after every hundred. */
 import { create } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';

@@ -8,7 +8,7 @@ import { limitAttempts } from '../../address-limits.ts';
 import { lookUpUnknownCodes, TooManyUnknown, type UnknownCodes } from './unknown-codes.ts';
 
 const READER = '198.51.100.1';
-const MOST = 50;
+const MAX_UNKNOWN = 50;
 
 let url: string;
 let database: pg.Pool;
@@ -26,7 +26,7 @@ beforeEach(() => {
   sent = vi.spyOn(pg.Client.prototype, 'query');
   onTestFinished(() => sent.mockRestore());
   const logger = pino({ level: 'warn' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
-  unknown = lookUpUnknownCodes(url, limitAttempts(MOST), () => {}, logger);
+  unknown = lookUpUnknownCodes(url, limitAttempts(MAX_UNKNOWN), () => {}, logger);
   onTestFinished(() => unknown.close());
 });
 
@@ -39,7 +39,7 @@ async function create(shortCode: string): Promise<void> {
   );
 }
 
-/** Lets no look-up be answered meanwhile. */
+/** Locks the table while `work` runs, so that no look-up is answered. */
 async function whileLocked(work: () => Promise<void>): Promise<void> {
   const tx = await database.connect();
   try {
@@ -52,19 +52,19 @@ async function whileLocked(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** How many statements look-ups have sent so far. */
+/** The number of statements sent so far. */
 function statements(): number {
   return sent.mock.calls.filter(([query]) => query.name === 'gateway_find_codes').length;
 }
 
-test('many who ask for one code share one look-up', async () => {
+test('concurrent requests for one code share one look-up', async () => {
   await create('shared2');
   const routes = await Promise.all(Array.from({ length: 20 }, () => unknown.find('shared2', READER)));
   for (const route of routes) expect(route?.entry).toMatchObject({ case: 'code', value: { shortCode: 'shared2' } });
   expect(statements()).toBe(1);
 });
 
-test('a new code is found among a flood of made-up ones, as many share a statement', async () => {
+test('a new code is found during a flood of made-up ones, because many share a statement', async () => {
   await create('newcode');
   const flood = Array.from({ length: 900 }, (_, n) => unknown.find(newShortCode(), `198.51.100.${n % 250}`));
   const found = await unknown.find('newcode', READER);
@@ -81,7 +81,7 @@ test('text that is not a short code is never looked up', async () => {
 
 test('codes that do not exist are counted by client address, and codes that do are not', async () => {
   await create('counted');
-  const made = Array.from({ length: MOST }, newShortCode);
+  const made = Array.from({ length: MAX_UNKNOWN }, newShortCode);
   for (const shortCode of made) {
     expect(await unknown.find('counted', READER)).toBeDefined();
     expect(await unknown.find(shortCode, READER)).toBeUndefined();
@@ -90,19 +90,19 @@ test('codes that do not exist are counted by client address, and codes that do a
   expect(await unknown.find(newShortCode(), '198.51.100.2')).toBeUndefined();
 });
 
-test('that there is no such code is believed for two seconds, and no longer', async () => {
+test('a negative result is cached for two seconds, and no longer', async () => {
   expect(await unknown.find('ergacht', READER)).toBeUndefined();
   await create('ergacht');
   expect(await unknown.find('ergacht', READER)).toBeUndefined();
   await expect.poll(() => unknown.find('ergacht', READER), { timeout: 10_000, interval: 100 }).toBeDefined();
 });
 
-test('while Postgres does not answer, look-ups fail, are bounded, and leave one line without a stack', async () => {
+test('while Postgres does not answer, look-ups fail, are bounded, and log one line without a stack', async () => {
   await create('cocked2');
   await whileLocked(async () => {
     const asked = Array.from({ length: 5_000 }, () => unknown.find(newShortCode(), READER));
     const settled = Promise.allSettled([unknown.find('cocked2', READER), ...asked]);
-    // Those that find no place do not wait for one.
+    // Requests beyond the queue's limit fail at once.
     const refused = asked.slice(-100).map((each) => each.catch((error: Error) => error.message));
     expect(new Set(await Promise.all(refused))).toEqual(new Set(['too many look-ups are waiting']));
     for (const { status } of await settled) expect(status).toBe('rejected');
@@ -110,6 +110,6 @@ test('while Postgres does not answer, look-ups fail, are bounded, and leave one 
   });
   expect(logged).toMatchObject([{ msg: 'unknown codes could not be looked up' }]);
   expect(logged[0]?.err).toBeUndefined();
-  // Failures are not remembered.
+  // Failures are not cached.
   expect(await unknown.find('cocked2', READER)).toBeDefined();
 });

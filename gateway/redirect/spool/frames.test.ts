@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { frame, MOST_PAYLOAD_BYTES, readFrames } from './frames.ts';
+import { frame, MAX_PAYLOAD_BYTES, readFrames } from './frames.ts';
 
 const payload = fc.uint8Array({ minLength: 1, maxLength: 300 });
 
@@ -8,7 +8,7 @@ function texts(payloads: readonly Uint8Array[]): string[] {
   return payloads.map((each) => Buffer.from(each).toString());
 }
 
-test('whatever is framed is read back, however the bytes are cut into parts', () => {
+test('payloads are read back, however the bytes are split into parts', () => {
   fc.assert(
     fc.property(fc.array(payload, { maxLength: 20 }), fc.nat(2_000), (payloads, cut) => {
       const bytes = Buffer.concat(payloads.map(frame));
@@ -22,7 +22,7 @@ test('whatever is framed is read back, however the bytes are cut into parts', ()
   );
 });
 
-test('a torn last frame is left out, whatever is missing of it', () => {
+test('a torn last frame is skipped, whatever is missing of it', () => {
   const whole = frame(Buffer.from('whole'));
   const torn = frame(Buffer.from('torn'));
   for (let length = 1; length < torn.length; length++) {
@@ -32,7 +32,7 @@ test('a torn last frame is left out, whatever is missing of it', () => {
   }
 });
 
-test('a damaged byte anywhere costs one frame and no other', () => {
+test('a damaged byte anywhere costs only one frame', () => {
   const frames = ['one', 'two', 'three'].map((text) => frame(Buffer.from(text)));
   const [before = Buffer.alloc(0), damaged = Buffer.alloc(0)] = frames;
   for (let at = 0; at < damaged.length; at++) {
@@ -44,7 +44,7 @@ test('a damaged byte anywhere costs one frame and no other', () => {
   }
 });
 
-test('what is still being written is read as far as it is whole', () => {
+test('a segment that is being written is read up to the last complete frame', () => {
   const [whole, torn] = [frame(Buffer.from('whole')), frame(Buffer.from('torn'))];
   for (const unwritten of [torn.subarray(0, 5), Buffer.alloc(50), torn.fill(0, 10)]) {
     const read = readFrames(Buffer.concat([whole, unwritten]), 'unwritten');
@@ -58,6 +58,6 @@ test('a hole of zeros holds no frames', () => {
 });
 
 test('the longest payload is read back', () => {
-  const [longest] = readFrames(frame(Buffer.alloc(MOST_PAYLOAD_BYTES, 7)), 'nothing').payloads;
-  expect(longest).toHaveLength(MOST_PAYLOAD_BYTES);
+  const [longest] = readFrames(frame(Buffer.alloc(MAX_PAYLOAD_BYTES, 7)), 'nothing').payloads;
+  expect(longest).toHaveLength(MAX_PAYLOAD_BYTES);
 });

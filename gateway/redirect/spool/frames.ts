@@ -1,14 +1,14 @@
 import { crc32 } from 'node:zlib';
 
-/** Length and CRC-32 of the payload, both big-endian, stand before each payload of a segment. */
+/** The header of each payload in a segment: its length and its CRC-32, both 4 bytes big-endian. */
 const HEADER_BYTES = 8;
 
-/** No payload is longer, so a greater length is damage. */
-export const MOST_PAYLOAD_BYTES = 16_384;
+/** The longest payload, in bytes: a greater length in a header means damage. */
+export const MAX_PAYLOAD_BYTES = 16_384;
 
 /**
- * Writes a payload, as it stands in a segment, into `bytes` from `at` on; gives where the next one goes. A payload is
- * never empty: a hole of zeros in a file must not read as frames.
+ * Writes a payload and its header into `bytes` at offset `at`; returns the offset after them. A payload must not be
+ * empty: a hole of zeros in a file must not read as frames.
  */
 export function writeFrame(bytes: Buffer, at: number, payload: Uint8Array): number {
   bytes.writeUInt32BE(payload.length, at);
@@ -17,33 +17,33 @@ export function writeFrame(bytes: Buffer, at: number, payload: Uint8Array): numb
   return at + frameBytes(payload);
 }
 
-/** A payload as it stands in a segment. */
+/** A payload with its header, as in a segment. */
 export function frame(payload: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(frameBytes(payload));
   writeFrame(framed, 0, payload);
   return framed;
 }
 
-/** How long a payload is in a segment. */
+/** The size of a payload with its header, in bytes. */
 export function frameBytes(payload: Uint8Array): number {
   return HEADER_BYTES + payload.length;
 }
 
-/** What was read of a part of a segment. */
+/** The result of reading a part of a segment. */
 export interface Frames {
   readonly payloads: Uint8Array[];
-  /** Bytes that are done with: the next part starts behind them. */
+  /** The number of bytes consumed: the next part starts after them. */
   readonly read: number;
-  /** Bytes among them that belong to no whole frame. */
+  /** The number of bytes among them that belong to no complete frame. */
   readonly damaged: number;
 }
 
 /**
- * Reads the frames of a part of a segment. `next` says what is behind it: `more` of the segment; `nothing`, ever; or
- * what is yet to be written, and then only frames that are whole already are read.
+ * Reads the frames of a part of a segment. `next` says what follows it: `more` of the segment; `nothing`, at its end; or
+ * `unwritten`, if the segment is still being written, and then reading stops at the first frame that is not complete.
  *
- * Behind damage of any kind it looks, byte by byte, for the next frame whose checksum is right, so that one bad sector
- * costs the scans on it and no others.
+ * After damage of any kind it searches, byte by byte, for the next frame with a correct checksum, so that one bad sector
+ * costs only the scans on it.
  */
 export function readFrames(bytes: Buffer, next: 'more' | 'nothing' | 'unwritten'): Frames {
   const payloads: Uint8Array[] = [];
@@ -67,7 +67,7 @@ function payloadAt(bytes: Buffer, start: number): Uint8Array | 'not whole' | 'da
   const payloadStart = start + HEADER_BYTES;
   if (payloadStart > bytes.length) return 'not whole';
   const length = bytes.readUInt32BE(start);
-  if (length === 0 || length > MOST_PAYLOAD_BYTES) return 'damaged';
+  if (length === 0 || length > MAX_PAYLOAD_BYTES) return 'damaged';
   if (payloadStart + length > bytes.length) return 'not whole';
   const payload = bytes.subarray(payloadStart, payloadStart + length);
   return crc32(payload) === bytes.readUInt32BE(start + 4) ? payload : 'damaged';

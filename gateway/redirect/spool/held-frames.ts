@@ -1,54 +1,54 @@
 import type { Logger } from 'pino';
 
-/** Frames that the disk does not take, in memory, until the disk takes them or somebody else has. */
+/** Frames kept in memory while the disk can't be written, until the disk or the log has them. */
 export interface HeldFrames {
-  /** Copies frames of so many payloads; where there is no room left they are lost. */
+  /** Copies frames that contain `payloads` payloads; they are lost if the memory limit is reached. */
   hold(frames: Buffer, payloads: number): void;
   /** All of them, oldest first. */
   all(): readonly Buffer[];
-  /** They are all on disk. */
+  /** Drops all of them, once they are on disk. */
   clear(): void;
-  /** Offers the oldest ones to whoever may have a way for them, if none are on their way. */
+  /** Offers the oldest ones to the log, unless an offer is pending. */
   offer(): void;
   readonly bytes: number;
-  /** Payloads that there was no room for. */
+  /** The number of payloads lost because the memory limit was reached. */
   readonly lost: number;
 }
 
 /**
- * Somebody who may have a way for frames that the disk does not take; `taken` is called once they are safe. Nothing else
- * is offered before, until `OFFER_MS` are over.
+ * Offers frames that are not on disk for publishing; `accepted` is called once the log has them. The next offer is made
+ * after that, or after `OFFER_MS`.
  */
-export type Offer = (frames: Buffer, taken: () => void) => void;
+export type Offer = (frames: Buffer, accepted: () => void) => void;
 
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 const OFFER_BYTES = 512 * 1024;
 const OFFER_MS = 15_000;
-/** The least time from one line in the log that scans are lost to the next, in ms: it happens in every turn. */
-const TELL_MS = 10_000;
+/** The minimum interval between log lines about lost scans, in ms: scans may be lost in every event loop iteration. */
+const LOG_MS = 10_000;
 
 export function holdFrames(offer: Offer, logger: Logger): HeldFrames {
   let held: Buffer[] = [];
   let bytes = 0;
   let lost = 0;
-  let told = { lost: 0, at: Number.NEGATIVE_INFINITY };
+  let logged = { lost: 0, at: Number.NEGATIVE_INFINITY };
   let offered: { readonly count: number; readonly at: number } | undefined;
 
-  function tellLost(pauseMs: number): void {
-    if (told.lost === lost || performance.now() - told.at < pauseMs) return;
-    told = { lost, at: performance.now() };
-    logger.error({ lost }, 'scans were lost: neither disk nor memory takes them');
+  function logLost(intervalMs: number): void {
+    if (logged.lost === lost || performance.now() - logged.at < intervalMs) return;
+    logged = { lost, at: performance.now() };
+    logger.error({ lost }, 'scans were lost: the disk can’t be written and memory is full');
   }
 
   function offerOldest(): void {
-    tellLost(TELL_MS);
+    logLost(LOG_MS);
     if (held.length === 0 || (offered && performance.now() - offered.at < OFFER_MS)) return;
     let [count, size] = [0, 0];
     while (count < held.length && size < OFFER_BYTES) size += held[count++]?.length ?? 0;
     const mine = { count, at: performance.now() };
     offered = mine;
     offer(Buffer.concat(held.slice(0, count)), () => {
-      // The disk may have taken them meanwhile, or they were offered again.
+      // They may be on disk meanwhile, or have been offered again.
       if (offered !== mine) return;
       offered = undefined;
       held = held.slice(count);
@@ -59,9 +59,9 @@ export function holdFrames(offer: Offer, logger: Logger): HeldFrames {
 
   return {
     hold(frames, payloads) {
-      if (bytes + frames.length > MOST_BYTES) {
+      if (bytes + frames.length > MAX_BYTES) {
         lost += payloads;
-        tellLost(TELL_MS);
+        logLost(LOG_MS);
         return;
       }
       held.push(Buffer.from(frames));
@@ -69,7 +69,7 @@ export function holdFrames(offer: Offer, logger: Logger): HeldFrames {
     },
     all: () => held,
     clear() {
-      tellLost(0);
+      logLost(0);
       held = [];
       bytes = 0;
       offered = undefined;

@@ -1,21 +1,21 @@
 import type { Log } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
-import { timeIn } from '../answer/scan-message.ts';
+import { answeredAt } from '../answer/scan-message.ts';
 import { readFrames } from './frames.ts';
 import { readFrom } from './read-spool.ts';
 import { recordsOf } from './ship-scans.ts';
 import { countShipped } from './shipped-figures.ts';
 import { shippedSegmentsIn } from './shipped-segments.ts';
 
-/** What was published again. */
+/** The result of publishing kept scans again. */
 export interface Reshipped {
   readonly segments: number;
   readonly scans: number;
 }
 
 /**
- * Publishes the scans of kept segments again that were answered at `since` (ms since 1970) or later; the recorder drops
- * those that it knows by their ids. May run beside the gateway, which only removes segments.
+ * Publishes again the scans of kept segments that were answered at `since` (ms since 1970) or later; the recorder drops
+ * duplicates by their ids. May run beside the gateway, which only removes segments.
  */
 export async function reshipScans({
   folder,
@@ -33,7 +33,7 @@ export async function reshipScans({
     if (written < since) continue;
     let found = 0;
     for (const part of partsOf(path)) {
-      const wanted = part.filter((payload) => timeIn(payload) >= since);
+      const wanted = part.filter((payload) => answeredAt(payload) >= since);
       if (wanted.length === 0) continue;
       await log.publish(SCANS.name, recordsOf(wanted, count(wanted).figures));
       found += wanted.length;
@@ -44,7 +44,7 @@ export async function reshipScans({
   return { segments, scans };
 }
 
-/** The payloads of a segment, a mebibyte at a time. */
+/** The payloads of a segment, 1 MiB at a time. */
 function* partsOf(path: string): Generator<readonly Uint8Array[]> {
   for (let at = 0; ; ) {
     const { bytes, atEnd } = readFrom(path, at);

@@ -7,7 +7,7 @@ import { countShipped } from './shipped-figures.ts';
 const NOON = Date.UTC(2026, 10, 21, 12);
 const TOMORROW = NOON + 86_400_000;
 
-/** A scan of which only the ends matter: its id, and its stamp. */
+/** A scan with only its first and last field: its id, and its stamp. */
 function scan(stamp: Stamp, now: number): Buffer {
   const bytes = Buffer.alloc(18 + STAMP_BYTES);
   bytes.set([0x0a, 16]);
@@ -16,7 +16,7 @@ function scan(stamp: Stamp, now: number): Buffer {
   return bytes;
 }
 
-test('scans of a day are numbered from 1, with how many were lost; a day begins a new run', () => {
+test('scans of a day are numbered from 1, with the number lost; a day begins a new run', () => {
   let lost = 7;
   const stamp = stampScans(() => lost);
   const first = stampOf(scan(stamp, NOON));
@@ -30,12 +30,12 @@ test('scans of a day are numbered from 1, with how many were lost; a day begins 
   expect(new Set([first, next, back].map((each) => each?.run)).size).toBe(3);
 });
 
-test('what has no stamp has none', () => {
+test('a message without a stamp is recognized', () => {
   expect(stampOf(new Uint8Array())).toBeUndefined();
   expect(stampOf(Buffer.alloc(40))).toBeUndefined();
 });
 
-test('a shipment tells the last number of each run, and all that was shipped of its days', () => {
+test('a shipment contains the last number of each run, and the total shipped for each of its days', () => {
   const [one, two] = [stampScans(() => 0), stampScans(() => 3)];
   const ship = countShipped();
   const scans = [scan(one, NOON), scan(one, NOON), scan(two, NOON), scan(one, TOMORROW)];

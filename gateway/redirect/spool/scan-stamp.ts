@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 
-/** Tag and length of the field `stamp`, which is the last of a scan, and its bytes. */
+/** Tag and length of the field `stamp`, the last field of a scan. */
 const [TAG, LENGTH] = [0x62, 16];
 export const STAMP_BYTES = 2 + LENGTH;
 
 const DAY_MS = 86_400_000;
 
-/** Writes the stamp of a scan that is answered at `now` (ms since 1970) into `bytes` from `at` on. */
+/** Writes the stamp of a scan that is answered at `now` (ms since 1970) into `bytes` at offset `at`. */
 export type Stamp = (bytes: Buffer, at: number, now: number) => void;
 
-/** What a stamp says. */
+/** The content of a stamp. */
 export interface Stamped {
   /** 16 hexadecimal digits. */
   readonly run: string;
@@ -18,9 +18,9 @@ export interface Stamped {
 }
 
 /**
- * Numbers the scans that this process answers, for the ledger: who has the last of a day knows how many there were,
- * though the process was killed right after it. A day begins a new run, so that no clock makes a number come twice.
- * `lost`: how many scans could not be kept since the start.
+ * Numbers the scans that this process answers, for the ledger: the last scan of a day tells how many there were, even if
+ * the process was killed right after it. Each day begins a new run, so that no number repeats, whatever the clock does.
+ * `lost`: returns the number of scans lost since the start.
  */
 export function stampScans(lost: () => number): Stamp {
   let run = randomBytes(8);
@@ -40,7 +40,7 @@ export function stampScans(lost: () => number): Stamp {
   };
 }
 
-/** The stamp of a scan; undefined where it has none. */
+/** The stamp of a serialized scan; undefined if it has none. */
 export function stampOf(message: Uint8Array): Stamped | undefined {
   const at = message.length - STAMP_BYTES;
   if (at < 0 || message[at] !== TAG || message[at + 1] !== LENGTH) return undefined;

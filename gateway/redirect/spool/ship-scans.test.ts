@@ -33,35 +33,36 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What the log does with a call. `part`: it takes what is of one code, and says that it failed. */
-type Mood = 'takes' | 'refuses' | 'part' | 'never answers';
+/** How the fake log handles a call. `part`: it stores the records of one code, and reports a failure. */
+type Behaviour = 'takes' | 'refuses' | 'part' | 'never answers';
 
-/** A log that does as it is told, and sees to it that whatever it has not acknowledged is on disk. */
-class MoodyLog {
-  mood: () => Mood = () => 'takes';
+/** A fake log with scripted failures that checks that every scan it has not acknowledged is on disk. */
+class FakeLog {
+  behaviour: () => Behaviour = () => 'takes';
   calls = 0;
-  /** What is in the log, in its order, and what it has said to have. */
-  readonly taken: string[] = [];
+  /** The scans in the log, in order, and those that it has acknowledged. */
+  readonly stored: string[] = [];
   readonly acknowledged = new Set<string>();
-  /** What was answered, in its order. */
+  /** The scans that were answered, in order. */
   readonly kept: string[] = [];
   readonly #wrong: string[] = [];
 
   async publish(_topic: string, records: readonly NewRecord[]): Promise<void> {
     this.calls++;
-    const mood = this.mood();
+    const behaviour = this.behaviour();
     const names = records.map(({ value }) => nameOf(value ?? new Uint8Array()));
     for (const name of names) if (this.acknowledged.has(name)) this.#wrong.push(`${name} is sent again`);
     await sleep(2);
     this.#lookForLost();
-    if (mood === 'never answers') await new Promise(() => {});
-    const takes = mood === 'takes' ? names : mood === 'part' ? names.filter((name) => name.startsWith('qr_b')) : [];
-    this.taken.push(...takes);
-    if (mood !== 'takes') throw new Error(mood);
+    if (behaviour === 'never answers') await new Promise(() => {});
+    const takes =
+      behaviour === 'takes' ? names : behaviour === 'part' ? names.filter((name) => name.startsWith('qr_b')) : [];
+    this.stored.push(...takes);
+    if (behaviour !== 'takes') throw new Error(behaviour);
     for (const name of names) this.acknowledged.add(name);
   }
 
-  /** The shipper starts anew: what it was told is forgotten, as far as it is still on disk. */
+  /** For a restart of the shipper: forgets the acknowledgements of scans that are still on disk. */
   forget(): void {
     for (const name of namesOnDisk()) this.acknowledged.delete(name);
   }
@@ -73,11 +74,11 @@ class MoodyLog {
     }
   }
 
-  /** Nothing was lost or sent again, and each code's scans came in their order, the first time that they came. */
-  expectAllIsWell(): void {
+  /** Expects that nothing was lost or repeated, and that the first copies of each code's scans arrived in order. */
+  expectConsistent(): void {
     this.#lookForLost();
     expect(this.#wrong).toEqual([]);
-    const first = [...new Set(this.taken)];
+    const first = [...new Set(this.stored)];
     for (const code of CODES) {
       for (const spool of ['0', '1']) {
         const its = (names: readonly string[]) => names.filter((name) => name.startsWith(`${code} ${spool} `));
@@ -100,7 +101,7 @@ function namesOnDisk(): Set<string> {
   return new Set(paths.flatMap((path) => readFrames(readFileSync(path), 'nothing').payloads.map(nameOf)));
 }
 
-function start(log: MoodyLog): Shipper {
+function start(log: FakeLog): Shipper {
   const shipper = shipScans({ folder, log, logger });
   onTestFinished(() => shipper.stop(0));
   return shipper;
@@ -113,8 +114,8 @@ function openWorker(worker: string): Spool {
 }
 
 let scans = 0;
-/** Answers so many scans of all codes in turn, a few in each turn of the event loop. */
-async function answer(spool: Spool, worker: string, count: number, log: MoodyLog): Promise<void> {
+/** Answers `count` scans of alternating codes, a few in each event loop iteration. */
+async function answer(spool: Spool, worker: string, count: number, log: FakeLog): Promise<void> {
   for (let done = 0; done < count; ) {
     const turn = Array.from({ length: Math.min(20, count - done) }, () => {
       const codeId = CODES[scans % CODES.length] ?? '';
@@ -133,75 +134,75 @@ async function answer(spool: Spool, worker: string, count: number, log: MoodyLog
   }
 }
 
-/** In turn, again and again. */
-function inTurn(...moods: Mood[]): () => Mood {
+/** Cycles through the behaviours. */
+function inTurn(...behaviours: Behaviour[]): () => Behaviour {
   let call = 0;
-  return () => moods[call++ % moods.length] ?? 'takes';
+  return () => behaviours[call++ % behaviours.length] ?? 'takes';
 }
 
-test('while brokers refuse and take parts, nothing leaves the disk unacknowledged, and each code keeps its order', async () => {
-  const log = new MoodyLog();
-  log.mood = inTurn('takes', 'part', 'takes', 'takes', 'refuses', 'takes', 'takes', 'part', 'refuses');
+test('while brokers reject calls or store parts, nothing leaves the disk unacknowledged, and each code keeps its order', async () => {
+  const log = new FakeLog();
+  log.behaviour = inTurn('takes', 'part', 'takes', 'takes', 'refuses', 'takes', 'takes', 'part', 'refuses');
   const [one, other] = [openWorker('0'), openWorker('1')];
   const shipper = start(log);
   await Promise.all([answer(one, '0', 700, log), answer(other, '1', 300, log)]);
   await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(1_000);
-  log.expectAllIsWell();
-  // Several refusals and parts were among them, and what is acknowledged goes.
+  log.expectConsistent();
+  // Several calls failed or were stored in part, and acknowledged scans are removed.
   expect(log.calls).toBeGreaterThan(18);
-  expect(log.taken.length).toBeGreaterThan(1_000);
+  expect(log.stored.length).toBeGreaterThan(1_000);
   await Promise.all([one.close(0), other.close(0)]);
   await expect.poll(() => namesOnDisk().size, EVENTUALLY).toBe(0);
   await expect.poll(() => shipper.status(), EVENTUALLY).toEqual({ shipped: 1_000, depth: 0, failing: false });
 }, 60_000);
 
-test('a broker that is away holds everything on disk, and gets it all, in its order, when it is back', async () => {
-  const log = new MoodyLog();
-  log.mood = () => 'refuses';
+test('while the broker is unavailable everything stays on disk, and it receives all in order when it is back', async () => {
+  const log = new FakeLog();
+  log.behaviour = () => 'refuses';
   const spool = openWorker('0');
   const shipper = start(log);
   await answer(spool, '0', 600, log);
   await expect.poll(() => log.calls, EVENTUALLY).toBeGreaterThan(2);
   expect(shipper.status()).toMatchObject({ shipped: 0, failing: true });
   expect(namesOnDisk().size).toBe(600);
-  log.mood = () => 'takes';
+  log.behaviour = () => 'takes';
   await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(600);
-  expect(log.taken).toEqual(log.kept);
-  log.expectAllIsWell();
+  expect(log.stored).toEqual(log.kept);
+  log.expectConsistent();
   expect(shipper.status()).toMatchObject({ shipped: 600, failing: false });
 }, 60_000);
 
-test('what a shipper has handed over and not heard of is shipped by the one after it, and what is behind that after it', async () => {
-  const log = new MoodyLog();
+test('the next shipper repeats what was not acknowledged, and then ships what follows', async () => {
+  const log = new FakeLog();
   const before = openWorker('0');
   const ended = start(log);
-  log.mood = inTurn('takes', 'takes', 'part', 'never answers');
+  log.behaviour = inTurn('takes', 'takes', 'part', 'never answers');
   await answer(before, '0', 600, log);
   await expect.poll(() => log.calls, EVENTUALLY).toBe(4);
   await ended.stop(0);
   const acknowledged = log.acknowledged.size;
   expect(acknowledged).toBeGreaterThan(0);
 
-  // What was acknowledged and is in a segment that has more comes again, as after kill -9; ids decide.
+  // Acknowledged scans of an incomplete segment are repeated, as after kill -9; they are dropped by id.
   log.forget();
-  log.mood = () => 'takes';
+  log.behaviour = () => 'takes';
   const after = openWorker('0');
   await answer(after, '0', 300, log);
   const next = start(log);
   await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(900);
-  log.expectAllIsWell();
+  log.expectConsistent();
   expect(next.status().failing).toBe(false);
 }, 60_000);
 
-test('a stop ships what there is, and waits no longer than it may for a log that does not answer', async () => {
-  const log = new MoodyLog();
+test('a stop ships what there is, and waits for a log that does not answer no longer than the deadline', async () => {
+  const log = new FakeLog();
   const spool = openWorker('0');
   await answer(spool, '0', 300, log);
   await start(log).stop(10_000);
-  expect(log.taken).toEqual(log.kept);
+  expect(log.stored).toEqual(log.kept);
 
   log.forget();
-  log.mood = () => 'never answers';
+  log.behaviour = () => 'never answers';
   await answer(spool, '0', 10, log);
   const started = performance.now();
   await start(log).stop(200);
@@ -209,8 +210,8 @@ test('a stop ships what there is, and waits no longer than it may for a log that
   expect(namesOnDisk()).toEqual(new Set(log.kept));
 });
 
-test('a segment that can’t be read is stepped over: the shipper fails no longer than the log does', async () => {
-  const log = new MoodyLog();
+test('an unreadable segment is skipped: the shipper fails no longer than the log does', async () => {
+  const log = new FakeLog();
   const spool = openWorker('0');
   await answer(spool, '0', 5, log);
   // Older than all others.
@@ -228,12 +229,12 @@ test('a segment that can’t be read is stepped over: the shipper fails no longe
   expect(existsSync(unreadable)).toBe(true);
 });
 
-test('a spool that can’t be read shows until it can be, also when nobody scans', async () => {
+test('an unreadable spool is reported until it can be read, also without scans', async () => {
   const path = join(folder, '0');
   mkdirSync(path);
-  const shipper = start(new MoodyLog());
+  const shipper = start(new FakeLog());
   expect(shipper.status().failing).toBe(false);
-  // A file instead of the folder: that stops even root, whom permissions don't.
+  // A file instead of the folder: it stops even root, for whom permissions don't count.
   rmSync(path, { recursive: true });
   writeFileSync(path, '');
   await expect.poll(() => shipper.status().failing, EVENTUALLY).toBe(true);

@@ -14,41 +14,41 @@ import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
 import { spoolsIn } from './segments.ts';
 import { countShipped } from './shipped-figures.ts';
 
-/** Carries the spools to the log. */
+/** Publishes the scans in the spools to the log. */
 export interface Shipper {
   status(): ShipperStatus;
-  /** Publishes frames that are in no spool; rejects while the log is away. */
+  /** Publishes frames that are in no spool; rejects while the log is unavailable. */
   publish(frames: Buffer): Promise<void>;
-  /** Ships what it can within `graceMs` and stops; the rest stays on disk. */
+  /** Ships as much as it can within `graceMs` and stops; the rest stays on disk. */
   stop(graceMs: number): Promise<void>;
 }
 
 export interface ShipperStatus {
-  /** Scans that the log took since the start. */
+  /** The number of scans published since the start. */
   readonly shipped: number;
-  /** Bytes that wait on disk. */
+  /** The number of bytes waiting on disk. */
   readonly depth: number;
-  /** Whether the log refused what it was given last, or a spool can't be read. */
+  /** Whether the last attempt to publish failed, or a spool can't be read. */
   readonly failing: boolean;
 }
 
-/** How often a spool is asked that had little or nothing: what a lone scan waits for, and what spares the log calls. */
+/** The pause in ms after a batch of few or no scans: it delays a lone scan, and limits the number of calls to the log. */
 const POLL_MS = 25;
-const LITTLE = 1_000;
-/** How often it looks for spools of new workers, and for those that were removed. */
-const LOOK_MS = 500;
-/** Scans that wait on disk for the log are forced to it after one to two times this. */
+const SMALL_BATCH = 1_000;
+/** How often added and removed spools are detected, in ms. */
+const DISCOVER_MS = 500;
+/** Scans that wait on disk for the log are synced after one to two times this, in ms. */
 const FORCE_MS = 500;
-/** Pauses between attempts while the log is away: each twice the one before it. */
+/** Pauses between attempts while the log is unavailable, in ms: each twice the previous one. */
 const FIRST_RETRY_MS = 250;
-const MOST_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 5_000;
 
 export interface ShippingOptions {
-  /** Holds a spool for each worker, also for those that there are no more. */
+  /** Contains a spool for each worker, including ended ones. */
   readonly folder: string;
   readonly log: Pick<Log, 'publish'>;
   readonly logger: Logger;
-  /** Takes a segment out of its spool that the log has; by default it is deleted. */
+  /** Disposes of a segment that was published; by default it is deleted. */
   take?(path: string): void;
   /** Whether scans are forced to disk that the log has, too: they are kept, for the log may lose them. */
   readonly forceAll?: boolean;
@@ -56,15 +56,15 @@ export interface ShippingOptions {
 
 interface ShippedSpool {
   readonly reader: SpoolReader;
-  /** Forces to disk what has waited since the last call. */
+  /** Syncs to disk what has waited since the last call. */
   force(): Promise<void>;
-  /** Resolves when no more of it is shipped. */
+  /** Resolves when shipping from it has ended. */
   running: Promise<void> | undefined;
 }
 
 /**
- * Publishes the oldest scans first and forgets them once the log has them; a crash in between repeats them, and their
- * ids decide. While the log is away it tries for ever.
+ * Publishes the oldest scans first and forgets them once the log has them; a crash in between repeats them, and the
+ * recorder drops the duplicates by id. While the log is unavailable it retries for ever.
  */
 export function shipScans({ folder, log, logger, take, forceAll = false }: ShippingOptions): Shipper {
   const stopping = new AbortController();
@@ -87,11 +87,11 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
       throw error;
     }
     shipped += records.length;
-    if (failures > 0) logger.info({ failures }, 'scans reach the log again');
+    if (failures > 0) logger.info({ failures }, 'scans are published to the log again');
     failures = 0;
   }
 
-  function nextOf(reader: SpoolReader): Batch | undefined {
+  function nextBatch(reader: SpoolReader): Batch | undefined {
     try {
       const batch = reader.next();
       if (unreadable.delete(reader)) logger.info('a spool can be read again');
@@ -106,32 +106,32 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
   async function ship(spool: string, reader: SpoolReader): Promise<void> {
     while (performance.now() < deadline && spools.get(spool)?.reader === reader) {
       try {
-        const batch = nextOf(reader);
+        const batch = nextBatch(reader);
         if (batch) {
           await publish(batch.payloads);
           batch.forget();
         } else if (signal.aborted) {
           return;
         }
-        if (!batch || batch.payloads.length < LITTLE) await pause(POLL_MS, signal);
+        if (!batch || batch.payloads.length < SMALL_BATCH) await pause(POLL_MS, signal);
       } catch (error) {
-        if (failures === 0) logger.warn({ err: error }, 'scans do not reach the log; they wait on disk');
+        if (failures === 0) logger.warn({ err: error }, 'scans can’t be published to the log; they wait on disk');
         failures++;
-        await pause(Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MOST_RETRY_MS), signal);
-        // Asked to stop, it goes on until the deadline without a pause to break off.
+        await pause(Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MAX_RETRY_MS), signal);
+        // While stopping, `pause` returns at once, so this keeps the attempts until the deadline apart.
         if (signal.aborted) await sleep(FIRST_RETRY_MS);
       }
     }
   }
 
-  function look(): void {
-    const there = new Set(spoolsIn(folder));
+  function discoverSpools(): void {
+    const existing = new Set(spoolsIn(folder));
     for (const [spool, { reader }] of spools) {
-      if (there.has(spool) || existsSync(join(folder, spool))) continue;
+      if (existing.has(spool) || existsSync(join(folder, spool))) continue;
       spools.delete(spool);
       unreadable.delete(reader);
     }
-    for (const spool of there) {
+    for (const spool of existing) {
       if (spools.has(spool)) continue;
       const path = join(folder, spool);
       const reader = readSpool(path, logger, take);
@@ -157,9 +157,9 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
     }
   }
 
-  look();
+  discoverSpools();
   force();
-  const looking = setInterval(look, LOOK_MS).unref();
+  const discovery = setInterval(discoverSpools, DISCOVER_MS).unref();
 
   return {
     status() {
@@ -168,8 +168,8 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
     },
     publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
     async stop(graceMs) {
-      clearInterval(looking);
-      look();
+      clearInterval(discovery);
+      discoverSpools();
       deadline = performance.now() + graceMs;
       stopping.abort();
       const all = Promise.all([...spools.values()].map(({ running }) => running));
@@ -178,13 +178,13 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
   };
 }
 
-/** Records of scans, the first of which tells the ledger `figures`. */
+/** Log records of scans; the first one carries `figures` for the ledger in a header. */
 export function recordsOf(payloads: readonly Uint8Array[], figures: string): NewRecord[] {
   const headers = { [GATEWAY_FIGURES]: figures };
   return payloads.map((value, index) => ({ key: keyOf(value), value, ...(index === 0 && { headers }) }));
 }
 
-/** What is no scan goes on all the same, to the recorder's dead letters: here it would hold up all behind it. */
+/** An undecodable payload is published too, with an empty key, and becomes a dead letter: here it would block all others. */
 function keyOf(value: Uint8Array): string {
   try {
     return codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId;

@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
-import { timeIn } from '../answer/scan-message.ts';
+import { answeredAt } from '../answer/scan-message.ts';
 import { stampOf } from './scan-stamp.ts';
 
-/** Scans on their way to the log. */
+/** Scans that are being published. */
 export interface Shipment {
-  /** What the ledger is told: how far the scans of their days are, these included. */
+  /** The header for the ledger: the totals of the days of these scans, these included. */
   readonly figures: string;
-  /** The log did not take them. */
+  /** Reverts the counts, if publishing failed. */
   failed(): void;
 }
 
 const DAY_MS = 86_400_000;
 
-/** Counts what this process hands to the log, and gathers what the scans' stamps tell of whoever answered them. */
+/** Counts the scans that this process publishes, and collects the stamps of the workers that answered them. */
 export function countShipped(): (scans: readonly Uint8Array[]) => Shipment {
   const gateway = randomBytes(8).toString('hex');
-  /** By day, counted from 1970. */
+  /** Scans published by day since 1970. */
   const published = new Map<number, number>();
   const add = (day: number, count: number) => published.set(day, (published.get(day) ?? 0) + count);
 
@@ -24,7 +24,7 @@ export function countShipped(): (scans: readonly Uint8Array[]) => Shipment {
     const runs = new Map<string, GatewayFigures>();
     const counts = new Map<number, number>();
     for (const scan of scans) {
-      const day = Math.floor(timeIn(scan) / DAY_MS);
+      const day = Math.floor(answeredAt(scan) / DAY_MS);
       counts.set(day, (counts.get(day) ?? 0) + 1);
       const stamp = stampOf(scan);
       if (!stamp) continue;

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A sealed segment of a spool, whose last scan came so many hours ago. */
+/** Creates a sealed segment of a spool whose last scan is `hoursAgo` old. */
 function segment(spool: string, name: string, hoursAgo: number): string {
   const path = join(folder, 'spool', spool, `${name}.scans`);
   mkdirSync(join(folder, 'spool', spool), { recursive: true });
@@ -23,7 +23,7 @@ function segment(spool: string, name: string, hoursAgo: number): string {
   return path;
 }
 
-/** A disk of a mebibyte; undefined where we may not mount one. */
+/** A disk of 1 MiB; undefined without the permission to mount one. */
 function smallDisk(): string | undefined {
   const disk = join(folder, 'disk');
   mkdirSync(disk);
@@ -41,7 +41,7 @@ function keep(hours: number) {
   return kept;
 }
 
-test('nothing is kept for no hours, and what was kept before goes', () => {
+test('with 0 hours nothing is kept, and segments kept before are removed', () => {
   const before = keep(2);
   before.take(segment('0', '000000000000001', 1));
   expect(shippedSegmentsIn(join(folder, 'shipped'))).toHaveLength(1);
@@ -51,7 +51,7 @@ test('nothing is kept for no hours, and what was kept before goes', () => {
   expect(readdirSync(join(folder, 'spool', '0'))).toEqual([]);
 });
 
-test('segments are kept for as long as they should, oldest first, and those of two spools under names of their own', () => {
+test('segments are kept for the configured time, oldest first, and those of two spools under distinct names', () => {
   const { take } = keep(2);
   take(segment('1', '000000000000002', 1));
   take(segment('0', '000000000000002', 1.9));
@@ -64,7 +64,7 @@ test('segments are kept for as long as they should, oldest first, and those of t
   ]);
 });
 
-test('the oldest go first while the disk is nearly full', ({ skip }) => {
+test('while the disk is nearly full the oldest are removed', ({ skip }) => {
   const disk = smallDisk();
   if (disk === undefined) return skip();
   try {
@@ -78,7 +78,7 @@ test('the oldest go first while the disk is nearly full', ({ skip }) => {
   }
 });
 
-test('a segment that can’t be kept is deleted all the same', () => {
+test('a segment that can’t be kept is deleted', () => {
   const { take } = keep(2);
   writeFileSync(join(folder, 'shipped'), 'no folder');
   const path = segment('0', '000000000000001', 0);

@@ -12,32 +12,32 @@ import {
 import { basename, dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 
-/** The folder of `DATA_DIR` that they are kept in. */
+/** The folder in `DATA_DIR` for shipped segments. */
 export const SHIPPED = 'shipped';
 
 const HOUR_MS = 3_600_000;
-/** How often segments are looked for that were kept for long enough, in ms. */
+/** How often expired segments are removed, in ms. */
 const SWEEP_MS = 60_000;
-/** The share of the disk that kept segments leave to scans that are still to come. */
+/** The share of the disk that has to stay free for new scans. */
 const FREE_SHARE = 0.1;
 
-/** A segment whose scans the log has taken, kept so that they can be published again. */
+/** A segment whose scans were published, kept so that they can be published again. */
 export interface ShippedSegment {
   readonly path: string;
   /** When its last scan was written, in ms since 1970. */
   readonly written: number;
 }
 
-/** What becomes of segments whose scans the log has taken. */
+/** Disposes of segments whose scans were published: keeps or deletes them. */
 export interface ShippedSegments {
-  /** Takes a segment out of its spool. */
+  /** Removes a segment from its spool. */
   take(path: string): void;
   stop(): void;
 }
 
 /**
- * Keeps shipped segments in `folder`, on the disk of the spools, for so many hours, and less where the disk is nearly
- * full. With 0 hours nothing is kept.
+ * Keeps shipped segments in `folder`, on the disk of the spools, for `hours`, or less if the disk is nearly full. With 0
+ * they are deleted at once.
  */
 export function keepShipped(folder: string, hours: number, logger: Logger): ShippedSegments {
   function sweep(): void {
@@ -52,10 +52,10 @@ export function keepShipped(folder: string, hours: number, logger: Logger): Ship
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       force(path);
-      // Segments of two spools may have one name.
+      // Segments of two spools may have the same name.
       renameSync(path, join(folder, `${basename(path, '.scans')}-${basename(dirname(path))}.scans`));
     } catch (error) {
-      // The log has its scans: a full disk must not fill up with what is only a second copy.
+      // Its scans were published: a second copy must not fill the disk.
       logger.error({ err: error }, 'a shipped segment can’t be kept and is deleted');
       rmSync(path, { force: true });
     }
@@ -72,7 +72,7 @@ export function keepShipped(folder: string, hours: number, logger: Logger): Ship
   };
 }
 
-/** The kept segments, oldest first; none where there is no such folder. */
+/** The kept segments, oldest first; empty if there is no such folder. */
 export function shippedSegmentsIn(folder: string): ShippedSegment[] {
   let names: string[];
   try {
@@ -83,7 +83,7 @@ export function shippedSegmentsIn(folder: string): ShippedSegment[] {
   }
   return names.sort().flatMap((name) => {
     const path = join(folder, name);
-    // It may be removed meanwhile.
+    // It may have been removed meanwhile.
     const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     return written === undefined ? [] : [{ path, written }];
   });

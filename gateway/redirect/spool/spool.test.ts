@@ -15,7 +15,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { frame, readFrames } from './frames.ts';
 import { readSpool, type SpoolReader } from './read-spool.ts';
-import { sealWhatIsLeft } from './segments.ts';
+import { sealOrphan } from './segments.ts';
 import { openSpool, type Spool, type SpoolOptions } from './spool.ts';
 
 const logger = pino({ level: 'silent' });
@@ -27,19 +27,19 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(join(folder, '..'), { recursive: true, force: true }));
 
-/** A spool as a worker opens it, which is gone after the test as if it had been killed. */
+/** Opens a spool as a worker does, and closes it after the test without a grace period, as if it had been killed. */
 function open(offer: SpoolOptions['offer'] = () => {}): Spool {
   const spool = openSpool({ folder, logger, offer });
   onTestFinished(() => spool.close(0));
   return spool;
 }
 
-/** Appends in one turn of the event loop; resolves when all were kept. */
+/** Appends in one event loop iteration; resolves when all payloads are kept. */
 async function append(spool: Spool, ...texts: string[]): Promise<void> {
   await Promise.all(texts.map((text) => new Promise<void>((kept) => spool.append(Buffer.from(text), kept))));
 }
 
-/** Everything that is given out to be carried on. */
+/** Reads and acknowledges all payloads. */
 function takeAll(reader: SpoolReader = readSpool(folder, logger)): string[] {
   const taken: string[] = [];
   for (let batch = reader.next(); batch; batch = reader.next()) {
@@ -59,18 +59,18 @@ function segments(): string[] {
     .map((name) => join(folder, name));
 }
 
-/** A file instead of the folder: no segment can be opened, not even by root. */
+/** Puts a file in place of the folder: no segment can be opened, not even by root. */
 function breakDisk(): void {
   rmSync(folder, { recursive: true });
   writeFileSync(folder, '');
 }
 
-function mendDisk(): void {
+function repairDisk(): void {
   rmSync(folder);
   mkdirSync(folder);
 }
 
-test('a payload is on disk before it is told that it is kept', async () => {
+test('a payload is on disk before its callback is called', async () => {
   const spool = open();
   let onDisk = Buffer.alloc(0);
   await new Promise<void>((resolve) => {
@@ -91,13 +91,13 @@ test('a payload may be changed once it is appended', async () => {
   expect(takeAll()).toEqual(['one']);
 });
 
-test('as many payloads in a turn as there are', async () => {
+test('any number of payloads in one event loop iteration', async () => {
   const texts = Array.from({ length: 5_000 }, (_, index) => `${index} `.padEnd(300, '.'));
   await append(open(), ...texts);
   expect(takeAll()).toEqual(texts);
 });
 
-test('payloads are given out in their order, again and again until they are forgotten', async () => {
+test('payloads are returned in order, again and again until they are acknowledged', async () => {
   const spool = open();
   const reader = readSpool(folder, logger);
   expect(reader.next()).toBeUndefined();
@@ -111,14 +111,14 @@ test('payloads are given out in their order, again and again until they are forg
   expect(takeAll(reader)).toEqual(['four']);
 });
 
-test('what a process that is gone has left is gone from the disk once it is forgotten', async () => {
+test('the spool of an ended process is removed from disk once it is acknowledged', async () => {
   await append(open(), 'a scan');
-  sealWhatIsLeft(folder);
+  sealOrphan(folder);
   expect(takeAll()).toEqual(['a scan']);
   expect(segments()).toEqual([]);
 });
 
-test('segments are rotated by size, and given out completely', async () => {
+test('segments are rotated by size, and read completely', async () => {
   const spool = open();
   const megabytes = Array.from({ length: 20 * 64 }, (_, index) => `${index} `.padEnd(16_000, '.'));
   for (let at = 0; at < megabytes.length; at += 64) await append(spool, ...megabytes.slice(at, at + 64));
@@ -127,7 +127,7 @@ test('segments are rotated by size, and given out completely', async () => {
   expect(segments().length).toBeLessThanOrEqual(1);
 });
 
-test('a reader beside the writer misses nothing and takes nothing twice, wherever segments end', async () => {
+test('a reader beside the writer neither misses nor repeats anything, wherever segments end', async () => {
   const spool = open();
   const reader = readSpool(folder, logger);
   const taken: string[] = [];
@@ -141,14 +141,14 @@ test('a reader beside the writer misses nothing and takes nothing twice, whereve
   expect([...taken, ...takeAll(reader)]).toEqual(texts);
 });
 
-test('an open segment is closed when it is old, so that no scans stay', async () => {
+test('an old open segment is sealed, so that no scans remain in it', async () => {
   await append(open(), 'a scan');
   expect(takeAll()).toEqual(['a scan']);
   expect(segments()).toHaveLength(1);
   await expect.poll(() => takeAll().concat(segments()), { timeout: 15_000, interval: 500 }).toEqual([]);
 });
 
-test('a torn last frame and a corrupt one cost nothing but themselves', async () => {
+test('a torn last frame and a corrupt one cost no other frame', async () => {
   await append(open(), 'one', 'two', 'three');
   const [path = ''] = segments();
   const bytes = readFileSync(path);
@@ -157,24 +157,24 @@ test('a torn last frame and a corrupt one cost nothing but themselves', async ()
   writeFileSync(path, bytes);
   appendFileSync(path, frame(Buffer.from('torn')).subarray(0, 10));
 
-  sealWhatIsLeft(folder);
+  sealOrphan(folder);
   expect(takeAll()).toEqual(['one', 'three']);
 });
 
-describe('a disk that takes nothing', () => {
-  test('holds no answer back, and takes what waits once it can', async () => {
+describe('a failing disk', () => {
+  test('delays no answer, and stores the held payloads once it recovers', async () => {
     const spool = open();
     breakDisk();
     await append(spool, 'one');
     await append(spool, 'two');
     expect(spool.status()).toMatchObject({ failing: expect.any(String), lost: 0 });
     expect(spool.status().held).toBeGreaterThan(0);
-    mendDisk();
+    repairDisk();
     await expect.poll(() => spool.status(), EVENTUALLY).toMatchObject({ failing: undefined, held: 0, lost: 0 });
     expect(takeAll()).toEqual(['one', 'two']);
   });
 
-  test('is no reason not to start', async () => {
+  test('does not prevent a start', async () => {
     writeFileSync(folder, '');
     const spool = open();
     await append(spool, 'one');
@@ -183,7 +183,7 @@ describe('a disk that takes nothing', () => {
     await expect.poll(() => existsSync(folder) && takeAll(), EVENTUALLY).toEqual(['one']);
   });
 
-  test('has what waits offered to others, in its order, until they have it', async () => {
+  test('leads to offers of the held payloads, in order, until they are accepted', async () => {
     const offered: string[][] = [];
     const spool = open((frames, taken) => {
       offered.push(textsOf(readFrames(frames, 'nothing').payloads));
@@ -197,7 +197,7 @@ describe('a disk that takes nothing', () => {
     await expect.poll(() => spool.status(), EVENTUALLY).toMatchObject({ held: 0, lost: 0 });
   });
 
-  test('has what waits when it is closed given to others', async () => {
+  test('leads to offers of the held payloads on close', async () => {
     let offered: string[] = [];
     const spool = open((frames, taken) => {
       offered = textsOf(readFrames(frames, 'nothing').payloads);
@@ -209,7 +209,7 @@ describe('a disk that takes nothing', () => {
     expect(offered).toEqual(['one']);
   });
 
-  test('fills 64 MiB of memory; what is lost then is told', async () => {
+  test('fills 64 MiB of memory; further losses are reported', async () => {
     const spool = open();
     breakDisk();
     const payload = Buffer.alloc(16_000);
@@ -226,7 +226,7 @@ describe('a disk that takes nothing', () => {
   });
 });
 
-test('nobody else on the machine can read the scans in a segment', async () => {
+test('no other user of the machine can read the scans in a segment', async () => {
   await append(open(), 'a scan');
   expect(statSync(segments()[0] ?? '').mode & 0o077).toBe(0);
 });

@@ -4,53 +4,53 @@ import { frameBytes, writeFrame } from './frames.ts';
 import { holdFrames, type Offer } from './held-frames.ts';
 import { newSegment, type Segment, sealSegment } from './segments.ts';
 
-/** Scans that were answered and that the log does not have yet, on disk: they outlive the process. */
+/** A buffer on disk for scans that were answered but not yet published; it survives the process. */
 export interface Spool {
   /**
-   * Copies a payload (1 to 16,384 bytes) and calls `kept` once it is written: one write for all payloads of a turn of
-   * the event loop. A disk that takes nothing holds no answer back: the payload then waits in memory.
+   * Copies a payload (1 to 16,384 bytes) and calls `kept` once it is written: one write for all payloads of an event
+   * loop iteration. A failing disk delays no answer: the payload is then held in memory.
    */
   append(payload: Uint8Array, kept: () => void): void;
   status(): SpoolStatus;
-  /** Writes what waits; resolves when it is on disk or safe elsewhere, or when `graceMs` are over. */
+  /** Writes pending payloads; resolves when they are on disk or in the log, or after `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
 export interface SpoolStatus {
-  /** Why the disk takes nothing; undefined while all is well. */
+  /** The error code of the disk; undefined while it can be written. */
   readonly failing: string | undefined;
-  /** Writes that failed since the start. */
+  /** The number of failed writes since the start. */
   readonly failures: number;
-  /** Bytes that wait in memory because the disk takes none. */
+  /** The number of bytes held in memory because the disk can't be written. */
   readonly held: number;
-  /** Payloads that there was no memory left for: the one way to lose a scan. */
+  /** The number of payloads lost because the memory limit was reached: the only way to lose a scan. */
   readonly lost: number;
 }
 
 export interface SpoolOptions {
-  /** Of this process alone: no other one ever writes there. The carrier reads and removes what is written. */
+  /** Written by this process only. The carrier reads and removes the segments. */
   readonly folder: string;
   readonly logger: Logger;
   readonly offer: Offer;
 }
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
-/** Nothing is added to a segment of this age: it holds what readers did, and goes when it is read. */
+/** A segment of this age is sealed: it contains personal data, and can only be removed once it is sealed and read. */
 const SEGMENT_MS = 10_000;
-/** The scans of a turn of the event loop; more room is made when it is too little. */
-const TURN_BYTES = 256 * 1024;
-/** How often a disk that takes nothing is tried again. */
+/** The initial buffer size for the scans of one event loop iteration; it grows on demand. */
+const BUFFER_BYTES = 256 * 1024;
+/** How often a failing disk is tried again, in ms. */
 const RETRY_MS = 1_000;
 
 /**
- * Opens a new spool, which survives the end of the process at any moment. That of the machine takes the scans that the
- * log does not have and the carrier has not forced to disk yet: an fsync every turn would halve the speed.
+ * Opens a new spool. It survives the end of the process at any moment. A crash of the machine takes the scans that have
+ * neither reached the log nor been synced by the carrier: an fsync in every event loop iteration would halve the throughput.
  */
 export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   let last = '';
   let open: (Segment & { fd: number; size: number; since: number }) | undefined;
-  /** The frames of this turn, one after the other in the first `filled` bytes, and whom to tell that they are kept. */
-  let turn = Buffer.allocUnsafeSlow(TURN_BYTES);
+  /** The frames of this event loop iteration, in the first `filled` bytes, and their callbacks. */
+  let buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   let filled = 0;
   let waiting: (() => void)[] = [];
   const held = holdFrames(offer, logger);
@@ -79,8 +79,8 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
     if (segment.size >= SEGMENT_BYTES) seal();
   }
 
-  /** Writes what is held, oldest first, and then `bytes`; false when the disk doesn't take it. */
-  function reachesDisk(bytes: Buffer): boolean {
+  /** Writes the held frames, oldest first, and then `bytes`; returns whether that succeeded. */
+  function tryWriteAll(bytes: Buffer): boolean {
     try {
       if (failing !== undefined) mkdirSync(folder, { recursive: true });
       for (const frames of held.all()) write(frames);
@@ -100,25 +100,25 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
     failing = (error as NodeJS.ErrnoException).code ?? 'unknown';
     failures++;
     try {
-      // A part of what failed may be in it, and may have been read: it is not cut off, and nothing comes behind it.
+      // It may contain a part of the failed write, which may have been read: so it is neither truncated nor appended to.
       seal();
     } catch {
-      // It is sealed once this process is gone.
+      // The main process seals it once this process has ended.
     }
   }
 
   function flush(): void {
     const answers = waiting;
     waiting = [];
-    const bytes = turn.subarray(0, filled);
+    const bytes = buffer.subarray(0, filled);
     filled = 0;
-    if (failing !== undefined || !reachesDisk(bytes)) held.hold(bytes, answers.length);
+    if (failing !== undefined || !tryWriteAll(bytes)) held.hold(bytes, answers.length);
     for (const answer of answers) answer();
   }
 
-  function tend(): void {
+  function maintain(): void {
     if (failing !== undefined) {
-      if (!reachesDisk(Buffer.alloc(0))) held.offer();
+      if (!tryWriteAll(Buffer.alloc(0))) held.offer();
     } else if (open && performance.now() - open.since >= SEGMENT_MS) {
       try {
         seal();
@@ -133,25 +133,28 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   } catch (error) {
     failed(error);
   }
-  const tending = setInterval(tend, RETRY_MS).unref();
+  const maintenance = setInterval(maintain, RETRY_MS).unref();
 
   return {
     append(payload, kept) {
       if (waiting.length === 0) setImmediate(flush);
-      if (filled + frameBytes(payload) > turn.length) turn = Buffer.concat([turn], turn.length * 2);
-      filled = writeFrame(turn, filled, payload);
+      if (filled + frameBytes(payload) > buffer.length) buffer = Buffer.concat([buffer], buffer.length * 2);
+      filled = writeFrame(buffer, filled, payload);
       waiting.push(kept);
     },
     status: () => ({ failing, failures, held: held.bytes, lost: held.lost }),
     async close(graceMs) {
       if (waiting.length > 0) flush();
       for (const deadline = performance.now() + graceMs; held.bytes > 0 && performance.now() < deadline; ) {
-        tend();
+        maintain();
         await new Promise((resolve) => setTimeout(resolve, Math.min(100, graceMs)));
       }
-      clearInterval(tending);
-      if (held.bytes > 0 && !reachesDisk(Buffer.alloc(0))) {
-        logger.error({ bytes: held.bytes }, 'scans were lost: the process ends and nothing takes them');
+      clearInterval(maintenance);
+      if (held.bytes > 0 && !tryWriteAll(Buffer.alloc(0))) {
+        logger.error(
+          { bytes: held.bytes },
+          'scans were lost: the process ends and they can be neither written to disk nor published',
+        );
       }
       try {
         seal();

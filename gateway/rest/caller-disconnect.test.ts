@@ -11,13 +11,13 @@ import { afterFile } from '../../test/harness/after-file.ts';
 import { limitAttempts } from '../address-limits.ts';
 import { connectCore } from '../core.ts';
 import { createApi } from './api.ts';
-import { limitFailures } from './authentication-attempts.ts';
+import { limitAuthenticationFailures } from './authentication-attempts.ts';
 
 const UUID = '01kagcpn9te5gvjxq1rmm30w4h';
 
-/** Tells of calls in the core: `started`, and `aborted` when one ends before it is answered. */
+/** Emits events of calls in the core: `started`, and `aborted` when one ends before it is answered. */
 const calls = new EventEmitter();
-/** Lets a call be answered. */
+/** Lets the core answer a call. */
 let answer = Promise.withResolvers<void>();
 let port: number;
 
@@ -51,7 +51,7 @@ beforeAll(async () => {
   const api = await createApi({
     core: clients,
     logger: pino({ level: 'silent' }),
-    attempts: limitFailures(
+    attempts: limitAuthenticationFailures(
       limitAttempts(1),
       () => LOOPBACK,
       () => {},
@@ -77,7 +77,7 @@ function ask(method: string, path: string, body?: string) {
   return asked;
 }
 
-test('a caller who leaves in the middle of a read ends its call in the core', async () => {
+test('a caller that disconnects during a read cancels its call in the core', async () => {
   const [started, aborted] = [once(calls, 'started'), once(calls, 'aborted')];
   const asked = ask('GET', `/qr-codes/qr_${UUID}`);
   await started;
@@ -90,7 +90,7 @@ test.each([
   ['POST', '/qr-codes', '{"target_url":"https://a.example/"}', true],
   ['GET', `/qr-codes/qr_${UUID}`, undefined, false],
 ])(
-  'a caller who leaves in the middle of a change, or with the answer to a read, ends nothing: %s',
+  'a caller that disconnects during a change, or with the response of a read, cancels nothing: %s',
   async (method, path, body, early) => {
     let aborts = 0;
     calls.on('aborted', () => aborts++);
@@ -98,7 +98,7 @@ test.each([
     const asked = ask(method, path, body);
     await started;
     if (early) asked.destroy();
-    // Long enough for the news to arrive, where there are any.
+    // Long enough for a cancellation to arrive, if there is one.
     await sleep(300);
     const answered = once(calls, 'answered');
     answer.resolve();

@@ -32,7 +32,7 @@ async function newTopic(retention: Topic['retention']) {
   return { publish, query, kept };
 }
 
-test('of a compacted topic, only the newest record of each key is kept', async () => {
+test('a compacted topic keeps only the newest record of each key', async () => {
   const { publish, kept } = await newTopic('compact');
   for (let version = 0; version < 5; version++) {
     await publish([
@@ -47,7 +47,7 @@ test('of a compacted topic, only the newest record of each key is kept', async (
   await expect.poll(kept, EVENTUALLY).toEqual(['a5', 'b4', 'c']);
 });
 
-test('a tombstone goes after a day, and nothing else of a compacted topic for its age', async () => {
+test('a tombstone is deleted after a day, and no other record of a compacted topic because of its age', async () => {
   const { publish, query, kept } = await newTopic('compact');
   await publish([
     ['a', 'a'],
@@ -58,7 +58,7 @@ test('a tombstone goes after a day, and nothing else of a compacted topic for it
   await expect.poll(kept, EVENTUALLY).toEqual(['a', null]);
 });
 
-test('records older than the retention go, and no younger ones', async () => {
+test('records older than the retention are deleted, and no younger ones', async () => {
   const { publish, query, kept } = await newTopic(3_600_000);
   await publish([...Array(6_000).keys()].map((nth) => [`${nth}`, 'old']));
   await query(`update log_records set at = at - interval '61 minutes' where topic = $1`);

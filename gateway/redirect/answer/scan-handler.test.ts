@@ -20,15 +20,15 @@ import { openRouteTable, type RouteTable } from '../routes/route-table.ts';
 import { lookUpUnknownCodes, type UnknownCodes } from '../routes/unknown-codes.ts';
 import { readSpool, type SpoolReader } from '../spool/read-spool.ts';
 import { openSpool, type Spool } from '../spool/spool.ts';
-import { answerScans } from './answer-scans.ts';
 import { openFastLane } from './fast-lane.ts';
 import { httpLane } from './http-lane.ts';
+import { createScanHandler } from './scan-handler.ts';
 
 const logger = pino({ level: 'silent' });
 const folder = mkdtempSync(join(tmpdir(), 'signpost-scans-'));
 const accountId = newUuid();
-/** Codes that do not exist, of each address in a minute. */
-const MOST_UNKNOWN = 20;
+/** The limit of unknown codes for each address in a minute. */
+const MAX_UNKNOWN = 20;
 const SALT = '5a'.repeat(32);
 const TARGET = 'https://example.com/menu?table=4&lang=de#today';
 
@@ -39,9 +39,9 @@ let spooled: SpoolReader;
 let unknown: UnknownCodes;
 const [fast, standard] = [createServer(), createServer()];
 const agent = new Agent({ keepAlive: true });
-/** The server that is asked. */
+/** The server under test. */
 let server = fast;
-/** What the handler asks for codes that it does not know: Postgres, unless a test says otherwise. */
+/** The look-up of unknown codes that the handler uses: Postgres, unless a test replaces it. */
 let lookUp: UnknownCodes;
 
 beforeAll(async () => {
@@ -51,9 +51,9 @@ beforeAll(async () => {
   table = openRouteTable(join(folder, 'routes'), logger);
   spool = openSpool({ folder: join(folder, 'spool'), logger, offer: () => {} });
   spooled = readSpool(join(folder, 'spool'), logger);
-  unknown = lookUpUnknownCodes(url, limitAttempts(MOST_UNKNOWN), () => {}, logger);
+  unknown = lookUpUnknownCodes(url, limitAttempts(MAX_UNKNOWN), () => {}, logger);
   lookUp = unknown;
-  const scans = answerScans({
+  const scans = createScanHandler({
     table,
     spool,
     unknown: { find: (shortCode, address) => lookUp.find(shortCode, address), close: async () => {} },
@@ -65,7 +65,7 @@ beforeAll(async () => {
   const lane = httpLane(scans);
   for (const server of [fast, standard]) {
     server.on('request', (request, response) => {
-      if (lane.concerns(request)) lane.handle(request, response);
+      if (lane.matches(request)) lane.handle(request, response);
       else response.writeHead(404).end('the rest of the gateway');
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -92,8 +92,8 @@ interface Received {
   readonly body: string;
 }
 
-/** A request as it is, without what `fetch` adds or forbids. */
-function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Received> {
+/** Sends a request unmodified, without the headers that `fetch` adds or forbids. */
+function send(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Received> {
   const { port } = server.address() as AddressInfo;
   return new Promise((resolve, reject) => {
     const request = httpRequest({ agent, port, host: '127.0.0.1', path, method, headers }, async (response) => {
@@ -104,7 +104,7 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
   });
 }
 
-/** A code in Postgres that no gateway has heard of. */
+/** Creates a code in Postgres that is not in any route table. */
 async function code(columns: Record<string, unknown> = {}): Promise<{ id: string; path: string }> {
   const id = newUuid();
   const shortCode = newShortCode();
@@ -130,41 +130,41 @@ function recorded(): Scan[] {
 describe.each([
   ['the fast lane', fast],
   ['Node’s server', standard],
-])('by %s:', (_, asked) => {
+])('through %s:', (_, tested) => {
   beforeAll(() => {
-    server = asked;
+    server = tested;
   });
 
   describe('an active dynamic code', () => {
-    test('is a 302 to its target, kept nowhere, without a body', async () => {
+    test('is a 302 to its target, not cacheable, without a body', async () => {
       const { path } = await code();
-      const answer = await ask(path);
+      const answer = await send(path);
       expect(answer).toMatchObject({ status: 302, body: '' });
       expect(answer.headers).toMatchObject({ location: TARGET, 'cache-control': 'no-store', 'content-length': '0' });
       expect(recorded()).toHaveLength(1);
     });
 
-    test('is looked up once, and resolves without Postgres from then on', async () => {
+    test('is looked up in Postgres once, and then resolves without it', async () => {
       const { path } = await code();
-      await ask(path);
+      await send(path);
       lookUp = { find: () => Promise.reject(new Error('away')), close: async () => {} };
-      expect((await ask(path)).status).toBe(302);
+      expect((await send(path)).status).toBe(302);
     });
 
-    test('leads to the ASCII form of a target that a header can not carry', async () => {
+    test('redirects to the ASCII form of a target with other characters', async () => {
       const { path } = await code({ target_url: 'https://bücher.example/straße?ort=Köln' });
-      expect((await ask(path)).headers.location).toBe('https://xn--bcher-kva.example/stra%C3%9Fe?ort=K%C3%B6ln');
+      expect((await send(path)).headers.location).toBe('https://xn--bcher-kva.example/stra%C3%9Fe?ort=K%C3%B6ln');
     });
 
     test('HEAD resolves without counting', async () => {
       const { path } = await code();
-      expect(await ask(path, {}, 'HEAD')).toMatchObject({ status: 302, headers: { location: TARGET } });
+      expect(await send(path, {}, 'HEAD')).toMatchObject({ status: 302, headers: { location: TARGET } });
       expect(recorded()).toEqual([]);
     });
 
-    test('a query of the reader changes nothing', async () => {
+    test('a query in the scan URL changes nothing', async () => {
       const { path } = await code();
-      expect((await ask(`${path}?utm_source=poster`)).headers.location).toBe(TARGET);
+      expect((await send(`${path}?utm_source=poster`)).headers.location).toBe(TARGET);
     });
   });
 
@@ -189,13 +189,13 @@ describe.each([
       ['a static code', { type: 'static', target_url: null, payload: 'text' }, 404, 'There is nothing here', 0],
     ])('%s', async (_, columns, status, text, scans) => {
       const { path } = await code(columns);
-      const answer = await ask(path);
+      const answer = await send(path);
       expect(answer.status).toBe(status);
       expect(answer.body).toContain(text);
       expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-robots-tag': 'noindex' });
       expect(recorded()).toHaveLength(scans);
 
-      const head = await ask(path, {}, 'HEAD');
+      const head = await send(path, {}, 'HEAD');
       expect(head).toMatchObject({ status, body: '', headers: { 'content-length': answer.headers['content-length'] } });
       expect(recorded()).toEqual([]);
     });
@@ -203,7 +203,7 @@ describe.each([
     test.each(['/r/zzzzzzz', '/r/', '/r/abc', '/r/abcdefg/more', '/r/%00', `/r/${'a'.repeat(8_000)}`])(
       'an unknown one is a 404 with a page: %s',
       async (path) => {
-        const answer = await ask(path, { 'accept-language': 'de' });
+        const answer = await send(path, { 'accept-language': 'de' });
         expect(answer).toMatchObject({ status: 404, headers: { 'content-language': 'de' } });
         expect(answer.body).toContain('Hier ist nichts');
         expect(recorded()).toEqual([]);
@@ -211,60 +211,60 @@ describe.each([
     );
   });
 
-  test('a code that can not be looked up is a 503 with Retry-After, and resolves as soon as it can', async () => {
+  test('a code that cannot be looked up is a 503 with Retry-After, and resolves as soon as Postgres is available', async () => {
     const { path } = await code();
-    const away = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), () => {}, logger);
-    lookUp = away;
-    const answer = await ask(path);
+    const unavailable = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), () => {}, logger);
+    lookUp = unavailable;
+    const answer = await send(path);
     expect(answer).toMatchObject({ status: 503, headers: { 'cache-control': 'no-store' } });
     expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
     lookUp = unknown;
-    expect((await ask(path)).status).toBe(302);
-    await away.close();
+    expect((await send(path)).status).toBe(302);
+    await unavailable.close();
   });
 
   describe('codes that do not exist are limited by client address:', () => {
     const unknownBy = async (address: string) => {
       const headers = { 'x-forwarded-for': address };
       const answers = [];
-      for (let n = 0; n < MOST_UNKNOWN + 5; n++) answers.push(await ask(`/r/${newShortCode()}`, headers));
+      for (let n = 0; n < MAX_UNKNOWN + 5; n++) answers.push(await send(`/r/${newShortCode()}`, headers));
       return answers.map(({ status }) => status);
     };
-    const expected = [...Array(MOST_UNKNOWN).fill(404), ...Array(5).fill(429)];
-    // A subnet of its own for each lane: the limit is for a minute.
+    const expected = [...Array(MAX_UNKNOWN).fill(404), ...Array(5).fill(429)];
+    // A separate subnet for each lane, because the limit applies for a minute.
     const subnet = () => (server === fast ? '198.51.100' : '203.0.113');
 
-    test('one that asked for too many gets a 429 with Retry-After, and others do not', async () => {
+    test('an address over the limit gets a 429 with Retry-After, and others do not', async () => {
       expect(await unknownBy(`${subnet()}.1`)).toEqual(expected);
-      const answer = await ask(`/r/${newShortCode()}`, { 'x-forwarded-for': `${subnet()}.1` });
+      const answer = await send(`/r/${newShortCode()}`, { 'x-forwarded-for': `${subnet()}.1` });
       expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
       expect(answer.body).toContain('Just a moment');
-      expect((await ask(`/r/${newShortCode()}`, { 'x-forwarded-for': `${subnet()}.2` })).status).toBe(404);
+      expect((await send(`/r/${newShortCode()}`, { 'x-forwarded-for': `${subnet()}.2` })).status).toBe(404);
     });
 
-    test('a code that this gateway knows resolves as ever, and so do new codes of others', async () => {
+    test('for such an address known codes still resolve, and for others new codes do too', async () => {
       const [known, fresh] = [await code(), await code()];
       const address = `${subnet()}.3`;
-      await ask(known.path);
+      await send(known.path);
       await unknownBy(address);
-      expect((await ask(known.path, { 'x-forwarded-for': address })).status).toBe(302);
-      expect((await ask(fresh.path, { 'x-forwarded-for': address })).status).toBe(429);
-      expect((await ask(fresh.path, { 'x-forwarded-for': `${subnet()}.4` })).status).toBe(302);
+      expect((await send(known.path, { 'x-forwarded-for': address })).status).toBe(302);
+      expect((await send(fresh.path, { 'x-forwarded-for': address })).status).toBe(429);
+      expect((await send(fresh.path, { 'x-forwarded-for': `${subnet()}.4` })).status).toBe(302);
     });
 
-    test('text that is not a short code counts for nothing, and never reaches Postgres', async () => {
+    test('text that is not a short code is not counted and never reaches Postgres', async () => {
       lookUp = lookUpUnknownCodes('postgres://nobody@127.0.0.1:1/nothing', limitAttempts(1), () => {}, logger);
       for (const text of ['abc', 'Ab0dE9k', 'Ab3dE9O', 'Ab3dE9l', 'Ab3dE9kk', 'a'.repeat(32)]) {
-        expect((await ask(`/r/${text}`)).status).toBe(404);
+        expect((await send(`/r/${text}`)).status).toBe(404);
       }
       await lookUp.close();
     });
   });
 
-  test('other methods are a 405 that names the ones there are', async () => {
+  test('other methods are a 405 with Allow', async () => {
     const { path } = await code();
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
-      expect(await ask(path, {}, method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+      expect(await send(path, {}, method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
     }
     expect(recorded()).toEqual([]);
   });
@@ -281,38 +281,38 @@ describe.each([
       const own = await code({ hostname: 'go.example.com' });
       const platform = await code();
       const host = 'Go.Example.com:8080';
-      expect((await ask(own.path, { host })).status).toBe(302);
-      expect((await ask(platform.path, { host })).status).toBe(404);
-      expect((await ask(own.path, { host: 'other.example.com' })).status).toBe(404);
+      expect((await send(own.path, { host })).status).toBe(302);
+      expect((await send(platform.path, { host })).status).toBe(404);
+      expect((await send(own.path, { host: 'other.example.com' })).status).toBe(404);
       expect(recorded()).toMatchObject([{ codeId: own.id, host: 'go.example.com' }]);
     });
 
     test('a custom domain that was removed serves the codes on it, and no others', async () => {
       const host = 'removed.example.com';
-      expect((await ask((await code({ hostname: host })).path, { host })).status).toBe(302);
-      expect((await ask((await code()).path, { host })).status).toBe(404);
-      expect(await ask('/api/v1/qr-codes', { host })).toMatchObject({ status: 404 });
-      expect((await ask('/', { host })).body).toContain('There is nothing here');
+      expect((await send((await code({ hostname: host })).path, { host })).status).toBe(302);
+      expect((await send((await code()).path, { host })).status).toBe(404);
+      expect(await send('/api/v1/qr-codes', { host })).toMatchObject({ status: 404 });
+      expect((await send('/', { host })).body).toContain('There is nothing here');
     });
 
-    test('a custom domain has nothing but scans', async () => {
-      expect(await ask('/api/v1/qr-codes', { host: 'go.example.com' })).toMatchObject({ status: 404 });
-      expect((await ask('/', { host: 'go.example.com' })).body).toContain('There is nothing here');
-      expect((await ask('/api/v1/qr-codes')).body).toBe('the rest of the gateway');
+    test('every path on a custom domain is a scan', async () => {
+      expect(await send('/api/v1/qr-codes', { host: 'go.example.com' })).toMatchObject({ status: 404 });
+      expect((await send('/', { host: 'go.example.com' })).body).toContain('There is nothing here');
+      expect((await send('/api/v1/qr-codes')).body).toBe('the rest of the gateway');
     });
 
-    test('the platform, and every host that is no custom domain, serves all codes', async () => {
+    test('the platform host, and every host that is no custom domain, serves all codes', async () => {
       const { path } = await code({ hostname: 'go.example.com' });
       for (const host of ['localhost:8080', 'unheard-of.example', 'x'.repeat(5_000)]) {
-        expect((await ask(path, { host })).status).toBe(302);
+        expect((await send(path, { host })).status).toBe(302);
       }
     });
   });
 
-  test('a scan carries what the recorder needs, shortened to what it may be', async () => {
+  test('a scan contains what the recorder needs, truncated to the limits', async () => {
     const { id, path } = await code();
     const before = Date.now();
-    await ask(path, {
+    await send(path, {
       'user-agent': 'a'.repeat(2_000),
       referer: 'https://www.example.com/private?of=reader',
       'accept-language': 'de',
@@ -339,24 +339,24 @@ describe.each([
     expect(scannedAt).toBeLessThanOrEqual(Date.now());
   });
 
-  test('without a trusted proxy’s word, the country is told by the address', async () => {
+  test('without a trusted proxy’s header, the country is determined from the address', async () => {
     const { path } = await code();
-    await ask(path, { 'x-forwarded-for': '194.25.0.60' });
-    await ask(path, { 'x-forwarded-for': '194.25.0.60', 'cf-ipcountry': 'XX' });
-    await ask(path, { 'x-forwarded-for': 'fe80::1%eth0' });
+    await send(path, { 'x-forwarded-for': '194.25.0.60' });
+    await send(path, { 'x-forwarded-for': '194.25.0.60', 'cf-ipcountry': 'XX' });
+    await send(path, { 'x-forwarded-for': 'fe80::1%eth0' });
     expect(recorded().map(({ country }) => country)).toEqual(['DE', 'DE', '']);
   });
 
   test('every scan has an id of its own', async () => {
     const { path } = await code();
-    await Promise.all(Array.from({ length: 30 }, () => ask(path)));
+    await Promise.all(Array.from({ length: 30 }, () => send(path)));
     expect(new Set(recorded().map(({ id }) => Buffer.from(id).toString('hex'))).size).toBe(30);
   });
 
-  test('every answer carries an X-Request-Id: the reader’s own where it sent one', async () => {
+  test('every response has an X-Request-Id: the reader’s own if it sent one', async () => {
     const { path } = await code();
-    expect((await ask(path, { 'x-request-id': 'mine' })).headers['x-request-id']).toBe('mine');
+    expect((await send(path, { 'x-request-id': 'mine' })).headers['x-request-id']).toBe('mine');
     for (const each of [path, '/r/zzzzzzz'])
-      expect((await ask(each)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+      expect((await send(each)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
 });

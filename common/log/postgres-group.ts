@@ -1,22 +1,22 @@
 import type { QueryResultRow } from 'pg';
 import { type Statement, statement } from '../postgres/sql.ts';
 
-/** Runs a statement over a reader's connection, one after the other. */
-export type Ask = <Row extends QueryResultRow>(what: Statement<Row>, values: readonly unknown[]) => Promise<Row[]>;
+/** Runs statements over a reader's connection, one at a time. */
+export type RunQuery = <Row extends QueryResultRow>(what: Statement<Row>, values: readonly unknown[]) => Promise<Row[]>;
 
-/** How often a member looks who else is there: a member that is gone is replaced within about this time. */
-const SHARE_MS = 1_000;
+/** How often a member checks the membership: the partitions of a lost member are reassigned within about this time. */
+const REBALANCE_MS = 1_000;
 
 /**
- * Advisory locks of a group: one that all its members share, which shows who they are, and one for each partition,
- * which its reader holds alone. They live as long as the connection that took them.
+ * Advisory locks of a group: a shared one that all members hold, which lists them, and an exclusive one for each
+ * partition, held by its reader. They are released with their connection.
  */
 const GROUP = `hashtext($1 || ' ' || $2)`;
 const PRESENCE = 2_147_483_647;
 
 const join = statement('log_join', `select pg_advisory_lock_shared(${GROUP}, ${PRESENCE})`);
 
-/** The nth member has every partition whose number divided by the number of members leaves n. */
+/** The nth member is assigned every partition whose number modulo the number of members is n. */
 const shareOf = statement<{ partition: number }>(
   'log_share',
   `with members as (
@@ -38,36 +38,36 @@ const release = statement(
   `select pg_advisory_unlock(${GROUP}, partition) from unnest($3::integer[]) partition`,
 );
 
-/** Asked after the partitions were claimed, so that what their last reader committed is seen. Index: log_groups_pkey. */
+/** Read after the partitions were claimed, so that their last reader's commits are visible. Index: log_groups_pkey. */
 const offsetsOf = statement<{ partition: number; offset: string }>(
   'log_offsets',
   `select partition, "offset" from log_groups where "group" = $1 and topic = $2 and partition = any($3::integer[])`,
 );
 
 /**
- * Joins a group over the connection that `ask` uses. The function that it gives back keeps `positions` at the partitions
- * that are this member's, those in hand included, and asks Postgres at most once a second.
+ * Joins a group over the connection that `query` uses. The returned function updates `positions` to the partitions
+ * assigned to this member, those in flight included, and queries Postgres at most once a second.
  */
 export async function joinGroup(
-  ask: Ask,
+  query: RunQuery,
   group: string,
   topic: string,
-): Promise<(positions: Map<number, bigint>, inHand: ReadonlySet<number>) => Promise<void>> {
-  await ask(join, [group, topic]);
-  let looked = Number.NEGATIVE_INFINITY;
-  return async (positions, inHand) => {
-    if (performance.now() - looked < SHARE_MS) return;
-    looked = performance.now();
-    const share = new Set((await ask(shareOf, [group, topic])).map(({ partition }) => partition));
-    const surplus = [...positions.keys()].filter((partition) => !share.has(partition) && !inHand.has(partition));
+): Promise<(positions: Map<number, bigint>, inFlight: ReadonlySet<number>) => Promise<void>> {
+  await query(join, [group, topic]);
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  return async (positions, inFlight) => {
+    if (performance.now() - checkedAt < REBALANCE_MS) return;
+    checkedAt = performance.now();
+    const share = new Set((await query(shareOf, [group, topic])).map(({ partition }) => partition));
+    const surplus = [...positions.keys()].filter((partition) => !share.has(partition) && !inFlight.has(partition));
     if (surplus.length > 0) {
       for (const partition of surplus) positions.delete(partition);
-      await ask(release, [group, topic, surplus]);
+      await query(release, [group, topic, surplus]);
     }
     const wanted = [...share].filter((partition) => !positions.has(partition));
     if (wanted.length > 0) {
-      const claimed = (await ask(claim, [group, topic, wanted])).map(({ partition }) => partition);
-      const offsets = await ask(offsetsOf, [group, topic, claimed]);
+      const claimed = (await query(claim, [group, topic, wanted])).map(({ partition }) => partition);
+      const offsets = await query(offsetsOf, [group, topic, claimed]);
       for (const partition of claimed) {
         positions.set(partition, BigInt(offsets.find((each) => each.partition === partition)?.offset ?? 0));
       }

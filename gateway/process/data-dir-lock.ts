@@ -3,13 +3,13 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 
-/** What SQLite calls a file that somebody else has locked. */
-const BUSY = 5;
+/** SQLite's error code for a file that another process has locked. */
+const SQLITE_BUSY = 5;
 
 /**
- * Locks a file, which is made if it is missing, until the lock is disposed of or this process ends, however it ends;
- * undefined when another process has locked it. Node itself locks no files and SQLite does, with a lock of the system's
- * that goes with its process and needs no room on the disk.
+ * Locks a file, which is created if it is missing, until the lock is disposed of or this process ends, however it ends;
+ * undefined if another process holds the lock. Node has no file locks but SQLite does: it uses a lock of the operating
+ * system, which is released with its process and needs no disk space.
  */
 export function lockFile(path: string): Disposable | undefined {
   const lock = new DatabaseSync(path, { timeout: 0 });
@@ -17,19 +17,19 @@ export function lockFile(path: string): Disposable | undefined {
     lock.exec('pragma journal_mode = memory; begin exclusive');
   } catch (error) {
     lock.close();
-    if ((error as { errcode?: number }).errcode === BUSY) return undefined;
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return undefined;
     throw error;
   }
   return { [Symbol.dispose]: () => lock.close() };
 }
 
-/** Claims DATA_DIR for this process: two gateways would read and remove each other's spools. */
-export function claimFolder(folder: string, logger: Logger): Disposable {
+/** Locks DATA_DIR for this gateway: two gateways would read and remove each other's spools. */
+export function lockDataDir(folder: string, logger: Logger): Disposable {
   let lock: Disposable | undefined;
   try {
     lock = lockFile(join(folder, 'lock'));
   } catch (error) {
-    // A disk that takes nothing stops no redirects.
+    // A disk that can't be written must not stop redirects.
     logger.error({ err: error }, 'DATA_DIR can’t be locked: another gateway that uses it would go unnoticed');
     return { [Symbol.dispose]: () => undefined };
   }

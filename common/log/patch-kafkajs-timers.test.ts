@@ -1,11 +1,11 @@
 import kafkajs from 'kafkajs';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { mendTimers } from './kafkajs-timers.ts';
+import { patchTimers } from './patch-kafkajs-timers.ts';
 
 const brokers = inject('kafkaBrokers');
 
 test.skipIf(brokers === null)('a connection to Kafka that has nothing to do arms no timers', async () => {
-  mendTimers();
+  patchTimers();
   const kafka = new kafkajs.Kafka({ brokers: (brokers ?? '').split(','), logLevel: kafkajs.logLevel.NOTHING });
   const admin = kafka.admin();
   await admin.connect();
@@ -20,6 +20,6 @@ test.skipIf(brokers === null)('a connection to Kafka that has nothing to do arms
   clearInterval(interval);
   const armed = timers.mock.calls.length;
   timers.mockRestore();
-  // Unmended, some 890 a second.
+  // Without the patch, some 890 per second.
   expect(armed).toBeLessThan(10);
 });

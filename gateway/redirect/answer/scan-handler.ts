@@ -6,23 +6,23 @@ import type { RouteTable } from '../routes/route-table.ts';
 import { TooManyUnknown, type UnknownCodes } from '../routes/unknown-codes.ts';
 import { stampScans } from '../spool/scan-stamp.ts';
 import type { Spool } from '../spool/spool.ts';
-import { type Origin, originsBy } from './origin.ts';
+import { type Origin, originReader } from './origin.ts';
 import type { PageKind } from './page-texts.ts';
 import { landingPage, pageFor } from './pages.ts';
 import { scanIdText } from './scan-id.ts';
 import { ID_AT, scanWriter } from './scan-message.ts';
 import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
 
-/** How soon a reader may try again when a code can't be looked up, in seconds. */
-const RETRY_AFTER = '5';
+/** `Retry-After` when a code can't be looked up, in seconds. */
+const RETRY_AFTER_SECONDS = '5';
 
-/** Statuses of the pages. Source: docs/contract.md, "The scan". */
+/** The status of each page. Source: docs/contract.md, "The scan". */
 const STATUS: Readonly<Record<PageKind, number>> = { paused: 200, gone: 410, unknown: 404, unavailable: 503 };
 
-/** Active and paused codes; nothing else is recorded. */
+/** Only scans of active and paused codes are recorded. */
 const COUNTED: ReadonlySet<Answer> = new Set([Answer.REDIRECT, Answer.LANDING_PAGE, Answer.PAUSED]);
 
-export interface ScanOptions {
+export interface ScanHandlerOptions {
   readonly table: RouteTable;
   readonly unknown: UnknownCodes;
   readonly spool: Spool;
@@ -33,18 +33,18 @@ export interface ScanOptions {
   readonly saltAt: (now: number) => string;
 }
 
-/** Answers scans; waits for nothing but this machine's disk, save for a code that it sees for the first time. */
-export interface Scans {
-  /** Whether a request on any path is a scan because of its host: a custom domain, removed or not, has nothing else. */
+/** Answers scans. It depends on local disk only, except for a code that it sees for the first time. */
+export interface ScanHandler {
+  /** Whether any path on this host is a scan: a custom domain, removed or not, serves nothing else. */
   ownsHost(peer: string, headers: ScanHeaders): boolean;
   answer(request: ScanRequest, reply: Reply): void;
-  /** How many scans were kept and answered. */
+  /** The number of scans that were recorded and answered. */
   answered(): number;
 }
 
-export function answerScans(options: ScanOptions): Scans {
+export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
   const { table, unknown, spool } = options;
-  const originOf = originsBy(options.trustedProxies);
+  const originOf = originReader(options.trustedProxies);
   let answered = 0;
   const scanMessage = scanWriter({ ...options, stamp: stampScans(() => spool.status().lost) });
 
@@ -55,50 +55,50 @@ export function answerScans(options: ScanOptions): Scans {
       return;
     }
     if (shortCode === undefined) {
-      page(request, reply, 'unknown');
+      sendPage(request, reply, 'unknown');
       return;
     }
     const origin = originOf(request.peer, headers);
     const route = table.code(shortCode);
     if (route) {
-      lead(request, reply, origin, route);
+      respond(request, reply, origin, route);
       return;
     }
     unknown.find(shortCode, origin.address).then(
       (found) => {
         if (found) table.apply(found);
-        // The table may know a newer one by now; and where its disk takes nothing, what was found still leads there.
-        const looked = found?.entry.case === 'code' ? foundRoute(found.entry.value) : undefined;
-        lead(request, reply, origin, table.code(shortCode) ?? looked);
+        // The table may have a newer version by now; if its disk can't be written, the route from Postgres is used.
+        const lookedUp = found?.entry.case === 'code' ? foundRoute(found.entry.value) : undefined;
+        respond(request, reply, origin, table.code(shortCode) ?? lookedUp);
       },
       (error: unknown) => {
         const tooMany = error instanceof TooManyUnknown;
-        const retryAfter = tooMany ? String(error.seconds) : RETRY_AFTER;
-        const show = pageFor('unavailable', headers['accept-language']);
-        reply.page(requestId(headers), tooMany ? 429 : STATUS.unavailable, show, { 'retry-after': retryAfter });
+        const retryAfter = tooMany ? String(error.seconds) : RETRY_AFTER_SECONDS;
+        const page = pageFor('unavailable', headers['accept-language']);
+        reply.page(requestId(headers), tooMany ? 429 : STATUS.unavailable, page, { 'retry-after': retryAfter });
       },
     );
   }
 
-  function lead(request: ScanRequest, reply: Reply, origin: Origin, route: FoundRoute | undefined): void {
+  function respond(request: ScanRequest, reply: Reply, origin: Origin, route: FoundRoute | undefined): void {
     const { headers } = request;
     if (!route || !servedOn(origin.hostname, route)) {
-      page(request, reply, 'unknown');
+      sendPage(request, reply, 'unknown');
     } else if (request.method === 'GET' && COUNTED.has(route.answer)) {
-      // A GET is one scan, kept before its answer leaves. A HEAD resolves and counts nothing.
+      // A GET is one scan, which is recorded before the response is sent. A HEAD resolves without counting.
       const message = scanMessage(headers, route, origin);
       const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
       answered++;
-      spool.append(message, () => show(request, reply, id, route));
+      spool.append(message, () => sendAnswer(request, reply, id, route));
     } else {
-      show(request, reply, requestId(headers), route);
+      sendAnswer(request, reply, requestId(headers), route);
     }
   }
 
   /**
    * The platform's host serves every code, and so does any host that no account has ever verified. A custom domain
-   * serves the codes that its account has printed on it, also while it is failing and after it was removed, until
-   * another account verifies it: then those codes are on another's domain.
+   * serves only the codes that its account has printed on it, also while it is failing and after it was removed. Once
+   * another account verifies the domain, it no longer serves those codes.
    */
   function servedOn(hostname: string, route: FoundRoute): boolean {
     const domain = table.customDomain(hostname);
@@ -112,7 +112,7 @@ export function answerScans(options: ScanOptions): Scans {
   };
 }
 
-function show(request: ScanRequest, reply: Reply, id: string, route: FoundRoute): void {
+function sendAnswer(request: ScanRequest, reply: Reply, id: string, route: FoundRoute): void {
   switch (route.answer) {
     case Answer.REDIRECT:
       reply.redirect(id, route.targetUrl);
@@ -131,7 +131,7 @@ function show(request: ScanRequest, reply: Reply, id: string, route: FoundRoute)
   }
 }
 
-function page({ headers }: ScanRequest, reply: Reply, kind: PageKind): void {
+function sendPage({ headers }: ScanRequest, reply: Reply, kind: PageKind): void {
   reply.page(requestId(headers), STATUS[kind], pageFor(kind, headers['accept-language']));
 }
 

@@ -4,12 +4,12 @@ import type { Logger } from 'pino';
 import { run, statement } from '../postgres/sql.ts';
 import type { Subscription } from './log.ts';
 
-/** How often the log is shortened, in ms. */
-export const EVERY_MS = 5_000;
-/** The most records of a partition that one statement looks at, so that it stays far below a second. */
+/** How often old records are deleted, in ms. */
+export const INTERVAL_MS = 5_000;
+/** The maximum number of records of a partition that one statement reads, so that it takes far less than a second. */
 const STEP = 5_000;
 
-/** One process at a time does the work; for the others, which do not wait, there is nothing to do. */
+/** One process at a time does the work; the others don't wait and do nothing. */
 const TURN = `turn as materialized (select pg_try_advisory_xact_lock(hashtext('signpost_log'), 0) as mine)`;
 
 const toCompact = statement<{ topic: string; partition: number }>(
@@ -17,7 +17,7 @@ const toCompact = statement<{ topic: string; partition: number }>(
   'select topic, partition from log_partitions join log_topics on name = topic where compacted and clean < next',
 );
 
-/** Of what came since the last time, the older records of the same keys go. Index: log_records_by_key and _pkey. */
+/** Deletes records superseded by newer ones appended since the last run. Index: log_records_by_key and _pkey. */
 const compact = statement<{ more: boolean }>(
   'log_compact',
   `with ${TURN}, step as materialized (
@@ -33,8 +33,8 @@ const compact = statement<{ more: boolean }>(
    returning step.past < step.next as more`,
 );
 
-/** A tombstone stays for a day, so that followers that were away for less hear of it. Index: log_records_tombstones. */
-const forgetTombstones = statement<{ more: boolean }>(
+/** Tombstones are kept for a day, for followers that were disconnected for less. Index: log_records_tombstones. */
+const deleteTombstones = statement<{ more: boolean }>(
   'log_forget_tombstones',
   `with ${TURN}, forgotten as materialized (
      select records.ctid from turn, log_records records
@@ -45,7 +45,7 @@ const forgetTombstones = statement<{ more: boolean }>(
    select count(*) = ${STEP} as more from forgotten`,
 );
 
-/** From the oldest record of each partition on. Index: log_records_pkey, one look where nothing is too old. */
+/** Deletes from the oldest record of each partition on. Index: log_records_pkey, one probe if nothing has expired. */
 const expire = statement<{ more: boolean }>(
   'log_expire',
   `with ${TURN}, expired as materialized (
@@ -70,8 +70,8 @@ const expire = statement<{ more: boolean }>(
    select coalesce(max(records) = ${STEP}, false) as more from expired`,
 );
 
-/** Keeps the log in Postgres as short as its topics say, in small steps in the background. */
-export function startUpkeep(pool: Pool, logger: Logger): Subscription {
+/** Enforces the retention of topics in the Postgres log, in small steps in the background. */
+export function startRetention(pool: Pool, logger: Logger): Subscription {
   const stopping = new AbortController();
   const { signal } = stopping;
 
@@ -81,16 +81,16 @@ export function startUpkeep(pool: Pool, logger: Logger): Subscription {
 
   const running = (async () => {
     while (!signal.aborted) {
-      await sleep(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      await sleep(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted) return;
       try {
         for (const { topic, partition } of await run(pool, toCompact)) {
           await inSteps(() => run(pool, compact, [topic, partition]));
         }
-        await inSteps(() => run(pool, forgetTombstones));
+        await inSteps(() => run(pool, deleteTombstones));
         await inSteps(() => run(pool, expire));
       } catch (error) {
-        logger.warn({ err: error }, 'old records of the log are kept for the time being');
+        logger.warn({ err: error }, 'old records of the log can’t be deleted; it is tried again');
       }
     }
   })();

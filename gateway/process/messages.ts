@@ -1,0 +1,96 @@
+import type { Logger } from 'pino';
+import { flushLog } from '../../common/runtime/logger.ts';
+import type { FollowerStatus } from '../redirect/routes/follow-routes.ts';
+import type { ShipperStatus } from '../redirect/spool/ship-scans.ts';
+import type { SpoolStatus } from '../redirect/spool/spool.ts';
+
+/**
+ * The gateway consists of three kinds of processes. The main process (`main.ts`) starts the others, restarts them when
+ * they die, and forwards their messages. Workers (`worker.ts`) answer requests. The carrier (`carrier.ts`) copies routes
+ * from the log into the route table and scans from the spools to the log.
+ */
+
+/** A message from a worker or the carrier to the main process. */
+export type MessageToMain =
+  /** It has started. */
+  | { readonly type: 'ready' }
+  /** It has closed its port, in answer to `close`. */
+  | { readonly type: 'closed' }
+  /** It can't start, for a reason that an operator has to fix. */
+  | { readonly type: 'failed'; readonly sentence: string }
+  | { readonly type: 'status'; readonly worker: WorkerStatus }
+  | { readonly type: 'status'; readonly carrier: CarrierStatus }
+  /** A worker offers frames of scans that it can't write to disk. */
+  | { readonly type: 'held'; readonly offer: string; readonly frames: Uint8Array }
+  /** The carrier has published the frames of that offer. */
+  | { readonly type: 'taken'; readonly worker: number; readonly offer: string };
+
+/** A message from the main process to a worker or the carrier. */
+export type MessageFromMain =
+  /** To workers: close the port, but serve the open connections. */
+  | { readonly type: 'close' }
+  /** Finish the current work and exit. */
+  | { readonly type: 'stop' }
+  /** The status of all processes. */
+  | { readonly type: 'state'; readonly state: GatewayState }
+  /** To the carrier: frames that a worker offers. */
+  | { readonly type: 'held'; readonly worker: number; readonly offer: string; readonly frames: Uint8Array }
+  /** To the worker: the frames of this offer, made by it or its predecessor, were published. */
+  | { readonly type: 'taken'; readonly offer: string };
+
+/** The status of a worker. */
+export interface WorkerStatus {
+  /** The number of scans answered since its start. */
+  readonly answered: number;
+  readonly spool: SpoolStatus;
+}
+
+/** The status of the carrier. */
+export interface CarrierStatus {
+  readonly shipping: ShipperStatus;
+  readonly routes: FollowerStatus;
+  /** Whether the log responds. */
+  readonly log: boolean;
+}
+
+/** The last reported status of all processes. */
+export interface GatewayState {
+  /** Undefined while the carrier is not running. */
+  readonly carrier: CarrierStatus | undefined;
+  readonly workers: readonly WorkerStatus[];
+}
+
+/** How often processes report their status, in ms. */
+export const STATUS_MS = 500;
+
+/** Sends a message to the main process if it is still running; resolves when the message was sent. */
+export function sendToMain(message: MessageToMain): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.send && process.connected) process.send(message, undefined, undefined, () => resolve());
+    else resolve();
+  });
+}
+
+/** Calls `handle` with each message from the main process. */
+export function onMessageFromMain(handle: (message: MessageFromMain) => void): void {
+  process.on('message', handle);
+}
+
+/**
+ * Resolves when the main process sends `stop`. Signals are ignored, because a terminal sends them to all processes and the
+ * main process handles them. When the main process is gone, this one exits at once, without Node's exit handlers, which
+ * could take long: everything that matters is on disk, and the next gateway may start at any moment.
+ */
+export function stopRequested(logger: Logger): Promise<void> {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  process.once('disconnect', () => {
+    logger.warn('the gateway’s main process is gone; this process exits too');
+    flushLog(logger);
+    process.kill(process.pid, 'SIGKILL');
+  });
+  return new Promise((resolve) => {
+    onMessageFromMain(({ type }) => {
+      if (type === 'stop') resolve();
+    });
+  });
+}
