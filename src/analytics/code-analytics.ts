@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { DAY_MS, dayOf } from '../scans/days.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { figuresOf } from './figures.ts';
 
 const PERIOD_DEFAULT = 30;

@@ -17,18 +17,18 @@ import { callerKey } from '../access/caller.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { archiveMonths } from '../scans/archive/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
-import { recordingOf } from '../scans/recording/recorder.ts';
-import { keepingLog, newScanned, type Scanned, scanRecord } from '../scans/scans.fixture.ts';
+import { createPollHandler } from '../scans/recording/recorder.ts';
+import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans/scans.fixture.ts';
 import { analyticsService } from './service.ts';
 
 let database: Database;
-let record: Awaited<ReturnType<typeof recordingOf>>;
+let record: Awaited<ReturnType<typeof createPollHandler>>;
 const alive = new Set<string>();
 const groups = new Map<string, string[]>();
 
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 8);
-  record = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
+  record = await createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());
 
@@ -57,13 +57,13 @@ function clientOf(accountId: string) {
   return createClient(AnalyticsService, transport);
 }
 
-function newCode(accountId: string = newUuid()): Scanned {
-  const scanned = { ...newScanned(), accountId };
+function newCode(accountId: string = newUuid()): ScannedCode {
+  const scanned = { ...newScannedCode(), accountId };
   alive.add(`${accountId} ${scanned.codeId}`);
   return scanned;
 }
 
-function idOf({ codeId }: Scanned): string {
+function idOf({ codeId }: ScannedCode): string {
   return encodeId('qr', codeId);
 }
 
@@ -215,7 +215,7 @@ test('a report covers a code, a group of codes or the whole account, and never a
   const top = await client.listTopCodes({ ...window, limit: 2 });
   expect(top.codes.map(({ codeId, scans }) => [codeId, scans])).toEqual([
     [idOf(a), 2n],
-    [idOf([b, c].sort((x, y) => (x.codeId < y.codeId ? -1 : 1))[0] as Scanned), 1n],
+    [idOf([b, c].sort((x, y) => (x.codeId < y.codeId ? -1 : 1))[0] as ScannedCode), 1n],
   ]);
 });
 

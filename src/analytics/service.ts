@@ -11,10 +11,10 @@ import {
 import { accountOf } from '../access/caller.ts';
 import type { Database } from '../db/database.ts';
 import { archivesOf } from '../scans/archive/archive.ts';
-import { type KeptScan, walkScans } from '../scans/archive/kept-scans.ts';
 import { DAY_MS, HOUR_MS } from '../scans/days.ts';
+import { readScanPages, type StoredScan } from '../scans/reports/scan-pages.ts';
 import { topCodes } from '../scans/reports/top-codes.ts';
-import { inSteps, type Window, windowOf } from '../scans/reports/window.ts';
+import { alignWindow, parseWindow, type Window } from '../scans/reports/window.ts';
 import { codeAnalytics, periodOf } from './code-analytics.ts';
 import type { Codes } from './codes.ts';
 import { figuresOf } from './figures.ts';
@@ -46,8 +46,8 @@ export function analyticsService({
       const accountId = accountOf(context).id;
       const byHour = granularity === Granularity.HOUR;
       const window = byHour
-        ? inSteps(windowOf(request), HOUR_MS, REPORT_HOURS, '32 days by hour')
-        : inSteps(windowOf(request), DAY_MS, REPORT_DAYS, '1,100 days');
+        ? alignWindow(parseWindow(request), HOUR_MS, REPORT_HOURS, '32 days by hour')
+        : alignWindow(parseWindow(request), DAY_MS, REPORT_DAYS, '1,100 days');
       if (byHour) await expectWholeDays(pool, window);
       const codeIds = await codesOf(codes, accountId, scope);
       const asked = { accountId, ...window, ...(codeIds && { codeIds }) };
@@ -57,7 +57,7 @@ export function analyticsService({
     async listTopCodes({ limit, ...request }, context) {
       const accountId = accountOf(context).id;
       const most = Math.min(Math.max(limit ?? TOP_DEFAULT, 1), TOP_MAX);
-      const top = await topCodes(pool, accountId, { ...windowOf(request), limit: most });
+      const top = await topCodes(pool, accountId, { ...parseWindow(request), limit: most });
       const labels = await codes.labels(
         accountId,
         top.map(({ codeId }) => codeId),
@@ -74,7 +74,7 @@ export function analyticsService({
 
     async *exportScans({ codeId: id, ...request }, context) {
       const accountId = accountOf(context).id;
-      const { from, to } = windowOf(request);
+      const { from, to } = parseWindow(request);
       const codeId = id === undefined ? undefined : await liveCode(codes, accountId, id);
       const [archive] = await archivesOf(pool, { from, to: to - 1 });
       if (archive) {
@@ -82,7 +82,7 @@ export function analyticsService({
         throw failure('INVALID_FIELD', `${sentence} Choose a window without that month.`);
       }
       const asked = { accountId, from, to, ...(codeId !== undefined && { codeId }) };
-      for await (const page of walkScans(pool, asked)) {
+      for await (const page of readScanPages(pool, asked)) {
         // A caller that is gone leaves nobody to read the rest for.
         if (context.signal.aborted) return;
         yield { scans: page.map(toRecordedScan) };
@@ -141,7 +141,7 @@ function notFound(called: string) {
   return failure('NOT_FOUND', `There is no such ${called} on this account.`);
 }
 
-function toRecordedScan({ id, code_id, scanned_ms, operating_system, ...told }: KeptScan) {
+function toRecordedScan({ id, code_id, scanned_ms, operating_system, ...told }: StoredScan) {
   const { country, device, browser, referrer } = told;
   return {
     id,

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { RoutedCode } from '../../common/contract/route.ts';
 import { run, statement, transaction } from '../../common/postgres/sql.ts';
 import { copyToOutbox } from '../events/outbox.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { announceAll, routeRecord } from './announce.ts';
 import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
 

@@ -8,7 +8,7 @@ import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
 import { designWarnings } from '../images/contrast.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { codeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
 import { createLandingPageCode, createStaticCode } from './create-other-code.ts';

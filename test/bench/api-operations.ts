@@ -18,7 +18,7 @@ import { findCode } from '../../src/codes/find-code.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
 import { platformHosts } from '../../src/codes/platform-hosts.ts';
 import { updateCode } from '../../src/codes/update-code.ts';
-import { scanCounts } from '../../src/scans/reports/totals.ts';
+import { scanCounts } from '../../src/scans/reports/scan-counts.ts';
 import type { Platform } from './platform.ts';
 import { type RestClient, requestText } from './rest-client.ts';
 

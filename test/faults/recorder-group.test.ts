@@ -9,7 +9,7 @@ import { openKafkaLog } from '../../common/log/kafka.ts';
 import type { Log } from '../../common/log/log.ts';
 import { SCANS } from '../../common/log/topics.ts';
 import { DAY_MS, dayOf } from '../../src/scans/days.ts';
-import { logRecord, newScanned, type Scanned, scanRecord } from '../../src/scans/scans.fixture.ts';
+import { logRecord, newScannedCode, type ScannedCode, scanRecord } from '../../src/scans/scans.fixture.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startKafka } from '../harness/kafka.ts';
 import { type Process, startSignpost } from '../harness/processes.ts';
@@ -23,7 +23,7 @@ const IN_HAND = 3;
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
 /** Publishes scans, every second of them twice, and in every wave a record that is none, until it is stopped. */
-function startScans(log: Log, codes: readonly Scanned[]) {
+function startScans(log: Log, codes: readonly ScannedCode[]) {
   const flow = { scans: 0, unreadable: 0, published: 0 };
   let going = true;
   const publish = async (records: Parameters<Log['publish']>[1]) => {
@@ -32,7 +32,7 @@ function startScans(log: Log, codes: readonly Scanned[]) {
   };
   const flowing = (async () => {
     for (let wave = 0; going; wave++) {
-      const scans = Array.from({ length: WAVE }, (_, index) => scanRecord(codes[index % codes.length] as Scanned));
+      const scans = Array.from({ length: WAVE }, (_, index) => scanRecord(codes[index % codes.length] as ScannedCode));
       await publish([...scans, logRecord(`unreadable ${wave}`, Buffer.from('no protobuf'))]);
       await publish(scans.slice(WAVE / 2));
       flow.scans += WAVE;
@@ -44,7 +44,7 @@ function startScans(log: Log, codes: readonly Scanned[]) {
     const published = flow.published + 1;
     await publish([
       {
-        ...scanRecord(codes[0] as Scanned),
+        ...scanRecord(codes[0] as ScannedCode),
         headers: { [GATEWAY_FIGURES]: writeGatewayFigures([{ ...figures, published }]) },
       },
     ]);
@@ -98,7 +98,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
     };
 
     await third.kill('SIGTERM');
-    const flow = startScans(log, Array.from({ length: 50 }, newScanned));
+    const flow = startScans(log, Array.from({ length: 50 }, newScannedCode));
     await members(2);
     await recordedMore();
     await third.restart();
