@@ -25,6 +25,7 @@ import { batchesService } from './batches/service.ts';
 import { codesForAnalytics } from './codes/analytics-view.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
 import { codesForImages } from './codes/image-view.ts';
+import { moveCodesToFolder } from './codes/move-to-folder.ts';
 import { platformHosts } from './codes/platform-hosts.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';
 import { codesService } from './codes/service.ts';
@@ -109,7 +110,7 @@ export function services({
         stopping,
       }),
     );
-    target.service(TaxonomyService, taxonomyService(pool, byName));
+    target.service(TaxonomyService, taxonomyService({ pool, cursors: byName, moveCodes: moveCodesToFolder }));
     target.service(
       AnalyticsService,
       analyticsService({

@@ -1,6 +1,5 @@
 import { failure } from '../../common/contract/errors.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
-import { refileCodes } from '../codes/filing.ts';
 import { FOLDER, type Kind, lockLabels } from './kinds.ts';
 
 /** Index: code_tags_by_tag. */
@@ -19,10 +18,21 @@ const dropDoubles = statement(
  */
 const relabel = statement('taxonomy_merge_tags', 'update code_tags set tag_id = $2 where tag_id = $1');
 
-/** Deletes a label; its codes are without it then, and lose nothing else. Fails with NOT_FOUND. */
-export async function deleteLabel(tx: Queryable, kind: Kind, accountId: string, id: string): Promise<void> {
+/**
+ * Moves all codes of a folder to another one, or to none. Codes depend on labels and not the reverse, so the function is
+ * passed in. Ids are UUIDs.
+ */
+export type MoveCodes = (tx: Queryable, accountId: string, from: string, to: string | null) => Promise<void>;
+
+/** Deletes a label and removes it from its codes, which are otherwise unchanged. Fails with NOT_FOUND. */
+export async function deleteLabel(
+  tx: Queryable,
+  kind: Kind,
+  accountId: string,
+  { id, moveCodes }: { readonly id: string; readonly moveCodes: MoveCodes },
+): Promise<void> {
   const [uuid = ''] = await lockLabels(tx, kind, accountId, [id]);
-  if (kind === FOLDER) await refileCodes(tx, accountId, uuid, null);
+  if (kind === FOLDER) await moveCodes(tx, accountId, uuid, null);
   else await run(tx, unlabel, [uuid]);
   await run(tx, kind.remove, [accountId, [uuid]]);
 }
@@ -32,11 +42,11 @@ export async function mergeLabels(
   tx: Queryable,
   kind: Kind,
   accountId: string,
-  { id, into }: { readonly id: string; readonly into: string },
+  { id, into, moveCodes }: { readonly id: string; readonly into: string; readonly moveCodes: MoveCodes },
 ): Promise<string> {
   if (id === into) throw failure('INVALID_FIELD', `into: must be another ${kind.name}.`);
   const [from = '', to = ''] = await lockLabels(tx, kind, accountId, [id, into]);
-  if (kind === FOLDER) await refileCodes(tx, accountId, from, to);
+  if (kind === FOLDER) await moveCodes(tx, accountId, from, to);
   else {
     await run(tx, dropDoubles, [from, to]);
     await run(tx, relabel, [from, to]);

@@ -14,7 +14,7 @@ import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
 import { FOLDER, type Kind, TAG } from './kinds.ts';
-import { deleteLabel, mergeLabels } from './remove.ts';
+import { deleteLabel, type MoveCodes, mergeLabels } from './remove.ts';
 import { renameLabel } from './rename.ts';
 
 interface CountedLabel {
@@ -59,7 +59,15 @@ const oneTag = statement<CountedLabel>(
 );
 
 /** Folders and tags of an account. `cursors`: by name. */
-export function taxonomyService(pool: Pool, cursors: Cursors): ServiceImpl<typeof TaxonomyService> {
+export function taxonomyService({
+  pool,
+  cursors,
+  moveCodes,
+}: {
+  readonly pool: Pool;
+  readonly cursors: Cursors;
+  readonly moveCodes: MoveCodes;
+}): ServiceImpl<typeof TaxonomyService> {
   async function list(context: HandlerContext, kind: Kind, request: ListFoldersRequest | ListTagsRequest) {
     const { id: accountId } = accountOf(context);
     const { limit } = pageOf(request, { standard: LIMITS[kind.plural], most: LIMITS[kind.plural] });
@@ -84,7 +92,7 @@ export function taxonomyService(pool: Pool, cursors: Cursors): ServiceImpl<typeo
     });
   const remove = (context: HandlerContext, kind: Kind, id: string) =>
     transactionOf(context, pool, async (tx) => {
-      await deleteLabel(tx, kind, accountOf(context).id, id);
+      await deleteLabel(tx, kind, accountOf(context).id, { id, moveCodes });
       await recordChange(tx, context, id);
       return {};
     });
@@ -107,10 +115,12 @@ export function taxonomyService(pool: Pool, cursors: Cursors): ServiceImpl<typeo
     deleteFolder: ({ id }, context) => remove(context, FOLDER, id),
     deleteTag: ({ id }, context) => remove(context, TAG, id),
     async mergeFolders(request, context) {
-      return { folder: await change(context, FOLDER, request.id, (tx, id) => mergeLabels(tx, FOLDER, id, request)) };
+      const merge = { ...request, moveCodes };
+      return { folder: await change(context, FOLDER, request.id, (tx, id) => mergeLabels(tx, FOLDER, id, merge)) };
     },
     async mergeTags(request, context) {
-      return { tag: await change(context, TAG, request.id, (tx, id) => mergeLabels(tx, TAG, id, request)) };
+      const merge = { ...request, moveCodes };
+      return { tag: await change(context, TAG, request.id, (tx, id) => mergeLabels(tx, TAG, id, merge)) };
     },
   };
 }
