@@ -20,11 +20,9 @@ import { type Clearance, clearance } from './accounts/clear.ts';
 import { accountsService } from './accounts/service.ts';
 import { forgetMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
-import { codesOfBatch, forgetBatches } from './batches/members.ts';
+import { forgetBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
-import { codesForAnalytics } from './codes/analytics-view.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
-import { codesForImages } from './codes/image-view.ts';
 import { moveCodesToFolder } from './codes/move-to-folder.ts';
 import { platformHosts } from './codes/platform-hosts.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';
@@ -111,19 +109,13 @@ export function services({
       }),
     );
     target.service(TaxonomyService, taxonomyService({ pool, cursors: byName, moveCodes: moveCodesToFolder }));
-    target.service(
-      AnalyticsService,
-      analyticsService({
-        database,
-        codes: codesForAnalytics(pool, (account, batch) => codesOfBatch(pool, account, batch)),
-      }),
-    );
+    target.service(AnalyticsService, analyticsService(database));
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
     target.service(
       EventsService,
       eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys), changed }),
     );
-    target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
+    target.service(ImagesService, imagesService(pool, platformUrl));
     target.service(AccountsService, accountsService({ database, cursors: byId, clearance, changed }));
     target.service(
       WebhooksService,

@@ -5,7 +5,7 @@ import { Resvg } from '@resvg/resvg-js';
 import * as fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { prepareZXingModule, readBarcodes } from 'zxing-wasm/reader';
-import { designWarning } from './contrast.ts';
+import { designWarning } from '../codes/design-warnings.ts';
 import { matrixOf, QUIET_ZONE } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { renderSvg } from './svg.ts';
