@@ -1,4 +1,4 @@
-/** How the rooms are put together: what each gets of the others. */
+/** Puts the modules together: passes each what it needs from the others. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { cursors } from '../common/contract/cursors.ts';
@@ -45,8 +45,8 @@ import { forgetEndpoints } from './webhooks/forget.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 
-/** What the rooms do about accounts that were closed. Labels go after the codes that are filed under them. */
-export function closing(config: CoreConfig, database: Database): Clearance {
+/** What each module does when an account is accountCleanup. Labels are erased after the codes that reference them. */
+export function accountClearance(config: CoreConfig, database: Database): Clearance {
   const { pool } = database;
   return clearance(pool, {
     stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
@@ -62,7 +62,7 @@ export function closing(config: CoreConfig, database: Database): Clearance {
   });
 }
 
-/** What the services are made of. */
+/** Dependencies of the services. */
 interface Parts {
   readonly config: CoreConfig;
   readonly database: Database;
@@ -70,13 +70,13 @@ interface Parts {
   readonly clearance: Clearance;
   readonly seal: Seal;
   readonly logger: Logger;
-  /** Aborts when the process is asked to stop. */
+  /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;
-  /** Called after a change: the outbox has something to carry. */
+  /** Called after a change: wakes the relay, as the outbox has new rows. */
   changed(): void;
 }
 
-/** The rooms' services; a method that is not there answers `unimplemented`. */
+/** The services of all modules. */
 export function services({
   config,
   database,
@@ -125,30 +125,30 @@ export function services({
   };
 }
 
-/** Publishes the routes that keys of the topic of routes stand for, as they are now; gives how many there were. */
+/** Publishes the current routes of these keys of the routes topic; returns how many. */
 async function republishRoutes(database: Database, keys: readonly string[]): Promise<number> {
   const codes = keys.flatMap((key) => (key.startsWith('code:') ? key.slice('code:'.length) : []));
   const ofCodes = codes.length > 0 ? await republishRoutesOf(database.pool, codes) : 0;
-  // An account has a hundred domains at most, so all of them are few.
+  // An account has at most a hundred domains, so publishing all of them is cheap.
   return ofCodes + (codes.length < keys.length ? await republishDomains(database, 0) : 0);
 }
 
-/** Publishes where every code and domain leads now; gives how many there were. */
+/** Publishes the current routes of all codes and domains; returns how many. */
 export async function republishAllRoutes(database: Database): Promise<number> {
   return (await republishDomains(database, 0)) + (await republishCodes(database.pool, 0));
 }
 
-/** Where months of scans that have left the hot table are kept. */
+/** Folder for files of archived scans. */
 function archiveFolder({ DATA_DIR }: CoreConfig): string {
   return join(DATA_DIR, 'archive');
 }
 
-/** Which months leave the hot table, and to where. */
-export function archiveOf(config: CoreConfig): ArchiveOptions {
+/** Which months are archived, and where to. */
+export function archiveOptions(config: CoreConfig): ArchiveOptions {
   return { hotMonths: config.SCANS_HOT_MONTHS, to: config.SCANS_ARCHIVE, folder: archiveFolder(config) };
 }
 
-/** What custom domains have to lead to. */
+/** What custom domains must resolve to. */
 export function platformOf({ PUBLIC_URL, PLATFORM_ADDRESSES, DNS_RESOLVERS }: CoreConfig): Platform {
   return { host: new URL(PUBLIC_URL).hostname, addresses: PLATFORM_ADDRESSES, resolvers: DNS_RESOLVERS };
 }
