@@ -17,7 +17,7 @@ import {
   textOr,
   type Values,
 } from '../common/runtime/variables.ts';
-import { MOST_KEPT_HOURS } from './events/outbox-retention.ts';
+import { MAX_RETENTION_HOURS } from './events/outbox-retention.ts';
 
 /** The roles that a core may play; each may run in several processes. */
 export const ROLES = ['rpc', 'relay', 'recorder', 'worker'] as const;
@@ -91,7 +91,7 @@ export const CORE_VARIABLES = {
     about: 'How long creating a batch waits for its codes before it answers that the rest follow, in ms.',
   },
   OUTBOX_RETENTION_HOURS: {
-    type: integer(0, MOST_KEPT_HOURS, 24),
+    type: integer(0, MAX_RETENTION_HOURS, 24),
     about:
       'Minimum time that events and routes stay in Postgres after they are published: what `signpost events republish` ' +
       'can send again. 0: they are deleted at once.',

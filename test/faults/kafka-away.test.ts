@@ -66,7 +66,7 @@ describe.skipIf(!ours)('a core with every role that is started while Kafka', () 
       expect(await health(signpost, '')).toBe(Status.SERVING);
       expect(await health(signpost, 'relay')).toBe(Status.NOT_SERVING);
       const lines = ((await signpost.cores[0]?.log()) ?? '').split('\n');
-      const told = lines.find((line) => line.includes('the log is away: events and routes wait in the outbox'));
+      const told = lines.find((line) => line.includes('the log is unavailable: events and routes wait in the outbox'));
       expect(JSON.parse(told ?? '{}')).toMatchObject({ level: 50 });
       const client = new pg.Client({ connectionString: signpost.databaseUrl });
       await client.connect();
