@@ -15,7 +15,7 @@ import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
-import { forgetIdempotency } from './access/idempotency.ts';
+import { deleteIdempotencyKeys } from './access/idempotency.ts';
 import { type Clearance, clearance } from './accounts/clear.ts';
 import { accountsService } from './accounts/service.ts';
 import { forgetMembers } from './accounts/team.ts';
@@ -56,7 +56,7 @@ export function accountClearance(config: CoreConfig, database: Database): Cleara
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => forgetLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
-      (id) => forgetIdempotency(pool, id),
+      (id) => deleteIdempotencyKeys(pool, id),
       (id) => forgetMembers(pool, id),
     ],
   });

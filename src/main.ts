@@ -9,14 +9,14 @@ import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
-import { sweepIdempotency } from './access/idempotency.ts';
+import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
-import { archiveOptions, accountClearance, platformOf, republishAllRoutes, services } from './compose.ts';
+import { accountClearance, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
-import { type Relay, startRelayOver } from './events/relay.ts';
+import { type Relay, startRelayWithTopics } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';
 import { serve } from './rpc/serve.ts';
 import { openTls, type Tls } from './rpc/tls.ts';
@@ -67,7 +67,7 @@ async function main(config: CoreConfig): Promise<void> {
       republishRoutes: () => republishAllRoutes(database),
     });
     running.defer(() => topics.stop());
-    relay = await startRelayOver(topics, { pool, log, logger, keptHours: config.OUTBOX_RETENTION_HOURS });
+    relay = await startRelayWithTopics(topics, { pool, log, logger, retentionHours: config.OUTBOX_RETENTION_HOURS });
     running.defer(relay.stop);
   }
   if (roles.has('recorder')) {
@@ -93,7 +93,9 @@ async function main(config: CoreConfig): Promise<void> {
     const sweep = () => {
       accountCleanup
         .sweep()
-        .catch((error: unknown) => logger.warn({ err: error }, 'clearing a accountCleanup account failed; it is retried'));
+        .catch((error: unknown) =>
+          logger.warn({ err: error }, 'clearing a accountCleanup account failed; it is retried'),
+        );
     };
     sweep();
     const sweeper = setInterval(sweep, SWEEP_MS);
@@ -103,7 +105,7 @@ async function main(config: CoreConfig): Promise<void> {
   const ports = {};
   if (roles.has('rpc')) {
     const sweeper = setInterval(() => {
-      sweepIdempotency(pool).catch((error: unknown) =>
+      deleteExpiredKeys(pool).catch((error: unknown) =>
         logger.warn({ err: error }, 'deleting expired idempotency keys failed; it is retried'),
       );
     }, SWEEP_MS);
@@ -126,7 +128,7 @@ async function main(config: CoreConfig): Promise<void> {
       }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
-      parts: relay ? { relay: relay.working } : {},
+      parts: relay ? { relay: relay.healthy } : {},
       tls,
       logger,
     });

@@ -30,7 +30,7 @@ export interface ErrorAnswer {
 /** Any error as its answer; what is none of the catalogue is told as INTERNAL and nothing more. */
 export function errorAnswer(error: unknown): ErrorAnswer {
   const { reason, message, details } = isUnavailable(error)
-    ? { reason: 'UNAVAILABLE' as const, message: 'The service is away for a moment; try again.', details: {} }
+    ? { reason: 'UNAVAILABLE' as const, message: 'The service is temporarily unavailable; try again.', details: {} }
     : readFailure(error);
   const appearance = REASONS[reason];
   const status = appearance.http;

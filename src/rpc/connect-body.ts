@@ -11,7 +11,7 @@ import {
 } from '@connectrpc/connect/protocol';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import type { InTurn } from '../../common/runtime/fair-queue.ts';
-import { callerKey, nameOf } from '../access/caller.ts';
+import { callerKey, fairnessKey } from '../access/caller.ts';
 import { limitOf } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
 import { RECEIVE_MS } from './services.ts';
@@ -76,7 +76,7 @@ export function receive(
       }
       return;
     }
-    await largeMessages(nameOf(contextValues.get(callerKey)), signal, async () => {
+    await largeMessages(fairnessKey(contextValues.get(callerKey)), signal, async () => {
       for await (const bytes of incoming()) await readOne(bytes);
     });
     yield* read.map(() => inItsPlace);

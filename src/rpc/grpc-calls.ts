@@ -9,7 +9,7 @@ import {
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { headersOf } from '../../common/contract/grpc-headers.ts';
-import { callerKey, nameOf, peerKey } from '../access/caller.ts';
+import { callerKey, fairnessKey, peerKey } from '../access/caller.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
 import { RECEIVE_MS, type ServerOptions } from './services.ts';
 import { nameIn } from './tls.ts';
@@ -67,7 +67,7 @@ export function admitting(
       next(metadata);
     };
     const readInTurn = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void) => {
-      const caller = nameOf(context.values.get(callerKey));
+      const caller = fairnessKey(context.values.get(callerKey));
       return largeMessages(caller, context.signal, () => {
         const done = Promise.withResolvers<void>();
         context.signal.addEventListener('abort', () => done.resolve(), { once: true });

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { Interceptor } from '@connectrpc/connect';
 import { turns } from '../../common/runtime/fair-queue.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
-import { callerKey, nameOf } from '../access/caller.ts';
+import { callerKey, fairnessKey } from '../access/caller.ts';
 
 /**
  * Half the processors may be busy with images. On two, beside 64 images of 4,096 px at once, the slowest hundredth of
@@ -23,6 +23,6 @@ export function fewImagesAtOnce(): Interceptor {
   const inTurn = turns({ atOnce: AT_ONCE, mostWaiting: MOST_WAITING, things: 'images' });
   return (next) => async (request) => {
     if (request.method !== ImagesService.method.renderImage) return next(request);
-    return inTurn(nameOf(request.contextValues.get(callerKey)), request.signal, () => next(request));
+    return inTurn(fairnessKey(request.contextValues.get(callerKey)), request.signal, () => next(request));
   };
 }

@@ -1,6 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Caller, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
-import { judgedByMessage } from '../access/interceptor.ts';
+import { checkedByMessage } from '../access/interceptor.ts';
 import { requirementsOf } from '../access/requirements.ts';
 
 /** How large a request message may be. */
@@ -31,6 +31,6 @@ export const MAX_MESSAGE_BYTES = LARGE.bytes;
 /** The limit of a method's requests: only methods that charge by the row take rows. */
 export function limitOf(method: DescMethod): MessageLimit {
   const { caller, cost } = requirementsOf(method);
-  if (caller === Caller.ANYONE || judgedByMessage(method)) return OPEN;
+  if (caller === Caller.ANYONE || checkedByMessage(method)) return OPEN;
   return cost === Cost.PER_HUNDRED_ROWS ? LARGE : ORDINARY;
 }

@@ -95,9 +95,9 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
   }
 
   async function admitted(n: number, needsApi: boolean) {
-    const judged = await admit(pool, hashApiKey(tenant(n).key), needsApi ? [Feature.API] : []);
-    if (!judged || judged.refusal) throw judged?.refusal ?? new Error('the key is nobody’s');
-    return judged.account;
+    const admission = await admit(pool, hashApiKey(tenant(n).key), needsApi ? [Feature.API] : []);
+    if (!admission || admission.rejection) throw admission?.rejection ?? new Error('the key is nobody’s');
+    return admission.account;
   }
 
   async function ask(client: RestClient, method: string, path: string, n: number, body?: object): Promise<void> {

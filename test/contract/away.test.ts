@@ -38,7 +38,7 @@ describe('while the core is away or hangs', () => {
       for (const { status, headers, body } of answers) {
         expect(status).toBe(503);
         expect(headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-        expect(body).toEqual({ error: 'The service is away for a moment; try again.' });
+        expect(body).toEqual({ error: 'The service is temporarily unavailable; try again.' });
       }
     } finally {
       if (signal === 'SIGKILL') await core.restart();
