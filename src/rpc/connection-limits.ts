@@ -2,46 +2,46 @@ import type { Server as HttpServer } from 'node:http';
 import type { Http2Server, ServerHttp2Session } from 'node:http2';
 import type { Server } from 'node:net';
 
-/** How long a connection may take until it has said what it wants, in ms. */
+/** How long a client may take to send its first request head or HTTP-2 settings, in ms. */
 export const HEAD_MS = 15_000;
 
-/** How long an HTTP/2 connection is kept on which nothing happens, in ms. Clients connect anew when they next call. */
+/** How long an idle HTTP/2 connection is kept, in ms. Clients reconnect on their next call. */
 const IDLE_MS = 10 * 60_000;
 
 /** How long a client may leave an answer unread, in ms. */
 export const UNREAD_MS = 60_000;
 
-/** Connections that a server keeps; further ones are closed. */
+/** Maximum connections of a server; further ones are closed. */
 const MAX_CONNECTIONS = 4_096;
 
-/** After how long the system asks a silent connection whether there is still somebody, in ms. */
+/** Idle time after which the system sends TCP keep-alive probes, in ms. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** Bounds the connections of a server that listens. Without a listener, a failed `accept` would end the process. */
-export function boundServer(server: Server): void {
+/** Limits the connections of a listening server. Without the error listener a failed `accept` would end the process. */
+export function limitConnections(server: Server): void {
   server.maxConnections = MAX_CONNECTIONS;
   server.on('error', () => {});
   server.on('connection', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
 }
 
-/** Closes HTTP/2 connections on which nothing happens. */
-export function boundSessions(server: Http2Server): void {
+/** Closes idle HTTP/2 connections. */
+export function limitSessions(server: Http2Server): void {
   server.on('session', (session: ServerHttp2Session) => {
-    let greeted = false;
+    let settingsReceived = false;
     session.setTimeout(HEAD_MS, () => {
-      // Calls in hand end on their own.
-      if (greeted) session.close();
+      // Running calls may finish.
+      if (settingsReceived) session.close();
       else session.destroy();
     });
     session.once('remoteSettings', () => {
-      greeted = true;
+      settingsReceived = true;
       session.setTimeout(IDLE_MS);
     });
   });
 }
 
-/** Closes HTTP/1.1 connections whose clients do not read their answers: Node keeps them. */
-export function boundUnread(server: HttpServer, unreadMs = UNREAD_MS): void {
+/** Closes HTTP/1.1 connections whose clients do not read responses: Node keeps them open. */
+export function limitUnread(server: HttpServer, unreadMs = UNREAD_MS): void {
   server.setTimeout(unreadMs, (socket) => {
     if (socket.writableLength > 0) socket.destroy();
   });

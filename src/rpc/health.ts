@@ -3,21 +3,21 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 
-/** How often Watch looks again, in ms. */
+/** How often Watch checks the status, in ms. */
 const WATCH_MS = 1_000;
 
 /**
- * The standard health service (grpc.health.v1): each name in `known`, the server's own being '', serves while its
- * function says so.
+ * The standard health service (grpc.health.v1). `checks`: by service name, '' being the server itself; a service is
+ * serving while its function resolves to true.
  */
-export function healthService(known: ReadonlyMap<string, () => Promise<boolean>>): ServiceImpl<typeof Health> {
+export function healthService(checks: ReadonlyMap<string, () => Promise<boolean>>): ServiceImpl<typeof Health> {
   const statusOf = async (name: string) => {
-    const healthy = known.get(name);
-    return healthy ? shown(await healthy()) : Status.SERVICE_UNKNOWN;
+    const check = checks.get(name);
+    return check ? statusFrom(await check()) : Status.SERVICE_UNKNOWN;
   };
   return {
     async check({ service }) {
-      if (!known.has(service)) throw failure('NOT_FOUND', 'There is no such service here.');
+      if (!checks.has(service)) throw failure('NOT_FOUND', 'There is no such service here.');
       return { status: await statusOf(service) };
     },
     async *watch({ service }, { signal }) {
@@ -30,15 +30,15 @@ export function healthService(known: ReadonlyMap<string, () => Promise<boolean>>
       }
     },
     async list() {
-      // Names share functions: each is asked once.
-      const asked = [...new Set(known.values())].map(async (healthy) => [healthy, shown(await healthy())] as const);
-      const told = new Map(await Promise.all(asked));
-      const statuses = [...known].map(([name, healthy]) => [name, { status: told.get(healthy) ?? Status.UNKNOWN }]);
+      // Names share functions: each function is called once.
+      const results = [...new Set(checks.values())].map(async (check) => [check, statusFrom(await check())] as const);
+      const byCheck = new Map(await Promise.all(results));
+      const statuses = [...checks].map(([name, check]) => [name, { status: byCheck.get(check) ?? Status.UNKNOWN }]);
       return { statuses: Object.fromEntries(statuses) };
     },
   };
 }
 
-function shown(serving: boolean) {
+function statusFrom(serving: boolean) {
   return serving ? Status.SERVING : Status.NOT_SERVING;
 }

@@ -21,14 +21,14 @@ trace.setGlobalTracerProvider({
 test.each([
   ['the Connect port', serveConnect],
   ['the gRPC port', serveGrpc],
-])('the span of a stream ends, once, when its reader has gone: %s', async (_, serve) => {
+])('the span of a stream ends once when its reader disconnects: %s', async (_, serve) => {
   const { gate, interceptor } = observe(pino({ level: 'silent' }));
   const server = await serve({
     host: '127.0.0.1',
     port: 0,
     register: (services) =>
       services.service(Health, {
-        // It is told of the reader only by being asked for no more.
+        // A generator learns that its reader has left only by not being resumed.
         async *watch() {
           for (;;) {
             yield {};

@@ -72,7 +72,7 @@ describe.each(NAMES)('%s', (name) => {
       callers(async () => {
         expect(await over(name)({ method: CREATE_BATCH, gzipped: ROWS, key: apiKey })).toEqual({
           code: 'out_of_range',
-          message: 'A message may hold at most 25000 rows; split it.',
+          message: 'A message may contain at most 25000 rows; split it.',
         });
       }),
     );
@@ -80,7 +80,7 @@ describe.each(NAMES)('%s', (name) => {
     expect(memory).toBeLessThan(700 * MB);
     expect(await over(name)({ method: CREATE_BATCH, gzipped: TAGS, key: apiKey })).toEqual({
       code: 'invalid_argument',
-      message: 'The message holds more than 1200000 values.',
+      message: 'The message contains more than 1200000 values.',
     });
   });
 
@@ -106,7 +106,7 @@ test.each(NAMES.slice(0, 4))('JSON with millions of rows is refused before it is
   expect((await over(name)(call)).code).toBe('unauthenticated');
   expect(await over(name)({ ...call, key: apiKey })).toEqual({
     code: 'invalid_argument',
-    message: 'The message holds more than 1200000 values.',
+    message: 'The message contains more than 1200000 values.',
   });
 });
 
