@@ -14,22 +14,21 @@ export const file_signpost_routes_v1_route: GenFile = /*@__PURE__*/
   fileDesc("Ch5zaWducG9zdC9yb3V0ZXMvdjEvcm91dGUucHJvdG8SEnNpZ25wb3N0LnJvdXRlcy52MSJ/CgVSb3V0ZRIPCgd2ZXJzaW9uGAEgASgEEi0KBGNvZGUYAiABKAsyHS5zaWducG9zdC5yb3V0ZXMudjEuQ29kZVJvdXRlSAASLQoEaG9zdBgDIAEoCzIdLnNpZ25wb3N0LnJvdXRlcy52MS5Ib3N0Um91dGVIAEIHCgVlbnRyeSLNAQoJQ29kZVJvdXRlEhIKCnNob3J0X2NvZGUYASABKAkSDwoHY29kZV9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEioKBmFuc3dlchgEIAEoDjIaLnNpZ25wb3N0LnJvdXRlcy52MS5BbnN3ZXISEgoKdGFyZ2V0X3VybBgFIAEoCRIQCghob3N0bmFtZRgGIAEoCRI1CgxsYW5kaW5nX3BhZ2UYByABKAsyHy5zaWducG9zdC5yb3V0ZXMudjEuTGFuZGluZ1BhZ2UiUwoJSG9zdFJvdXRlEhAKCGhvc3RuYW1lGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDwoHcmVtb3ZlZBgDIAEoCBIPCgdmYWlsaW5nGAQgASgIIooCCgtMYW5kaW5nUGFnZRIZCgV0aXRsZRgBIAEoCUIKukgHcgUQARjIARIWCgR0ZXh0GAIgASgJQgi6SAVyAxiIJxI4CgVsaW5rcxgDIAMoCzIfLnNpZ25wb3N0LnJvdXRlcy52MS5MYW5kaW5nTGlua0IIukgFkgECEBQSRgoQZm9yZWdyb3VuZF9jb2xvchgEIAEoCUIsukgpcicyJV4oIyhbMC05QS1GYS1mXXszfXxbMC05QS1GYS1mXXs2fSkpPyQSRgoQYmFja2dyb3VuZF9jb2xvchgFIAEoCUIsukgpcicyJV4oIyhbMC05QS1GYS1mXXszfXxbMC05QS1GYS1mXXs2fSkpPyQiPgoLTGFuZGluZ0xpbmsSGAoFbGFiZWwYASABKAlCCbpIBnIEEAEYZBIVCgN1cmwYAiABKAlCCLpIBXIDGIAQKoUBCgZBbnN3ZXISFgoSQU5TV0VSX1VOU1BFQ0lGSUVEEAASEwoPQU5TV0VSX1JFRElSRUNUEAESFwoTQU5TV0VSX0xBTkRJTkdfUEFHRRACEhEKDUFOU1dFUl9QQVVTRUQQAxIPCgtBTlNXRVJfR09ORRAEEhEKDUFOU1dFUl9TVEFUSUMQBWIGcHJvdG8z", [file_buf_validate_validate]);
 
 /**
- * What a gateway needs to answer scans. The value of a record on the compacted topic `signpost.routes.v1`; its key is
- * `code:{short_code}` or `host:{hostname}`. Records of one key may arrive late or twice: the higher version is the
- * newer state.
+ * What a gateway needs to answer scans: the value of a record on the compacted topic `signpost.routes.v1`, whose key is
+ * `code:{short_code}` or `host:{hostname}`. Records of one key may arrive late or twice: the higher version is newer.
  *
  * @generated from message signpost.routes.v1.Route
  */
 export type Route = Message<"signpost.routes.v1.Route"> & {
   /**
-   * Rises with every change of what the key stands for.
+   * Incremented with every change.
    *
    * @generated from field: uint64 version = 1;
    */
   version: bigint;
 
   /**
-   * What the key stands for.
+   * The code or host of the key.
    *
    * @generated from oneof signpost.routes.v1.Route.entry
    */
@@ -60,7 +59,7 @@ export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 0);
 
 /**
- * Where a scan of one code leads.
+ * How scans of one code are answered.
  *
  * @generated from message signpost.routes.v1.CodeRoute
  */
@@ -87,21 +86,21 @@ export type CodeRoute = Message<"signpost.routes.v1.CodeRoute"> & {
   accountId: string;
 
   /**
-   * What a scan is answered with.
+   * The kind of answer.
    *
    * @generated from field: signpost.routes.v1.Answer answer = 4;
    */
   answer: Answer;
 
   /**
-   * Where an active dynamic code leads; empty otherwise.
+   * Target of an active dynamic code; empty otherwise.
    *
    * @generated from field: string target_url = 5;
    */
   targetUrl: string;
 
   /**
-   * The custom domain that the code is printed on; empty means the platform's.
+   * Custom domain of the code's scan URL; empty means the platform's host.
    *
    * @generated from field: string hostname = 6;
    */
@@ -123,7 +122,7 @@ export const CodeRouteSchema: GenMessage<CodeRoute> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 1);
 
 /**
- * A hostname that an account has verified, so that a gateway knows whose host it is being asked on.
+ * A hostname that an account has verified, by which a gateway knows the owner of a request's host.
  *
  * @generated from message signpost.routes.v1.HostRoute
  */
@@ -136,21 +135,21 @@ export type HostRoute = Message<"signpost.routes.v1.HostRoute"> & {
   hostname: string;
 
   /**
-   * The account that verified it last, `acct_…`.
+   * The account that last verified it, `acct_…`.
    *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
-   * True once the domain was removed: the host still serves that account's codes alone, and gets no new certificate.
+   * Whether the domain was removed: the host then still serves only that account's codes, but gets no new certificate.
    *
    * @generated from field: bool removed = 3;
    */
   removed: boolean;
 
   /**
-   * True while it does not resolve to the platform, not yet or no longer: whoever comes is served, but it gets no new
+   * Whether it does not resolve to the platform, not yet or no longer: requests are still served, but it gets no new
    * certificate.
    *
    * @generated from field: bool failing = 4;
@@ -166,7 +165,7 @@ export const HostRouteSchema: GenMessage<HostRoute> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 2);
 
 /**
- * What the reader of a landing page sees. Text is shown as it is, never as markup.
+ * A landing page. Text is shown literally, never as markup.
  *
  * @generated from message signpost.routes.v1.LandingPage
  */
@@ -193,14 +192,14 @@ export type LandingPage = Message<"signpost.routes.v1.LandingPage"> & {
   links: LandingLink[];
 
   /**
-   * `#rgb` or `#rrggbb`, the ink; shown where it can be read on the ground. Empty means the reader's own.
+   * `#rgb` or `#rrggbb`, text colour; used only if readable on the background. Empty means the browser's default.
    *
    * @generated from field: string foreground_color = 4;
    */
   foregroundColor: string;
 
   /**
-   * `#rgb` or `#rrggbb`, the page's ground. Empty means the reader's own, light or dark.
+   * `#rgb` or `#rrggbb`, background colour. Empty means the browser's default, light or dark.
    *
    * @generated from field: string background_color = 5;
    */
@@ -221,14 +220,14 @@ export const LandingPageSchema: GenMessage<LandingPage> = /*@__PURE__*/
  */
 export type LandingLink = Message<"signpost.routes.v1.LandingLink"> & {
   /**
-   * What the reader sees: 1–100 characters once trimmed.
+   * The visible text: 1–100 characters once trimmed.
    *
    * @generated from field: string label = 1;
    */
   label: string;
 
   /**
-   * Where it leads: an absolute http or https URL without credentials, at most 2,048 characters.
+   * Its target: an absolute http or https URL without credentials, at most 2,048 characters.
    *
    * @generated from field: string url = 2;
    */
@@ -243,7 +242,7 @@ export const LandingLinkSchema: GenMessage<LandingLink> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 4);
 
 /**
- * What a scan is answered with.
+ * Kinds of answers to scans.
  *
  * @generated from enum signpost.routes.v1.Answer
  */
@@ -284,7 +283,7 @@ export const Answer = {
   GONE: 4,
 
   /**
-   * 404: a static code carries its payload in the print.
+   * 404: a static code has no scan URL.
    *
    * @generated from enum value: ANSWER_STATIC = 5;
    */
@@ -292,7 +291,7 @@ export const Answer = {
 } as const;
 
 /**
- * What a scan is answered with.
+ * Kinds of answers to scans.
  *
  * @generated from enum signpost.routes.v1.Answer
  */
