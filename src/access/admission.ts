@@ -9,7 +9,10 @@ import { isIdempotencyKey, once } from './idempotency.ts';
 /** Statuses of the rejections that a gateway may make itself. */
 const BAD_INPUT = new Set([400, 413]);
 
-/** Admits requests that a gateway answers or rejects itself: the interceptor has checked the call before it arrives here. */
+/**
+ * Admits requests that a gateway answers or rejects itself: the interceptor has checked the call before it arrives
+ * here.
+ */
 export function admissionService(pool: Pool): ServiceImpl<typeof AdmissionService> {
   return {
     admit: () => ({}),

@@ -62,10 +62,15 @@ const OF_KEY = ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1
 const SLOT = `((m.turn - 1) % ${BURST_LIMIT} + 1)`;
 const OLDEST = `coalesce(m.admissions[${SLOT}], 0)`;
 
-/** How often a request is tried again because others of its account changed the meter between its read and its update. */
+/**
+ * How often a request is tried again because others of its account changed the meter between its read and its update.
+ */
 const MAX_ATTEMPTS = 5;
 
-/** For `meters m`: the time until the burst window allows the next request, in ms, and the end of the month as Unix time. */
+/**
+ * For `meters m`: the time until the burst window allows the next request, in ms, and the end of the month as Unix
+ * time.
+ */
 const BURST_WAIT = `greatest(0, ${OLDEST} + ${BURST_WINDOW_MS} - ${CLOCK_MS})`;
 const RESET = `extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer`;
 
@@ -115,9 +120,9 @@ const findAccount = promptStatement<Omit<AccountRow, 'used' | 'reset' | 'admitte
 );
 
 /**
- * Checks and meters a call by API key that needs `features`; undefined when the key is invalid. In the contract's order:
- * plan, burst, quota. A call whose `commitBy` has passed is rejected as TOO_LATE and not metered. Throws UNAVAILABLE, and
- * counts nothing, when other requests of the account keep changing the meter.
+ * Checks and meters a call by API key that needs `features`; undefined when the key is invalid. In the contract's
+ * order: plan, burst, quota. A call whose `commitBy` has passed is rejected as TOO_LATE and not metered. Throws
+ * UNAVAILABLE, and counts nothing, when other requests of the account keep changing the meter.
  */
 export async function admit(
   pool: Pool,

@@ -3,7 +3,9 @@ import { API_KEY_DIGITS, API_KEY_LENGTH, API_KEY_PREFIX } from '../../common/con
 
 const BASE = BigInt(API_KEY_DIGITS.length);
 
-/** Generates a key: `sk_live_` and 32 random bytes as 43 base-62 characters. It is shown once; only its hash is stored. */
+/**
+ * Generates a key: `sk_live_` and 32 random bytes as 43 base-62 characters. It is shown once; only its hash is stored.
+ */
 export function newApiKey(): string {
   let rest = BigInt(`0x${randomBytes(32).toString('hex')}`);
   let digits = '';

@@ -5,15 +5,17 @@ import { failure } from '../../common/contract/errors.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 
-/** SQLSTATE of text that Postgres cannot store: NUL. Any text in a request may contain it, so it is handled here once. */
+/**
+ * SQLSTATE of text that Postgres cannot store: NUL. Any text in a request may contain it, so it is handled here once.
+ */
 const UNREPRESENTABLE = '22021';
 
 /** Start of the library's error for bytes that are not a message, which it reports as an internal error. */
 const PARSE_ERROR = 'parse binary: ';
 
 /**
- * Converts any error to one of the catalogue, so that nothing internal (SQL, stack, host) reaches a caller. The original
- * error stays as `cause`, for the log.
+ * Converts any error to one of the catalogue, so that nothing internal (SQL, stack, host) reaches a caller. The
+ * original error stays as `cause`, for the log.
  */
 export function asFailure(error: unknown): ConnectError {
   if (error instanceof ConnectError) {

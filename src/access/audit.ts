@@ -14,9 +14,9 @@ const insert = statement(
 );
 
 /**
- * Adds an audit entry to an account, in the transaction of the change. Every method that changes something and that only
- * internal services may call does this. `subject`: the prefixed id of what was changed. `accountId`: UUID, needed where
- * the call does not act for an existing account.
+ * Adds an audit entry to an account, in the transaction of the change. Every method that changes something and that
+ * only internal services may call does this. `subject`: the prefixed id of what was changed. `accountId`: UUID, needed
+ * where the call does not act for an existing account.
  */
 export async function recordChange(
   on: Queryable,

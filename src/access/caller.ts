@@ -30,7 +30,10 @@ export type Caller =
   | { readonly kind: 'key'; readonly account: Account; readonly rate: Rate }
   | { readonly kind: 'service'; readonly account?: Account; readonly actor: string };
 
-/** Set on admission, before the message is read. A context value, because async-local storage does not reach streaming handlers. */
+/**
+ * Set on admission, before the message is read. A context value, because async-local storage does not reach streaming
+ * handlers.
+ */
 export const callerKey = createContextKey<Caller>({ kind: 'anyone' }, { description: 'caller' });
 
 /** The key by which queues are fair: the UUID of the account that a caller acts for, or else the kind of caller. */

@@ -26,7 +26,10 @@ interface RecordRow {
   error: { reason: Reason; message: string; details: Record<string, string> } | null;
 }
 
-/** Held until the transaction ends, so a crash leaves nothing behind. A call that does not get it is answered "in flight". */
+/**
+ * Held until the transaction ends, so a crash leaves nothing behind. A call that does not get it is answered "in
+ * flight".
+ */
 const lock = statement<{ acquired: boolean }>(
   'access_idempotency_lock',
   `select pg_try_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0)) as acquired`,
@@ -82,12 +85,12 @@ export interface Call<Request extends DescMessage, Response extends DescMessage>
 }
 
 /**
- * Runs `operation` in a transaction, and at most once per idempotency key of the account: a second call with the same key
- * and body gets the first call's answer, error or not, marked `idempotent-replay: true`. The record commits together with
- * the operation.
+ * Runs `operation` in a transaction, and at most once per idempotency key of the account: a second call with the same
+ * key and body gets the first call's answer, error or not, marked `idempotent-replay: true`. The record commits
+ * together with the operation.
  *
- * `finish` runs after that commit and returns the answer that is stored instead; meanwhile the key stays in flight and a
- * connection is held. If the process dies in between, the answer of `operation` is replayed.
+ * `finish` runs after that commit and returns the answer that is stored instead; meanwhile the key stays in flight and
+ * a connection is held. If the process dies in between, the answer of `operation` is replayed.
  *
  * Metadata read: `idempotency-key`; `idempotency-fingerprint`, which identifies equal bodies (the gateway's hash of
  * method, path and raw body; otherwise the request itself is hashed).
@@ -172,7 +175,10 @@ function validated<Request extends DescMessage, Response extends DescMessage>(
   return operation(tx);
 }
 
-/** Locks the key for this transaction and returns its record, if any. Throws when it is in flight or was used differently. */
+/**
+ * Locks the key for this transaction and returns its record, if any. Throws when it is in flight or was used
+ * differently.
+ */
 async function findStored(
   tx: PoolClient,
   accountId: string,

@@ -29,8 +29,8 @@ export interface Access {
    */
   readonly admit: (context: HandlerContext) => Promise<void>;
   /**
-   * Adds the rate to every answer to a call by API key, errors included, as `ratelimit-limit`, `-remaining` and `-reset`,
-   * and Postgres's clock at admission as `signpost-clock`.
+   * Adds the rate to every answer to a call by API key, errors included, as `ratelimit-limit`, `-remaining` and
+   * `-reset`, and Postgres's clock at admission as `signpost-clock`.
    */
   readonly interceptor: Interceptor;
 }
@@ -94,7 +94,8 @@ export function access(options: {
 
   return {
     async admit({ method, requestHeader, values }) {
-      // These are checked as the method that their message names. Until then, only callers without credentials are rejected.
+      // These are checked as the method that their message names. Until then, only callers without credentials are
+      // rejected.
       if (checkedByMessage(method)) identify(requestHeader, values);
       else values.set(callerKey, await check(method, method, requestHeader, values));
     },

@@ -67,7 +67,9 @@ export async function chargeQuota(tx: Queryable, context: HandlerContext, reques
   caller.rate.used = Number(charged.used);
 }
 
-/** The 429 of an account that has used up its month. `additional`: requests that the call would cost beyond the first. */
+/**
+ * The 429 of an account that has used up its month. `additional`: requests that the call would cost beyond the first.
+ */
 export function quotaExhausted({ limit, reset }: Rate, additional = 0) {
   const begins = new Date(reset * 1_000).toISOString().slice(0, 10);
   const missing = additional === 0 ? 'are used up' : `leave fewer than the ${additional + 1} that this batch costs`;

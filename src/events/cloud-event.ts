@@ -17,8 +17,8 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /**
- * A CloudEvent 1.0 in Kafka's binary mode: attributes as `ce_…` headers, only the data as JSON in the value. `accountId`
- * and `subject` are ids with prefixes; the subject is the record's key.
+ * A CloudEvent 1.0 in Kafka's binary mode: attributes as `ce_…` headers, only the data as JSON in the value.
+ * `accountId` and `subject` are ids with prefixes; the subject is the record's key.
  */
 export function cloudEvent(event: {
   type: EventType;

@@ -49,15 +49,17 @@ const position = promptStatement<{ ctid: string; last: string; holes: string }>(
 );
 
 /**
- * Addressed by ctid: while another transaction is open, for example an hour-long backup, all old versions of the row stay
- * in its index and an index scan would visit them all.
+ * Addressed by ctid: while another transaction is open, for example an hour-long backup, all old versions of the row
+ * stay in its index and an index scan would visit them all.
  */
 const advance = promptStatement<{ ctid: string }>(
   'events_outbox_advance',
   'update outbox_position set last = $2, holes = $3::int8multirange where ctid = $1::tid returning ctid::text as ctid',
 );
 
-/** A transaction that inserts into the outbox holds this lock from before it takes an id until it commits or rolls back. */
+/**
+ * A transaction that inserts into the outbox holds this lock from before it takes an id until it commits or rolls back.
+ */
 const writers = promptStatement<{ writer: string }>(
   'events_outbox_writers',
   `select virtualtransaction as writer from pg_locks
@@ -67,8 +69,8 @@ const writers = promptStatement<{ writer: string }>(
 );
 
 /**
- * Reads the waiting rows in the order of their ids, for the leader. Ids are assigned before transactions commit, so a row
- * may appear below others that were already read: missing ids are remembered as holes and looked up until the
+ * Reads the waiting rows in the order of their ids, for the leader. Ids are assigned before transactions commit, so a
+ * row may appear below others that were already read: missing ids are remembered as holes and looked up until the
  * transactions that may hold them have ended. Each key still keeps its order: a read sees everything committed, and of
  * two transactions that change one key the second takes its ids after the first has committed.
  */

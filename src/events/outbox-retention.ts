@@ -33,7 +33,8 @@ export function outdatedSlots(hours: number, retentionHours: number): number[] {
 
 /**
  * Empties the slots of the outbox whose rows are older than the retention, up to six hours late. A slot with rows that
- * are not published yet, or that a backup is reading, is tried again a minute later. Any number of processes may do this.
+ * are not published yet, or that a backup is reading, is tried again a minute later. Any number of processes may do
+ * this.
  */
 export async function emptyOutdatedSlots(pool: Pool, retentionHours: number): Promise<void> {
   const now = await first(pool, clock);

@@ -32,8 +32,9 @@ const tryToLock = promptStatement<{ acquired: boolean; database: string }>(
 const tracer = trace.getTracer('signpost.outbox');
 
 /**
- * Creates missing topics and rejects with a WrongTopic when an existing one does not fit. While the log is unavailable the
- * relay starts anyway and creates the topics before it publishes anything: only the outbox has to wait, and not the core.
+ * Creates missing topics and rejects with a WrongTopic when an existing one does not fit. While the log is unavailable
+ * the relay starts anyway and creates the topics before it publishes anything: only the outbox has to wait, and not the
+ * core.
  */
 export async function startRelayWithTopics(
   topics: Pick<TopicUpkeep, 'ensure'>,

@@ -22,7 +22,9 @@ const lock = promptStatement<{ acquired: boolean }>(
 
 /** Creates missing topics, at the start and later. */
 export interface TopicUpkeep extends Subscription {
-  /** Creates them now; rejects with a WrongTopic when an existing topic does not fit, and while the log is unavailable. */
+  /**
+   * Creates them now; rejects with a WrongTopic when an existing topic does not fit, and while the log is unavailable.
+   */
   ensure(): Promise<void>;
 }
 

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 
-/** Version of the renderer: increment it whenever the same input would give other bytes, as with a new `qrcode` release. */
+/**
+ * Version of the renderer: increment it whenever the same input would give other bytes, as with a new `qrcode` release.
+ */
 const RENDERER = 2;
 
 /** A strong entity tag of everything that the image depends on, so that comparing needs no rendering. */

@@ -16,9 +16,9 @@ const FILTER_UP = 2;
 const RLE_FROM_PX = 2_048;
 
 /**
- * A PNG of `size` × `size` pixels with one bit per pixel and the code's two colours as its palette. Edges of modules are
- * rounded to whole pixels, so every module is within one pixel of its true width. Rows that repeat the one above are all
- * zeros under the Up filter, which deflate compresses to almost nothing. Why not a package, with measurements:
+ * A PNG of `size` × `size` pixels with one bit per pixel and the code's two colours as its palette. Edges of modules
+ * are rounded to whole pixels, so every module is within one pixel of its true width. Rows that repeat the one above
+ * are all zeros under the Up filter, which deflate compresses to almost nothing. Why not a package, with measurements:
  * docs/decisions/2026-11-20-png-encoder.md.
  */
 export function renderPng(matrix: Matrix, size: number, foreground: string, background: string): Buffer {
@@ -38,7 +38,9 @@ export function renderPng(matrix: Matrix, size: number, foreground: string, back
   ]);
 }
 
-/** Buffer for scan lines, reused between images: allocating two megabytes each time would cost more than deflating them. */
+/**
+ * Buffer for scan lines, reused between images: allocating two megabytes each time would cost more than deflating them.
+ */
 let scratch = Buffer.alloc(0);
 
 /**

@@ -11,9 +11,10 @@ import { renderPng } from './png.ts';
 import { renderSvg } from './svg.ts';
 
 /**
- * Minimum pixels per module at which a scanner reads every code. ZBar missed one in five at 2.0 to 2.2 and none of 4,000
- * from 2.4 on. ZXing missed one in 800 at 3 to 4, where modules are not whole pixels (ZBar read those), and none of
- * 12,000 from 4 on. At 4, the largest code, 181 modules with its quiet zone, needs 724 pixels; 512 suffice for version 26.
+ * Minimum pixels per module at which a scanner reads every code. ZBar missed one in five at 2.0 to 2.2 and none of
+ * 4,000 from 2.4 on. ZXing missed one in 800 at 3 to 4, where modules are not whole pixels (ZBar read those), and none
+ * of 12,000 from 4 on. At 4, the largest code, 181 modules with its quiet zone, needs 724 pixels; 512 suffice for
+ * version 26.
  */
 const MIN_PIXELS = { zbar: 3, zxing: 4 } as const;
 const MAX_BYTES = 2_331;

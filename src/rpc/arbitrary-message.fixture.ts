@@ -35,8 +35,8 @@ const SPECIAL: Readonly<Record<string, Arbitrary<JsonValue>>> = {
 };
 
 /**
- * Messages of a type in protobuf's JSON form: well typed, but otherwise arbitrary. `known`: existing ids, tried in every
- * string.
+ * Messages of a type in protobuf's JSON form: well typed, but otherwise arbitrary. `known`: existing ids, tried in
+ * every string.
  */
 export function messageOf(desc: DescMessage, known: readonly string[], depth = 0): Arbitrary<JsonValue> {
   const special = SPECIAL[desc.typeName];

@@ -23,10 +23,11 @@ export const COMPRESSIONS = [compressionGzip, compressionBrotli];
 const readKey = createContextKey<Message[]>([], { description: 'read messages' });
 
 /**
- * Replaces the body of a request so that its messages are read here, once the library asks for them: within the method's
- * size limit, queued if large, within a timeout, with values counted before anything is created, and in parts. The
- * library would read them whole, without these limits and before all interceptors. It gets an empty message in place of
- * each one, and `substituteMessages` puts back the one that was read. Nothing of the body is read before admission.
+ * Replaces the body of a request so that its messages are read here, once the library asks for them: within the
+ * method's size limit, queued if large, within a timeout, with values counted before anything is created, and in parts.
+ * The library would read them whole, without these limits and before all interceptors. It gets an empty message in
+ * place of each one, and `substituteMessages` puts back the one that was read. Nothing of the body is read before
+ * admission.
  */
 export function receive(
   request: UniversalServerRequest,

@@ -16,9 +16,9 @@ export type NodeHandler = (
 ) => void;
 
 /**
- * Handler for Connect, gRPC-Web and gRPC. Replaces `connectNodeAdapter`, which has no hook between a call's admission and
- * reading its message, and which throws outside of every promise on a request without a valid `Host`: one such request
- * ended the process.
+ * Handler for Connect, gRPC-Web and gRPC. Replaces `connectNodeAdapter`, which has no hook between a call's admission
+ * and reading its message, and which throws outside of every promise on a request without a valid `Host`: one such
+ * request ended the process.
  */
 export function connectHandler(options: ServerOptions, shutdown: AbortSignal): NodeHandler {
   const router = createConnectRouter({

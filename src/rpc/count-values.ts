@@ -40,9 +40,9 @@ interface Encoding {
 const encodings = new WeakMap<DescMessage, ReadonlyMap<number, Encoding>>();
 
 /**
- * Skips the next field of a message with everything in it, and subtracts its values from the budget. Throws when the wire
- * type does not match the field's type: the decoder goes by the type alone and would then read other fields than those
- * counted here.
+ * Skips the next field of a message with everything in it, and subtracts its values from the budget. Throws when the
+ * wire type does not match the field's type: the decoder goes by the type alone and would then read other fields than
+ * those counted here.
  */
 export function countNextField(schema: DescMessage, reader: BinaryReader, budget: Budget): void {
   countField(encodingsOf(schema), reader, budget, true);

@@ -20,8 +20,8 @@ const OPEN: MessageLimit = { bytes: 8 * 1024, values: 1_000, inTurn: false };
 const ORDINARY: MessageLimit = { bytes: 2 * 1024 * 1024, values: 10_000, inTurn: false };
 
 /**
- * A batch of 3,500,000 bytes of JSON with some margin: such a body contains at most 1,166,667 values of three bytes each.
- * Empty rows take two bytes of a message: 8 KB compressed were 4.2 million rows, 400 MB and seconds of CPU.
+ * A batch of 3,500,000 bytes of JSON with some margin: such a body contains at most 1,166,667 values of three bytes
+ * each. Empty rows take two bytes of a message: 8 KB compressed were 4.2 million rows, 400 MB and seconds of CPU.
  */
 const LARGE: MessageLimit = { bytes: 8 * 1024 * 1024, values: 1_200_000, inTurn: true };
 

@@ -20,7 +20,10 @@ const tracedKey = createContextKey<{ readonly span: Span; readonly tracing: Cont
   description: 'traced',
 });
 
-/** Both convert anything that a call throws to an error of the catalogue and log internal errors: the libraries log nothing. */
+/**
+ * Both convert anything that a call throws to an error of the catalogue and log internal errors: the libraries log
+ * nothing.
+ */
 export interface Observer {
   /** Starts the span of a call, which ends when its signal aborts: answered, failed, or its caller disconnected. */
   readonly gate: (admit: Gate) => Gate;

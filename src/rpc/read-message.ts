@@ -25,8 +25,8 @@ export interface Reading {
 
 /**
  * Decodes a binary message, a large one in parts, yielding to the event loop in between: 25,000 rows in one go block it
- * for 20 to 60 ms. Fields are counted before anything is created. Fails with INVALID_FIELD when the bytes are not such a
- * message or have too many values, and with TOO_MANY_ROWS when a list of messages is too long.
+ * for 20 to 60 ms. Fields are counted before anything is created. Fails with INVALID_FIELD when the bytes are not such
+ * a message or have too many values, and with TOO_MANY_ROWS when a list of messages is too long.
  */
 export async function readMessage<Schema extends DescMessage>(
   schema: Schema,
@@ -48,7 +48,9 @@ export async function readMessage<Schema extends DescMessage>(
   }
 }
 
-/** Splits at field boundaries: a message is the merge of its parts. Source: Protocol Buffers, Encoding, "Last One Wins". */
+/**
+ * Splits at field boundaries: a message is the merge of its parts. Source: Protocol Buffers, Encoding, "Last One Wins".
+ */
 function* partsOf(schema: DescMessage, bytes: Uint8Array, budget: Budget): Generator<Uint8Array> {
   let start = 0;
   const fields = new BinaryReader(bytes);

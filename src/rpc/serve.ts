@@ -29,8 +29,8 @@ export interface Servers {
 }
 
 /**
- * Large messages that are received and decoded concurrently: each needs about 50 MB with everything created from it. Each
- * caller may have two, so that slow ones do not block the others.
+ * Large messages that are received and decoded concurrently: each needs about 50 MB with everything created from it.
+ * Each caller may have two, so that slow ones do not block the others.
  */
 const LARGE_MESSAGES = { atOnce: 16, atOnceEach: 2, mostWaiting: 500, things: 'large messages' };
 
@@ -38,9 +38,9 @@ const LARGE_MESSAGES = { atOnce: 16, atOnceEach: 2, mostWaiting: 500, things: 'l
 const HEALTH_MS = 500;
 
 /**
- * Serves the modules' services, health and reflection on both servers. Each call first passes the gate, which traces and
- * admits it before its message is read, and then the interceptors: errors, access, image queue, validation. Throws when
- * a method states no requirements.
+ * Serves the modules' services, health and reflection on both servers. Each call first passes the gate, which traces
+ * and admits it before its message is read, and then the interceptors: errors, access, image queue, validation. Throws
+ * when a method states no requirements.
  */
 export async function serve(options: {
   host: string;

@@ -12,8 +12,8 @@ export interface Services {
 export type RegisterServices = (services: Services) => void;
 
 /**
- * Admits a call by its metadata alone, or throws: a server reads nothing of the message before. Must be called only once
- * per call, which it meters.
+ * Admits a call by its metadata alone, or throws: a server reads nothing of the message before. Must be called only
+ * once per call, which it meters.
  */
 export type Gate = (context: HandlerContext) => Promise<void>;
 
@@ -43,7 +43,7 @@ export const MAX_TIMEOUT_MS = 10 * 60_000;
 export const RECEIVE_MS = 30_000;
 
 /**
- * Maximum concurrent calls per connection; the rest wait in the client. A gateway uses one connection for all its calls,
- * of which batches take up to 20 s.
+ * Maximum concurrent calls per connection; the rest wait in the client. A gateway uses one connection for all its
+ * calls, of which batches take up to 20 s.
  */
 export const MAX_STREAMS = 1_000;

@@ -24,9 +24,9 @@ const STARTS_PER_TICK = 16;
 type Handler = (stream: ServerHttp2Stream, ...rest: unknown[]) => void;
 
 /**
- * Wraps the stream listeners of a server; call it after the server listens. Refuses streams beyond the limit in a way that
- * lets clients retry, closes those whose clients do not read or do not end their request, and ignores those that their
- * clients have already reset. Source: RFC 9113 §8.1, §8.7.
+ * Wraps the stream listeners of a server; call it after the server listens. Refuses streams beyond the limit in a way
+ * that lets clients retry, closes those whose clients do not read or do not end their request, and ignores those that
+ * their clients have already reset. Source: RFC 9113 §8.1, §8.7.
  */
 export function limitStreams(server: Http2Server, { max, unreadMs }: StreamLimits = STREAM_LIMITS): void {
   const handlers = server.listeners('stream') as Handler[];

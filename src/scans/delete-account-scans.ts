@@ -89,8 +89,8 @@ export async function finishDeletions(pool: Pool, folder: string): Promise<void>
 }
 
 /**
- * Carries out a requested deletion, as `deleteAccountScans`. Rejects with an error for which `isUnavailable` is true when
- * recorders cannot be locked out in time.
+ * Carries out a requested deletion, as `deleteAccountScans`. Rejects with an error for which `isUnavailable` is true
+ * when recorders cannot be locked out in time.
  */
 export async function finishDeletion(pool: Pool, folder: string, accountId: string): Promise<void> {
   // Waits for recorders that began before the request; later ones see the request.
@@ -107,8 +107,8 @@ export async function finishDeletion(pool: Pool, folder: string, accountId: stri
 }
 
 /**
- * Deletes the rows of one code and their counters from a single snapshot, so that the two stay consistent. On a conflict
- * with a recorder it is repeated, and after a few attempts it locks recorders out.
+ * Deletes the rows of one code and their counters from a single snapshot, so that the two stay consistent. On a
+ * conflict with a recorder it is repeated, and after a few attempts it locks recorders out.
  */
 async function deleteCode(pool: Pool, codeId: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {

@@ -37,8 +37,8 @@ export async function monthsInTable(on: Queryable): Promise<string[]> {
 }
 
 /**
- * Creates the missing partitions of `scans` for these months. Each table is created on its own and then attached, which,
- * unlike `create table … partition of`, does not block reads and writes of `scans`.
+ * Creates the missing partitions of `scans` for these months. Each table is created on its own and then attached,
+ * which, unlike `create table … partition of`, does not block reads and writes of `scans`.
  */
 export async function ensureMonths(pool: Pool, months: readonly string[]): Promise<void> {
   for (const month of months) {

@@ -5,7 +5,9 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 
-/** Index of the account's column; splitting at commas is safe because no value contains a comma, quote or line break. */
+/**
+ * Index of the account's column; splitting at commas is safe because no value contains a comma, quote or line break.
+ */
 const ACCOUNT = 2;
 
 /** The columns of `scans` as `copy` writes them to a file, times as ISO 8601. */

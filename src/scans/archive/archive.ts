@@ -123,7 +123,8 @@ function moveToFile(pool: Pool, folder: string): Promise<boolean> {
     );
     rows.on('error', () => undefined);
     await writeArchive(folder, file, rows).catch(async (error: unknown) => {
-      // Nothing reads the rest of the COPY, so a rollback would wait behind it for ever and block everyone else: disconnect.
+      // Nothing reads the rest of the COPY, so a rollback would wait behind it for ever and block everyone else:
+      // disconnect.
       await tx.end();
       throw error;
     });

@@ -30,7 +30,10 @@ export interface Ledger {
   readonly answered: number;
   /** Answered scans that were written to a spool on disk or in memory. */
   readonly spooled: number;
-  /** Records sent to the log; exceeds `answered` when a gateway had to resend because it did not learn whether the log had them. */
+  /**
+   * Records sent to the log; exceeds `answered` when a gateway had to resend because it did not learn whether the log
+   * had them.
+   */
   readonly published: number;
   /** Inserted and counted. */
   readonly recorded: number;

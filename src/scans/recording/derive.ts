@@ -54,7 +54,10 @@ export function derive(decoded: DecodedScan, firstDay: string): DerivedScan {
   };
 }
 
-/** Recent keys: counters look a key up several times a scan, and a string shared by all scans of a code's day is hashed once. */
+/**
+ * Recent keys: counters look a key up several times a scan, and a string shared by all scans of a code's day is hashed
+ * once.
+ */
 const MAX_CACHED = 20_000;
 const cache = new Map<string, { readonly day: string; readonly codeDay: string }>();
 

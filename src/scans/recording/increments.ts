@@ -6,8 +6,9 @@ export const DIMENSIONS = ['country', 'device', 'operating_system', 'browser', '
 export type Dimension = (typeof DIMENSIONS)[number];
 
 /**
- * How many different referrers of one code and day are counted separately, within a poll and in total before a poll adds
- * more; the rest count as `other`. Anyone can invent a referrer: this bounds the cost of reading a code's analytics.
+ * How many different referrers of one code and day are counted separately, within a poll and in total before a poll
+ * adds more; the rest count as `other`. Anyone can invent a referrer: this bounds the cost of reading a code's
+ * analytics.
  */
 export const REFERRERS_A_DAY = 200;
 

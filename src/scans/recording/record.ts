@@ -39,7 +39,8 @@ export interface Poll {
  * deadlocks are rare; the aborted recorder retries. The partitions must exist. Returns the ledger entry of each day.
  *
  * Nearly every poll contains only new scans. It is therefore first copied as if all were new, which costs half as much
- * as `insert … on conflict`. Only when Postgres finds an existing row is the transaction repeated with each row checked.
+ * as `insert … on conflict`. Only when Postgres finds an existing row is the transaction repeated with each row
+ * checked.
  */
 export async function record(
   pool: Pool,

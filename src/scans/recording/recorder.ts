@@ -35,8 +35,8 @@ export interface RecorderOptions {
 }
 
 /**
- * Moves scans from the log into Postgres, as one member of the consumer group `signpost.recorder`; any number may run. A
- * poll is recorded as a whole or delivered again. Records that cannot be decoded are published as dead letters and do
+ * Moves scans from the log into Postgres, as one member of the consumer group `signpost.recorder`; any number may run.
+ * A poll is recorded as a whole or delivered again. Records that cannot be decoded are published as dead letters and do
  * not stop the others.
  */
 export async function startRecorder(options: RecorderOptions): Promise<Subscription> {
@@ -66,7 +66,10 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
   };
 }
 
-/** Creates the handler of one poll of `signpost.scans.v1`. It rejects when Postgres, or the log for dead letters, is unavailable. */
+/**
+ * Creates the handler of one poll of `signpost.scans.v1`. It rejects when Postgres, or the log for dead letters, is
+ * unavailable.
+ */
 export async function createPollHandler({
   log,
   database: { pool },

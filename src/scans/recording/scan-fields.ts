@@ -35,7 +35,8 @@ function readCommonLayout(bytes: Buffer): ScanFields | undefined {
   const fields = emptyFields();
   let at = 0;
   while (at < bytes.length) {
-    // The field number and wire type, which is length-delimited for all fields of a scan; then the length, one or two bytes.
+    // The field number and wire type, which is length-delimited for all fields of a scan; then the length, one or two
+    // bytes.
     const tag = bytes[at++] as number;
     let length = bytes[at++] ?? 0;
     if (length >= 0x80) length += ((bytes[at++] ?? 0) - 1) * 0x80;
@@ -84,7 +85,8 @@ function readCommonLayout(bytes: Buffer): ScanFields | undefined {
     }
     at = end;
   }
-  // A replacement character may stand for invalid UTF-8: only protobuf can tell whether the record contained one itself.
+  // A replacement character may stand for invalid UTF-8: only protobuf can tell whether the record contained one
+  // itself.
   const { userAgent, purpose, country, referrerHost, referrer, address, countryHint } = fields;
   const invalid =
     hasReplacement(userAgent) ||

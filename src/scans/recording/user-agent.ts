@@ -16,7 +16,10 @@ export interface Agent {
   readonly browser: string;
 }
 
-/** Version of these rules: increment it when this file, or the packages it uses, would classify the same scan differently. */
+/**
+ * Version of these rules: increment it when this file, or the packages it uses, would classify the same scan
+ * differently.
+ */
 export const RULES = 1;
 
 const UNKNOWN: Agent = {
@@ -31,8 +34,8 @@ const PREVIEWER =
   /whatsapp|facebookexternalhit|facebot|slackbot-linkexpanding|slack-imgproxy|twitterbot|telegrambot|discordbot|linkedinbot|skypeuripreview|pinterestbot|redditbot|viber|vkshare|embedly|iframely|snapchat.*preview|mastodon|bluesky cardyb/i;
 
 /**
- * Known browser names. For an unknown agent Bowser returns its first word as the name, which would let anyone write into
- * a breakdown.
+ * Known browser names. For an unknown agent Bowser returns its first word as the name, which would let anyone write
+ * into a breakdown.
  */
 const BROWSERS = new Set(Object.values(Bowser.BROWSER_MAP));
 const SYSTEMS = new Set(Object.values(Bowser.OS_MAP));

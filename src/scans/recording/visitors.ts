@@ -36,8 +36,8 @@ export function firstSaltedDay(now: number): string {
 }
 
 /**
- * Creates the missing salts of today and tomorrow: gateways read both ahead, so that midnight passes even while Postgres
- * is unavailable.
+ * Creates the missing salts of today and tomorrow: gateways read both ahead, so that midnight passes even while
+ * Postgres is unavailable.
  */
 export async function makeSalts(pool: Pool, now: number): Promise<void> {
   for (const day of [dayOf(now), dayOf(now + DAY_MS)]) await run(pool, PROPOSE_SALT, [day, randomBytes(32)]);

@@ -38,8 +38,8 @@ const SCANS_OF_CODE = statement<StoredScan>(
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Reads the scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first, in
- * pages of at most 1,000. No transaction or cursor is held between pages, so a slow consumer blocks nothing.
+ * Reads the scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first,
+ * in pages of at most 1,000. No transaction or cursor is held between pages, so a slow consumer blocks nothing.
  */
 export async function* readScanPages(
   on: Queryable,

@@ -19,7 +19,10 @@ export function parseWindow(request: { from?: Timestamp | undefined; to?: Timest
   return { from, to };
 }
 
-/** Aligns a window to whole steps, at most `maxSteps`; `to` becomes the start of the last step. `description`: of the limit. */
+/**
+ * Aligns a window to whole steps, at most `maxSteps`; `to` becomes the start of the last step. `description`: of the
+ * limit.
+ */
 export function alignWindow({ from, to }: Window, step: number, maxSteps: number, description: string): Window {
   const aligned = { from: from - (from % step), to: to - (to % step) };
   if ((aligned.to - aligned.from) / step >= maxSteps) {

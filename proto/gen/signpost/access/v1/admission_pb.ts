@@ -51,8 +51,8 @@ export const AdmitResponseSchema: GenMessage<AdmitResponse> = /*@__PURE__*/
  */
 export type AuthenticateRequest = Message<"signpost.access.v1.AuthenticateRequest"> & {
   /**
-   * The method that the request is meant for, such as `signpost.batches.v1.BatchesService/CreateBatch`. Its requirements
-   * are checked.
+   * The method that the request is meant for, such as `signpost.batches.v1.BatchesService/CreateBatch`. Its
+   * requirements are checked.
    *
    * @generated from field: string method = 1;
    */
@@ -94,8 +94,8 @@ export const AuthenticateResponseSchema: GenMessage<AuthenticateResponse> = /*@_
  */
 export type RefuseRequest = Message<"signpost.access.v1.RefuseRequest"> & {
   /**
-   * The method that the request was meant for, such as `signpost.codes.v1.CodesService/CreateCode`. Its requirements are
-   * checked.
+   * The method that the request was meant for, such as `signpost.codes.v1.CodesService/CreateCode`. Its requirements
+   * are checked.
    *
    * @generated from field: string method = 1;
    */
@@ -157,8 +157,8 @@ export const AdmissionService: GenService<{
   },
   /**
    * Authenticates a request whose body the gateway has not read yet, and checks plan, burst limit and quota as for the
-   * method that it is meant for, but meters nothing: the call that the request becomes is metered. The gateway therefore
-   * reads no large body for a caller that would be rejected. Source: Authentication; Limits.
+   * method that it is meant for, but meters nothing: the call that the request becomes is metered. The gateway
+   * therefore reads no large body for a caller that would be rejected. Source: Authentication; Limits.
    *
    * @generated from rpc signpost.access.v1.AdmissionService.Authenticate
    */

@@ -114,7 +114,8 @@ export type Figures = Message<"signpost.analytics.v1.Figures"> & {
   scans: bigint;
 
   /**
-   * Visitors: distinct salted hashes of address and user agent. The salt changes daily, so a visitor on two days counts twice.
+   * Visitors: distinct salted hashes of address and user agent. The salt changes daily, so a visitor on two days counts
+   * twice.
    *
    * @generated from field: int64 unique_scans = 2;
    */

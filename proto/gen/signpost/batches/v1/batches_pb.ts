@@ -264,8 +264,8 @@ export const CreateBatchRequestSchema: GenMessage<CreateBatchRequest> = /*@__PUR
   messageDesc(file_signpost_batches_v1_batches, 3);
 
 /**
- * A row as it was sent. Its fields are not validated here: every row is checked on its own, and one that violates a rule
- * of CreateCode fails on its own.
+ * A row as it was sent. Its fields are not validated here: every row is checked on its own, and one that violates a
+ * rule of CreateCode fails on its own.
  *
  * @generated from message signpost.batches.v1.BatchRowInput
  */

@@ -948,8 +948,8 @@ export const CodesService: GenService<{
     output: typeof CreateStaticCodeResponseSchema;
   },
   /**
-   * Creates a code whose scan shows a page that the account defines. Errors: `invalid_argument` for a page that breaks a
-   * rule, an unknown or unverified domain.
+   * Creates a code whose scan shows a page that the account defines. Errors: `invalid_argument` for a page that breaks
+   * a rule, an unknown or unverified domain.
    *
    * @generated from rpc signpost.codes.v1.CodesService.CreateLandingPageCode
    */

@@ -345,8 +345,8 @@ export const DomainStateSchema: GenEnum<DomainState> = /*@__PURE__*/
  */
 export const DomainsService: GenService<{
   /**
-   * Adds a domain, pending until its TXT record is seen. Errors: `already_exists` when this account has it or another has verified it;
-   * `resource_exhausted` LIMIT_REACHED when the account has 100 domains.
+   * Adds a domain, pending until its TXT record is seen. Errors: `already_exists` when this account has it or another
+   * has verified it; `resource_exhausted` LIMIT_REACHED when the account has 100 domains.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.AddDomain
    */
@@ -356,7 +356,8 @@ export const DomainsService: GenService<{
     output: typeof AddDomainResponseSchema;
   },
   /**
-   * Looks up its DNS records now and updates its state. Errors: `not_found`; `unavailable` when the resolvers don't answer.
+   * Looks up its DNS records now and updates its state. Errors: `not_found`; `unavailable` when the resolvers don't
+   * answer.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.VerifyDomain
    */
@@ -376,7 +377,8 @@ export const DomainsService: GenService<{
     output: typeof ListDomainsResponseSchema;
   },
   /**
-   * Removes a domain; its hostname keeps serving the account's codes printed on it, but gets no new certificate. Errors: `not_found`.
+   * Removes a domain; its hostname keeps serving the account's codes printed on it, but gets no new certificate.
+   * Errors: `not_found`.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.RemoveDomain
    */

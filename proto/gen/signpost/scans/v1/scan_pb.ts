@@ -74,8 +74,8 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   referrer: string;
 
   /**
-   * The visitor's address, only in records of older gateways, which did not derive `visitor` and `country`. The recorder
-   * derives them from it and never stores it.
+   * The visitor's address, only in records of older gateways, which did not derive `visitor` and `country`. The
+   * recorder derives them from it and never stores it.
    *
    * @generated from field: string address = 8 [deprecated = true];
    * @deprecated
@@ -114,8 +114,8 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   stamp: Uint8Array;
 
   /**
-   * Distinguishes the visitors of a day: the first 8 bytes of SHA-256 over the day's salt, the visitor's address and the
-   * user agent. The salt is destroyed two hours after its day.
+   * Distinguishes the visitors of a day: the first 8 bytes of SHA-256 over the day's salt, the visitor's address and
+   * the user agent. The salt is destroyed two hours after its day.
    *
    * @generated from field: bytes visitor = 13;
    */
@@ -129,7 +129,8 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   country: string;
 
   /**
-   * The host of `Referer` without `www.`, at most 253 bytes; empty when there was none, `unknown` when it is not a host.
+   * The host of `Referer` without `www.`, at most 253 bytes; empty when there was none, `unknown` when it is not a
+   * host.
    *
    * @generated from field: string referrer_host = 15;
    */

@@ -696,8 +696,8 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
  */
 export const WebhooksService: GenService<{
   /**
-   * Adds an endpoint; its secret is shown only here and after a rotation. An event of the type `webhook.test` is sent at
-   * once; other events follow only after the endpoint has answered one with a 2xx. Errors: `invalid_argument` for an
+   * Adds an endpoint; its secret is shown only here and after a rotation. An event of the type `webhook.test` is sent
+   * at once; other events follow only after the endpoint has answered one with a 2xx. Errors: `invalid_argument` for an
    * address that may not be called; `resource_exhausted` LIMIT_REACHED when the account has 50 endpoints.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.CreateEndpoint
