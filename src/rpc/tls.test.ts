@@ -7,7 +7,7 @@ import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { createGrpcTransport } from '../../gateway/grpc-transport.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { type Authority, type Certificate, newAuthority } from '../../test/harness/certificates.ts';
+import { type Certificate, type CertificateAuthority, newAuthority } from '../../test/harness/certificates.ts';
 import { bearer, conformance, reasonOf } from './rpc-suite.fixture.ts';
 import { type Serving, startServing, WAYS } from './serve.fixture.ts';
 import { openTls, type Tls } from './tls.ts';
@@ -15,7 +15,7 @@ import { openTls, type Tls } from './tls.ts';
 const logger = pino({ level: 'silent' });
 const RELOAD_MS = 50;
 
-let authority: Authority;
+let authority: CertificateAuthority;
 let server: Certificate;
 let tls: Tls;
 let serving: Serving;

@@ -9,7 +9,7 @@ const api = contract(async () => {
   postgres = await startTcpProxy((await freshDatabase()).url);
   return { databaseUrl: postgres.url, env: { CORE_TIMEOUT_MS: '2000' } };
 });
-afterEach(() => postgres.mend());
+afterEach(() => postgres.restore());
 
 const EVENTUALLY = { timeout: 20_000, interval: 100 };
 const VANISHED = { timeout: 60_000, interval: 500 };
@@ -59,7 +59,7 @@ describe.each([
       expect(body.error).toMatch(/try again\.$/);
       expect(body.error).not.toMatch(/postgres|sql|connect|timeout|127\.0|ECONN|pool/i);
     }
-    postgres.mend();
+    postgres.restore();
     await expect.poll(async () => (await account.call('GET', '/openapi')).status, EVENTUALLY).toBe(200);
     const read = (await account.call<{ data: unknown[] }>('GET', '/folders')).body.data;
     expect(read).toHaveLength(1);
@@ -73,7 +73,7 @@ describe.each([
     takeAway();
     expect((await post()).status).toBe(503);
     expect((await post()).status).toBe(503);
-    postgres.mend();
+    postgres.restore();
     await expect.poll(async () => (await post()).status, EVENTUALLY).toBe(201);
     expect((await account.call<Page>('GET', '/qr-codes')).body.total).toBe(2);
   });

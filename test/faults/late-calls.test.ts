@@ -183,7 +183,7 @@ describe('a change that was answered with 503 never happens later, over one that
     await release();
     expect(await answer).toBe(503);
     expect(await patch(working, id, { target_url: NEXT })).toBe(200);
-    proxy.mend();
+    proxy.restore();
     await sleep(SETTLES_MS);
     expect(await targetOf(id)).toBe(NEXT);
   });

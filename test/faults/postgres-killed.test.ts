@@ -66,7 +66,7 @@ test('a background core whose connections to Postgres break during a batch survi
     await expect.poll(() => codesIn(url), EVENTUALLY).toBeGreaterThan(before);
     postgres.cut();
     await sleep(500);
-    postgres.mend();
+    postgres.restore();
     expect(isThere(core.pid), await core.log()).toBe(true);
     if (((await codesIn(url)) ?? 0) === ROWS) break;
   }

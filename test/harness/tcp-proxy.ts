@@ -3,26 +3,26 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { afterFile } from './after-file.ts';
 
-/** Stands between a client and a server, and does to their connections what networks and dying machines do. */
+/** A proxy that simulates failures of networks and machines. */
 export interface TcpProxy {
   /** The server's address with the proxy's host and port in it. */
   readonly url: string;
-  /** Ends all connections and lets no new one come about. */
+  /** Closes all connections and rejects new ones. */
   cut(): void;
-  /** Keeps all connections, takes new ones, and carries nothing any more. */
+  /** Keeps all connections and accepts new ones, but forwards nothing. */
   hang(): void;
   /**
-   * The server's machine vanishes and another one takes its place: the server's ends of all connections are gone, the
-   * client's ends stay and hear nothing, and new connections are carried.
+   * Simulates that another machine takes over the server's address: the server's ends of all connections are closed,
+   * the client's ends stay open and receive nothing, and new connections are forwarded.
    */
   vanish(): void;
-  /** Carries everything so many ms later than it comes, ends of connections too. */
+  /** Forwards everything with a delay in ms, including the ends of connections. */
   delay(ms: number): void;
-  /** Carries everything again, what it kept back first. */
-  mend(): void;
+  /** Forwards everything again, starting with what was held back. */
+  restore(): void;
 }
 
-/** A proxy for the server that a URL names; it stops after the calling file's tests. */
+/** Starts a proxy for the server of a URL; it is stopped after the calling file's tests. */
 export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
@@ -30,10 +30,10 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   const vanished = new WeakSet<Socket>();
   let state: 'open' | 'cut' | 'hanging' = 'open';
   let delayMs = 0;
-  /** In the order in which it is called, as long as the delay never shrinks. */
-  const later = (carry: () => void) => {
-    if (delayMs === 0) carry();
-    else setTimeout(carry, delayMs).unref();
+  /** Keeps the order of calls as long as the delay is never reduced. */
+  const later = (forward: () => void) => {
+    if (delayMs === 0) forward();
+    else setTimeout(forward, delayMs).unref();
   };
   const server = createServer((incoming) => {
     if (state === 'cut') {
@@ -83,6 +83,6 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       delayMs = ms;
     },
     hang: forAll('hanging', (socket) => socket.pause()),
-    mend: forAll('open', (socket) => socket.resume()),
+    restore: forAll('open', (socket) => socket.resume()),
   };
 }
