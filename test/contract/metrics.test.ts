@@ -11,7 +11,7 @@ const api = contract({ env: { NODE_OPTIONS: `--import=${metrics}`, GATEWAY_WORKE
 
 const EVENTUALLY = { timeout: 10_000, interval: 50 };
 
-/** What the process and its children tell of their event loops; a part that is not told of is missing. */
+/** Event-loop metrics of the process and its children; unreported ones are missing. */
 async function eventLoopsOf(process: Process | undefined) {
   const pid = process?.pid ?? 0;
   const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ').filter(Boolean).map(Number);
@@ -37,14 +37,14 @@ function eventLoop(attributes: Record<string, string | number>) {
   }));
 }
 
-test('a core tells how long turns of its event loop take', async () => {
+test('a core reports its event-loop delay', async () => {
   expect(await eventLoopsOf(api.signpost.cores[0])).toEqual(eventLoop({}));
 });
 
-test('each worker of a gateway does, and its carrier', async () => {
-  const told = await eventLoopsOf(api.signpost.gateways[0]);
-  expect(told).toHaveLength(12);
-  expect(told).toEqual(
+test('so do each worker of a gateway and its carrier', async () => {
+  const reported = await eventLoopsOf(api.signpost.gateways[0]);
+  expect(reported).toHaveLength(12);
+  expect(reported).toEqual(
     expect.arrayContaining([
       ...eventLoop({ worker: 0 }),
       ...eventLoop({ worker: 1 }),

@@ -17,12 +17,12 @@ import { type Process, startSignpost } from '../harness/processes.ts';
 const EVENTUALLY = { timeout: 60_000, interval: 50 };
 const WAVE = 200;
 const WAVE_PAUSE_MS = 50;
-/** How many polls one recorder has in hand at most: if there are more, the other one has some too. */
+/** Maximum polls that one recorder processes at a time: if more are blocked, both recorders have some. */
 const IN_HAND = 3;
-// A broker that is not ours must not be paused.
+// A broker that this run did not start must not be paused.
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
-/** Publishes scans, every second of them twice, and in every wave a record that is none, until it is stopped. */
+/** Publishes scans, every second one twice, and an invalid record per wave, until stopped. */
 function startScans(log: Log, codes: readonly ScannedCode[]) {
   const flow = { scans: 0, unreadable: 0, published: 0 };
   let going = true;
@@ -39,7 +39,7 @@ function startScans(log: Log, codes: readonly ScannedCode[]) {
       flow.unreadable++;
       await sleep(WAVE_PAUSE_MS);
     }
-    // What a gateway would tell about itself; it travels with a record.
+    // Figures as a gateway reports them, attached to a record.
     const figures = { gateway: '00000000000000aa', day: dayOf(Date.now()), answered: flow.scans + 1, lost: 0 };
     const published = flow.published + 1;
     await publish([
@@ -59,7 +59,7 @@ function startScans(log: Log, codes: readonly ScannedCode[]) {
 }
 
 describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
-  test('one joins, one stops, two are killed, half is published twice: every scan counts once, and the ledger adds up', async () => {
+  test('one joins, one stops, two are killed, half of the scans are published twice: every scan counts once, and the ledger adds up', async () => {
     const broker = await startKafka();
     afterFile(() => broker.stop());
     const signpost = await startSignpost({ kafkaBrokers: broker.brokers, cores: 3 });
@@ -84,7 +84,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
       const before = await count('scans');
       await expect.poll(() => count('scans'), EVENTUALLY).toBeGreaterThan(before + 5 * WAVE);
     };
-    /** Holds every recorder up in the middle of its transactions; resolves once each has some in hand. */
+    /** Blocks every recorder within its transactions; resolves once each is blocked. */
     const holdUp = async () => {
       const client = await pool.connect();
       await client.query('begin; lock table scan_days in exclusive mode');
@@ -108,7 +108,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
     await members(2);
     await recordedMore();
 
-    // In the middle of its transactions.
+    // Killed within its transactions.
     const goOn = await holdUp();
     await third.kill('SIGKILL');
     await goOn();
@@ -117,7 +117,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
     await members(2);
     await recordedMore();
 
-    // After its transactions, and before Kafka hears of it.
+    // Killed after its transactions and before it commits its offsets.
     const goOnAgain = await holdUp();
     await flow.stop();
     broker.pause();

@@ -3,10 +3,10 @@ import { contract, type Failure, TARGET } from './client.ts';
 
 const api = contract({ env: { CORE_TIMEOUT_MS: '1500' } });
 
-/** How long to look for a core that is coming back, in ms. */
+/** How long to wait for a restarted core, in ms. */
 const EVENTUALLY = { timeout: 20_000, interval: 200 };
 
-describe('while the core is away or hangs', () => {
+describe('while the core is unavailable or hangs', () => {
   test.each([
     ['killed', 'SIGKILL'],
     ['stopped in its tracks', 'SIGSTOP'],
