@@ -7,10 +7,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freshDatabase } from '../test/harness/database.ts';
-import { type LocalRun, ownPlace, startLocally } from '../test/harness/local-run.ts';
+import { isolatedEnvironment, type LocalRun, startLocally } from '../test/harness/local-run.ts';
 import { freePort, isFree, LOOPBACK } from './free-port.ts';
 
-type Place = Awaited<ReturnType<typeof ownPlace>>;
+type Place = Awaited<ReturnType<typeof isolatedEnvironment>>;
 
 /** The addresses of Postgres, core and gateway, in the order in which they have to start. */
 async function portsOf({ DATA_DIR, CORE_PORT, PORT }: Place): Promise<[number, number, number]> {
@@ -52,7 +52,7 @@ function patient(printed: string): string {
 
 describe('npm start', () => {
   test('prints a session that works as it is, and the same key on the second start', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const first = startLocally(place, ['npm', 'start']);
     const printed = await first.ready;
     const folder = await mkdtemp(join(dirname(place.DATA_DIR), 'session-'));
@@ -69,7 +69,7 @@ describe('npm start', () => {
   });
 
   test('makes its secrets readable by their owner only, and not available to the gateway', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const run = startLocally(place);
     await run.ready;
     for (const name of ['api-key', 'service-token', 'secret-key']) {
@@ -87,7 +87,7 @@ describe('npm start', () => {
   test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     'on %s stops the gateway, then the core, then Postgres',
     async (signal) => {
-      const place = await ownPlace();
+      const place = await isolatedEnvironment();
       const run = startLocally(place);
       await run.ready;
       const [postgres, core, gateway] = await portsOf(place);
@@ -111,7 +111,7 @@ describe('npm start', () => {
   );
 
   test('leaves no process running when interrupted while it starts', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const run = startLocally(place);
     await expect.poll(() => readFile(join(place.DATA_DIR, 'logs/core.log')), { timeout: 20_000 }).toBeDefined();
     expect(await endedBy(run, 'SIGINT')).toBe(0);
@@ -120,7 +120,7 @@ describe('npm start', () => {
   });
 
   test('on a second Ctrl-C kills what does not stop', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const run = startLocally(place);
     await run.ready;
     process.kill(await run.child('gateway'), 'SIGSTOP');
@@ -134,7 +134,7 @@ describe('npm start', () => {
   test.each(['core', 'worker', 'gateway'] as const)(
     'when the %s dies, says so, stops everything and exits 1',
     async (name) => {
-      const place = await ownPlace();
+      const place = await isolatedEnvironment();
       const run = startLocally(place);
       await run.ready;
       process.kill(await run.child(name), 'SIGKILL');
@@ -146,7 +146,7 @@ describe('npm start', () => {
   );
 
   test('does not prevent the next start after it was killed', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const killed = startLocally(place);
     const printed = await killed.ready;
     killed.signal('SIGKILL');
@@ -159,7 +159,7 @@ describe('npm start', () => {
   });
 
   test('uses the Postgres that DATABASE_URL names', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const { url } = await freshDatabase();
     const run = startLocally({ ...place, DATABASE_URL: url });
     await run.ready;
@@ -176,25 +176,25 @@ describe('npm start says in one sentence', () => {
   }
 
   test('that a port is in use', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const other = createServer().listen(Number(place.CORE_PORT), LOOPBACK);
     onTestFinished(() => void other.close());
     await expectSentence(place, `Port ${place.CORE_PORT} is in use or not allowed: set CORE_PORT to another one.`);
   });
 
   test('that a port is invalid', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     await expectSentence({ ...place, PORT: '80a' }, 'PORT must be a port: 1 to 65535.');
   });
 
   test("that DATA_DIR can't be written to", async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     await writeFile(place.DATA_DIR, 'a file in the way');
     await expectSentence(place, `DATA_DIR (${place.DATA_DIR}) can't be written to: EEXIST.`);
   });
 
   test('that another Signpost uses DATA_DIR', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const first = startLocally(place);
     await expect.poll(() => readdir(place.DATA_DIR).catch(() => []), { timeout: 20_000 }).toContain('postgres');
     await expectSentence(place, `Another Signpost is already using DATA_DIR (${place.DATA_DIR}).`);
@@ -202,7 +202,7 @@ describe('npm start says in one sentence', () => {
   });
 
   test('that Postgres does not answer, without its password', async () => {
-    const place = await ownPlace();
+    const place = await isolatedEnvironment();
     const host = `${LOOPBACK}:${await freePort()}`;
     const env = { ...place, DATABASE_URL: `postgres://someone:secret@${host}/signpost` };
     await expectSentence(env, `Postgres at ${host} (DATABASE_URL) can't be used: ECONNREFUSED.`);

@@ -1,4 +1,4 @@
-/** How the rooms are put together: what each gets of the others. */
+/** Puts the modules together: passes each what it needs from the others. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { cursors } from '../common/contract/cursors.ts';
@@ -15,16 +15,15 @@ import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
-import { forgetIdempotency } from './access/idempotency.ts';
+import { deleteIdempotencyKeys } from './access/idempotency.ts';
 import { type Clearance, clearance } from './accounts/clear.ts';
 import { accountsService } from './accounts/service.ts';
 import { forgetMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
-import { codesOfBatch, forgetBatches } from './batches/members.ts';
+import { forgetBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
-import { codesForAnalytics } from './codes/analytics-view.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
-import { codesForImages } from './codes/image-view.ts';
+import { moveCodesToFolder } from './codes/move-to-folder.ts';
 import { platformHosts } from './codes/platform-hosts.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';
 import { codesService } from './codes/service.ts';
@@ -46,8 +45,8 @@ import { forgetEndpoints } from './webhooks/forget.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 
-/** What the rooms do about accounts that were closed. Labels go after the codes that are filed under them. */
-export function closing(config: CoreConfig, database: Database): Clearance {
+/** What each module does when an account is accountCleanup. Labels are erased after the codes that reference them. */
+export function accountClearance(config: CoreConfig, database: Database): Clearance {
   const { pool } = database;
   return clearance(pool, {
     stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
@@ -57,13 +56,13 @@ export function closing(config: CoreConfig, database: Database): Clearance {
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => forgetLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
-      (id) => forgetIdempotency(pool, id),
+      (id) => deleteIdempotencyKeys(pool, id),
       (id) => forgetMembers(database, id),
     ],
   });
 }
 
-/** What the services are made of. */
+/** Dependencies of the services. */
 interface Parts {
   readonly config: CoreConfig;
   readonly database: Database;
@@ -71,13 +70,13 @@ interface Parts {
   readonly clearance: Clearance;
   readonly seal: Seal;
   readonly logger: Logger;
-  /** Aborts when the process is asked to stop. */
+  /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;
-  /** Called after a change: the outbox has something to carry. */
+  /** Called after a change: wakes the relay, as the outbox has new rows. */
   changed(): void;
 }
 
-/** The rooms' services; a method that is not there answers `unimplemented`. */
+/** The services of all modules. */
 export function services({
   config,
   database,
@@ -109,20 +108,14 @@ export function services({
         stopping,
       }),
     );
-    target.service(TaxonomyService, taxonomyService(database, byName));
-    target.service(
-      AnalyticsService,
-      analyticsService({
-        database,
-        codes: codesForAnalytics(pool, (account, batch) => codesOfBatch(pool, account, batch)),
-      }),
-    );
+    target.service(TaxonomyService, taxonomyService({ database, cursors: byName, moveCodes: moveCodesToFolder }));
+    target.service(AnalyticsService, analyticsService(database));
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
     target.service(
       EventsService,
       eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys), changed }),
     );
-    target.service(ImagesService, imagesService(codesForImages(pool, platformUrl)));
+    target.service(ImagesService, imagesService(pool, platformUrl));
     target.service(AccountsService, accountsService({ database, cursors: byId, clearance, changed }));
     target.service(
       WebhooksService,
@@ -132,30 +125,30 @@ export function services({
   };
 }
 
-/** Publishes the routes that keys of the topic of routes stand for, as they are now; gives how many there were. */
+/** Publishes the current routes of these keys of the routes topic; returns how many. */
 async function republishRoutes(database: Database, keys: readonly string[]): Promise<number> {
   const codes = keys.flatMap((key) => (key.startsWith('code:') ? key.slice('code:'.length) : []));
   const ofCodes = codes.length > 0 ? await republishRoutesOf(database.pool, codes) : 0;
-  // An account has a hundred domains at most, so all of them are few.
+  // An account has at most a hundred domains, so publishing all of them is cheap.
   return ofCodes + (codes.length < keys.length ? await republishDomains(database, 0) : 0);
 }
 
-/** Publishes where every code and domain leads now; gives how many there were. */
+/** Publishes the current routes of all codes and domains; returns how many. */
 export async function republishAllRoutes(database: Database): Promise<number> {
   return (await republishDomains(database, 0)) + (await republishCodes(database.pool, 0));
 }
 
-/** Where months of scans that have left the hot table are kept. */
+/** Folder for files of archived scans. */
 function archiveFolder({ DATA_DIR }: CoreConfig): string {
   return join(DATA_DIR, 'archive');
 }
 
-/** Which months leave the hot table, and to where. */
-export function archiveOf(config: CoreConfig): ArchiveOptions {
+/** Which months are archived, and where to. */
+export function archiveOptions(config: CoreConfig): ArchiveOptions {
   return { hotMonths: config.SCANS_HOT_MONTHS, to: config.SCANS_ARCHIVE, folder: archiveFolder(config) };
 }
 
-/** What custom domains have to lead to. */
+/** What custom domains must resolve to. */
 export function platformOf({ PUBLIC_URL, PLATFORM_ADDRESSES, DNS_RESOLVERS }: CoreConfig): Platform {
   return { host: new URL(PUBLIC_URL).hostname, addresses: PLATFORM_ADDRESSES, resolvers: DNS_RESOLVERS };
 }

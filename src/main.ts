@@ -9,15 +9,15 @@ import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
-import { sweepIdempotency } from './access/idempotency.ts';
+import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
-import { archiveOf, closing, platformOf, republishAllRoutes, services } from './compose.ts';
+import { accountClearance, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
 import { entities } from './entities.ts';
-import { type Relay, startRelayOver } from './events/relay.ts';
+import { type Relay, startRelayWithTopics } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';
 import { serve } from './rpc/serve.ts';
 import { openTls, type Tls } from './rpc/tls.ts';
@@ -26,15 +26,15 @@ import { makeSalts } from './scans/recording/visitors.ts';
 import { sealWith } from './webhooks/seal.ts';
 import { startWebhooks } from './webhooks/start.ts';
 
-/** How long calls in hand may take when the core is asked to stop, in ms. */
+/** How long running calls may take when the core is asked to stop, in ms. */
 const GRACE_MS = 10_000;
 
-/** How long the whole stop may take, in ms: a connection that nobody answers on must not keep the process. */
+/** Limit for the whole shutdown, in ms: an unresponsive connection must not keep the process alive. */
 const STOP_MS = 25_000;
 
 const SWEEP_MS = 60_000;
 
-/** Starts the roles that are asked for and stops them in the opposite order; nothing else is decided here. */
+/** Starts the configured roles and stops them in reverse order. */
 async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
   exitOnFatalErrors(logger);
@@ -44,7 +44,7 @@ async function main(config: CoreConfig): Promise<void> {
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, entities, logger);
   running.defer(() => database.close());
   await database.migrate();
-  // Gateways need them as soon as they start, and there may be no recorder yet.
+  // Gateways need the salts when they start, possibly before any recorder runs.
   await makeSalts(database.pool, Date.now());
   const log = openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
@@ -56,7 +56,7 @@ async function main(config: CoreConfig): Promise<void> {
   running.defer(() => log.close());
   const roles = new Set(config.ROLES);
   const { pool } = database;
-  const closed = closing(config, database);
+  const accountCleanup = accountClearance(config, database);
 
   let relay: Relay | undefined;
   if (roles.has('relay')) {
@@ -68,11 +68,11 @@ async function main(config: CoreConfig): Promise<void> {
       republishRoutes: () => republishAllRoutes(database),
     });
     running.defer(() => topics.stop());
-    relay = await startRelayOver(topics, { pool, log, logger, keptHours: config.OUTBOX_RETENTION_HOURS });
+    relay = await startRelayWithTopics(topics, { pool, log, logger, retentionHours: config.OUTBOX_RETENTION_HOURS });
     running.defer(relay.stop);
   }
   if (roles.has('recorder')) {
-    const recorder = await startRecorder({ log, database, logger, archive: archiveOf(config) });
+    const recorder = await startRecorder({ log, database, logger, archive: archiveOptions(config) });
     running.defer(() => recorder.stop());
   }
   const changed = () => relay?.wake();
@@ -92,7 +92,11 @@ async function main(config: CoreConfig): Promise<void> {
     const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
     running.defer(() => webhooks.stop());
     const sweep = () => {
-      closed.sweep().catch((error: unknown) => logger.warn({ err: error }, 'a closed account is not cleared yet'));
+      accountCleanup
+        .sweep()
+        .catch((error: unknown) =>
+          logger.warn({ err: error }, 'clearing a accountCleanup account failed; it is retried'),
+        );
     };
     sweep();
     const sweeper = setInterval(sweep, SWEEP_MS);
@@ -102,7 +106,9 @@ async function main(config: CoreConfig): Promise<void> {
   const ports = {};
   if (roles.has('rpc')) {
     const sweeper = setInterval(() => {
-      sweepIdempotency(pool).catch((error: unknown) => logger.warn({ err: error }, 'old idempotency keys were kept'));
+      deleteExpiredKeys(pool).catch((error: unknown) =>
+        logger.warn({ err: error }, 'deleting expired idempotency keys failed; it is retried'),
+      );
     }, SWEEP_MS);
     running.defer(() => clearInterval(sweeper));
     const tls = tlsOf(config, logger);
@@ -115,7 +121,7 @@ async function main(config: CoreConfig): Promise<void> {
         config,
         database,
         log,
-        clearance: closed,
+        clearance: accountCleanup,
         seal,
         logger,
         stopping: stopping.signal,
@@ -123,22 +129,22 @@ async function main(config: CoreConfig): Promise<void> {
       }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
-      parts: relay ? { relay: relay.working } : {},
+      parts: relay ? { relay: relay.healthy } : {},
       tls,
       logger,
     });
     running.defer(() => servers.stop(GRACE_MS));
     Object.assign(ports, { connectPort: servers.connectPort, grpcPort: servers.grpcPort });
   }
-  // Whoever hears that it is ready may ask it to stop at once.
-  const asked = stopRequest();
+  // Listen first: a parent may ask the process to stop as soon as it reports ready.
+  const stopRequested = stopRequest();
   logger.info({ roles: [...roles], ...ports }, 'the core is ready');
   process.send?.({ type: 'ready', ...ports });
-  const reason = await asked;
-  logger.info({ reason }, 'the core stops');
+  const reason = await stopRequested;
+  logger.info({ reason }, 'the core is stopping');
   stopping.abort();
   setTimeout(() => {
-    logger.error('the core has not stopped in time and ends as it is');
+    logger.error('the core did not stop in time and exits');
     process.exit(1);
   }, STOP_MS).unref();
 }
@@ -146,7 +152,7 @@ async function main(config: CoreConfig): Promise<void> {
 function tlsOf({ TLS_CERT: cert, TLS_KEY: key, TLS_CLIENT_CA: clientCa }: CoreConfig, logger: Logger): Tls | undefined {
   if (cert !== undefined && key !== undefined) return openTls({ cert, key, clientCa }, logger);
   if (cert === undefined && key === undefined && clientCa === undefined) return undefined;
-  throw new OperatorError('TLS_CERT and TLS_KEY are needed both, and for TLS_CLIENT_CA too.');
+  throw new OperatorError('TLS_CERT and TLS_KEY must be set together; TLS_CLIENT_CA needs both.');
 }
 
 try {
@@ -154,17 +160,17 @@ try {
 } catch (error) {
   const sentence = sentenceOf(error);
   if (sentence !== undefined) console.error(sentence);
-  else openLogger('fatal', { process: 'core' }).fatal({ err: error }, 'the core ends after an unexpected error');
+  else openLogger('fatal', { process: 'core' }).fatal({ err: error }, 'the core exits after an unexpected error');
   process.exitCode = 1;
 }
-// Connections that a library keeps must not keep the process.
+// Connections that a library keeps open must not keep the process alive.
 process.exit();
 
-/** What stops a start, for the person who started it; undefined where nobody expected it. */
+/** A sentence for the operator about an error at start; undefined for unexpected errors. */
 function sentenceOf(error: unknown): string | undefined {
   const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
-  if (code === 'EADDRINUSE') return `Port ${port} is taken.`;
-  if (code === 'EACCES') return `Port ${port} is not allowed.`;
-  if (isUnavailable(error)) return `Postgres does not answer: ${message}`;
+  if (code === 'EADDRINUSE') return `Port ${port} is already in use.`;
+  if (code === 'EACCES') return `Port ${port} needs a privilege that this process does not have.`;
+  if (isUnavailable(error)) return `Postgres is unavailable: ${message}`;
   return error instanceof OperatorError ? message : undefined;
 }

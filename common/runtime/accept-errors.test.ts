@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { boundServer } from '../../src/rpc/connection-limits.ts';
+import { limitConnections } from '../../src/rpc/connection-limits.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 
 test('connections that were not accepted, or closed for being too many, are logged once a minute, with their number', async () => {
@@ -9,7 +9,7 @@ test('connections that were not accepted, or closed for being too many, are logg
   onTestFinished(() => void vi.useRealTimers());
   const { lines, logger } = recordingLogger();
   const server = createServer();
-  boundServer(server, logger);
+  limitConnections(server, logger);
   server.maxConnections = 1;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

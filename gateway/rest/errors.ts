@@ -30,7 +30,7 @@ export interface ErrorAnswer {
 /** Converts any error to a response; one outside the catalogue becomes INTERNAL without details. */
 export function errorAnswer(error: unknown): ErrorAnswer {
   const { reason, message, details } = isUnavailable(error)
-    ? { reason: 'UNAVAILABLE' as const, message: 'The service is away for a moment; try again.', details: {} }
+    ? { reason: 'UNAVAILABLE' as const, message: 'The service is temporarily unavailable; try again.', details: {} }
     : readFailure(error);
   const representation = REASONS[reason];
   const status = representation.http;

@@ -22,7 +22,7 @@ export const ERRORS: Readonly<Record<number, ErrorDescription>> = {
   403: {
     description: 'The plan does not allow it.',
     example: {
-      error: 'API access belongs to the business plans; this account has none.',
+      error: 'API access requires a business plan.',
       code: 'business_plan_required',
     },
     headers: RATE,
@@ -47,8 +47,8 @@ export const ERRORS: Readonly<Record<number, ErrorDescription>> = {
     headers: RATE,
   },
   503: {
-    description: 'The service is away for a moment; retry.',
-    example: { error: 'The service is away for a moment; try again.' },
+    description: 'The service is temporarily unavailable; retry.',
+    example: { error: 'The service is temporarily unavailable; try again.' },
     headers: ['Retry-After'],
   },
 };

@@ -6,10 +6,13 @@ import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_p
 import { accountOf } from './caller.ts';
 import { isIdempotencyKey, once } from './idempotency.ts';
 
-/** Statuses of what a gateway may turn down itself. */
+/** Statuses of the rejections that a gateway may make itself. */
 const BAD_INPUT = new Set([400, 413]);
 
-/** Admits what a gateway answers or turns down by itself: the interceptor has judged the call before it arrives here. */
+/**
+ * Admits requests that a gateway answers or rejects itself: the interceptor has checked the call before it arrives
+ * here.
+ */
 export function admissionService(pool: Pool): ServiceImpl<typeof AdmissionService> {
   return {
     admit: () => ({}),
@@ -17,17 +20,17 @@ export function admissionService(pool: Pool): ServiceImpl<typeof AdmissionServic
     async refuse(request, context) {
       const { reason, message } = request;
       if (!isReason(reason) || !BAD_INPUT.has(REASONS[reason].http)) {
-        throw failure('INVALID_FIELD', 'reason: must be one of bad input.');
+        throw failure('INVALID_FIELD', 'reason: must be a reason for bad input.');
       }
-      const refusal = failure(reason, message);
+      const rejection = failure(reason, message);
       const key = context.requestHeader.get('idempotency-key');
-      // Judged before the key; and a body that was not read has no fingerprint to be remembered by.
+      // A size limit is checked before the key, and a body that was not read has no fingerprint to store.
       const notRead = REASONS[reason].http === 413 || reason === 'REQUEST_TIMEOUT';
-      const unknowable =
+      const cannotStore =
         notRead && (!context.requestHeader.has('idempotency-fingerprint') || !isIdempotencyKey(key ?? ''));
-      if (key === null || unknowable) throw refusal;
+      if (key === null || cannotStore) throw rejection;
       const call = { pool, accountId: accountOf(context).id, context, method: AdmissionService.method.refuse, request };
-      return once(call, () => Promise.reject(refusal));
+      return once(call, () => Promise.reject(rejection));
     },
   };
 }

@@ -7,11 +7,11 @@ import type { Account, Rate } from './caller.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
 import { MONTH, quotaExhausted, USED } from './usage.ts';
 
-/** An account whose call was judged: admitted, or refused with the error that goes to the caller. */
-export interface Judged {
+/** Outcome of admission for a known account: admitted, or rejected with the error for the caller. */
+export interface Admission {
   readonly account: Account;
   readonly rate: Rate;
-  readonly refusal?: ReturnType<typeof failure>;
+  readonly rejection?: ReturnType<typeof failure>;
 }
 
 interface AccountRow {
@@ -25,13 +25,13 @@ interface AccountRow {
   used: string;
   reset: number;
   admitted: boolean;
-  /** When the next request fits into the window, in ms from now; 0 when one fits now. */
+  /** Time until the burst window allows the next request, in ms; 0 when it does now. */
   burst_wait: string;
-  /** In ms since 1970. */
-  judged_at: string;
+  /** Postgres's clock, in ms since 1970. */
+  clock_ms: string;
 }
 
-/** The plans as rows, so that one statement judges everything. */
+/** The plans as rows, so that one statement checks everything. */
 const PLAN_ROWS = Object.entries(PLANS)
   .map(
     ([name, plan]) =>
@@ -39,7 +39,7 @@ const PLAN_ROWS = Object.entries(PLANS)
   )
   .join(', ');
 
-/** What the plan gives an account, or its contract instead. `where` picks the account. */
+/** Features and limits of an account: from its plan, unless overridden for it. `where` selects the account. */
 const ACCOUNT = (where: string) => `
   select a.id,
          coalesce(a.feature_api, p.api) as api,
@@ -52,27 +52,32 @@ const ACCOUNT = (where: string) => `
   join (values ${PLAN_ROWS}) as p (name, api, bulk, images, quota, codes, rows) on p.name = a.plan
   ${where}`;
 
-/** The account that the key with the hash $1 opens. */
+/** The account of the key with the hash $1. */
 const OF_KEY = ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1 and a.closed_at is null');
 
 /**
- * The place in the ring of the oldest of the last `BURST_LIMIT` admissions, and when that was, in ms since 1970. A meter
- * whose ring was made for another limit may lack places, or its turn may lie beyond the last one.
+ * The slot in the ring of the oldest of the last `BURST_LIMIT` admissions, and its time in ms since 1970. A meter whose
+ * ring was created for another limit may have fewer slots, or a `turn` beyond the last one.
  */
-const PLACE = `((m.turn - 1) % ${BURST_LIMIT} + 1)`;
-const OLDEST = `coalesce(m.admissions[${PLACE}], 0)`;
+const SLOT = `((m.turn - 1) % ${BURST_LIMIT} + 1)`;
+const OLDEST = `coalesce(m.admissions[${SLOT}], 0)`;
 
-/** How often a request is judged anew because others of its account moved the meter between reading and writing it. */
-const MOST_ATTEMPTS = 5;
+/**
+ * How often a request is tried again because others of its account changed the meter between its read and its update.
+ */
+const MAX_ATTEMPTS = 5;
 
-/** When the next request of `meters m` fits into the window, in ms from now; and when the month ends, in Unix seconds. */
+/**
+ * For `meters m`: the time until the burst window allows the next request, in ms, and the end of the month as Unix
+ * time.
+ */
 const BURST_WAIT = `greatest(0, ${OLDEST} + ${BURST_WINDOW_MS} - ${CLOCK_MS})`;
 const RESET = `extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer`;
 
 /**
- * Authenticates, judges the plan and meters in one statement: the meter's row lock makes the window and the quota exact
- * over any number of cores, and a request that is refused changes nothing. Indexes: api_keys_hash_key, then primary
- * keys. $1 hash, $2 needs api, $3 needs bulk, $4 needs images, $5 when the caller stops waiting, or null.
+ * Authenticates, checks the plan and meters in one statement: the meter's row lock makes the burst limit and the quota
+ * exact across any number of cores, and a rejected request changes nothing. Indexes: api_keys_hash_key, then primary
+ * keys. $1 hash, $2 needs api, $3 needs bulk, $4 needs images, $5 the caller's deadline in ms since 1970, or null.
  */
 const admitKey = promptStatement<AccountRow>(
   'access_admit_key',
@@ -81,8 +86,8 @@ const admitKey = promptStatement<AccountRow>(
      update meters m
      set month = ${MONTH},
          used = ${USED} + 1,
-         admissions[${PLACE}] = ${CLOCK_MS},
-         turn = ${PLACE} % ${BURST_LIMIT} + 1
+         admissions[${SLOT}] = ${CLOCK_MS},
+         turn = ${SLOT} % ${BURST_LIMIT} + 1
      from account
      where m.account_id = account.id
        and (account.api or not $2) and (account.bulk or not $3) and (account.images or not $4)
@@ -96,74 +101,75 @@ const admitKey = promptStatement<AccountRow>(
           exists (select from admitted) as admitted,
           ${BURST_WAIT} as burst_wait,
           ${RESET} as reset,
-          ${CLOCK_MS} as judged_at
+          ${CLOCK_MS} as clock_ms
    from account join meters m on m.account_id = account.id`,
 );
 
-/** The same judgement without metering: nothing is locked or changed. Indexes: api_keys_hash_key, then primary keys. */
-const judgeKey = promptStatement<Omit<AccountRow, 'admitted'>>(
-  'access_judge_key',
+/** The same check without metering: nothing is locked or changed. Indexes: api_keys_hash_key, then primary keys. */
+const checkKey = promptStatement<Omit<AccountRow, 'admitted'>>(
+  'access_check_key',
   `with account as (${OF_KEY})
-   select account.*, ${USED} as used, ${BURST_WAIT} as burst_wait, ${RESET} as reset, ${CLOCK_MS} as judged_at
+   select account.*, ${USED} as used, ${BURST_WAIT} as burst_wait, ${RESET} as reset, ${CLOCK_MS} as clock_ms
    from account join meters m on m.account_id = account.id`,
 );
 
-/** The account that an internal service names. Index: accounts_pkey. */
-const findAccount = promptStatement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait' | 'judged_at'>>(
+/** The account named by an internal service. Index: accounts_pkey. */
+const findAccount = promptStatement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait' | 'clock_ms'>>(
   'access_find_account',
   ACCOUNT('where a.id = $1 and (a.closed_at is null or $2)'),
 );
 
 /**
- * Judges a call by key that needs `features`; undefined when the key is nobody's. The order is the contract's: plan,
- * burst, quota. A call whose `commitBy` has passed is refused as TOO_LATE and not metered. Throws UNAVAILABLE when other requests of the account keep moving the meter, and counts nothing then.
+ * Checks and meters a call by API key that needs `features`; undefined when the key is invalid. In the contract's
+ * order: plan, burst, quota. A call whose `commitBy` has passed is rejected as TOO_LATE and not metered. Throws
+ * UNAVAILABLE, and counts nothing, when other requests of the account keep changing the meter.
  */
 export async function admit(
   pool: Pool,
   keyHash: Buffer,
   features: readonly Feature[],
   commitBy?: number,
-): Promise<Judged | undefined> {
+): Promise<Admission | undefined> {
   const needs = (feature: Feature) => features.includes(feature);
   const values = [keyHash, needs(Feature.API), needs(Feature.BULK), needs(Feature.IMAGES), commitBy ?? null];
-  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const row = await first(pool, admitKey, values);
     if (!row) return undefined;
     const account = accountFrom(row);
     const rate = rateFrom(row);
     if (row.admitted) return { account, rate };
-    const late = commitBy !== undefined && Number(row.judged_at) >= commitBy;
-    const refusal = late ? tooLate() : (lacking(account, features) ?? overRate(row, rate));
-    if (refusal) return { account, rate, refusal };
-    // Neither the plan nor the rate refuses the row as it was read: another request has moved it meanwhile.
+    const late = commitBy !== undefined && Number(row.clock_ms) >= commitBy;
+    const rejection = late ? tooLate() : (missingFeature(account, features) ?? overRate(row, rate));
+    if (rejection) return { account, rate, rejection };
+    // Neither the plan nor the rate rejects the row as it was read: another request has changed the meter meanwhile.
   }
-  throw failure('UNAVAILABLE', 'Too many requests of this account arrive at the same moment; try again.');
+  throw failure('UNAVAILABLE', 'Too many concurrent requests of this account; try again.');
 }
 
-/** Judges as `admit` does what a call by key would meet now, and meters nothing. */
-export async function judgeUnmetered(
+/** Checks a call by API key as `admit` does, without metering it. */
+export async function checkUnmetered(
   pool: Pool,
   keyHash: Buffer,
   features: readonly Feature[],
-): Promise<Judged | undefined> {
-  const row = await first(pool, judgeKey, [keyHash]);
+): Promise<Admission | undefined> {
+  const row = await first(pool, checkKey, [keyHash]);
   if (!row) return undefined;
   const account = accountFrom(row);
   const rate = rateFrom(row);
-  const refusal = lacking(account, features) ?? overRate(row, rate);
-  return refusal ? { account, rate, refusal } : { account, rate };
+  const rejection = missingFeature(account, features) ?? overRate(row, rate);
+  return rejection ? { account, rate, rejection } : { account, rate };
 }
 
-/** The account with this UUID, unmetered; undefined when there is none that is open, or closed if `closedToo`. */
-export async function accountById(pool: Pool, id: string, closedToo = false): Promise<Account | undefined> {
-  const row = await first(pool, findAccount, [id, closedToo]);
+/** The account with this UUID, unmetered; undefined unless it is open, or closed and `includeClosed`. */
+export async function accountById(pool: Pool, id: string, includeClosed = false): Promise<Account | undefined> {
+  const row = await first(pool, findAccount, [id, includeClosed]);
   return row && accountFrom(row);
 }
 
-/** The error when the account's plan lacks one of the features. */
-export function lacking(account: Account, features: readonly Feature[]): Judged['refusal'] {
+/** The error if the account's plan lacks one of the features. */
+export function missingFeature(account: Account, features: readonly Feature[]): Admission['rejection'] {
   if (features.includes(Feature.API) && !account.features.api) {
-    return failure('BUSINESS_PLAN_REQUIRED', 'API access belongs to the business plans; this account has none.');
+    return failure('BUSINESS_PLAN_REQUIRED', 'API access requires a business plan.');
   }
   if (features.includes(Feature.BULK) && !account.features.bulk) {
     return failure('FEATURE_NOT_IN_PLAN', 'Batches are not part of this plan.');
@@ -174,7 +180,7 @@ export function lacking(account: Account, features: readonly Feature[]): Judged[
   return undefined;
 }
 
-function overRate(row: Pick<AccountRow, 'burst_wait'>, rate: Rate): Judged['refusal'] {
+function overRate(row: Pick<AccountRow, 'burst_wait'>, rate: Rate): Admission['rejection'] {
   if (row.burst_wait !== '0') {
     const seconds = Math.max(1, Math.ceil(Number(row.burst_wait) / 1_000));
     const message = `More than ${BURST_LIMIT} requests in 60 seconds; try again in ${seconds} s.`;
@@ -184,16 +190,16 @@ function overRate(row: Pick<AccountRow, 'burst_wait'>, rate: Rate): Judged['refu
   return undefined;
 }
 
-function rateFrom(row: Pick<AccountRow, 'monthly_quota' | 'used' | 'reset' | 'judged_at'>): Rate {
+function rateFrom(row: Pick<AccountRow, 'monthly_quota' | 'used' | 'reset' | 'clock_ms'>): Rate {
   return {
     limit: row.monthly_quota === null ? null : Number(row.monthly_quota),
     used: Number(row.used),
     reset: row.reset,
-    judgedAt: row.judged_at,
+    clock: row.clock_ms,
   };
 }
 
-function accountFrom(row: Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait' | 'judged_at'>): Account {
+function accountFrom(row: Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait' | 'clock_ms'>): Account {
   return {
     id: row.id,
     features: { api: row.api, bulk: row.bulk, images: row.images },

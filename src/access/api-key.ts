@@ -3,7 +3,9 @@ import { API_KEY_DIGITS, API_KEY_LENGTH, API_KEY_PREFIX } from '../../common/con
 
 const BASE = BigInt(API_KEY_DIGITS.length);
 
-/** A new key: `sk_live_` and 32 random bytes as 43 base-62 characters. Shown once; only its hash is kept. */
+/**
+ * Generates a key: `sk_live_` and 32 random bytes as 43 base-62 characters. It is shown once; only its hash is stored.
+ */
 export function newApiKey(): string {
   let rest = BigInt(`0x${randomBytes(32).toString('hex')}`);
   let digits = '';
@@ -15,8 +17,8 @@ export function newApiKey(): string {
 }
 
 /**
- * SHA-256 of a key: what the database keeps and is asked for. A key has 256 random bits, so neither salt nor stretching
- * adds anything, and looking a hash up tells nothing about the key in constant or any time.
+ * SHA-256 of a key, which is what the database stores and looks up. A key has 256 random bits, so salting or stretching
+ * adds nothing, and the timing of a look-up by hash reveals nothing about the key.
  */
 export function hashApiKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');

@@ -14,9 +14,9 @@ const insert = statement(
 );
 
 /**
- * Leaves who did what to whom in the audit of an account, within the transaction that does it. Every method that only
- * internal services may call and that changes something calls it. `subject`: the id of what was changed, prefix and
- * all. `accountId`: UUID, where the call does not act for an account that exists already.
+ * Adds an audit entry to an account, in the transaction of the change. Every method that changes something and that
+ * only internal services may call does this. `subject`: the prefixed id of what was changed. `accountId`: UUID, needed
+ * where the call does not act for an existing account.
  */
 export async function recordChange(
   on: Queryable,
@@ -30,12 +30,12 @@ export async function recordChange(
   await run(on, insert, [newUuid(), accountId, actor, action, subject]);
 }
 
-/** The same for methods that accounts may call too: their own calls by key are none of the audit's. */
+/** The same for methods that accounts may call too: calls by API key are not audited. */
 export async function recordInternalChange(on: Queryable, context: HandlerContext, subject: string): Promise<void> {
   if (context.values.get(callerKey).kind === 'service') await recordChange(on, context, subject);
 }
 
-/** What the core did by itself, such as finding that a domain resolves no more; `action`: a few words. */
+/** Audits a change made by the core itself, such as a domain that no longer resolves; `action`: a few words. */
 export async function recordOwnChange(
   on: Queryable,
   accountId: string,

@@ -1,49 +1,52 @@
 import { createContextKey, type HandlerContext } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
 
-/** An account as a call sees it: who it is and what its plan, or its contract, gives it. */
+/** The account of a call with the features and limits of its plan, or of its overrides. */
 export interface Account {
   /** UUID. */
   readonly id: string;
   readonly features: { readonly api: boolean; readonly bulk: boolean; readonly images: boolean };
   /** Live dynamic codes; null means unlimited. */
   readonly codeLimit: number | null;
-  /** Rows a batch. */
+  /** Rows per batch. */
   readonly batchLimit: number;
 }
 
-/** The month's figures, for response metadata. */
+/** The month's usage, for response metadata. */
 export interface Rate {
-  /** Requests a month; null means unlimited. */
+  /** Requests per month; null means unlimited. */
   readonly limit: number | null;
-  /** Moves with what the call is charged on its way. */
+  /** Updated when the call is charged further requests. */
   used: number;
   /** Unix second at which the next UTC month begins. */
   readonly reset: number;
-  /** When the call was judged, in ms since 1970 by Postgres's clock. */
-  readonly judgedAt: string;
+  /** Postgres's clock when the call was admitted, in ms since 1970. */
+  readonly clock: string;
 }
 
-/** Who is calling: nobody in particular, an account by its key, or an internal service, maybe for an account. */
+/** The caller: unauthenticated, an account by its API key, or an internal service, possibly on behalf of an account. */
 export type Caller =
   | { readonly kind: 'anyone' }
   | { readonly kind: 'key'; readonly account: Account; readonly rate: Rate }
   | { readonly kind: 'service'; readonly account?: Account; readonly actor: string };
 
-/** Set when the call is judged, before its message is read. Travels here because async-local storage does not reach streaming handlers. */
+/**
+ * Set on admission, before the message is read. A context value, because async-local storage does not reach streaming
+ * handlers.
+ */
 export const callerKey = createContextKey<Caller>({ kind: 'anyone' }, { description: 'caller' });
 
-/** Who takes turns with others: the UUID of the account that a caller acts for, or else what kind of caller it is. */
-export function nameOf(caller: Caller): string {
+/** The key by which queues are fair: the UUID of the account that a caller acts for, or else the kind of caller. */
+export function fairnessKey(caller: Caller): string {
   return (caller.kind === 'anyone' ? undefined : caller.account?.id) ?? caller.kind;
 }
 
-/** The account that a call acts for. */
+/** The account that a call acts for; fails with UNAUTHENTICATED without one. */
 export function accountOf(context: HandlerContext): Account {
   const caller = context.values.get(callerKey);
-  if (caller.kind === 'anyone' || !caller.account) throw failure('UNAUTHENTICATED', 'This method acts for an account.');
+  if (caller.kind === 'anyone' || !caller.account) throw failure('UNAUTHENTICATED', 'This method requires an account.');
   return caller.account;
 }
 
-/** The name in the certificate that an internal service has shown, set by the servers; undefined without one. */
+/** Common name in the client certificate of an internal service, set by the servers; undefined without one. */
 export const peerKey = createContextKey<string | undefined>(undefined, { description: 'peer' });

@@ -6,15 +6,15 @@ import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
 import { type Connection, transaction } from '../../common/postgres/sql.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 
-/** Milliseconds since 1970, exact as a number. */
+/** Milliseconds since 1970 that a number represents exactly. */
 const TIME = /^\d{1,15}$/;
 
-/** Until when a call may change something: while its caller is there, and until the `signpost-commit-by` that it names. */
+/** How long a call may commit changes: while its caller is connected, and until its `signpost-commit-by`. */
 export function commitLimitOf({ requestHeader, signal }: HandlerContext): CommitLimit {
   return { signal, commitBy: commitByIn(requestHeader) };
 }
 
-/** Runs the transaction of a call that changes something, which commits in time or not at all. */
+/** Runs the transaction of a call; it commits within the call's commit limit or not at all. */
 export function transactionOf<Result>(
   context: HandlerContext,
   on: Pool | Connection,
@@ -23,7 +23,7 @@ export function transactionOf<Result>(
   return transaction(on, work, commitLimitOf(context));
 }
 
-/** The same with an entity manager of its own. */
+/** The same with a new entity manager. */
 export function ormTransactionOf<Result>(
   context: HandlerContext,
   orm: MikroORM,
@@ -32,10 +32,10 @@ export function ormTransactionOf<Result>(
   return ormTransaction(orm, work, commitLimitOf(context));
 }
 
-/** What a caller names as `signpost-commit-by`, in ms since 1970 by Postgres's clock. */
+/** The header `signpost-commit-by`, in ms since 1970 by Postgres's clock. */
 export function commitByIn(headers: Headers): number | undefined {
-  const named = headers.get('signpost-commit-by');
-  if (named === null) return undefined;
-  if (!TIME.test(named)) throw failure('INVALID_FIELD', 'signpost-commit-by: must be milliseconds since 1970.');
-  return Number(named);
+  const value = headers.get('signpost-commit-by');
+  if (value === null) return undefined;
+  if (!TIME.test(value)) throw failure('INVALID_FIELD', 'signpost-commit-by: must be milliseconds since 1970.');
+  return Number(value);
 }

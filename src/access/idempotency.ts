@@ -12,13 +12,13 @@ import { expectValid } from './validator.ts';
 /** 1–255 visible ASCII characters. Source: docs/contract.md, "Idempotency". */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** Whether the value of `Idempotency-Key` is one. */
+/** Whether the value of an `Idempotency-Key` is valid. */
 export function isIdempotencyKey(key: string): boolean {
   return KEY.test(key);
 }
 
-/** Answers that are remembered and replayed; a retry of any other runs again. */
-const REMEMBERED = new Set([400, 403, 413]);
+/** HTTP statuses of errors that are stored and replayed; after any other error a retry runs again. */
+const STORED_STATUSES = new Set([400, 403, 413]);
 
 interface RecordRow {
   fingerprint: Buffer;
@@ -26,20 +26,23 @@ interface RecordRow {
   error: { reason: Reason; message: string; details: Record<string, string> } | null;
 }
 
-/** Held until the transaction ends, so a crash leaves nothing behind. Whoever doesn't get it is answered "in flight". */
-const lock = statement<{ mine: boolean }>(
+/**
+ * Held until the transaction ends, so a crash leaves nothing behind. A call that does not get it is answered "in
+ * flight".
+ */
+const lock = statement<{ acquired: boolean }>(
   'access_idempotency_lock',
-  `select pg_try_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0)) as mine`,
+  `select pg_try_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0)) as acquired`,
 );
 
 /** The same lock, held by the connection over several transactions until it is released or the connection breaks. */
-const hold = statement<{ mine: boolean }>(
-  'access_idempotency_hold',
-  `select pg_try_advisory_lock(hashtextextended($1 || ' ' || $2, 0)) as mine`,
+const lockSession = statement<{ acquired: boolean }>(
+  'access_idempotency_lock_session',
+  `select pg_try_advisory_lock(hashtextextended($1 || ' ' || $2, 0)) as acquired`,
 );
 
-const release = statement(
-  'access_idempotency_release',
+const unlockSession = statement(
+  'access_idempotency_unlock_session',
   `select pg_advisory_unlock(hashtextextended($1 || ' ' || $2, 0))`,
 );
 
@@ -50,23 +53,23 @@ const find = statement<RecordRow>(
    where account_id = $1 and key = $2 and created_at > now() - interval '24 hours'`,
 );
 
-/** Replaces a record that is older than 24 hours and not yet swept. */
-const remember = statement(
-  'access_idempotency_remember',
+/** Replaces a record that is older than 24 hours and not deleted yet. */
+const store = statement(
+  'access_idempotency_store',
   `insert into idempotency (account_id, key, fingerprint, response, error) values ($1, $2, $3, $4, $5)
    on conflict (account_id, key) do update
    set fingerprint = excluded.fingerprint, response = excluded.response, error = excluded.error, created_at = now()`,
 );
 
 /** Index: idempotency_pkey. */
-const amend = statement(
-  'access_idempotency_amend',
+const replaceResponse = statement(
+  'access_idempotency_replace_response',
   'update idempotency set response = $3 where account_id = $1 and key = $2',
 );
 
 /** Index: idempotency_age. */
-const sweep = statement(
-  'access_idempotency_sweep',
+const deleteExpired = statement(
+  'access_idempotency_delete_expired',
   `delete from idempotency where (account_id, key) in
      (select account_id, key from idempotency where created_at <= now() - interval '24 hours' limit 5000)`,
 );
@@ -82,20 +85,20 @@ export interface Call<Request extends DescMessage, Response extends DescMessage>
 }
 
 /**
- * Runs `operation` in a transaction, and at most once for an idempotency key of the account: a second call with the
- * same key and body gets the first one's answer, error or not, marked `idempotent-replay: true`. The record commits
- * with what it remembers.
+ * Runs `operation` in a transaction, and at most once per idempotency key of the account: a second call with the same
+ * key and body gets the first call's answer, error or not, marked `idempotent-replay: true`. The record commits
+ * together with the operation.
  *
- * `finish` goes on once that has committed and gives the answer that is remembered instead; the key stays in flight
- * meanwhile, and holds a connection. Where the process dies on the way, the answer of `operation` is the one that is replayed.
+ * `finish` runs after that commit and returns the answer that is stored instead; meanwhile the key stays in flight and
+ * a connection is held. If the process dies in between, the answer of `operation` is replayed.
  *
- * Metadata read: `idempotency-key`; `idempotency-fingerprint`, what makes two bodies the same (the gateway's hash of
+ * Metadata read: `idempotency-key`; `idempotency-fingerprint`, which identifies equal bodies (the gateway's hash of
  * method, path and raw body; otherwise the request itself is hashed).
  */
 export async function once<Request extends DescMessage, Response extends DescMessage>(
   call: Call<Request, Response>,
   operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
-  finish?: (done: MessageShape<Response>) => Promise<MessageShape<Response>>,
+  finish?: (response: MessageShape<Response>) => Promise<MessageShape<Response>>,
 ): Promise<MessageShape<Response>> {
   const { pool, accountId, context } = call;
   const key = context.requestHeader.get('idempotency-key');
@@ -107,20 +110,20 @@ export async function once<Request extends DescMessage, Response extends DescMes
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
   const outcome = await withConnection(pool, async (connection) => {
-    if (!finish) return transactionOf(context, connection, (tx) => runOrRecall(call, key, tx, operation));
-    if (!(await first(connection.client, hold, [accountId, key]))?.mine) throw inFlight();
+    if (!finish) return transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
+    if (!(await first(connection.client, lockSession, [accountId, key]))?.acquired) throw inFlight();
     try {
-      const made = await transactionOf(context, connection, (tx) => runOrRecall(call, key, tx, operation));
-      if (made.replay || !made.response) return made;
-      const response = await finish(made.response);
-      await run(connection.client, amend, [accountId, key, toBinary(call.method.output, response)]);
-      return { ...made, response };
+      const done = await transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
+      if (done.replay || !done.response) return done;
+      const response = await finish(done.response);
+      await run(connection.client, replaceResponse, [accountId, key, toBinary(call.method.output, response)]);
+      return { ...done, response };
     } finally {
-      await run(connection.client, release, [accountId, key]).catch(connection.markBroken);
+      await run(connection.client, unlockSession, [accountId, key]).catch(connection.markBroken);
     }
   }).catch((error: unknown) => {
     if (!isUnavailable(error)) throw error;
-    throw failure('IDEMPOTENCY_NOT_GUARANTEED', 'The idempotency key could not be kept; try again.', {}, error);
+    throw failure('IDEMPOTENCY_NOT_GUARANTEED', 'The idempotency key could not be stored; try again.', {}, error);
   });
 
   const replay = String(outcome.replay);
@@ -138,8 +141,8 @@ interface Outcome<Response extends DescMessage> {
   readonly error?: ReturnType<typeof failure>;
 }
 
-/** The answer of the operation, remembered in the same transaction; or what was remembered before. */
-async function runOrRecall<Request extends DescMessage, Response extends DescMessage>(
+/** The answer of the operation, stored in the same transaction; or the answer stored before. */
+async function runOrReplay<Request extends DescMessage, Response extends DescMessage>(
   call: Call<Request, Response>,
   key: string,
   tx: PoolClient,
@@ -147,19 +150,19 @@ async function runOrRecall<Request extends DescMessage, Response extends DescMes
 ): Promise<Outcome<Response>> {
   const { accountId, method } = call;
   const fingerprint = fingerprintOf(call);
-  const known = await recall(tx, accountId, key, fingerprint);
-  if (known) return { replay: true, ...answerOf(known, method.output) };
+  const stored = await findStored(tx, accountId, key, fingerprint);
+  if (stored) return { replay: true, ...answerOf(stored, method.output) };
   await tx.query('savepoint operation');
   try {
     const response = await validated(call, tx, operation);
-    await run(tx, remember, [accountId, key, fingerprint, toBinary(method.output, response), null]);
+    await run(tx, store, [accountId, key, fingerprint, toBinary(method.output, response), null]);
     return { replay: false, response };
   } catch (error) {
-    const refused = readFailure(asFailure(error));
-    if (!REMEMBERED.has(REASONS[refused.reason].http)) throw error;
+    const rejection = readFailure(asFailure(error));
+    if (!STORED_STATUSES.has(REASONS[rejection.reason].http)) throw error;
     await tx.query('rollback to savepoint operation');
-    await run(tx, remember, [accountId, key, fingerprint, null, JSON.stringify(refused)]);
-    return { replay: false, error: failure(refused.reason, refused.message, refused.details) };
+    await run(tx, store, [accountId, key, fingerprint, null, JSON.stringify(rejection)]);
+    return { replay: false, error: failure(rejection.reason, rejection.message, rejection.details) };
   }
 }
 
@@ -172,20 +175,23 @@ function validated<Request extends DescMessage, Response extends DescMessage>(
   return operation(tx);
 }
 
-/** Takes the key for this transaction; the record when there is one. Throws when it can't be had or was used otherwise. */
-async function recall(
+/**
+ * Locks the key for this transaction and returns its record, if any. Throws when it is in flight or was used
+ * differently.
+ */
+async function findStored(
   tx: PoolClient,
   accountId: string,
   key: string,
   fingerprint: Buffer,
 ): Promise<RecordRow | undefined> {
-  if (!(await first(tx, lock, [accountId, key]))?.mine) throw inFlight();
-  // A statement of its own: it has to see what the last holder of the lock committed.
-  const known = await first(tx, find, [accountId, key]);
-  if (known && !known.fingerprint.equals(fingerprint)) {
+  if (!(await first(tx, lock, [accountId, key]))?.acquired) throw inFlight();
+  // A separate statement, so that it sees what the last holder of the lock committed.
+  const stored = await first(tx, find, [accountId, key]);
+  if (stored && !stored.fingerprint.equals(fingerprint)) {
     throw failure('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with a different request.');
   }
-  return known;
+  return stored;
 }
 
 function inFlight() {
@@ -195,7 +201,7 @@ function inFlight() {
 function answerOf<Response extends DescMessage>({ response, error }: RecordRow, schema: Response) {
   if (response) return { response: fromBinary(schema, response) };
   if (error) return { error: failure(error.reason, error.message, error.details) };
-  throw new Error('an idempotency record holds neither a response nor an error');
+  throw new Error('an idempotency record has neither a response nor an error');
 }
 
 function fingerprintOf<Request extends DescMessage, Response extends DescMessage>(
@@ -209,15 +215,18 @@ function fingerprintOf<Request extends DescMessage, Response extends DescMessage
     .digest();
 }
 
-/** Forgets keys that are older than 24 hours, some at a time. */
-export async function sweepIdempotency(pool: Pool): Promise<void> {
-  await run(pool, sweep);
+/** Deletes keys older than 24 hours, 5,000 at a time. */
+export async function deleteExpiredKeys(pool: Pool): Promise<void> {
+  await run(pool, deleteExpired);
 }
 
 /** Index: idempotency_pkey. */
-const forget = statement('access_idempotency_forget', 'delete from idempotency where account_id = $1');
+const deleteOfAccount = statement(
+  'access_idempotency_delete_of_account',
+  'delete from idempotency where account_id = $1',
+);
 
-/** Forgets all keys of an account, and with them the answers that were kept for a replay. `accountId`: UUID. */
-export async function forgetIdempotency(pool: Pool, accountId: string): Promise<void> {
-  await run(pool, forget, [accountId]);
+/** Deletes all idempotency keys of an account with the answers stored for replay. `accountId`: UUID. */
+export async function deleteIdempotencyKeys(pool: Pool, accountId: string): Promise<void> {
+  await run(pool, deleteOfAccount, [accountId]);
 }

@@ -10,7 +10,7 @@ import {
   RefuseRequestSchema,
 } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
-import { accountById, admit, judgeUnmetered, lacking } from './admit.ts';
+import { accountById, admit, checkUnmetered, missingFeature } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
 import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
@@ -18,19 +18,19 @@ import { commitByIn } from './commit-limit.ts';
 import { requirementsOf } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
-/** Longest name of an actor that the audit keeps. */
-const MOST_ACTOR = 200;
+/** Maximum length of an actor's name in the audit. */
+const MAX_ACTOR_LENGTH = 200;
 
-/** What stands before the implementations of all methods. */
+/** The access checks in front of the implementations of all methods. */
 export interface Access {
   /**
-   * Authenticates a call, judges its plan and its rate, and puts the caller into the context: from the metadata alone,
-   * before anything of the message is read, decompressed or decoded. Throws when the call is refused.
+   * Authenticates a call, checks its plan and rate, and puts the caller into the context: from metadata alone, before
+   * anything of the message is read, decompressed or decoded. Throws when the call is rejected.
    */
   readonly admit: (context: HandlerContext) => Promise<void>;
   /**
-   * Tells the rate with every answer to a call by key, errors too, as `ratelimit-limit`, `-remaining` and `-reset`, and
-   * what Postgres's clock said when it was judged, as `signpost-clock`.
+   * Adds the rate to every answer to a call by API key, errors included, as `ratelimit-limit`, `-remaining` and
+   * `-reset`, and Postgres's clock at admission as `signpost-clock`.
    */
   readonly interceptor: Interceptor;
 }
@@ -38,7 +38,7 @@ export interface Access {
 /**
  * Authentication, plans and rates. Source: docs/contract.md, "Authentication"; Limits.
  *
- * `methodNamed` finds the method that a refused request was meant for.
+ * `methodNamed` finds the method that a request rejected by a gateway was meant for.
  */
 export function access(options: {
   pool: Pool;
@@ -47,60 +47,66 @@ export function access(options: {
 }): Access {
   const { pool, tokens } = options;
 
-  /** What an internal caller is called; undefined for a caller with something like an API key. */
-  function internalName(header: Headers, values: ContextValues): { actor?: string; token: string } {
+  /** The actor's name of an internal caller; for a caller that presents something like an API key, that token. */
+  function identify(header: Headers, values: ContextValues): { actor?: string; token: string } {
     const token = bearerToken(header.get('authorization'));
-    // A certificate says who is calling only where nothing else does.
+    // A certificate identifies the caller only if nothing else does.
     const peer = token === undefined ? values.get(peerKey) : undefined;
     if (token === undefined && peer === undefined) throw missingApiKey();
     if (token === undefined || tokens.has(token)) {
-      return { actor: (header.get('signpost-actor') || peer || 'service').slice(0, MOST_ACTOR), token: '' };
+      return { actor: (header.get('signpost-actor') || peer || 'service').slice(0, MAX_ACTOR_LENGTH), token: '' };
     }
     if (!looksLikeApiKey(token)) throw invalidApiKey();
     return { token };
   }
 
-  /** `method`: what is called. `meant`: the method that it is judged as. */
-  async function judge(method: DescMethod, meant: DescMethod, header: Headers, values: ContextValues): Promise<Caller> {
-    const needs = requirementsOf(meant);
+  /** `method`: the called method. `target`: the method whose requirements apply. */
+  async function check(
+    method: DescMethod,
+    target: DescMethod,
+    header: Headers,
+    values: ContextValues,
+  ): Promise<Caller> {
+    const needs = requirementsOf(target);
     if (needs.caller === CallerKind.ANYONE) return { kind: 'anyone' };
-    const { actor, token } = internalName(header, values);
+    const { actor, token } = identify(header, values);
     if (actor !== undefined) {
       if (needs.caller === CallerKind.SERVICE) return { kind: 'service', actor };
       const named = header.get('signpost-account') ?? '';
       const id = decodeId('acct', named);
       const account = id === undefined ? undefined : await accountById(pool, id, needs.closedToo);
       if (!account) throw failure('NOT_FOUND', 'Name an open account in `signpost-account`: acct_….');
-      const refusal = lacking({ ...account, features: { ...account.features, api: true } }, needs.features);
-      if (refusal) throw refusal;
+      const rejection = missingFeature({ ...account, features: { ...account.features, api: true } }, needs.features);
+      if (rejection) throw rejection;
       return { kind: 'service', account, actor };
     }
     const unmetered = requirementsOf(method).cost === Cost.NOTHING;
-    const judged = unmetered
-      ? await judgeUnmetered(pool, hashApiKey(token), needs.features)
+    const admission = unmetered
+      ? await checkUnmetered(pool, hashApiKey(token), needs.features)
       : await admit(pool, hashApiKey(token), needs.features, commitByIn(header));
-    if (!judged) throw invalidApiKey();
+    if (!admission) throw invalidApiKey();
     if (needs.caller !== CallerKind.ACCOUNT) {
-      throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key does not open it.');
+      throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key cannot call it.');
     }
-    if (judged.refusal) throw withRate(judged.refusal, judged.rate);
-    return { kind: 'key', account: judged.account, rate: judged.rate };
+    if (admission.rejection) throw withRate(admission.rejection, admission.rate);
+    return { kind: 'key', account: admission.account, rate: admission.rate };
   }
 
   return {
     async admit({ method, requestHeader, values }) {
-      // It is judged as the method that its message names. Until then: whoever can't be a caller, is none.
-      if (judgedByMessage(method)) internalName(requestHeader, values);
-      else values.set(callerKey, await judge(method, method, requestHeader, values));
+      // These are checked as the method that their message names. Until then, only callers without credentials are
+      // rejected.
+      if (checkedByMessage(method)) identify(requestHeader, values);
+      else values.set(callerKey, await check(method, method, requestHeader, values));
     },
     interceptor: (next) => async (request) => {
       const { contextValues: values, method, header } = request;
-      if (judgedByMessage(method)) {
-        values.set(callerKey, await judge(method, meantMethod(request, options.methodNamed), header, values));
+      if (checkedByMessage(method)) {
+        values.set(callerKey, await check(method, targetMethod(request, options.methodNamed), header, values));
       }
       const caller = values.get(callerKey);
       if (caller.kind === 'anyone' && requirementsOf(method).caller !== CallerKind.ANYONE) {
-        throw new Error('a call has come this far that nobody has judged');
+        throw new Error('a call reached the interceptor without admission');
       }
       if (caller.kind !== 'key') return next(request);
       try {
@@ -114,12 +120,12 @@ export function access(options: {
   };
 }
 
-/** Whether a call can be judged only once its message is read. The message is then a few kilobytes at most. */
-export function judgedByMessage(method: DescMethod): boolean {
+/** Whether a call can be checked only after its message is read, which is then a few kilobytes at most. */
+export function checkedByMessage(method: DescMethod): boolean {
   return method === AdmissionService.method.refuse || method === AdmissionService.method.authenticate;
 }
 
-function meantMethod(
+function targetMethod(
   request: UnaryRequest | StreamRequest,
   methodNamed: (name: string) => DescMethod | undefined,
 ): DescMethod {
@@ -127,7 +133,7 @@ function meantMethod(
   const { message } = request;
   if (!isMessage(message, RefuseRequestSchema) && !isMessage(message, AuthenticateRequestSchema)) return request.method;
   const method = methodNamed(message.method);
-  if (!method) throw failure('INVALID_FIELD', 'method: names no method of this service.');
+  if (!method) throw failure('INVALID_FIELD', 'method: is not a method of this service.');
   return method;
 }
 
@@ -136,9 +142,9 @@ function withRate(error: ReturnType<typeof failure>, rate: Rate) {
   return error;
 }
 
-function writeRate(headers: Headers, { limit, used, reset, judgedAt }: Rate): void {
+function writeRate(headers: Headers, { limit, used, reset, clock }: Rate): void {
   headers.set('ratelimit-limit', limit === null ? 'unlimited' : String(limit));
   headers.set('ratelimit-remaining', limit === null ? 'unlimited' : String(Math.max(0, limit - used)));
   headers.set('ratelimit-reset', String(reset));
-  headers.set('signpost-clock', judgedAt);
+  headers.set('signpost-clock', clock);
 }

@@ -1,15 +1,15 @@
 import type { PlanName } from '../../common/contract/names.ts';
 
-/** What a plan gives. Source: docs/contract.md, "Limits"; decision "Who may call". */
+/** Features and limits of a plan. Source: docs/contract.md, "Limits"; decision "Who may call". */
 export interface Plan {
   readonly api: boolean;
   readonly bulk: boolean;
   readonly images: boolean;
-  /** Requests a month; null means unlimited. */
+  /** Requests per month; null means unlimited. */
   readonly monthlyQuota: number | null;
   /** Live dynamic codes; null means unlimited. */
   readonly codeLimit: number | null;
-  /** Rows a batch. */
+  /** Rows per batch. */
   readonly batchLimit: number;
 }
 
@@ -23,5 +23,5 @@ export const PLANS = {
 /** Requests that one key may make in any 60 seconds. */
 export const BURST_LIMIT = 120;
 
-/** The window that the burst limit speaks of, in ms. */
+/** The window of the burst limit, in ms. */
 export const BURST_WINDOW_MS = 60_000;

@@ -1,7 +1,7 @@
 import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
 import { Caller, Cost, type Requirements, requires } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 
-/** Services that are not ours, so that their methods can't carry the option. Nothing but health is open to anybody. */
+/** Callers of standard services, whose methods cannot carry the option. Only health is open to anyone. */
 const STANDARD_SERVICES: Readonly<Record<string, Caller>> = {
   'grpc.health.v1.Health': Caller.ANYONE,
   'grpc.reflection.v1.ServerReflection': Caller.SERVICE,
@@ -10,15 +10,15 @@ const STANDARD_SERVICES: Readonly<Record<string, Caller>> = {
 
 type Needs = Pick<Requirements, 'caller' | 'features' | 'cost' | 'remembered' | 'closedToo'>;
 
-/** An option is decoded anew whenever it is read: twice in every call, that took a twentieth of a core's time. */
-const read = new WeakMap<DescMethod, Needs>();
+/** Decoded options: decoding one on every read, twice per call, took a twentieth of a core's CPU time. */
+const cache = new WeakMap<DescMethod, Needs>();
 
-/** What a method needs of its caller. Throws when it does not say, so that no method is open by an oversight. */
+/** What a method requires of its caller. Throws when it states nothing, so that no method is open by mistake. */
 export function requirementsOf(method: DescMethod): Needs {
-  const known = read.get(method);
-  if (known) return known;
+  const cached = cache.get(method);
+  if (cached) return cached;
   const needs = readRequirements(method);
-  read.set(method, needs);
+  cache.set(method, needs);
   return needs;
 }
 

@@ -1,12 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** The tokens of internal callers: one, or two while they are being rotated. */
+/** The tokens of internal callers: one, or two during rotation. */
 export interface ServiceTokens {
-  /** Whether this is one of them; takes the same time whatever is wrong with it. */
+  /** Whether this is one of them, in constant time. */
   has(token: string): boolean;
 }
 
-/** `tokens`: comma-separated. Hashing makes tokens of any length comparable in constant time. */
+/** Hashes tokens, so that tokens of any length can be compared in constant time. */
 export function serviceTokens(tokens: readonly string[]): ServiceTokens {
   const digests = tokens.map(digest);
   return {

@@ -4,13 +4,13 @@ import { failure } from '../../common/contract/errors.ts';
 import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { callerKey, type Rate } from './caller.ts';
 
-/** The month, and what `meters m` has used of it. */
+/** The current month, and the requests of `meters m` in it. */
 export const MONTH = `date_trunc('month', now() at time zone 'utc')::date`;
 export const USED = `case when m.month = ${MONTH} then m.used else 0 end`;
 
-/** What an account has used. */
+/** Usage of an account. */
 export interface Used {
-  /** Requests of this month. */
+  /** Requests in the current month. */
   readonly requests: number;
   /** Live dynamic codes. */
   readonly codes: number;
@@ -23,7 +23,7 @@ const read = statement<{ requests: string; codes: string }>(
    from meters m join code_counts c using (account_id) where account_id = $1`,
 );
 
-/** What the account with this UUID has used. */
+/** Usage of the account with this UUID. */
 export async function usageOf(pool: Pool, accountId: string): Promise<Used> {
   const row = await first(pool, read, [accountId]);
   return { requests: Number(row?.requests ?? 0), codes: Number(row?.codes ?? 0) };
@@ -34,12 +34,12 @@ const open = statement(
   'with meter as (insert into meters (account_id) values ($1)) insert into code_counts (account_id) values ($1)',
 );
 
-/** Gives a new account what admission and limits count in; without it no key of the account is admitted. */
+/** Creates the counters of a new account; without them no key of the account is admitted. */
 export async function openMeters(on: Queryable, accountId: string): Promise<void> {
   await run(on, open, [accountId]);
 }
 
-/** Index: meters_pkey. Locks the meter until the transaction ends: the last statement of it. */
+/** Index: meters_pkey. Locks the meter until the transaction ends, so it must be the last statement. */
 const charge = statement<{ used: string }>(
   'access_charge',
   `update meters m set month = ${MONTH}, used = ${USED} + $2
@@ -47,7 +47,7 @@ const charge = statement<{ used: string }>(
    returning used`,
 );
 
-/** Fails when the account has not got so many requests left this month; a look ahead that holds nothing. */
+/** Fails when the account has fewer requests left this month; an early check that reserves nothing. */
 export function expectQuota(context: HandlerContext, requests: number): void {
   const caller = context.values.get(callerKey);
   if (caller.kind !== 'key') return;
@@ -56,8 +56,8 @@ export function expectQuota(context: HandlerContext, requests: number): void {
 }
 
 /**
- * Charges a call by key for more than the one request that its admission cost, at the end of the transaction that does
- * what it pays for. Fails with QUOTA_EXHAUSTED when not all of it is left.
+ * Charges a call by API key for further requests beyond the one of its admission, at the end of the transaction that it
+ * pays for. Fails with QUOTA_EXHAUSTED when fewer are left.
  */
 export async function chargeQuota(tx: Queryable, context: HandlerContext, requests: number): Promise<void> {
   const caller = context.values.get(callerKey);
@@ -67,10 +67,12 @@ export async function chargeQuota(tx: Queryable, context: HandlerContext, reques
   caller.rate.used = Number(charged.used);
 }
 
-/** The 429 of an account whose month is used up. `wanted`: requests that the call would cost beyond the first. */
-export function quotaExhausted({ limit, reset }: Rate, wanted = 0) {
+/**
+ * The 429 of an account that has used up its month. `additional`: requests that the call would cost beyond the first.
+ */
+export function quotaExhausted({ limit, reset }: Rate, additional = 0) {
   const begins = new Date(reset * 1_000).toISOString().slice(0, 10);
-  const missing = wanted === 0 ? 'are used up' : `leave fewer than the ${wanted + 1} that this batch costs`;
+  const missing = additional === 0 ? 'are used up' : `leave fewer than the ${additional + 1} that this batch costs`;
   return failure(
     'QUOTA_EXHAUSTED',
     `The ${limit} requests of this month ${missing}; the next month begins on ${begins}.`,

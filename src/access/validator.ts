@@ -2,10 +2,10 @@ import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { createValidator, violationsToProto } from '@bufbuild/protovalidate';
 import { Code, ConnectError } from '@connectrpc/connect';
 
-/** Compiles the constraints of a message when it is first met. */
+/** Compiles the constraints of a message on first use. */
 export const validator = createValidator();
 
-/** Throws, as the validating interceptor does, when a message breaks a constraint of its proto file. */
+/** Throws, as the validating interceptor does, when a message violates a constraint of its proto file. */
 export function expectValid<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): void {
   const result = validator.validate(schema, message);
   if (result.kind === 'valid') return;

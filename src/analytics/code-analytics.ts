@@ -1,19 +1,19 @@
 import type { Database } from '../db/database.ts';
 import { DAY_MS, dayOf } from '../scans/days.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { figuresOf } from './figures.ts';
 
 const PERIOD_DEFAULT = 30;
 const PERIOD_MAX = 365;
 
-/** Days of a window: clamped to 1–365, 30 when it was not asked for. */
-export function periodOf(asked: number | undefined): number {
-  return Math.min(Math.max(asked ?? PERIOD_DEFAULT, 1), PERIOD_MAX);
+/** Days of a window: clamped to 1–365, 30 by default. */
+export function periodOf(requested: number | undefined): number {
+  return Math.min(Math.max(requested ?? PERIOD_DEFAULT, 1), PERIOD_MAX);
 }
 
 /**
- * Lifetime total and the last `period` days of a code, today (UTC) included. Reads counters only, at most a few
- * hundred for each day. `now` is in ms since 1970. Source: docs/contract.md, "Analytics".
+ * Lifetime total and the last `period` days of a code, today (UTC) included. Reads only counters, at most a few hundred
+ * per day. `now` is in ms since 1970. Source: docs/contract.md, "Analytics".
  */
 export async function codeAnalytics(
   { pool }: Database,

@@ -18,67 +18,65 @@ import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { archiveMonths } from '../scans/archive/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
-import { recordingOf } from '../scans/recording/recorder.ts';
-import { keepingLog, newScanned, type Scanned, scanRecord } from '../scans/scans.fixture.ts';
+import { createPollHandler } from '../scans/recording/recorder.ts';
+import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans/scans.fixture.ts';
 import { analyticsService } from './service.ts';
 
 let database: Database;
-let record: Awaited<ReturnType<typeof recordingOf>>;
-const alive = new Set<string>();
-const groups = new Map<string, string[]>();
+let record: Awaited<ReturnType<typeof createPollHandler>>;
 
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 8, entities);
-  record = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
+  record = await createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());
 
-/** Speaks to the service as this account, over a real Connect transport in memory. */
+/** Calls the service as this account, over a real in-memory Connect transport. */
 function clientOf(accountId: string) {
-  const codes = {
-    exists: async (account: string, code: string) => alive.has(`${account} ${code}`),
-    of: async (_: string, group: object) => groups.get(Object.values(group)[0] as string),
-    labels: async (_: string, ids: readonly string[]) =>
-      new Map(ids.map((id) => [id, { shortCode: id.slice(-7), name: null }])),
-  };
   const account = { id: accountId, features: { api: true, bulk: true, images: true }, codeLimit: null, batchLimit: 0 };
-  const transport = createRouterTransport(
-    ({ service }) => service(AnalyticsService, analyticsService({ database, codes })),
-    {
-      router: {
-        interceptors: [
-          (next) => (request) => {
-            request.contextValues.set(callerKey, { kind: 'service', account, actor: 'test' });
-            return next(request);
-          },
-        ],
-      },
+  const transport = createRouterTransport(({ service }) => service(AnalyticsService, analyticsService(database)), {
+    router: {
+      interceptors: [
+        (next) => (request) => {
+          request.contextValues.set(callerKey, { kind: 'service', account, actor: 'test' });
+          return next(request);
+        },
+      ],
     },
-  );
+  });
   return createClient(AnalyticsService, transport);
 }
 
-function newCode(accountId: string = newUuid()): Scanned {
-  const scanned = { ...newScanned(), accountId };
-  alive.add(`${accountId} ${scanned.codeId}`);
-  return scanned;
+/** Creates a code, and its account unless that exists. */
+async function newCode(accountId: string = newUuid()): Promise<ScannedCode> {
+  const { codeId } = newScannedCode();
+  await database.pool.query(
+    `insert into accounts (id, name, plan) values ($1, 'Test', 'business') on conflict do nothing`,
+    [accountId],
+  );
+  await database.pool.query(
+    `insert into codes (id, account_id, type, short_code, target_url)
+     values ($1, $2, 'dynamic', right($1::uuid::text, 7), 'https://a.example')`,
+    [codeId, accountId],
+  );
+  return { codeId, accountId };
 }
 
-function idOf({ codeId }: Scanned): string {
+function idOf({ codeId }: ScannedCode): string {
   return encodeId('qr', codeId);
 }
 
-function sum(shares: readonly Share[]): bigint {
-  return shares.reduce((total, { scans }) => total + scans, 0n);
+function sum(entries: readonly Share[]): bigint {
+  return entries.reduce((total, { scans }) => total + scans, 0n);
 }
 
-function expectEveryBreakdownToAddUp(figures: Figures | undefined): void {
+function expectCompleteBreakdowns(figures: Figures | undefined): void {
   const { scans, countries, devices, operatingSystems, browsers, referrers } = figures as Figures;
-  for (const shares of [countries, devices, operatingSystems, browsers, referrers]) expect(sum(shares)).toBe(scans);
+  for (const entries of [countries, devices, operatingSystems, browsers, referrers]) expect(sum(entries)).toBe(scans);
 }
 
-test('a code that was never scanned has a zero for every day, and empty breakdowns', async () => {
-  const code = newCode();
+test('a code that was never scanned has zeros for every day and empty breakdowns', async () => {
+  const code = await newCode();
   const analytics = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 7 });
   const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
   expect(analytics).toMatchObject({ id: idOf(code), totalScans: 0n, period: 7, to: dayOf(today) });
@@ -89,8 +87,8 @@ test('a code that was never scanned has a zero for every day, and empty breakdow
   expect(analytics.figures?.countries).toEqual([]);
 });
 
-test('total_scans covers the whole life, breakdowns only the window', async () => {
-  const code = newCode();
+test('total_scans covers the whole lifetime, breakdowns only the window', async () => {
+  const code = await newCode();
   const now = Date.now();
   await record([
     scanRecord(code, { at: now, country: 'DE' }),
@@ -107,21 +105,21 @@ test('total_scans covers the whole life, breakdowns only the window', async () =
     ['DE', 2n],
     ['FR', 1n],
   ]);
-  expectEveryBreakdownToAddUp(figures);
+  expectCompleteBreakdowns(figures);
 });
 
 test.each([
   [0, 1],
   [-5, 1],
   [1_000, 365],
-])('a period of %i is clamped to %i', async (asked, used) => {
-  const code = newCode();
-  const { period, figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: asked });
+])('a period of %i is clamped to %i', async (requested, used) => {
+  const code = await newCode();
+  const { period, figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: requested });
   expect([period, figures?.intervals.length]).toEqual([used, used]);
 });
 
 test('a breakdown has at most 50 entries, most scans first, the rest folded into other', async () => {
-  const code = newCode();
+  const code = await newCode();
   const polls = Array.from({ length: 60 }, (_, host) =>
     Array.from({ length: 60 - host }, () => scanRecord(code, { referrerHost: `r${host}.example` })),
   );
@@ -129,25 +127,25 @@ test('a breakdown has at most 50 entries, most scans first, the rest folded into
   const { figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 1 });
   const referrers = figures?.referrers ?? [];
   expect(referrers).toHaveLength(50);
-  // 49 by name; the other 11 have 11 + … + 1 scans, which makes other the most.
+  // 49 by name; the other 11 have 11 + … + 1 scans, which puts `other` first.
   expect(referrers.slice(0, 3)).toEqual([
     create(ShareSchema, { value: 'other', scans: 66n }),
     create(ShareSchema, { value: 'r0.example', scans: 60n }),
     create(ShareSchema, { value: 'r1.example', scans: 59n }),
   ]);
-  expectEveryBreakdownToAddUp(figures);
+  expectCompleteBreakdowns(figures);
 });
 
 test('exactly 50 values are all named', async () => {
-  const code = newCode();
+  const code = await newCode();
   await record(Array.from({ length: 50 }, (_, host) => scanRecord(code, { referrerHost: `r${host}.example` })));
   const { figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 1 });
   expect(figures?.referrers).toHaveLength(50);
   expect(figures?.referrers.map(({ value }) => value)).not.toContain('other');
 });
 
-test('a foreign, deleted, malformed or unknown id is not found, in every method that takes one', async () => {
-  const code = newCode();
+test('a foreign, deleted, malformed or unknown id is not found, for every method that takes one', async () => {
+  const code = await newCode();
   const client = clientOf(newUuid());
   const window = { from: timestampFromMs(0), to: timestampFromMs(DAY_MS) };
   const exported = async (codeId: string) => {
@@ -155,20 +153,20 @@ test('a foreign, deleted, malformed or unknown id is not found, in every method 
   };
   for (const id of [idOf(code), 'qr_x', '', encodeId('folder', newUuid())]) {
     const calls = [
-      client.getCodeAnalytics({ id }),
-      client.getScanReport({ scope: { case: 'codeId', value: id }, ...window }),
-      client.getScanReport({ scope: { case: 'folderId', value: id }, ...window }),
-      exported(id),
+      () => client.getCodeAnalytics({ id }),
+      () => client.getScanReport({ scope: { case: 'codeId', value: id }, ...window }),
+      () => client.getScanReport({ scope: { case: 'folderId', value: id }, ...window }),
+      () => exported(id),
     ];
     for (const call of calls) {
-      const error = await call.then(() => undefined, readFailure);
+      const error = await call().then(() => undefined, readFailure);
       expect(error?.reason).toBe('NOT_FOUND');
     }
   }
 });
 
-test('an hourly report counts, and breaks down, exactly the hours of its window', async () => {
-  const code = newCode();
+test('an hourly report counts and breaks down exactly the hours of its window', async () => {
+  const code = await newCode();
   const day = Date.UTC(2026, 2, 10);
   const hours = [1, 5, 23, 24 + 3, 48 + 2, 48 + 20];
   await record(hours.map((hour) => scanRecord(code, { at: day + hour * HOUR_MS, country: 'DE' })));
@@ -192,19 +190,24 @@ test('an hourly report counts, and breaks down, exactly the hours of its window'
     const { figures } = await report(from, to);
     const expected = BigInt(hours.filter((hour) => hour >= from && hour <= to).length);
     expect([from, to, figures?.scans, figures?.intervals.length]).toEqual([from, to, expected, to - from + 1]);
-    expectEveryBreakdownToAddUp(figures);
+    expectCompleteBreakdowns(figures);
   }
   expect((await report(5, 5)).figures?.intervals[0]?.start).toBe('2026-03-10T05:00:00Z');
 });
 
 test('a report covers a code, a group of codes or the whole account, and never another account', async () => {
   const accountId = newUuid();
-  const [a, b, c] = [newCode(accountId), newCode(accountId), newCode(accountId)];
-  const foreign = newCode();
+  const [a, b, c] = [await newCode(accountId), await newCode(accountId), await newCode(accountId)];
+  const foreign = await newCode();
   const now = Date.now();
   await record([a, a, b, c, foreign].map((code) => scanRecord(code, { at: now })));
   const folder = newUuid();
-  groups.set(folder, [a.codeId, b.codeId, foreign.codeId]);
+  const { pool } = database;
+  await pool.query(`insert into folders (id, account_id, name) values ($1, $2, 'Folder')`, [folder, accountId]);
+  await pool.query('update codes set folder_id = $1 where id = any($2)', [
+    folder,
+    [a.codeId, b.codeId, foreign.codeId],
+  ]);
   const client = clientOf(accountId);
   const window = { from: timestampFromMs(now - DAY_MS), to: timestampFromMs(now) };
   const scansOf = async (request: Parameters<typeof client.getScanReport>[0]) =>
@@ -216,33 +219,33 @@ test('a report covers a code, a group of codes or the whole account, and never a
   const top = await client.listTopCodes({ ...window, limit: 2 });
   expect(top.codes.map(({ codeId, scans }) => [codeId, scans])).toEqual([
     [idOf(a), 2n],
-    [idOf([b, c].sort((x, y) => (x.codeId < y.codeId ? -1 : 1))[0] as Scanned), 1n],
+    [idOf([b, c].sort((x, y) => (x.codeId < y.codeId ? -1 : 1))[0] as ScannedCode), 1n],
   ]);
 });
 
-test('windows that are too long, or the wrong way round, are refused', async () => {
+test('windows that are too long or reversed are rejected', async () => {
   const client = clientOf(newUuid());
-  const asked = (days: number, granularity: Granularity) =>
+  const outcome = (days: number, granularity: Granularity) =>
     client.getScanReport({ from: timestampFromMs(DAY_MS), to: timestampFromMs(days * DAY_MS), granularity }).then(
-      () => 'fine',
+      () => 'accepted',
       (error: unknown) => readFailure(error).reason,
     );
-  expect(await asked(1_100, Granularity.DAY)).toBe('fine');
-  expect(await asked(1_101, Granularity.DAY)).toBe('INVALID_FIELD');
-  expect(await asked(32, Granularity.HOUR)).toBe('fine');
-  expect(await asked(33.1, Granularity.HOUR)).toBe('INVALID_FIELD');
-  expect(await asked(0.5, Granularity.DAY)).toBe('INVALID_FIELD');
+  expect(await outcome(1_100, Granularity.DAY)).toBe('accepted');
+  expect(await outcome(1_101, Granularity.DAY)).toBe('INVALID_FIELD');
+  expect(await outcome(32, Granularity.HOUR)).toBe('accepted');
+  expect(await outcome(33.1, Granularity.HOUR)).toBe('INVALID_FIELD');
+  expect(await outcome(0.5, Granularity.DAY)).toBe('INVALID_FIELD');
 });
 
-test('an export has every scan of its window once, oldest first, in messages of at most 1,000', async () => {
+test('an export contains every scan of its window once, oldest first, in messages of at most 1,000', async () => {
   const accountId = newUuid();
-  const [a, b] = [newCode(accountId), newCode(accountId)];
+  const [a, b] = [await newCode(accountId), await newCode(accountId)];
   const start = Date.UTC(2026, 7, 31, 23, 59, 59);
-  // Many share a millisecond, and they cross a month.
+  // Many share a millisecond, and they span two months.
   const records = Array.from({ length: 2_500 }, (_, index) =>
     scanRecord(index % 5 ? a : b, { at: start + Math.floor(index / 10) * 10, referrerHost: 'example.org' }),
   );
-  await record([...records, scanRecord(newCode(), { at: start })]);
+  await record([...records, scanRecord(await newCode(), { at: start })]);
   const client = clientOf(accountId);
   const exported = async (codeId?: string) => {
     const window = { from: timestampFromMs(start), to: timestampFromMs(start + 2_490) };
@@ -267,8 +270,8 @@ test('an export has every scan of its window once, oldest first, in messages of 
   expect(await exported(idOf(b))).toHaveLength(498);
 });
 
-test('a month that is archived is still told by whole days; parts of its days and single scans are refused', async () => {
-  const code = newCode();
+test('an archived month can be reported by whole days; its partial days and single scans are rejected', async () => {
+  const code = await newCode();
   const noon = Date.UTC(2022, 5, 15, 12);
   await record([scanRecord(code, { at: noon }), scanRecord(code, { at: noon + HOUR_MS })]);
   const client = clientOf(code.accountId);

@@ -9,14 +9,16 @@ import {
   Granularity,
 } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accountOf } from '../access/caller.ts';
+import { codesOfBatch } from '../batches/members.ts';
+import { codeExists, codesInFolder, codeTitles } from '../codes/code-lookups.ts';
 import type { Database } from '../db/database.ts';
 import { archivesOf } from '../scans/archive/archive.ts';
-import { type KeptScan, walkScans } from '../scans/archive/kept-scans.ts';
 import { DAY_MS, HOUR_MS } from '../scans/days.ts';
+import { readScanPages, type StoredScan } from '../scans/reports/scan-pages.ts';
 import { topCodes } from '../scans/reports/top-codes.ts';
-import { inSteps, type Window, windowOf } from '../scans/reports/window.ts';
+import { alignWindow, parseWindow, type Window } from '../scans/reports/window.ts';
+import { codesWithTag, folderExists } from '../taxonomy/members.ts';
 import { codeAnalytics, periodOf } from './code-analytics.ts';
-import type { Codes } from './codes.ts';
 import { figuresOf } from './figures.ts';
 
 const REPORT_DAYS = 1_100;
@@ -24,20 +26,14 @@ const REPORT_HOURS = 32 * 24;
 const TOP_DEFAULT = 25;
 const TOP_MAX = 100;
 
-/** What became of printed codes, for their account. */
-export function analyticsService({
-  database,
-  codes,
-}: {
-  readonly database: Database;
-  readonly codes: Codes;
-}): ServiceImpl<typeof AnalyticsService> {
+/** Reports on an account's scans. */
+export function analyticsService(database: Database): ServiceImpl<typeof AnalyticsService> {
   const { pool } = database;
 
   return {
     async getCodeAnalytics({ id, period }, context) {
       const accountId = accountOf(context).id;
-      const codeId = await liveCode(codes, accountId, id);
+      const codeId = await liveCode(pool, accountId, id);
       const analytics = await codeAnalytics(database, { accountId, codeId, period: periodOf(period), now: Date.now() });
       return { id, ...analytics };
     },
@@ -46,27 +42,28 @@ export function analyticsService({
       const accountId = accountOf(context).id;
       const byHour = granularity === Granularity.HOUR;
       const window = byHour
-        ? inSteps(windowOf(request), HOUR_MS, REPORT_HOURS, '32 days by hour')
-        : inSteps(windowOf(request), DAY_MS, REPORT_DAYS, '1,100 days');
+        ? alignWindow(parseWindow(request), HOUR_MS, REPORT_HOURS, '32 days by hour')
+        : alignWindow(parseWindow(request), DAY_MS, REPORT_DAYS, '1,100 days');
       if (byHour) await expectWholeDays(pool, window);
-      const codeIds = await codesOf(codes, accountId, scope);
-      const asked = { accountId, ...window, ...(codeIds && { codeIds }) };
-      return { figures: await figuresOf(pool, asked, byHour ? 'hours' : 'days') };
+      const codeIds = await codesOf(pool, accountId, scope);
+      const query = { accountId, ...window, ...(codeIds && { codeIds }) };
+      return { figures: await figuresOf(pool, query, byHour ? 'hours' : 'days') };
     },
 
     async listTopCodes({ limit, ...request }, context) {
       const accountId = accountOf(context).id;
-      const most = Math.min(Math.max(limit ?? TOP_DEFAULT, 1), TOP_MAX);
-      const top = await topCodes(pool, accountId, { ...windowOf(request), limit: most });
-      const labels = await codes.labels(
+      const cappedLimit = Math.min(Math.max(limit ?? TOP_DEFAULT, 1), TOP_MAX);
+      const top = await topCodes(pool, accountId, { ...parseWindow(request), limit: cappedLimit });
+      const titles = await codeTitles(
+        pool,
         accountId,
         top.map(({ codeId }) => codeId),
       );
       return {
         codes: top.flatMap(({ codeId, scans }) => {
-          const label = labels.get(codeId);
-          if (!label) return [];
-          const { shortCode, name } = label;
+          const title = titles.get(codeId);
+          if (!title) return [];
+          const { shortCode, name } = title;
           return [{ codeId: encodeId('qr', codeId), shortCode, scans, ...(name !== null && { name }) }];
         }),
       };
@@ -74,16 +71,16 @@ export function analyticsService({
 
     async *exportScans({ codeId: id, ...request }, context) {
       const accountId = accountOf(context).id;
-      const { from, to } = windowOf(request);
-      const codeId = id === undefined ? undefined : await liveCode(codes, accountId, id);
+      const { from, to } = parseWindow(request);
+      const codeId = id === undefined ? undefined : await liveCode(pool, accountId, id);
       const [archive] = await archivesOf(pool, { from, to: to - 1 });
       if (archive) {
-        const sentence = `Scans of ${archive.month} are archived, one by one they can’t be exported any more.`;
+        const sentence = `Scans of ${archive.month} are archived and can no longer be exported individually.`;
         throw failure('INVALID_FIELD', `${sentence} Choose a window without that month.`);
       }
-      const asked = { accountId, from, to, ...(codeId !== undefined && { codeId }) };
-      for await (const page of walkScans(pool, asked)) {
-        // A caller that is gone leaves nobody to read the rest for.
+      const selection = { accountId, from, to, ...(codeId !== undefined && { codeId }) };
+      for await (const page of readScanPages(pool, selection)) {
+        // Stop reading once the caller has disconnected.
         if (context.signal.aborted) return;
         yield { scans: page.map(toRecordedScan) };
       }
@@ -91,26 +88,26 @@ export function analyticsService({
   };
 }
 
-/** Breakdowns of parts of days are read from the scans themselves: refused where those were archived. */
+/** Breakdowns of partial days are read from the scans themselves, so they are rejected where those are archived. */
 async function expectWholeDays(pool: Pool, { from, to }: Window): Promise<void> {
-  const parts = [from % DAY_MS === 0 ? [] : from, (to + HOUR_MS) % DAY_MS === 0 ? [] : to].flat();
-  for (const time of parts) {
+  const partialDays = [from % DAY_MS === 0 ? [] : from, (to + HOUR_MS) % DAY_MS === 0 ? [] : to].flat();
+  for (const time of partialDays) {
     const [archive] = await archivesOf(pool, { from: time, to: time });
     if (!archive) continue;
-    const sentence = `Scans of ${archive.month} are archived: a report by hour that touches them must be of whole days.`;
+    const sentence = `Scans of ${archive.month} are archived: an hourly report that includes them must cover whole days.`;
     throw failure('INVALID_FIELD', sentence);
   }
 }
 
-async function liveCode(codes: Codes, accountId: string, id: string): Promise<string> {
+async function liveCode(pool: Pool, accountId: string, id: string): Promise<string> {
   const codeId = decodeId('qr', id);
-  if (codeId === undefined || !(await codes.exists(accountId, codeId))) throw notFound('code');
+  if (codeId === undefined || !(await codeExists(pool, accountId, codeId))) throw notFound('code');
   return codeId;
 }
 
-/** The codes of a report; undefined means all of the account's. */
+/** The codes of a report, as UUIDs; undefined means all codes of the account. */
 async function codesOf(
-  codes: Codes,
+  pool: Pool,
   accountId: string,
   scope: GetScanReportRequest['scope'],
 ): Promise<readonly string[] | undefined> {
@@ -118,13 +115,16 @@ async function codesOf(
     case undefined:
       return undefined;
     case 'codeId':
-      return [await liveCode(codes, accountId, scope.value)];
-    case 'folderId':
-      return found(await codes.of(accountId, { folder: uuidOf('folder', scope.value) }), 'folder');
+      return [await liveCode(pool, accountId, scope.value)];
+    case 'folderId': {
+      const folderId = uuidOf('folder', scope.value);
+      if (!(await folderExists(pool, accountId, folderId))) throw notFound('folder');
+      return codesInFolder(pool, accountId, folderId);
+    }
     case 'tagId':
-      return found(await codes.of(accountId, { tag: uuidOf('tag', scope.value) }), 'tag');
+      return found(await codesWithTag(pool, accountId, uuidOf('tag', scope.value)), 'tag');
     case 'batchId':
-      return found(await codes.of(accountId, { batch: uuidOf('batch', scope.value) }), 'batch');
+      return found(await codesOfBatch(pool, accountId, uuidOf('batch', scope.value)), 'batch');
   }
 }
 
@@ -132,17 +132,17 @@ function uuidOf(prefix: IdPrefix, id: string): string {
   return found(decodeId(prefix, id), prefix);
 }
 
-function found<Thing>(thing: Thing | undefined, called: string): Thing {
-  if (thing === undefined) throw notFound(called);
-  return thing;
+function found<Value>(value: Value | undefined, kind: string): Value {
+  if (value === undefined) throw notFound(kind);
+  return value;
 }
 
-function notFound(called: string) {
-  return failure('NOT_FOUND', `There is no such ${called} on this account.`);
+function notFound(kind: string) {
+  return failure('NOT_FOUND', `There is no such ${kind} on this account.`);
 }
 
-function toRecordedScan({ id, code_id, scanned_ms, operating_system, ...told }: KeptScan) {
-  const { country, device, browser, referrer } = told;
+function toRecordedScan({ id, code_id, scanned_ms, operating_system, ...fields }: StoredScan) {
+  const { country, device, browser, referrer } = fields;
   return {
     id,
     codeId: encodeId('qr', code_id),

@@ -13,8 +13,8 @@ import {
 import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
+import { designWarnings } from '../codes/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
-import { designWarnings } from '../images/contrast.ts';
 import { finishSoon } from './background.ts';
 import { type BatchRecord, batchFrom } from './batch-row.ts';
 import { exportBatch } from './export.ts';

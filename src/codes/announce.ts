@@ -5,7 +5,7 @@ import { ROUTES } from '../../common/log/topics.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type CodeChange, codeEvent } from '../events/events.ts';
-import { addToOutbox, copyToOutbox, type Outgoing } from '../events/outbox.ts';
+import { addToOutbox, copyToOutbox, type OutboxRecord } from '../events/outbox.ts';
 import type { CodeRow } from './code-row.ts';
 
 /**
@@ -28,11 +28,11 @@ export function announceAll(
   return copyToOutbox(tx, rows, (row) => recordsOf(row, routeOf(row), codeOf(row), change));
 }
 
-function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): Outgoing[] {
+function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): OutboxRecord[] {
   return [codeEvent(row.account_id, code, change), routeRecord(row, route)];
 }
 
 /** Where a code leads, for the outbox. */
-export function routeRecord(row: RoutedCode, route = routeOf(row)): Outgoing {
+export function routeRecord(row: RoutedCode, route = routeOf(row)): OutboxRecord {
   return { topic: ROUTES.name, key: `code:${row.short_code}`, value: toBinary(RouteSchema, route) };
 }

@@ -3,7 +3,7 @@ import { ROUTED_COLUMNS, type RoutedCode } from '../../common/contract/route.ts'
 import { run, statement, transaction } from '../../common/postgres/sql.ts';
 import { listed } from '../db/columns.ts';
 import { copyToOutbox } from '../events/outbox.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { announceAll, routeRecord } from './announce.ts';
 import { CODE_COLUMNS, type CodeRow, codeFrom, ERASED_COLUMNS } from './code-row.ts';
 

@@ -2,7 +2,7 @@ import type { PoolClient } from 'pg';
 import { encodeId } from '../../common/contract/ids.ts';
 import { first, statement } from '../../common/postgres/sql.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { announce } from './announce.ts';
 import { codeFrom } from './code-row.ts';
 import { lockCode } from './find-code.ts';

@@ -9,7 +9,7 @@ import {
   type ListCodesResponse,
   ListCodesResponseSchema,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { hasAnyTag } from '../taxonomy/labels.ts';
 import { isUnfiled } from '../taxonomy/names.ts';
 import { existingFolder, existingTags } from '../taxonomy/resolve.ts';

@@ -5,7 +5,7 @@ import { decodeId } from '../../common/contract/ids.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Account } from '../access/caller.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { announce } from './announce.ts';
 import { codeFrom } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';

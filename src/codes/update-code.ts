@@ -7,7 +7,7 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { columnsOf, listed, parameters, valuesOf } from '../db/columns.ts';
-import { scanCounts } from '../scans/reports/totals.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { FOLDER, type Kind, type Label, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';

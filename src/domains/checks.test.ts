@@ -127,5 +127,5 @@ test('SIGTERM amid a look-up ends the core in order, without waiting for resolve
     }, EVENTUALLY)
     .toBe(1);
   await second?.kill('SIGTERM');
-  expect(await second?.log()).toContain('the core stops');
+  expect(await second?.log()).toContain('the core is stopping');
 });

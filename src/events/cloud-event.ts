@@ -1,9 +1,9 @@
 import { isoTime } from '../../common/contract/code-json.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { EVENTS } from '../../common/log/topics.ts';
-import type { Outgoing } from './outbox.ts';
+import type { OutboxRecord } from './outbox.ts';
 
-/** Everything that Signpost tells the outside. Source: docs/contract.md, "Events"; decision "Events". */
+/** All event types that Signpost publishes. Source: docs/contract.md, "Events"; decision "Events". */
 export const EVENT_TYPES = [
   'qr.created',
   'qr.updated',
@@ -17,10 +17,15 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /**
- * A CloudEvent 1.0 in Kafka's binary mode: attributes as `ce_…` headers, the data alone as JSON in the value.
- * `accountId` and `subject` are ids with their prefixes; the subject is the record's key.
+ * A CloudEvent 1.0 in Kafka's binary mode: attributes as `ce_…` headers, only the data as JSON in the value.
+ * `accountId` and `subject` are ids with prefixes; the subject is the record's key.
  */
-export function cloudEvent(event: { type: EventType; accountId: string; subject: string; data: unknown }): Outgoing {
+export function cloudEvent(event: {
+  type: EventType;
+  accountId: string;
+  subject: string;
+  data: unknown;
+}): OutboxRecord {
   return {
     topic: EVENTS.name,
     key: event.subject,

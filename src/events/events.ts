@@ -8,24 +8,24 @@ import type { Batch } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Domain } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { cloudEvent, type EventType } from './cloud-event.ts';
-import { addToOutbox, type Outgoing } from './outbox.ts';
+import { addToOutbox, type OutboxRecord } from './outbox.ts';
 
-/** What became of a code. `changed`: names of fields, for `qr.updated`. */
+/** A change of a code. `changed`: names of the changed fields, for `qr.updated`. */
 export interface CodeChange {
   readonly type: Extract<EventType, `qr.${string}`>;
   readonly changed?: readonly string[];
 }
 
 /**
- * `qr.created`, `qr.updated` or `qr.archived`, for the outbox. Handed back and not written, because it travels with the
- * code's route, and with those of a whole batch. `accountId`, here and below: UUID.
+ * Creates `qr.created`, `qr.updated` or `qr.archived` for the outbox. It is returned and not written, because it is
+ * written together with the code's route, and for a batch with all others. `accountId`, here and below: UUID.
  */
-export function codeEvent(accountId: string, code: Code, { type, changed }: CodeChange): Outgoing {
+export function codeEvent(accountId: string, code: Code, { type, changed }: CodeChange): OutboxRecord {
   const data = { ...codeJson(code), short: `/r/${code.shortCode}`, ...(changed ? { changed } : {}) };
   return cloudEvent({ type, accountId: encodeId('acct', accountId), subject: code.id, data });
 }
 
-/** Writes `bulk.completed` in the transaction that makes the batch's last row final; once for every batch. */
+/** Writes `bulk.completed` in the transaction that finishes the batch's last row, once per batch. */
 export function bulkCompleted(tx: Queryable, accountId: string, batch: Batch): Promise<void> {
   return emit(tx, 'bulk.completed', accountId, batch.id, batchJson(batch));
 }

@@ -4,15 +4,15 @@ import { formatHoles, type Hole, parseHoles, within, without } from './outbox-ho
 
 const hole = fc
   .record({ first: fc.bigInt({ min: 1n, max: 200n }), length: fc.bigInt({ min: 1n, max: 50n }) })
-  .map(({ first, length }): Hole => ({ first, past: first + length }));
+  .map(({ first, length }): Hole => ({ first, end: first + length }));
 const numbers = fc
   .uniqueArray(fc.bigInt({ min: 1n, max: 250n }), { maxLength: 60 })
   .map((all) => all.sort((a, b) => Number(a - b)));
 
 const numbersOf = (holes: readonly Hole[]) =>
-  holes.flatMap(({ first, past }) => Array.from({ length: Number(past - first) }, (_, nth) => first + BigInt(nth)));
+  holes.flatMap(({ first, end }) => Array.from({ length: Number(end - first) }, (_, index) => first + BigInt(index)));
 
-test('a hole loses the numbers that turn up, and no others', () => {
+test('a hole loses exactly the ids that are found', () => {
   fc.assert(
     fc.property(hole, numbers, (each, found) => {
       const all = numbersOf([each]);
@@ -22,7 +22,7 @@ test('a hole loses the numbers that turn up, and no others', () => {
   );
 });
 
-test('holes are read as they were written', () => {
+test('formatted holes are parsed unchanged', () => {
   fc.assert(
     fc.property(fc.array(hole), (holes) => {
       expect(parseHoles(formatHoles(holes))).toEqual(holes);

@@ -1,38 +1,36 @@
-/** Numbers of the outbox from `first` to before `past` that were missing between others. */
+/** A range of missing ids of the outbox, from `first` to before `end`, between ids that were read. */
 export interface Hole {
   readonly first: bigint;
-  readonly past: bigint;
+  readonly end: bigint;
 }
 
-/** Reads Postgres's text of an `int8multirange`. */
+/** Parses an `int8multirange` in Postgres's text form. */
 export function parseHoles(text: string): Hole[] {
-  return [...text.matchAll(/\[(\d+),(\d+)\)/g)].map(([, first = '', past = '']) => ({
+  return [...text.matchAll(/\[(\d+),(\d+)\)/g)].map(([, first = '', end = '']) => ({
     first: BigInt(first),
-    past: BigInt(past),
+    end: BigInt(end),
   }));
 }
 
-/** Writes holes as an `int8multirange`. */
+/** Formats holes as an `int8multirange`. */
 export function formatHoles(holes: readonly Hole[]): string {
-  return `{${holes.map(({ first, past }) => `[${first},${past})`).join(',')}}`;
+  return `{${holes.map(({ first, end }) => `[${first},${end})`).join(',')}}`;
 }
 
-/** What is left of a hole without some numbers, which are in ascending order. */
-export function without(hole: Hole, numbers: readonly bigint[]): Hole[] {
+/** Removes ids, in ascending order, from a hole; returns the holes that remain. */
+export function without(hole: Hole, ids: readonly bigint[]): Hole[] {
   const left: Hole[] = [];
   let { first } = hole;
-  for (const number of numbers) {
-    if (number < first || number >= hole.past) continue;
-    if (number > first) left.push({ first, past: number });
-    first = number + 1n;
+  for (const id of ids) {
+    if (id < first || id >= hole.end) continue;
+    if (id > first) left.push({ first, end: id });
+    first = id + 1n;
   }
-  if (first < hole.past) left.push({ first, past: hole.past });
+  if (first < hole.end) left.push({ first, end: hole.end });
   return left;
 }
 
-/** Those of some numbers that are in a hole, each a hole of its own. */
-export function within({ first, past }: Hole, numbers: readonly bigint[]): Hole[] {
-  return numbers
-    .filter((number) => number >= first && number < past)
-    .map((number) => ({ first: number, past: number + 1n }));
+/** The ids that lie in a hole, each as a hole of its own. */
+export function within({ first, end }: Hole, ids: readonly bigint[]): Hole[] {
+  return ids.filter((id) => id >= first && id < end).map((id) => ({ first: id, end: id + 1n }));
 }

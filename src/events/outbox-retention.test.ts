@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { emptyOutdatedSlots, MOST_KEPT_HOURS, outdatedSlots } from './outbox-retention.ts';
+import { emptyOutdatedSlots, MAX_RETENTION_HOURS, outdatedSlots } from './outbox-retention.ts';
 
 const { url } = await freshDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 4 });
@@ -10,74 +10,74 @@ afterAll(() => pool.end());
 
 const slotAt = (hours: number) => Math.floor(hours / 6) % 15;
 
-test('a slot that has rows which are younger, or which is about to be filled, is never outdated; some slot is', () => {
+test('a slot with younger rows, or the next to be filled, is never outdated, and some slot always is', () => {
   fc.assert(
     fc.property(
       fc.double({ min: 400_000, max: 600_000, noNaN: true }),
-      fc.integer({ min: 0, max: MOST_KEPT_HOURS }),
+      fc.integer({ min: 0, max: MAX_RETENTION_HOURS }),
       (now, kept) => {
         const outdated = outdatedSlots(now, kept);
         expect(outdated.length).toBeGreaterThan(0);
         for (let age = -1; age <= kept; age++) expect(outdated).not.toContain(slotAt(now - age));
-        // A row goes at most six hours late.
+        // A row is deleted at most six hours late.
         expect(outdated).toContain(slotAt(now - kept - 6.001));
       },
     ),
   );
 });
 
-/** Adds a row that came so many hours ago; gives its number. */
+/** Adds a row written so many hours ago; returns its id. */
 async function addRow(hoursAgo: number): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `insert into outbox (topic, key, at, slot)
-     select 't', 'k', came, floor(date_part('epoch', came) / 21600)::bigint % 15
-     from (select clock_timestamp() - $1 * interval '1 hour' as came) _ returning id`,
+     select 't', 'k', written, floor(date_part('epoch', written) / 21600)::bigint % 15
+     from (select clock_timestamp() - $1 * interval '1 hour' as written) _ returning id`,
     [hoursAgo],
   );
   return Number(rows[0]?.id);
 }
 
-async function moveTo(last: number, holes: string): Promise<void> {
+async function setPosition(last: number, holes: string): Promise<void> {
   await pool.query('update outbox_position set last = $1, holes = $2', [last, holes]);
 }
 
-async function left(): Promise<number[]> {
+async function remaining(): Promise<number[]> {
   const { rows } = await pool.query<{ id: string }>('select id from outbox order by id');
   return rows.map(({ id }) => Number(id));
 }
 
 beforeEach(() => pool.query('truncate outbox'));
 
-test('published rows go once they were kept for long enough, and others stay', async () => {
+test('published rows are deleted after the retention, and younger ones stay', async () => {
   const [old, young] = [await addRow(30.1), await addRow(23)];
-  await moveTo(young, '{}');
+  await setPosition(young, '{}');
   await emptyOutdatedSlots(pool, 24);
-  expect(await left()).toEqual([young]);
+  expect(await remaining()).toEqual([young]);
   expect(old).toBeLessThan(young);
 });
 
-test('rows that wait for the log stay, however old they are', async () => {
+test('unpublished rows stay, however old they are', async () => {
   const rows = [await addRow(40), await addRow(40)] as const;
-  await moveTo(rows[0], '{}');
+  await setPosition(rows[0], '{}');
   await emptyOutdatedSlots(pool, 24);
-  expect(await left()).toEqual(rows);
-  await moveTo(rows[1], `{[${rows[0]},${rows[1]})}`);
+  expect(await remaining()).toEqual(rows);
+  await setPosition(rows[1], `{[${rows[0]},${rows[1]})}`);
   await emptyOutdatedSlots(pool, 24);
-  expect(await left()).toEqual(rows);
-  await moveTo(rows[1], '{}');
+  expect(await remaining()).toEqual(rows);
+  await setPosition(rows[1], '{}');
   await emptyOutdatedSlots(pool, 24);
-  expect(await left()).toEqual([]);
+  expect(await remaining()).toEqual([]);
 });
 
-test('a backup that reads the outbox is waited for, and nobody waits behind that', async () => {
+test('emptying waits for a backup that reads the outbox, without blocking others', async () => {
   const old = await addRow(40);
-  await moveTo(old, '{}');
+  await setPosition(old, '{}');
   const backup = await pool.connect();
   await backup.query('begin; select from outbox');
   await emptyOutdatedSlots(pool, 24);
-  expect(await left()).toEqual([old]);
+  expect(await remaining()).toEqual([old]);
   await backup.query('commit');
   backup.release();
   await emptyOutdatedSlots(pool, 24);
-  expect(await left()).toEqual([]);
+  expect(await remaining()).toEqual([]);
 });

@@ -6,14 +6,14 @@ import { first, promptQuery, statement, transaction } from '../../common/postgre
 import { LOCK_NOT_AVAILABLE } from '../../common/postgres/unavailable.ts';
 import { periodically } from '../../common/runtime/periodically.ts';
 
-/** How rows fall into slots; see migration 0015. */
+/** How rows are assigned to slots; see migration 0015. */
 const SLOTS = 15;
 const SLOT_HOURS = 6;
-/** The most hours that rows can be kept: one slot is being filled, one is about to be, and one is emptied meanwhile. */
-export const MOST_KEPT_HOURS = (SLOTS - 3) * SLOT_HOURS;
+/** Maximum retention: of the slots one is being filled, one is next, and one may be in the middle of being emptied. */
+export const MAX_RETENTION_HOURS = (SLOTS - 3) * SLOT_HOURS;
 
-const EVERY_MS = 60_000;
-/** How long emptying waits for whoever uses the slot, while others wait behind it, in ms. */
+const INTERVAL_MS = 60_000;
+/** How long emptying waits for the slot's lock, while others queue behind it, in ms. */
 const LOCK_MS = 100;
 
 const clock = statement<{ hours: number }>(
@@ -21,23 +21,26 @@ const clock = statement<{ hours: number }>(
   'select extract(epoch from clock_timestamp())::float8 / 3600 as hours',
 );
 
-/** The slots whose newest row is older than `keptHours`. `hours`: since 1970. */
-export function outdatedSlots(hours: number, keptHours: number): number[] {
+/** The slots whose newest row is older than `retentionHours`. `hours`: since 1970. */
+export function outdatedSlots(hours: number, retentionHours: number): number[] {
   const kept = new Set<number>();
   const newest = Math.floor(hours / SLOT_HOURS) + 1;
-  for (let turn = Math.floor((hours - keptHours) / SLOT_HOURS); turn <= newest; turn++) kept.add(turn % SLOTS);
+  for (let period = Math.floor((hours - retentionHours) / SLOT_HOURS); period <= newest; period++) {
+    kept.add(period % SLOTS);
+  }
   return Array.from({ length: SLOTS }, (_, slot) => slot).filter((slot) => !kept.has(slot));
 }
 
 /**
- * Empties the slots of the outbox whose rows were kept for so many hours, up to six hours late. A slot with rows that
- * wait for the log, or that a backup is reading, is tried again a minute later. Any number of processes may do it.
+ * Empties the slots of the outbox whose rows are older than the retention, up to six hours late. A slot with rows that
+ * are not published yet, or that a backup is reading, is tried again a minute later. Any number of processes may do
+ * this.
  */
-export async function emptyOutdatedSlots(pool: Pool, keptHours: number): Promise<void> {
+export async function emptyOutdatedSlots(pool: Pool, retentionHours: number): Promise<void> {
   const now = await first(pool, clock);
-  for (const slot of outdatedSlots(now?.hours ?? 0, keptHours)) {
+  for (const slot of outdatedSlots(now?.hours ?? 0, retentionHours)) {
     const name = `outbox_${slot}`;
-    // First without a lock: nearly always it has been emptied before.
+    // First check without a lock: nearly always the slot is empty already.
     const { rowCount } = await pool.query(`select from ${name} limit 1`);
     if (rowCount !== 0) await empty(pool, name);
   }
@@ -47,7 +50,7 @@ async function empty(pool: Pool, name: string): Promise<void> {
   try {
     await transaction(pool, async (tx) => {
       await tx.query(promptQuery(`set local lock_timeout = ${LOCK_MS}; lock table ${name}`));
-      // Index: outbox_id of the slot, at its end and once for each hole.
+      // Index: outbox_id of the slot, its maximum and one range per hole.
       const waiting = await tx.query(
         `select from outbox_position where (select max(id) from ${name}) > last or exists (
            select from unnest(holes) as hole where (select min(id) from ${name} where id >= lower(hole)) < upper(hole)
@@ -60,7 +63,9 @@ async function empty(pool: Pool, name: string): Promise<void> {
   }
 }
 
-/** Empties outdated slots at once and then every minute, until it is stopped. */
-export function startOutboxRetention(pool: Pool, keptHours: number, logger: Logger): Subscription {
-  return periodically(EVERY_MS, 'emptying the outbox of old rows', logger, () => emptyOutdatedSlots(pool, keptHours));
+/** Empties outdated slots now and then every minute, until stopped. */
+export function startOutboxRetention(pool: Pool, retentionHours: number, logger: Logger): Subscription {
+  return periodically(INTERVAL_MS, 'emptying the outbox of old rows', logger, () =>
+    emptyOutdatedSlots(pool, retentionHours),
+  );
 }

@@ -5,7 +5,7 @@ import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
 
 /** A record for a topic of the log. */
-export interface Outgoing extends NewRecord {
+export interface OutboxRecord extends NewRecord {
   readonly topic: string;
 }
 
@@ -16,10 +16,10 @@ const insert = statement(
 );
 
 /**
- * Writes records with the change that they tell of: both commit or neither. The relay carries them to the log. Records
- * of one key are carried in the order of their transactions when those lock the row that the key names.
+ * Writes records in the transaction of the change that they describe: both commit or neither. The relay publishes them.
+ * Records of one key are published in the order of their transactions if those lock the row that the key names.
  */
-export async function addToOutbox(tx: Queryable, records: readonly Outgoing[]): Promise<void> {
+export async function addToOutbox(tx: Queryable, records: readonly OutboxRecord[]): Promise<void> {
   const trace = traceHeaders();
   await run(tx, insert, [
     records.map(({ topic }) => topic),
@@ -29,11 +29,11 @@ export async function addToOutbox(tx: Queryable, records: readonly Outgoing[]): 
   ]);
 }
 
-/** The same for records by the thousand, at less cost for each. They are made of the items as they are written. */
+/** The same for thousands of records, at a lower cost each; they are created from the items while writing. */
 export async function copyToOutbox<Item>(
   tx: PoolClient,
   items: readonly Item[],
-  recordsOf: (item: Item) => readonly Outgoing[],
+  recordsOf: (item: Item) => readonly OutboxRecord[],
 ): Promise<void> {
   const trace = traceHeaders();
   await BinaryRows.copyEach(tx, 'outbox (topic, key, headers, value)', items, (rows, item) => {
@@ -47,14 +47,14 @@ export async function copyToOutbox<Item>(
   });
 }
 
-/** The trace that the change is part of. */
+/** Headers of the trace that the change belongs to. */
 function traceHeaders(): Record<string, string> {
   const trace: Record<string, string> = {};
   propagation.inject(context.active(), trace);
   return trace;
 }
 
-/** How many rows wait for the relay. */
+/** Number of rows that are not published yet. */
 export async function outboxBacklog(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ waiting: string }>('select count(*) as waiting from outbox_waiting');
   return Number(rows[0]?.waiting ?? 0);

@@ -28,17 +28,17 @@ afterAll(async () => {
 
 beforeEach(() => pool.query('truncate outbox, log_records'));
 
-/** Starts a relay, whose leaders publish as `through` does with what they would. */
-function relayOver(
-  through: (publish: Log['publish']) => Log['publish'] = (publish) => publish,
+/** Starts a relay; `wrap` may replace the `publish` of its leaders. */
+function startTestRelay(
+  wrap: (publish: Log['publish']) => Log['publish'] = (publish) => publish,
   over = log,
-  keptHours = 24,
+  retentionHours = 24,
 ): Relay {
   const openFencedPublisher: Log['openFencedPublisher'] = async (...options) => {
     const publisher = await over.openFencedPublisher(...options);
-    return { ...publisher, publish: through(publisher.publish) };
+    return { ...publisher, publish: wrap(publisher.publish) };
   };
-  const relay = startRelay({ pool, log: { ...over, openFencedPublisher }, logger, keptHours });
+  const relay = startRelay({ pool, log: { ...over, openFencedPublisher }, logger, retentionHours });
   relays.push(relay);
   return relay;
 }
@@ -53,40 +53,40 @@ async function published(): Promise<{ key: string; value: number }[]> {
   return rows.map(({ key, value }) => ({ key, value: Number(value) }));
 }
 
-test('a record of a transaction that was rolled back is never published, one that committed is', async () => {
-  const relay = relayOver();
+test('a record of a rolled-back transaction is never published, one of a committed transaction is', async () => {
+  const relay = startTestRelay();
   const aborted = transaction(pool, async (tx) => {
     await addToOutbox(tx, [record('aborted', 1)]);
-    throw new Error('changed our minds');
+    throw new Error('rolled back on purpose');
   });
-  await expect(aborted).rejects.toThrow('changed our minds');
+  await expect(aborted).rejects.toThrow('rolled back on purpose');
   await transaction(pool, (tx) => addToOutbox(tx, [record('kept', 1)]));
   relay.wake();
   await vi.waitFor(async () => expect(await published()).toEqual([{ key: 'kept', value: 1 }]), EVENTUALLY);
   await relay.stop();
 });
 
-test('with two relays, and a log that fails every other time, nothing is lost and each key keeps its order', async () => {
+test('with two relays and a log that fails every other time, nothing is lost and each key keeps its order', async () => {
   let calls = 0;
   const failing = (publish: Log['publish']) => async (topic: string, records: readonly NewRecord[]) => {
-    if (calls++ % 2 === 0) throw new Error('the broker is away');
+    if (calls++ % 2 === 0) throw new Error('the broker is unavailable');
     await publish(topic, records);
   };
-  const both = [relayOver(failing), relayOver(failing)];
+  const both = [startTestRelay(failing), startTestRelay(failing)];
   for (let value = 0; value < 60; value++) {
     await transaction(pool, (tx) => addToOutbox(tx, [record(`key ${value % 3}`, value)]));
   }
   await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), EVENTUALLY);
   const seen = Map.groupBy(await published(), ({ key }) => key);
-  for (const [nth, key] of ['key 0', 'key 1', 'key 2'].entries()) {
+  for (const [index, key] of ['key 0', 'key 1', 'key 2'].entries()) {
     const values = seen.get(key)?.map(({ value }) => value);
-    expect(values).toEqual(Array.from({ length: 20 }, (_, turn) => turn * 3 + nth));
+    expect(values).toEqual(Array.from({ length: 20 }, (_, round) => round * 3 + index));
   }
   await Promise.all(both.map((relay) => relay.stop()));
 });
 
-test('a relay whose connection is cut off goes on, and forgets nothing that the log does not have', async () => {
-  const relay = relayOver();
+test('a relay whose connection breaks continues, and loses nothing', async () => {
+  const relay = startTestRelay();
   for (let value = 0; value < 30; value++) {
     await vi.waitFor(() => transaction(pool, (tx) => addToOutbox(tx, [record('k', value)])), EVENTUALLY);
     if (value % 10 === 5) {
@@ -106,17 +106,17 @@ test('a relay whose connection is cut off goes on, and forgets nothing that the 
   await relay.stop();
 });
 
-describe.each([24, 0])('an outbox that keeps what was published for %d hours', (keptHours) => {
+describe.each([24, 0])('an outbox with a retention of %d hours', (retentionHours) => {
   const many = (count: number) => Array.from({ length: count }, (_, value) => record(`key ${value % 7}`, value));
-  /** Reads no rows, so that what reading them costs is the relay's. */
-  const carried = async () => {
+  /** Reads no rows of the outbox, so that the cost of reading is only the relay's. */
+  const expectAllPublished = async () => {
     const { rowCount } = await pool.query(
       'select from outbox_position p join outbox_id_seq s on p.last = s.last_value',
     );
     expect(rowCount).toBe(1);
   };
 
-  /** What reading the outbox has cost so far: Postgres adds a connection's figures up once a second. */
+  /** Cost of reading the outbox so far; Postgres updates a connection's statistics once a second. */
   async function cost(): Promise<{ sequential: number; scans: number; entries: number }> {
     const { rows } = await pool.query(
       `select sum(t.seq_tup_read) as sequential, sum(i.idx_scan) as scans, sum(i.idx_tup_read) as entries
@@ -125,22 +125,22 @@ describe.each([24, 0])('an outbox that keeps what was published for %d hours', (
     return { sequential: Number(rows[0].sequential), scans: Number(rows[0].scans), entries: Number(rows[0].entries) };
   }
 
-  test('keeps it for so long', async () => {
-    const relay = relayOver(undefined, undefined, keptHours);
+  test('keeps published rows for its retention', async () => {
+    const relay = startTestRelay(undefined, undefined, retentionHours);
     await transaction(pool, (tx) => addToOutbox(tx, many(3_000)));
-    await vi.waitFor(carried, EVENTUALLY);
+    await vi.waitFor(expectAllPublished, EVENTUALLY);
     await relay.stop();
-    expect((await pool.query('select from outbox')).rowCount).toBe(keptHours === 0 ? 0 : 3_000);
+    expect((await pool.query('select from outbox')).rowCount).toBe(retentionHours === 0 ? 0 : 3_000);
     expect((await published()).length).toBe(3_000);
   });
 
-  test('is read along its index, though it was empty when the statement was prepared', async () => {
-    const relay = relayOver(undefined, undefined, keptHours);
+  test('is read by its index even though it was empty when the statement was prepared', async () => {
+    const relay = startTestRelay(undefined, undefined, retentionHours);
     await transaction(pool, (tx) => addToOutbox(tx, [record('first', 1)]));
-    await vi.waitFor(carried, EVENTUALLY);
+    await vi.waitFor(expectAllPublished, EVENTUALLY);
     const before = await cost();
     await transaction(pool, (tx) => addToOutbox(tx, many(20_000)));
-    await vi.waitFor(carried, EVENTUALLY);
+    await vi.waitFor(expectAllPublished, EVENTUALLY);
     await relay.stop();
     await vi.waitFor(
       async () => expect((await cost()).entries - before.entries).toBeGreaterThanOrEqual(20_000),
@@ -149,16 +149,16 @@ describe.each([24, 0])('an outbox that keeps what was published for %d hours', (
     expect((await cost()).sequential - before.sequential).toBeLessThan(20_000);
   });
 
-  test('is not read again where it was published, also beside an open transaction', async () => {
+  test('published rows are not read again, even while another transaction is open', async () => {
     await using reader = await connect();
     await reader.client.query('begin isolation level repeatable read');
     await reader.client.query('select from codes');
-    const relay = relayOver(undefined, undefined, keptHours);
+    const relay = startTestRelay(undefined, undefined, retentionHours);
     for (let round = 0; round < 2; round++) {
       await transaction(pool, (tx) => addToOutbox(tx, many(10_000)));
-      await vi.waitFor(carried, EVENTUALLY);
+      await vi.waitFor(expectAllPublished, EVENTUALLY);
     }
-    // The figures of reading what was carried last are still to come.
+    // Wait for the statistics of the last reads.
     let before = await cost();
     await vi.waitFor(async () => expect((await cost()).scans - before.scans).toBeGreaterThan(100), EVENTUALLY);
     before = await cost();
@@ -168,29 +168,29 @@ describe.each([24, 0])('an outbox that keeps what was published for %d hours', (
     await relay.stop();
   });
 
-  test('loses nothing of a transaction that took its numbers early and commits late, whoever leads by then', async () => {
-    let relay = relayOver(undefined, undefined, keptHours);
+  test('loses nothing of a transaction that took its ids early and commits late, under whichever leader', async () => {
+    let relay = startTestRelay(undefined, undefined, retentionHours);
     await using late = await connect();
     await late.client.query('begin');
     await addToOutbox(late.client, [record('late', 1)]);
     for (let round = 0; round < 3; round++) {
       await transaction(pool, (tx) => addToOutbox(tx, many(2_500)));
-      await vi.waitFor(carried, EVENTUALLY);
+      await vi.waitFor(expectAllPublished, EVENTUALLY);
       await relay.stop();
-      relay = relayOver(undefined, undefined, keptHours);
+      relay = startTestRelay(undefined, undefined, retentionHours);
     }
     await late.client.query('commit');
     await vi.waitFor(async () => {
       expect((await published()).filter(({ key }) => key === 'late')).toEqual([{ key: 'late', value: 1 }]);
     }, EVENTUALLY);
-    await vi.waitFor(carried, EVENTUALLY);
+    await vi.waitFor(expectAllPublished, EVENTUALLY);
     await relay.stop();
-    // Nor does it publish anything twice because somebody else leads.
+    // A change of leader publishes nothing twice either.
     expect((await published()).length).toBe(7_501);
   });
 
-  test('looks for a number no longer whose transaction was rolled back', async () => {
-    const relay = relayOver(undefined, undefined, keptHours);
+  test('stops looking for an id whose transaction was rolled back', async () => {
+    const relay = startTestRelay(undefined, undefined, retentionHours);
     const holes = async () => (await pool.query<{ holes: string }>('select holes from outbox_position')).rows[0]?.holes;
     await using late = await connect();
     await late.client.query('begin');
@@ -213,51 +213,51 @@ const overPostgres = () => openPostgresLog({ url, clientId: 'signpost-test', log
 describe.each([
   ['Postgres', overPostgres, false],
   ['Kafka', overKafka, brokers === null],
-] as const)('a leader that stood still, over %s', (_, open, lacking) => {
-  test.skipIf(lacking)(
-    'appends nothing behind what its successor appended, and goes on when it leads again',
+] as const)('a leader that was paused, over %s', (_, open, missing) => {
+  test.skipIf(missing)(
+    'appends nothing after records of its successor, and continues when it leads again',
     async () => {
-      const [olds, news] = [open(), open()];
-      onTestFinished(async () => void (await Promise.all([olds.close(), news.close()])));
+      const [oldLog, newLog] = [open(), open()];
+      onTestFinished(async () => void (await Promise.all([oldLog.close(), newLog.close()])));
       const topic = `test.routes.${randomUUID()}`;
-      await olds.ensureTopics([{ name: topic, partitions: 1, retention: 'compact' }]);
+      await oldLog.ensureTopics([{ name: topic, partitions: 1, retention: 'compact' }]);
       const change = (version: number) =>
         transaction(pool, (tx) => addToOutbox(tx, [{ ...record('code', version), topic }]));
-      const carried = () =>
+      const expectAllPublished = () =>
         vi.waitFor(async () => expect((await pool.query('select from outbox_waiting')).rowCount).toBe(0), EVENTUALLY);
       const versions: number[] = [];
-      news.follow({
+      newLog.follow({
         topic,
         from: new Map(),
         handle: (records) => void versions.push(...records.map(({ value }) => Number(value))),
       });
 
-      // A leader is there, and stands still when it has the next change in hand.
-      const still = Promise.withResolvers<void>();
-      const goesOn = Promise.withResolvers<void>();
+      // The first leader pauses when it is about to publish the next change.
+      const paused = Promise.withResolvers<void>();
+      const resume = Promise.withResolvers<void>();
       const late = Promise.withResolvers<string>();
-      let stands = false;
-      const old = relayOver(
+      let pauseNext = false;
+      const old = startTestRelay(
         (publish) => async (to, records) => {
-          if (!stands) return publish(to, records);
-          stands = false;
-          still.resolve();
-          await goesOn.promise;
+          if (!pauseNext) return publish(to, records);
+          pauseNext = false;
+          paused.resolve();
+          await resume.promise;
           await publish(to, records).then(
             () => late.resolve('appended'),
             (error: Error) => {
-              late.resolve('refused');
+              late.resolve('rejected');
               throw error;
             },
           );
         },
-        olds,
+        oldLog,
       );
       await change(1);
-      await carried();
-      stands = true;
+      await expectAllPublished();
+      pauseNext = true;
       await change(2);
-      await still.promise;
+      await paused.promise;
       const ended = await pool.query(
         `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted and objid = $1
          and database = (select oid from pg_database where datname = current_database())`,
@@ -265,16 +265,16 @@ describe.each([
       );
       expect(ended.rowCount).toBe(1);
 
-      const successor = relayOver(undefined, news);
-      await carried();
+      const successor = startTestRelay(undefined, newLog);
+      await expectAllPublished();
       await change(3);
-      await carried();
-      goesOn.resolve();
-      expect(await late.promise).toBe('refused');
+      await expectAllPublished();
+      resume.resolve();
+      expect(await late.promise).toBe('rejected');
       await successor.stop();
       // It can lead again.
       await change(4);
-      await carried();
+      await expectAllPublished();
       await vi.waitFor(() => expect(versions).toEqual([1, 2, 3, 4]), EVENTUALLY);
       await old.stop();
     },
@@ -282,7 +282,7 @@ describe.each([
   );
 });
 
-/** A connection of its own. */
+/** Opens a separate connection. */
 async function connect(): Promise<{ client: pg.Client } & AsyncDisposable> {
   const client = new pg.Client(url);
   await client.connect();

@@ -9,34 +9,34 @@ import { BATCH, OutboxReader } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';
 import type { TopicUpkeep } from './topic-upkeep.ts';
 
-/** Carries the outbox to the log. */
+/** Publishes the outbox to the log. */
 export interface Relay {
-  /** There may be something new: look at once. Only a hint; the relay looks every 50 ms anyhow. */
+  /** Hints that there may be new rows; the relay polls every 50 ms anyway. */
   wake(): void;
-  /** Whether the last try came to something: false while the outbox can't be carried. */
-  working(): boolean;
-  /** Finishes the records in hand and stops. */
+  /** Whether the last attempt succeeded: false while the outbox cannot be published. */
+  healthy(): boolean;
+  /** Finishes publishing the current rows and stops. */
   stop(): Promise<void>;
 }
 
 const IDLE_MS = 50;
 const RETRY_MS = 1_000;
-/** Brokers forget who leads a week after they were last told. */
-const TELL_MS = 3_600_000;
+/** How often the publisher is reopened, in ms: brokers forget a transactional id a week after its last use. */
+const REOPEN_MS = 3_600_000;
 
-const tryToLead = promptStatement<{ mine: boolean; database: string }>(
-  'events_outbox_lead',
-  'select pg_try_advisory_lock($1) as mine, current_database() as database',
+const tryToLock = promptStatement<{ acquired: boolean; database: string }>(
+  'events_outbox_leadership',
+  'select pg_try_advisory_lock($1) as acquired, current_database() as database',
 );
 
 const tracer = trace.getTracer('signpost.outbox');
 
 /**
- * Has the topics created that are missing, and rejects with a TopicMismatch when one does not fit. While the log is
- * unavailable the relay starts all the same and does it before it carries anything: the outbox waits, and nothing else
- * has to.
+ * Creates missing topics and rejects with a TopicMismatch when an existing one does not fit. While the log is unavailable
+ * the relay starts anyway and creates the topics before it publishes anything: only the outbox has to wait, and not the
+ * core.
  */
-export async function startRelayOver(
+export async function startRelayWithTopics(
   topics: Pick<TopicUpkeep, 'ensure'>,
   options: Omit<RelayOptions, 'prepare'>,
 ): Promise<Relay> {
@@ -46,7 +46,7 @@ export async function startRelayOver(
     return startRelay(options);
   } catch (error) {
     if (error instanceof TopicMismatch) throw error;
-    logger.error({ err: error }, 'the log is away: events and routes wait in the outbox');
+    logger.error({ err: error }, 'the log is unavailable: events and routes wait in the outbox');
     return startRelay({ ...options, prepare: topics.ensure });
   }
 }
@@ -55,19 +55,19 @@ export interface RelayOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly logger: Logger;
-  /** How long rows stay in the outbox once they are published, at least. */
-  readonly keptHours: number;
+  /** How long published rows stay in the outbox, at least. */
+  readonly retentionHours: number;
   prepare?(): Promise<void>;
 }
 
 /**
- * Starts relaying, once `prepare` has succeeded. The relay moves on behind a row only once the log has it, so a crash at
- * any moment repeats records and loses none. While Postgres or the log is unavailable it tries again every second.
+ * Starts relaying once `prepare` has succeeded. The relay moves past a row only once the log has it, so a crash at any
+ * moment repeats records and loses none. While Postgres or the log is unavailable it retries every second.
  */
-export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptions): Relay {
+export function startRelay({ pool, log, logger, retentionHours, prepare }: RelayOptions): Relay {
   let prepared = prepare === undefined;
-  let working = prepared;
-  const retention = startOutboxRetention(pool, keptHours, logger);
+  let healthy = prepared;
+  const retention = startOutboxRetention(pool, retentionHours, logger);
   const stopping = new AbortController();
   let wake = () => {};
 
@@ -75,25 +75,25 @@ export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptio
     if (!prepared) await prepare?.();
     prepared = true;
     await withConnection(pool, async ({ client, markBroken }) => {
-      const lead = await first(client, tryToLead, [LOCKS.relay]);
-      if (!lead?.mine) {
-        working = true;
+      const lock = await first(client, tryToLock, [LOCKS.relay]);
+      if (!lock?.acquired) {
+        healthy = true;
         return;
       }
       try {
         await client.query(promptQuery(BY_INDEX));
-        const outbox = await OutboxReader.open(client, keptHours > 0);
-        await using leadership = new Leadership(client, log, outbox, `signpost.relay.${lead.database}`);
+        const outbox = await OutboxReader.open(client, retentionHours > 0);
+        await using leader = new Leader(client, log, outbox, `signpost.relay.${lock.database}`);
         while (!stopping.signal.aborted) {
           const woken = new Promise<void>((resolve) => {
             wake = resolve;
           });
-          const carried = await leadership.carry();
-          working = true;
-          if (carried < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
+          const published = await leader.publishNext();
+          healthy = true;
+          if (published < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
         }
       } finally {
-        // Where not even that succeeds, the end of the connection gives the lock back.
+        // If even this fails, closing the connection releases the lock.
         await client.query(promptQuery(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`)).catch(markBroken);
       }
     });
@@ -106,8 +106,8 @@ export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptio
       try {
         await work();
       } catch (error) {
-        working = false;
-        logger.warn({ err: error }, 'the relay tries again in a second');
+        healthy = false;
+        logger.warn({ err: error }, 'the relay failed and retries in a second');
       }
       await pause(RETRY_MS);
     }
@@ -115,7 +115,7 @@ export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptio
 
   return {
     wake: () => wake(),
-    working: () => working,
+    healthy: () => healthy,
     async stop() {
       stopping.abort();
       await running;
@@ -124,14 +124,14 @@ export function startRelay({ pool, log, logger, keptHours, prepare }: RelayOptio
   };
 }
 
-/** What whoever leads does, over the connection that holds the lead. */
-class Leadership {
+/** The work of the leader, over the connection that holds the leadership lock. */
+class Leader {
   readonly #client: PoolClient;
   readonly #log: Log;
   readonly #name: string;
   readonly #outbox: OutboxReader;
   #publisher: Publisher | undefined;
-  #told = 0;
+  #openedAt = 0;
 
   constructor(client: PoolClient, log: Log, outbox: OutboxReader, name: string) {
     this.#client = client;
@@ -140,16 +140,16 @@ class Leadership {
     this.#name = name;
   }
 
-  /** Carries what waits, at most a batch; gives how many rows that were. */
-  async carry(): Promise<number> {
+  /** Publishes at most one batch of waiting rows; returns how many. */
+  async publishNext(): Promise<number> {
     let rows = await this.#outbox.next();
     if (rows.length === 0) return 0;
     await tracer.startActiveSpan('outbox relay', { kind: SpanKind.PRODUCER }, async (span) => {
       try {
         let publisher = this.#publisher;
-        if (!publisher || performance.now() - this.#told > TELL_MS) {
-          publisher = await this.#tell();
-          // What was read before may meanwhile have been carried by another leader, and newer things too.
+        if (!publisher || performance.now() - this.#openedAt > REOPEN_MS) {
+          publisher = await this.#openPublisher();
+          // Another leader may meanwhile have published the rows read before, and newer ones.
           rows = await this.#outbox.next();
         }
         span.setAttribute('messaging.batch.message_count', rows.length);
@@ -165,16 +165,16 @@ class Leadership {
     return rows.length;
   }
 
-  /** Opened only when there is something to publish: while the log is away, an empty outbox is carried well. */
-  async #tell(): Promise<Publisher> {
+  /** Opened only when there is something to publish: with an empty outbox the relay is healthy without the log. */
+  async #openPublisher(): Promise<Publisher> {
     await this.#publisher?.close();
-    this.#told = performance.now();
+    this.#openedAt = performance.now();
     this.#publisher = await this.#log.openFencedPublisher(this.#name, this.#client);
     return this.#publisher;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What fails to end has nothing left to end.
+    // A publisher that fails to close has nothing left to release.
     await this.#publisher?.close().catch(() => undefined);
   }
 }

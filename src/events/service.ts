@@ -6,7 +6,7 @@ import { EVENTS } from '../../common/log/topics.ts';
 import type { AuditEventsRequest, EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
 import { type ComparedRow, compareEvents, compareRoutes } from './audit.ts';
 
-/** Whether the log has what was published, for internal services. */
+/** Checks that the log has what was published and republishes it, for internal services. */
 export function eventsService({
   pool,
   log,
@@ -15,9 +15,9 @@ export function eventsService({
 }: {
   readonly pool: Pool;
   readonly log: Log;
-  /** Publishes the present routes that some keys of the topic stand for; gives how many there were. */
+  /** Publishes the current routes of some keys of the topic; returns how many. */
   republishRoutes(keys: readonly string[]): Promise<number>;
-  /** Called after a change: the outbox has something to carry. */
+  /** Called after a change: wakes the relay, as the outbox has new rows. */
   changed(): void;
 }): ServiceImpl<typeof EventsService> {
   const optionsOf = ({ since }: Pick<AuditEventsRequest, 'since'>, signal: AbortSignal) => {
@@ -26,7 +26,7 @@ export function eventsService({
 
   return {
     async auditEvents(request, { signal }) {
-      const [events, routes] = [new Tally(), new Tally()];
+      const [events, routes] = [new Counts(), new Counts()];
       const options = optionsOf(request, signal);
       const kept = [
         await compareEvents(options, (rows) => events.add(rows)),
@@ -41,17 +41,17 @@ export function eventsService({
 
     async republishEvents(request, { signal }) {
       const options = optionsOf(request, signal);
-      const wanted = (rows: readonly ComparedRow[]) => rows.filter(({ found }) => request.all || !found);
+      const selected = (rows: readonly ComparedRow[]) => rows.filter(({ found }) => request.all || !found);
       let events = 0;
       let routes = 0;
       await compareEvents(options, async (rows) => {
-        const again = wanted(rows);
-        await log.publish(EVENTS.name, again);
-        events += again.length;
+        const records = selected(rows);
+        await log.publish(EVENTS.name, records);
+        events += records.length;
       });
-      // A former route behind a newer one is what compaction would keep, so the present one is published instead.
+      // Compaction would keep an old route published after a newer one, so the current route is published instead.
       await compareRoutes(options, async (rows) => {
-        const keys = new Set(wanted(rows).map(({ key }) => key));
+        const keys = new Set(selected(rows).map(({ key }) => key));
         routes += await republishRoutes([...keys]);
       });
       if (routes > 0) changed();
@@ -60,8 +60,8 @@ export function eventsService({
   };
 }
 
-/** How many rows there were, and how many of them the log has. */
-class Tally {
+/** Counts rows, and how many of them the log has. */
+class Counts {
   #published = 0;
   #found = 0;
 

@@ -6,24 +6,32 @@ import { ROUTES } from '../../common/log/topics.ts';
 import { first, promptStatement, run, withConnection } from '../../common/postgres/sql.ts';
 import { LOCKS } from '../db/locks.ts';
 
-/** How often topics are looked for that are missing, in ms. */
-const EVERY_MS = 5_000;
+/** How often to check for missing topics, in ms. */
+const INTERVAL_MS = 5_000;
 
-const owe = promptStatement('events_owe_routes', 'insert into routes_due default values on conflict do nothing');
-const owed = promptStatement('events_owed_routes', 'select from routes_due');
-const settle = promptStatement('events_settle_routes', 'delete from routes_due');
-const lock = promptStatement<{ mine: boolean }>('events_lock_routes', 'select pg_try_advisory_lock($1) as mine');
+const requestRoutes = promptStatement(
+  'events_request_routes',
+  'insert into routes_due default values on conflict do nothing',
+);
+const routesRequested = promptStatement('events_routes_requested', 'select from routes_due');
+const finishRoutes = promptStatement('events_finish_routes', 'delete from routes_due');
+const lock = promptStatement<{ acquired: boolean }>(
+  'events_lock_routes',
+  'select pg_try_advisory_lock($1) as acquired',
+);
 
-/** Topics that are created where they are missing, at the start and later. */
+/** Creates missing topics, at the start and later. */
 export interface TopicUpkeep extends Subscription {
-  /** Does it now; rejects with a TopicMismatch when one exists that does not fit, and while the log is unavailable. */
+  /**
+   * Creates them now; rejects with a TopicMismatch when an existing topic does not fit, and while the log is unavailable.
+   */
   ensure(): Promise<void>;
 }
 
 /**
- * Creates the topics that are missing, also those that disappear while this runs, and has all routes published to a topic
- * of routes that was created. That they are due is written down before the topic is created, so that it happens whoever
- * dies in between. Any number of processes may do it.
+ * Creates missing topics, including those that disappear while this runs, and republishes all routes to a routes topic
+ * that was created. The request to do so is stored before the topic is created, so that it happens whichever process
+ * dies in between. Any number of processes may do this.
  */
 export function startTopicUpkeep({
   topics,
@@ -36,7 +44,7 @@ export function startTopicUpkeep({
   readonly pool: Pool;
   readonly log: Log;
   readonly logger: Logger;
-  /** Publishes where every code and domain leads; gives how many there were. */
+  /** Publishes the current routes of all codes and domains; returns how many. */
   republishRoutes(): Promise<number>;
 }): TopicUpkeep {
   const stopping = new AbortController();
@@ -45,21 +53,21 @@ export function startTopicUpkeep({
 
   async function ensure(): Promise<void> {
     await log.ensureTopics(topics, async (missing) => {
-      if (missing.includes(ROUTES.name)) await run(pool, owe);
+      if (missing.includes(ROUTES.name)) await run(pool, requestRoutes);
       logger.warn({ topics: missing }, 'topics are missing and are created');
     });
     await republish();
   }
 
   async function republish(): Promise<void> {
-    if ((await pool.query(owed)).rowCount === 0) return;
+    if ((await pool.query(routesRequested)).rowCount === 0) return;
     await withConnection(pool, async ({ client, markBroken }) => {
-      const turn = await first(client, lock, [LOCKS.routes]);
-      if (!turn?.mine) return;
+      const row = await first(client, lock, [LOCKS.routes]);
+      if (!row?.acquired) return;
       try {
         const routes = await republishRoutes();
-        await run(client, settle);
-        if (routes > 0) logger.warn({ routes }, 'all routes are published to the topic of routes that was created');
+        await run(client, finishRoutes);
+        if (routes > 0) logger.warn({ routes }, 'all routes were republished to the new routes topic');
       } finally {
         await client.query(`select pg_advisory_unlock(${LOCKS.routes})`).catch(markBroken);
       }
@@ -68,15 +76,15 @@ export function startTopicUpkeep({
 
   const running = (async () => {
     while (!signal.aborted) {
-      await sleep(EVERY_MS, undefined, { signal }).catch(() => undefined);
+      await sleep(INTERVAL_MS, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       try {
         await ensure();
         problem = '';
       } catch (error) {
         const { message } = error as Error;
-        // Once for each: the log may be unavailable for hours.
-        if (message !== problem) logger.warn({ err: error }, 'topics can’t be checked; it is tried again');
+        // Logged once per problem: the log may be unavailable for hours.
+        if (message !== problem) logger.warn({ err: error }, 'topics could not be checked; it is tried again');
         problem = message;
       }
     }

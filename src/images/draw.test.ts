@@ -15,7 +15,7 @@ const DRAWING: Drawing = {
 const threads: Worker[] = [];
 process.on('worker', (thread) => threads.push(thread));
 
-test('images asked for at once are each what was asked for', async () => {
+test('concurrent requests each get their own image', async () => {
   const drawings = Array.from({ length: 50 }, (_, n): Drawing => {
     return { ...DRAWING, text: `${DRAWING.text}${n}`, format: n % 2 ? 'svg' : 'png', size: 128 + n };
   });
@@ -25,7 +25,7 @@ test('images asked for at once are each what was asked for', async () => {
   );
 });
 
-test('what cannot be drawn fails alone', async () => {
+test('a drawing that fails does not affect others', async () => {
   const tooLong = { ...DRAWING, text: 'x'.repeat(5_000) };
   const [before, wrong, after] = await Promise.allSettled([draw(DRAWING), draw(tooLong), draw(DRAWING)]);
   expect(wrong).toMatchObject({ status: 'rejected', reason: expect.any(Error) });
@@ -33,9 +33,9 @@ test('what cannot be drawn fails alone', async () => {
   expect([before, after]).toEqual([good, good]);
 });
 
-test('a thread that dies fails what it had in hand, and the next drawing starts another', async () => {
-  const inHand = Array.from({ length: 20 }, () => draw(DRAWING));
-  const [outcomes] = await Promise.all([Promise.allSettled(inHand), threads.at(-1)?.terminate()]);
+test('a thread that dies fails its pending drawings, and the next drawing starts another thread', async () => {
+  const pending = Array.from({ length: 20 }, () => draw(DRAWING));
+  const [outcomes] = await Promise.all([Promise.allSettled(pending), threads.at(-1)?.terminate()]);
   expect(outcomes.at(-1)).toMatchObject({ reason: new Error('the thread that draws images has ended') });
   const { length } = threads;
   expect(await draw(DRAWING)).toEqual(drawn(DRAWING));

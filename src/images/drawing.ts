@@ -2,13 +2,13 @@ import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { renderSvg } from './svg.ts';
 
-/** Pixels on a side. Source: docs/contract.md, "Bodies and envelopes". */
-const SIZE = { standard: 512, least: 128, most: 4_096 } as const;
+/** Pixels per side. Source: docs/contract.md, "Bodies and envelopes". */
+const SIZE = { standard: 512, min: 128, max: 4_096 } as const;
 
-/** What an image may be drawn as. */
+/** Image formats. */
 export type Format = 'png' | 'svg';
 
-/** All that an image is made of. `title` stands in an SVG, `size` decides a PNG. */
+/** Everything an image depends on: `title` only affects SVGs, `size` only PNGs. */
 export interface Drawing {
   readonly text: string;
   readonly format: Format;
@@ -18,12 +18,12 @@ export interface Drawing {
   readonly title: string;
 }
 
-/** The size that is drawn for what was asked: out of range is clamped. */
-export function sizeOf(asked: number | undefined): number {
-  return Math.min(SIZE.most, Math.max(SIZE.least, asked ?? SIZE.standard));
+/** The requested size in pixels, clamped to the allowed range. */
+export function sizeOf(requested: number | undefined): number {
+  return Math.min(SIZE.max, Math.max(SIZE.min, requested ?? SIZE.standard));
 }
 
-/** The image. Throws when the text fits no code. */
+/** Draws the image. Throws when the text is too long for a QR code. */
 export function drawn(drawing: Drawing): Buffer {
   const matrix = matrixOf(drawing.text);
   const { format, size, foreground, background } = drawing;

@@ -14,7 +14,7 @@ test.each([
   expect(fileName(name, 'AbC1234', 'png')).toBe(saved);
 });
 
-test('any name gives one that every file system and header takes, of at most 60 characters before the short code', () => {
+test('any name gives a file name valid in every file system and header, at most 60 characters before the short code', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (name) => {
       expect(fileName(name, 'AbC1234', 'svg')).toMatch(/^[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?-AbC1234\.svg$/);

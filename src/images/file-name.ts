@@ -1,13 +1,13 @@
-const MOST_CHARACTERS = 60;
+const MAX_CHARACTERS = 60;
 
-/** A name to save an image under: what the code is called, as far as every file system takes it, and its short code. */
-export function fileName(name: string | null, shortCode: string, ending: string): string {
+/** The file name of an image: the code's name reduced to characters valid in every file system, and its short code. */
+export function fileName(name: string | null, shortCode: string, extension: string): string {
   const words = (name ?? '')
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, MOST_CHARACTERS)
+    .slice(0, MAX_CHARACTERS)
     .replace(/^-+|-+$/g, '');
-  return `${words === '' ? 'qr' : words}-${shortCode}.${ending}`;
+  return `${words === '' ? 'qr' : words}-${shortCode}.${extension}`;
 }

@@ -2,16 +2,16 @@ import qrcode from 'qrcode';
 
 /** The modules of a QR code, without its quiet zone. */
 export interface Matrix {
-  /** Modules on a side. */
+  /** Modules per side. */
   readonly modules: number;
   /** Row by row: 1 is dark. */
   readonly dark: Uint8Array;
 }
 
-/** Modules that stay light on every side. Source: docs/contract.md, "Limits". ISO/IEC 18004 asks for four. */
+/** Light modules on every side. Source: docs/contract.md, "Limits". The standard asks for four (ISO/IEC 18004). */
 export const QUIET_ZONE = 2;
 
-/** Encodes a text at error correction level M. Throws when it fits no version: more than 2,331 bytes. */
+/** Encodes a text at error correction level M. Throws above 2,331 bytes, the capacity of the largest version. */
 export function matrixOf(text: string): Matrix {
   const { modules } = qrcode.create(text, { errorCorrectionLevel: 'M' });
   return { modules: modules.size, dark: modules.data };

@@ -8,20 +8,20 @@ const DARK = [0x12, 0x34, 0x56] as const;
 const LIGHT = [0xfe, 0xdc, 0xba] as const;
 const VERSIONS = Array.from({ length: 40 }, (_, index) => index + 1);
 
-/** Every version at the sizes people ask for; at the largest, where each takes a second, a few. */
-const DRAWN = [
-  // From version 27 on a module is narrower than a pixel here; no scanner reads that, yet it is drawn as it should be.
+/** Every version at common sizes; at the largest, where each takes a second, only a few. */
+const CASES = [
+  // From version 27 on a module is narrower than a pixel here: unreadable, but still drawn correctly.
   { size: 128, versions: VERSIONS },
   { size: 300, versions: VERSIONS },
   { size: 512, versions: VERSIONS },
   { size: 4_096, versions: [1, 20, 40] },
 ];
 
-test.each(DRAWN)('at $size pixels every module has its colour and edges within a pixel', ({ size, versions }) => {
+test.each(CASES)('at $size pixels every module has its colour and edges within a pixel', ({ size, versions }) => {
   expect(versions.filter((version) => isMisdrawn(version, size))).toEqual([]);
 });
 
-test('the header says what was asked for: one bit a pixel, and the palette is ground and modules', () => {
+test('the header has the requested size and one bit per pixel, and the palette is background and foreground', () => {
   for (const size of [128, 300, 512, 4_096]) {
     const png = renderPng(matrixOfVersion(3), size, '#123456', '#fedcba');
     expect(chunks(png).map(({ type }) => type)).toEqual(['IHDR', 'PLTE', 'IDAT', 'IEND']);
@@ -32,15 +32,15 @@ test('the header says what was asked for: one bit a pixel, and the palette is gr
   }
 });
 
-test('the quiet zone is two modules on every side, and no more', () => {
+test('the quiet zone is two modules on every side', () => {
   const matrix = matrixOfVersion(5);
   const pixels = 7;
   const size = (matrix.modules + 4) * pixels;
   const { data } = PNG.sync.read(renderPng(matrix, size, '#000', '#fff'));
   const isDark = (x: number, y: number) => data[(y * size + x) * 4] === 0;
   const all = Array.from({ length: size }, (_, at) => at);
-  for (const quiet of all.filter((at) => at < 2 * pixels || at >= size - 2 * pixels)) {
-    expect(all.some((at) => isDark(at, quiet) || isDark(quiet, at))).toBe(false);
+  for (const offset of all.filter((at) => at < 2 * pixels || at >= size - 2 * pixels)) {
+    expect(all.some((at) => isDark(at, offset) || isDark(offset, at))).toBe(false);
   }
   // Finder patterns are dark at their outer edge, in three corners.
   const first = 2 * pixels;
@@ -48,7 +48,7 @@ test('the quiet zone is two modules on every side, and no more', () => {
   expect([isDark(first, first), isDark(last, first), isDark(first, last)]).toEqual([true, true, true]);
 });
 
-test('short colours are the long ones with each digit twice', () => {
+test('#rgb is #rrggbb with each digit doubled', () => {
   const matrix = matrixOfVersion(1);
   expect(renderPng(matrix, 128, '#1aF', '#fec')).toEqual(renderPng(matrix, 128, '#11aaff', '#FFEECC'));
 });
@@ -65,8 +65,8 @@ function isMisdrawn(version: number, size: number): boolean {
 }
 
 /**
- * The first pixel that has not the colour of the module over its centre; undefined when there is none. An edge is then
- * half a pixel off at most. A centre that falls on an edge may belong to either side.
+ * The first pixel whose colour differs from that of the module over its centre; undefined if none. Edges are then at
+ * most half a pixel off. A centre on an edge may belong to either side.
  */
 function firstMisdrawn({ modules, dark }: Matrix, size: number, rgba: Buffer): string | undefined {
   const across = modules + 2 * QUIET_ZONE;

@@ -1,34 +1,34 @@
 import { constants, crc32, deflateSync } from 'node:zlib';
-import { parseColour } from './colour.ts';
+import { parseColour } from '../codes/colour.ts';
 import { type Matrix, QUIET_ZONE } from './matrix.ts';
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const END = chunk('IEND', Buffer.alloc(0));
 
-/** Filter types of PNG (RFC 2083 §6): a row as it is, and a row as its difference to the one above. */
+/** Filter types of PNG (RFC 2083 §6): a row unchanged, and a row as its difference from the one above. */
 const FILTER_NONE = 0;
 const FILTER_UP = 2;
 
 /**
- * From this size on a row is about as long as deflate's longest match (258 bytes), so that looking for repeated rows
- * costs several times what looking for runs of one byte does, and an ordinary code gets no smaller by it.
+ * From this size on a row is about as long as deflate's longest match (258 bytes), so that searching for repeated rows
+ * costs several times as much as searching for runs of one byte, and makes an ordinary code no smaller.
  */
-const RUNS_FROM_PX = 2_048;
+const RLE_FROM_PX = 2_048;
 
 /**
- * A PNG of `size` × `size` pixels with one bit a pixel and the code's two colours as its palette. Edges of modules are
- * rounded to whole pixels, so that every module is within one pixel of its true width. Rows that repeat the one above
- * are all zeros under the Up filter, which deflate folds into almost nothing. Why not by a package, and the figures:
+ * A PNG of `size` × `size` pixels with one bit per pixel and the code's two colours as its palette. Edges of modules
+ * are rounded to whole pixels, so every module is within one pixel of its true width. Rows that repeat the one above
+ * are all zeros under the Up filter, which deflate compresses to almost nothing. Why not a package, with measurements:
  * docs/decisions/2026-11-20-png-encoder.md.
  */
 export function renderPng(matrix: Matrix, size: number, foreground: string, background: string): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(size, 0);
   header.writeUInt32BE(size, 4);
-  // One bit a pixel, palette; compression, filter and interlace methods are 0.
+  // One bit per pixel, indexed colour; compression, filter and interlace methods are 0.
   header.set([1, 3, 0, 0, 0], 8);
   const palette = Buffer.from([...parseColour(background), ...parseColour(foreground)]);
-  const strategy = size < RUNS_FROM_PX ? constants.Z_DEFAULT_STRATEGY : constants.Z_RLE;
+  const strategy = size < RLE_FROM_PX ? constants.Z_DEFAULT_STRATEGY : constants.Z_RLE;
   return Buffer.concat([
     SIGNATURE,
     chunk('IHDR', header),
@@ -38,12 +38,14 @@ export function renderPng(matrix: Matrix, size: number, foreground: string, back
   ]);
 }
 
-/** What scan lines are written to, kept from image to image: two megabytes each would cost more than deflating them. */
+/**
+ * Buffer for scan lines, reused between images: allocating two megabytes each time would cost more than deflating them.
+ */
 let scratch = Buffer.alloc(0);
 
 /**
- * Scan lines: a filter byte and one bit a pixel, 1 being dark. The first line of a row of modules is as it is. Good
- * until the next call.
+ * Scan lines: a filter byte and one bit per pixel, 1 for dark. The first line of each row of modules is unfiltered. The
+ * result is valid until the next call.
  */
 function scanLines({ modules, dark }: Matrix, size: number): Buffer {
   const across = modules + 2 * QUIET_ZONE;
@@ -53,7 +55,7 @@ function scanLines({ modules, dark }: Matrix, size: number): Buffer {
   const lines = scratch.subarray(0, stride * size).fill(0);
   for (let y = 0; y < size; y++) lines[y * stride] = FILTER_UP;
   lines[0] = FILTER_NONE;
-  // The row after the last is the quiet zone below. Rows thinner than a pixel give way to the last that starts there.
+  // The row after the last is the quiet zone below. Of several rows that start on the same pixel, the last is drawn.
   for (let row = 0; row <= modules; row++) {
     const line = lines.subarray(edge(row) * stride, (edge(row) + 1) * stride).fill(0);
     line[0] = FILTER_NONE;

@@ -1,31 +1,48 @@
 import { createClient, createRouterTransport } from '@connectrpc/connect';
-import { expect, test } from 'vitest';
+import type { Pool } from 'pg';
+import { beforeAll, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
-import { newUuid } from '../../common/contract/ids.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { afterFile } from '../../test/harness/after-file.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
 import { callerKey } from '../access/caller.ts';
+import { openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
 import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { imagesService } from './service.ts';
-import type { ImageContent, ImageSource } from './source.ts';
 import { renderSvg } from './svg.ts';
 
-const URL = 'https://go.example/AbC1234';
-const LOOKS = { shortCode: 'AbC1234', name: 'Menu & more', foreground: '#123456', background: '#fed' };
+const PLATFORM_URL = 'https://go.example';
+let pool: Pool;
+beforeAll(async () => {
+  const database = await openDatabase((await freshDatabase()).url, 2, entities);
+  afterFile(() => database.close());
+  pool = database.pool;
+});
 
-/** Speaks to the service over a real Connect transport in memory, as an account whose only code is `qr_1`. */
-function clientOf(content: ImageContent = { kind: 'scan_url', url: URL }, looks: Partial<ImageSource> = {}) {
-  const account = {
-    id: newUuid(),
-    features: { api: true, bulk: true, images: true },
-    codeLimit: null,
-    batchLimit: 0,
-  };
-  const codes = {
-    imageSource: async (accountId: string, id: string) =>
-      accountId === account.id && id === 'qr_1' ? { ...LOOKS, ...looks, content } : undefined,
-  };
-  const transport = createRouterTransport(({ service }) => service(ImagesService, imagesService(codes)), {
+const COLUMNS = {
+  name: 'Menu & more',
+  type: 'dynamic',
+  payload: null as string | null,
+  hostname: null as string | null,
+  foreground_color: '#123456',
+  background_color: '#fed',
+};
+
+/** A new account with one code, and a client that calls the service as that account. */
+async function newCode(columns: Partial<{ [Name in keyof typeof COLUMNS]: (typeof COLUMNS)[Name] | null }> = {}) {
+  const [accountId, codeId] = [newUuid(), newUuid()];
+  const shortCode = codeId.slice(-7);
+  const code = { ...COLUMNS, ...columns };
+  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [accountId]);
+  await pool.query(
+    `insert into codes (id, account_id, short_code, ${Object.keys(code)}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [codeId, accountId, shortCode, ...Object.values(code)],
+  );
+  const account = { id: accountId, features: { api: true, bulk: true, images: true }, codeLimit: null, batchLimit: 0 };
+  const transport = createRouterTransport(({ service }) => service(ImagesService, imagesService(pool, PLATFORM_URL)), {
     router: {
       interceptors: [
         (next) => (request) => {
@@ -35,7 +52,17 @@ function clientOf(content: ImageContent = { kind: 'scan_url', url: URL }, looks:
       ],
     },
   });
-  return createClient(ImagesService, transport);
+  const client = createClient(ImagesService, transport);
+  const id = encodeId('qr', codeId);
+  return {
+    id,
+    shortCode,
+    url: `${PLATFORM_URL}/r/${shortCode}`,
+    render: (request: { format?: ImageFormat; size?: number; ifNoneMatch?: string[]; id?: string } = {}) =>
+      client.renderImage({ id, ...request }),
+    change: (name: keyof typeof COLUMNS, value: string | null) =>
+      pool.query(`update codes set ${name} = $1 where id = $2`, [value, codeId]),
+  };
 }
 
 function reasonFor(call: Promise<unknown>): Promise<string | undefined> {
@@ -45,26 +72,32 @@ function reasonFor(call: Promise<unknown>): Promise<string | undefined> {
   );
 }
 
-test('the image encodes the scan URL in the colours of the code, as a PNG of 512 pixels unless told', async () => {
-  const image = await clientOf().renderImage({ id: 'qr_1' });
-  expect(image).toMatchObject({ contentType: 'image/png', fileName: 'menu-more-AbC1234.png', unchanged: false });
-  expect(Buffer.from(image.content)).toEqual(renderPng(matrixOf(URL), 512, '#123456', '#fed'));
+test('the image encodes the scan URL in the colours of the code, by default as a PNG of 512 pixels', async () => {
+  const code = await newCode();
+  const image = await code.render();
+  const fileName = `menu-more-${code.shortCode}.png`;
+  expect(image).toMatchObject({ contentType: 'image/png', fileName, unchanged: false });
+  expect(Buffer.from(image.content)).toEqual(renderPng(matrixOf(code.url), 512, '#123456', '#fed'));
 });
 
 test('the image of a static code encodes its payload', async () => {
   const payload = 'WIFI:T:WPA;S:Lobby;P:secret;;';
-  const image = await clientOf({ kind: 'payload', text: payload }).renderImage({ id: 'qr_1', format: ImageFormat.PNG });
+  const image = await (await newCode({ type: 'static', payload })).render({ format: ImageFormat.PNG });
   expect(Buffer.from(image.content)).toEqual(renderPng(matrixOf(payload), 512, '#123456', '#fed'));
 });
 
-test('an SVG has the name of the code as its title, its short code when it has none, and no size', async () => {
-  const named = await clientOf().renderImage({ id: 'qr_1', format: ImageFormat.SVG, size: 1_000 });
-  expect(named).toMatchObject({ contentType: 'image/svg+xml', fileName: 'menu-more-AbC1234.svg' });
-  expect(Buffer.from(named.content).toString()).toBe(renderSvg(matrixOf(URL), { ...LOOKS, title: LOOKS.name }));
-  expect((await clientOf().renderImage({ id: 'qr_1', format: ImageFormat.SVG })).etag).toBe(named.etag);
+test('an SVG has the name of the code, or else its short code, as its title, and no size', async () => {
+  const named = await newCode();
+  const image = await named.render({ format: ImageFormat.SVG, size: 1_000 });
+  expect(image).toMatchObject({ contentType: 'image/svg+xml', fileName: `menu-more-${named.shortCode}.svg` });
+  expect(Buffer.from(image.content).toString()).toBe(
+    renderSvg(matrixOf(named.url), { foreground: '#123456', background: '#fed', title: 'Menu & more' }),
+  );
+  expect((await named.render({ format: ImageFormat.SVG })).etag).toBe(image.etag);
 
-  const unnamed = await clientOf(undefined, { name: null }).renderImage({ id: 'qr_1', format: ImageFormat.SVG });
-  expect(Buffer.from(unnamed.content).toString()).toContain('<title>AbC1234</title>');
+  const unnamed = await newCode({ name: null });
+  const { content } = await unnamed.render({ format: ImageFormat.SVG });
+  expect(Buffer.from(content).toString()).toContain(`<title>${unnamed.shortCode}</title>`);
 });
 
 test.each([
@@ -75,45 +108,54 @@ test.each([
   [4_096, 4_096],
   [4_097, 4_096],
   [2_147_483_647, 4_096],
-])('a size of %i is clamped to %i', async (asked, used) => {
-  const { content } = await clientOf().renderImage({ id: 'qr_1', size: asked });
+])('a size of %i is clamped to %i', async (requested, used) => {
+  const { content } = await (await newCode()).render({ size: requested });
   const header = Buffer.from(content);
   expect([header.readUInt32BE(16), header.readUInt32BE(20)]).toEqual([used, used]);
 });
 
-test("an image that the caller has is not sent again, and the code's name, which a PNG has not, makes it no other", async () => {
-  const { etag } = await clientOf().renderImage({ id: 'qr_1' });
-  const again = await clientOf(undefined, { name: 'Renamed' }).renderImage({
-    id: 'qr_1',
-    ifNoneMatch: ['"x"', `W/${etag}`],
-  });
+test('an image that the caller has is not sent again, and renaming the code leaves its PNG unchanged', async () => {
+  const code = await newCode();
+  const { etag } = await code.render();
+  await code.change('name', 'Renamed');
+  const again = await code.render({ ifNoneMatch: ['"x"', `W/${etag}`] });
   expect(again).toMatchObject({ unchanged: true, etag, content: new Uint8Array() });
 });
 
-test('whatever changes the image is sent, and has another tag', async () => {
-  const { etag } = await clientOf().renderImage({ id: 'qr_1' });
-  const changed = [
-    clientOf({ kind: 'scan_url', url: `${URL}5` }).renderImage({ id: 'qr_1', ifNoneMatch: [etag] }),
-    clientOf(undefined, { foreground: '#000' }).renderImage({ id: 'qr_1', ifNoneMatch: [etag] }),
-    clientOf(undefined, { background: '#fff' }).renderImage({ id: 'qr_1', ifNoneMatch: [etag] }),
-    clientOf().renderImage({ id: 'qr_1', ifNoneMatch: [etag], size: 513 }),
-    clientOf().renderImage({ id: 'qr_1', ifNoneMatch: [etag], format: ImageFormat.SVG }),
+test('any change of the image sends it again with another tag', async () => {
+  const code = await newCode();
+  const { etag } = await code.render();
+  const images = [
+    await code.render({ ifNoneMatch: [etag], size: 513 }),
+    await code.render({ ifNoneMatch: [etag], format: ImageFormat.SVG }),
   ];
-  const images = await Promise.all(changed);
+  for (const [name, value] of [
+    ['foreground_color', '#000'],
+    ['background_color', '#fff'],
+    ['type', 'static'],
+  ] as const) {
+    await code.change('payload', 'text');
+    await code.change(name, value);
+    images.push(await code.render({ ifNoneMatch: [etag] }));
+  }
   expect(images.filter(({ unchanged, content }) => unchanged || content.length === 0)).toEqual([]);
   expect(new Set([etag, ...images.map((image) => image.etag)]).size).toBe(6);
 });
 
 test('404: the account has no such code', async () => {
-  expect(await reasonFor(clientOf().renderImage({ id: 'qr_2' }))).toBe('NOT_FOUND');
+  const [code, other] = [await newCode(), await newCode()];
+  for (const id of ['qr_2', encodeId('qr', newUuid()), other.id]) {
+    expect(await reasonFor(code.render({ id }))).toBe('NOT_FOUND');
+  }
 });
 
 test('409: the code has nothing to encode', async () => {
-  expect(await reasonFor(clientOf({ kind: 'nothing' }).renderImage({ id: 'qr_1' }))).toBe('NOTHING_TO_ENCODE');
+  expect(await reasonFor((await newCode({ type: 'static' })).render())).toBe('NOTHING_TO_ENCODE');
 });
 
-test('503: the custom domain does not resolve, also for a caller who has the image', async () => {
-  const { etag } = await clientOf().renderImage({ id: 'qr_1' });
-  const call = clientOf({ kind: 'unresolved_domain' }).renderImage({ id: 'qr_1', ifNoneMatch: [etag] });
-  expect(await reasonFor(call)).toBe('DOMAIN_NOT_RESOLVED');
+test('503: the custom domain does not resolve, even for a caller who has the image', async () => {
+  const code = await newCode();
+  const { etag } = await code.render();
+  await code.change('hostname', 'gone.example');
+  expect(await reasonFor(code.render({ ifNoneMatch: [etag] }))).toBe('DOMAIN_NOT_RESOLVED');
 });

@@ -1,18 +1,19 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { ImageFormat, type ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { accountOf } from '../access/caller.ts';
+import { type ImageContent, imageSource } from '../codes/image-source.ts';
 import { draw } from './draw.ts';
 import { sizeOf } from './drawing.ts';
 import { entityTag, matches } from './entity-tag.ts';
 import { fileName } from './file-name.ts';
-import type { ImageContent, ImageSources } from './source.ts';
 
-/** Images of codes, drawn on demand. */
-export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesService> {
+/** Images of codes, drawn on demand. `platformUrl`: start of scan URLs on the platform's host. */
+export function imagesService(pool: Pool, platformUrl: string): ServiceImpl<typeof ImagesService> {
   return {
     async renderImage(request, context) {
-      const source = await codes.imageSource(accountOf(context).id, request.id);
+      const source = await imageSource(pool, platformUrl, accountOf(context).id, request.id);
       if (!source) throw failure('NOT_FOUND', 'There is no such code on this account.');
       const text = textOf(source.content);
       const { foreground, background, shortCode } = source;
@@ -20,16 +21,16 @@ export function imagesService(codes: ImageSources): ServiceImpl<typeof ImagesSer
       const size = sizeOf(request.size);
       const title = source.name ?? shortCode;
 
-      const drawn =
+      const inputs =
         format === 'svg' ? [format, text, foreground, background, title] : [format, text, foreground, background, size];
-      const about = {
+      const metadata = {
         contentType: format === 'svg' ? 'image/svg+xml' : 'image/png',
-        etag: entityTag(drawn),
+        etag: entityTag(inputs),
         fileName: fileName(source.name, shortCode, format),
       };
-      if (matches(request.ifNoneMatch, about.etag)) return { ...about, unchanged: true };
+      if (matches(request.ifNoneMatch, metadata.etag)) return { ...metadata, unchanged: true };
       const content = await draw({ text, format, size, foreground, background, title });
-      return { ...about, content };
+      return { ...metadata, content };
     },
   };
 }

@@ -6,30 +6,30 @@ import { renderSvg } from './svg.ts';
 
 const COLOURS = { foreground: '#123456', background: '#fed' };
 
-test.each([1, 30, 300, 2_331])('the path of a text of %i bytes is the matrix, two modules in', (length) => {
+test.each([1, 30, 300, 2_331])('the path of a text of %i bytes draws its matrix inside the quiet zone', (length) => {
   const matrix = matrixOf('x'.repeat(length));
   expect(drawnBy(renderSvg(matrix, { ...COLOURS, title: 'x' }), matrix.modules)).toEqual(matrix);
 });
 
-test('a module is a unit, and the ground covers the code with its quiet zone', () => {
+test('a module is one unit, and the background covers the code and its quiet zone', () => {
   const svg = renderSvg(matrixOf('x'), { ...COLOURS, title: 'x' });
   expect(svg).toContain('viewBox="0 0 25 25"');
   expect(svg).toContain('d="M0 0h25v25H0z"');
 });
 
-test("the ground and then the modules are in the code's colours", () => {
+test("the background and the modules have the code's colours", () => {
   const svg = renderSvg(matrixOf('x'), { ...COLOURS, title: 'x' });
   expect([...svg.matchAll(/fill="([^"]*)"/g)].map(([, colour]) => colour)).toEqual(['#fed', '#123456']);
 });
 
-test('a title can hold no markup and no control characters', () => {
+test('a title cannot contain markup or control characters', () => {
   const svg = renderSvg(matrixOf('x'), { ...COLOURS, title: `</title><script>"Tom" & 'Ann'\u0000\n` });
   expect(/<title>(.*?)<\/title>/su.exec(svg)?.[1]).toBe(
     '&lt;/title&gt;&lt;script&gt;&quot;Tom&quot; &amp; &apos;Ann&apos;  ',
   );
 });
 
-test('with any title it is well-formed', () => {
+test('any title gives well-formed XML', () => {
   const matrix = matrixOf('x');
   const unit = fc.oneof(
     fc.constantFrom(...'\ud800\udfff\ufffe\uffff\u0000\u0085&<]'.split('')),
@@ -42,13 +42,14 @@ test('with any title it is well-formed', () => {
   );
 });
 
-/** Reads the runs of the last path back into modules; throws at anything that is no run of whole modules. */
+/** Converts the runs of the last path back into modules; throws at anything that is not a run of whole modules. */
 function drawnBy(svg: string, modules: number): Matrix {
   const path = [...svg.matchAll(/ d="([^"]*)"/g)].at(-1)?.[1] ?? '';
   const dark = new Uint8Array(modules * modules);
   for (const run of path.split('z').slice(0, -1)) {
     const [, x, y, width, back] = /^M(\d+) (\d+)h(\d+)v1h-(\d+)$/.exec(run)?.map(Number) ?? [];
-    if (x === undefined || y === undefined || width === undefined || width !== back) throw new Error(`no run: ${run}`);
+    if (x === undefined || y === undefined || width === undefined || width !== back)
+      throw new Error(`not a run: ${run}`);
     const start = (y - 2) * modules + x - 2;
     dark.fill(1, start, start + width);
   }

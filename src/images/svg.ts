@@ -8,10 +8,10 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": '&apos;',
 };
 
-/** Characters that XML 1.0 can't hold, and the other control characters. */
+/** Characters not allowed in XML 1.0, and the other control characters. */
 const NOT_XML = /[\p{Cc}\p{Cs}\ufffe\uffff]/gu;
 
-/** An SVG with a module as its unit: the ground, and all dark modules as one path of horizontal runs. */
+/** An SVG with one unit per module: the background, and all dark modules as one path of horizontal runs. */
 export function renderSvg(
   { modules, dark }: Matrix,
   { foreground, background, title }: { foreground: string; background: string; title: string },

@@ -18,26 +18,26 @@ import { RPC_SERVICES } from '../../test/harness/rpc-services.ts';
 import { messageOf } from './arbitrary-message.fixture.ts';
 
 /**
- * Arbitrary messages to every method of every service: never a defect, never a hang, always a sentence, and nothing of
- * the inside in it.
+ * Arbitrary messages to every method of every service: never an internal error, never a hang, always a sentence, and no
+ * internal details in it.
  */
 const METHODS = RPC_SERVICES.flatMap((service) =>
   service.methods.map((method) => [`${service.name}/${method.name}`, method] as const),
 );
 
 const NUM_RUNS = 8;
-/** Nothing takes so long but a hang. */
+/** Only a hang takes this long. */
 const TIMEOUT_MS = 20_000;
-/** What the last answer of a stream that never ends would be. */
-const MOST_ANSWERS = 20;
-const DEFECTS: readonly Code[] = [
+/** Responses after which an endless stream is left. */
+const MAX_RESPONSES = 20;
+const INTERNAL_CODES: readonly Code[] = [
   Code.Internal,
   Code.Unknown,
   Code.DataLoss,
   Code.Unimplemented,
   Code.DeadlineExceeded,
 ];
-const INSIDE = /node_modules|\.ts\b|\bat \/|select |insert |ECONN|127\.0\.0\.1|postgres|kafka|violates|syntax/i;
+const INTERNALS = /node_modules|\.ts\b|\bat \/|select |insert |ECONN|127\.0\.0\.1|postgres|kafka|violates|syntax/i;
 
 let signpost: Signpost;
 beforeAll(async () => {
@@ -45,7 +45,7 @@ beforeAll(async () => {
   signpost = await startSignpost({ env: { DNS_RESOLVERS: dns.address, BATCH_WINDOW_MS: '500' } });
 });
 
-/** An account, and the ids of something of every kind that it has. */
+/** Creates an account with one resource of every kind; returns all ids. */
 async function subject(): Promise<string[]> {
   const { accountId } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
   const codes = internal(signpost, CodesService, accountId);
@@ -80,13 +80,13 @@ async function subject(): Promise<string[]> {
   ];
 }
 
-/** What such a method does would spoil the answers of the others: it gets an account to itself. */
-const TAKES_AWAY = /^(Close|Delete|Merge|Remove|Rename|Revoke|Update)/;
+/** Methods that would spoil the results of the others get an account of their own. */
+const DESTRUCTIVE = /^(Close|Delete|Merge|Remove|Rename|Revoke|Update)/;
 
 let shared: Promise<string[]> | undefined;
 
 function subjectOf({ name }: DescMethod): Promise<string[]> {
-  if (TAKES_AWAY.test(name)) return subject();
+  if (DESTRUCTIVE.test(name)) return subject();
   shared ??= subject();
   return shared;
 }
@@ -131,7 +131,7 @@ async function call(transport: Transport, method: DescMethod, json: JsonValue): 
   const answered = client[method.localName]?.(given, { timeoutMs: TIMEOUT_MS });
   if (answered && Symbol.asyncIterator in answered) {
     let answers = 0;
-    for await (const _ of answered) if (++answers === MOST_ANSWERS || method.parent === Health) break;
+    for await (const _ of answered) if (++answers === MAX_RESPONSES || method.parent === Health) break;
   } else await answered;
 }
 
@@ -152,11 +152,11 @@ describe.each(WAYS)('%s', (way, over) => {
           if (error === undefined) return;
           if (!(error instanceof ConnectError)) throw error;
           expect(
-            DEFECTS.map((code) => Code[code]),
+            INTERNAL_CODES.map((code) => Code[code]),
             error.message,
           ).not.toContain(Code[error.code]);
           expect(error.rawMessage).toMatch(/^\S.*\.$/su);
-          expect(error.rawMessage).not.toMatch(INSIDE);
+          expect(error.rawMessage).not.toMatch(INTERNALS);
           expect(readFailure(error).reason).not.toBe('INTERNAL');
         }),
         { numRuns: NUM_RUNS },

@@ -20,7 +20,7 @@ const long = fc
   .oneof(fc.bigInt({ min: -2n, max: 120n }), fc.constantFrom(-INT64, INT64 - 1n, 2n ** 53n, 10n ** 15n))
   .map(String);
 
-/** In protobuf's JSON form: within what it can say, in the middle and at its ends. */
+/** Well-known types in protobuf's JSON form: typical and extreme values. */
 const SPECIAL: Readonly<Record<string, Arbitrary<JsonValue>>> = {
   'google.protobuf.Timestamp': fc.oneof(
     fc.integer({ min: Date.UTC(2026, 9, 1), max: Date.UTC(2026, 11, 1) }).map((ms) => new Date(ms).toISOString()),
@@ -35,8 +35,8 @@ const SPECIAL: Readonly<Record<string, Arbitrary<JsonValue>>> = {
 };
 
 /**
- * Messages of a type in protobuf's JSON form: of the right types, and of nothing else that is right for sure. `known`:
- * values that lead somewhere, tried in every string.
+ * Messages of a type in protobuf's JSON form: well typed, but otherwise arbitrary. `known`: existing ids, tried in
+ * every string.
  */
 export function messageOf(desc: DescMessage, known: readonly string[], depth = 0): Arbitrary<JsonValue> {
   const special = SPECIAL[desc.typeName];
@@ -50,7 +50,7 @@ export function messageOf(desc: DescMessage, known: readonly string[], depth = 0
   );
   const one = (field: Pick<DescField, 'scalar' | 'enum' | 'message'>): Arbitrary<JsonValue> => {
     if (field.message) return messageOf(field.message, known, depth + 1);
-    // Numbers that stand for nothing, too.
+    // Includes undefined enum numbers.
     if (field.enum) return fc.oneof(fc.integer({ min: 0, max: 5 }), fc.constantFrom(-1, 99, INT32 - 1));
     switch (field.scalar) {
       case ScalarType.STRING:

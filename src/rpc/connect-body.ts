@@ -11,22 +11,23 @@ import {
 } from '@connectrpc/connect/protocol';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import type { FairQueue } from '../../common/runtime/fair-queue.ts';
-import { callerKey, nameOf } from '../access/caller.ts';
+import { callerKey, fairnessKey } from '../access/caller.ts';
 import { limitOf } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
 import { RECEIVE_MS } from './services.ts';
 
-/** What requests and answers may be compressed with. */
+/** Supported compressions of requests and responses. */
 export const COMPRESSIONS = [compressionGzip, compressionBrotli];
 
-/** The messages of a call that have been read and not yet handed on, in their order. */
+/** Messages of a call that have been read and not yet passed on, in order. */
 const readKey = createContextKey<Message[]>([], { description: 'read messages' });
 
 /**
- * A request whose messages we read ourselves, once the library asks for them: within the limit of the method, in turn
- * when they are large, in time, counted before anything is made of them, and in parts. The library would read them
- * whole, without any such bound and before all interceptors; it gets an empty message in the place of each, and
- * `handOver` puts back the one that was read. Nothing of the body is touched before the call has been admitted.
+ * Replaces the body of a request so that its messages are read here, once the library asks for them: within the
+ * method's size limit, queued if large, within a timeout, with values counted before anything is created, and in parts.
+ * The library would read them whole, without these limits and before all interceptors. It gets an empty message in
+ * place of each one, and `substituteMessages` puts back the one that was read. Nothing of the body is read before
+ * admission.
  */
 export function receive(
   request: UniversalServerRequest,
@@ -53,7 +54,8 @@ export function receive(
     }
     let envelopes = 0;
     for await (const envelope of transformSplitEnvelope(limit.bytes)(bytes)) {
-      if (single && ++envelopes > 1) throw new ConnectError('The call has more than one message.', Code.Unimplemented);
+      if (single && ++envelopes > 1)
+        throw new ConnectError('The call contains more than one message.', Code.Unimplemented);
       yield (await envelopeDecompress(envelope, compression, limit.bytes)).data;
     }
   }
@@ -66,48 +68,48 @@ export function receive(
     read.push(json ? readJsonMessage(method.input, bytes, reading) : await readMessage(method.input, bytes, reading));
   };
   const empty = Buffer.from(json ? '{}' : '');
-  const inItsPlace = protocol ? encodeEnvelope(0, empty) : empty;
+  const placeholder = protocol ? encodeEnvelope(0, empty) : empty;
 
-  async function* places(): AsyncGenerator<Uint8Array> {
+  async function* placeholders(): AsyncGenerator<Uint8Array> {
     if (!limit.inTurn) {
       for await (const bytes of incoming()) {
         await readOne(bytes);
-        yield inItsPlace;
+        yield placeholder;
       }
       return;
     }
-    await largeMessages(nameOf(contextValues.get(callerKey)), signal, async () => {
+    await largeMessages(fairnessKey(contextValues.get(callerKey)), signal, async () => {
       for await (const bytes of incoming()) await readOne(bytes);
     });
-    yield* read.map(() => inItsPlace);
+    yield* read.map(() => placeholder);
   }
 
   const header = new Headers(request.header);
   header.delete(encoding);
   header.delete('content-length');
-  return { ...request, contextValues, header, body: places() };
+  return { ...request, contextValues, header, body: placeholders() };
 }
 
-/** In what header a protocol says how its messages are compressed. */
+/** The header in which each protocol names the compression of messages. */
 const ENCODINGS = { grpc: 'grpc-encoding', connect: 'connect-content-encoding' } as const;
 
-/** Hands on the messages that `receive` has read; before all other interceptors. */
-export const handOver: Interceptor = (next) => (request) => {
+/** Puts back the messages that `receive` has read; must be the first interceptor. */
+export const substituteMessages: Interceptor = (next) => (request) => {
   const read = request.contextValues.get(readKey);
   if (!request.stream) return next({ ...request, message: read.shift() ?? request.message });
-  const { message: places } = request;
+  const { message: placeholders } = request;
   async function* messages() {
-    for await (const place of places) yield read.shift() ?? place;
+    for await (const placeholder of placeholders) yield read.shift() ?? placeholder;
   }
   return next({ ...request, message: messages() });
 };
 
-/** Fails when not all of a message has arrived in time. What it waits for then is left alone. */
+/** Fails when a message has not fully arrived in time; a pending read is abandoned. */
 async function* inTime(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const late = Promise.withResolvers<never>();
   late.promise.catch(() => {});
   const timer = setTimeout(() => {
-    late.reject(new ConnectError('The message has not arrived in time.', Code.DeadlineExceeded));
+    late.reject(new ConnectError('The message did not arrive in time.', Code.DeadlineExceeded));
   }, RECEIVE_MS);
   const iterator = chunks[Symbol.asyncIterator]();
   try {

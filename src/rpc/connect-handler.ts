@@ -4,26 +4,26 @@ import { createConnectRouter, createContextValues } from '@connectrpc/connect';
 import { createAsyncIterable, type UniversalHandler, type UniversalServerRequest } from '@connectrpc/connect/protocol';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import { peerKey } from '../access/caller.ts';
-import { COMPRESSIONS, handOver, receive } from './connect-body.ts';
+import { COMPRESSIONS, receive, substituteMessages } from './connect-body.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { MAX_TIMEOUT_MS, type ServerOptions } from './services.ts';
-import { nameOfPeer } from './tls.ts';
+import { peerName } from './tls.ts';
 
-/** Answers requests of Node's HTTP/1.1 and HTTP/2 servers. */
+/** Handles requests of Node's HTTP/1.1 and HTTP/2 servers. */
 export type NodeHandler = (
   request: IncomingMessage | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,
 ) => void;
 
 /**
- * Connect, gRPC-Web and gRPC. Does what `connectNodeAdapter` does, which leaves no place between a call's admission and
- * the reading of its message, and which throws outside of every promise on a request without a valid `Host`: one such
+ * Handler for Connect, gRPC-Web and gRPC. Replaces `connectNodeAdapter`, which has no hook between a call's admission
+ * and reading its message, and which throws outside of every promise on a request without a valid `Host`: one such
  * request ended the process.
  */
 export function connectHandler(options: ServerOptions, shutdown: AbortSignal): NodeHandler {
   const router = createConnectRouter({
     acceptCompression: COMPRESSIONS,
-    interceptors: [handOver, ...options.interceptors],
+    interceptors: [substituteMessages, ...options.interceptors],
     requestGate: options.gate,
     readMaxBytes: MAX_MESSAGE_BYTES,
     maxTimeoutMs: MAX_TIMEOUT_MS,
@@ -33,43 +33,43 @@ export function connectHandler(options: ServerOptions, shutdown: AbortSignal): N
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (request, response) => {
-    // Without listeners, a client that disconnects while its call is answered would end the process: the library removes
-    // its own when the response closes, which is before Node reports the error.
+    // Without these listeners a client that disconnects during its call would end the process: the library removes its
+    // own listeners when the response closes, which is before Node reports the error.
     request.on('error', () => {});
     response.on('error', () => {});
     const handler = handlers.get(request.url?.split('?', 1)[0] ?? '');
-    if (!handler) return refuse(response, 404);
+    if (!handler) return reject(response, 404);
     let call: UniversalServerRequest;
     try {
       call = callOf(request, response, handler);
     } catch {
-      return refuse(response, 400);
+      return reject(response, 400);
     }
     handler(receive(call, handler.method, options.largeMessages))
       .then((answer) => universalResponseToNodeResponse(answer, response))
-      // Only what can't be written any more comes here: the caller has gone.
+      // Only write errors arrive here: the caller has disconnected.
       .catch(() => response.destroy());
   };
 }
 
-function refuse(response: ServerResponse | Http2ServerResponse, status: number): void {
+function reject(response: ServerResponse | Http2ServerResponse, status: number): void {
   response.statusCode = status;
   response.end();
 }
 
-/** Throws when the request's authority or query is none. */
+/** Throws when the request's authority or query is invalid. */
 function callOf(
   request: IncomingMessage | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,
   { allowedMethods }: UniversalHandler,
 ): UniversalServerRequest {
   const socket = 'stream' in request ? request.stream.session?.socket : request.socket;
-  const values = createContextValues().set(peerKey, nameOfPeer(socket));
+  const values = createContextValues().set(peerKey, peerName(socket));
   const call = universalRequestFromNodeRequest(request, response, undefined, values);
   return call.method === 'GET' && allowedMethods.includes('GET') ? asPost(call) : call;
 }
 
-/** A GET brings its message in its query. Source: Connect protocol, Unary-Get-Request. */
+/** Converts a GET, whose message is in its query, to a POST. Source: Connect protocol, Unary-Get-Request. */
 function asPost(call: UniversalServerRequest): UniversalServerRequest {
   const query = new URL(call.url).searchParams;
   const header = new Headers(call.header);

@@ -3,36 +3,36 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import net from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { connectHandler } from './connect-handler.ts';
-import { boundServer, boundSessions, boundUnread, HEAD_MS } from './connection-limits.ts';
+import { HEAD_MS, limitConnections, limitSessions, limitUnread } from './connection-limits.ts';
 import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './services.ts';
-import { boundStreams } from './stream-limits.ts';
+import { limitStreams } from './stream-limits.ts';
 import type { Tls } from './tls.ts';
 
-/** What an HTTP/2 client with prior knowledge opens a connection with (RFC 9113 §3.4). */
+/** Start of the preface of an HTTP/2 connection with prior knowledge (RFC 9113 §3.4). */
 const HTTP2_PREFACE_START = 'PRI';
 
-/** How often connections are looked at that do not come to the point, in ms. */
-const LOOK_MS = 5_000;
+/** How often Node checks for connections that exceed their timeouts, in ms. */
+const CHECK_MS = 5_000;
 
 /**
- * Serves Connect, gRPC-Web and gRPC on one port, in cleartext or over TLS. Node parses HTTP/1.1 and HTTP/2 with
- * different servers, so the first bytes of a connection decide which of the two gets it: curl and browsers speak
- * HTTP/1.1, gRPC HTTP/2.
+ * Serves Connect, gRPC-Web and gRPC on one port, in cleartext or over TLS. Node has separate servers for HTTP/1.1 and
+ * HTTP/2, so the first bytes of a cleartext connection decide which one gets it: curl and browsers use HTTP/1.1, gRPC
+ * HTTP/2.
  */
 export async function serveConnect(options: ServerOptions): Promise<Listening> {
   const shutdown = new AbortController();
   const handler = connectHandler(options, shutdown.signal);
   const http1 = createServer(
-    // A message may have to wait for its turn and takes its time to arrive.
-    { headersTimeout: HEAD_MS, requestTimeout: 2 * RECEIVE_MS, connectionsCheckingInterval: LOOK_MS },
+    // A message may have to wait in the queue for large messages before it is received.
+    { headersTimeout: HEAD_MS, requestTimeout: 2 * RECEIVE_MS, connectionsCheckingInterval: CHECK_MS },
     handler,
   );
-  // It is given its connections and never listens, and only a server that does looks after slow ones.
+  // This server never listens but gets its connections; only a listening server checks timeouts.
   http1.emit('listening');
-  boundUnread(http1);
+  limitUnread(http1);
   const http2 = createHttp2Server({ settings: { maxConcurrentStreams: MAX_STREAMS } }, handler);
-  boundSessions(http2);
-  boundStreams(http2);
+  limitSessions(http2);
+  limitStreams(http2);
   const sessions = new Set<ServerHttp2Session>();
   http2.on('session', (session) => {
     sessions.add(session);
@@ -42,7 +42,7 @@ export async function serveConnect(options: ServerOptions): Promise<Listening> {
   const server = options.tls
     ? secureServer(options.tls, http1, http2)
     : net.createServer((socket) => sniff(socket, silent, http1, http2));
-  boundServer(server, options.logger);
+  limitConnections(server, options.logger);
   const sockets = new Set<net.Socket>();
   server.on('connection', (socket: net.Socket) => {
     sockets.add(socket);
@@ -57,7 +57,7 @@ export async function serveConnect(options: ServerOptions): Promise<Listening> {
       for (const session of sessions) session.close();
       http1.closeIdleConnections();
       http1.keepAliveTimeout = 1;
-      // Those that have not said anything yet are nobody's.
+      // Connections without a byte yet belong to neither server.
       for (const socket of silent) socket.destroy();
       const timer = setTimeout(() => {
         shutdown.abort();
@@ -71,10 +71,15 @@ export async function serveConnect(options: ServerOptions): Promise<Listening> {
   };
 }
 
-/** Over TLS the two sides have agreed on what they speak. A caller without a certificate of ours is let in as anybody. */
+/** TLS negotiates the protocol by ALPN. Callers without a certificate from the client CA are accepted as anyone. */
 function secureServer(tls: Tls, http1: Server, http2: Http2Server): net.Server {
-  const asked = { requestCert: tls.current.ca !== undefined, rejectUnauthorized: false };
-  const options = { ...tls.current, ...asked, ALPNProtocols: ['h2', 'http/1.1'], handshakeTimeout: HEAD_MS };
+  const clientCertificates = { requestCert: tls.current.ca !== undefined, rejectUnauthorized: false };
+  const options = {
+    ...tls.current,
+    ...clientCertificates,
+    ALPNProtocols: ['h2', 'http/1.1'],
+    handshakeTimeout: HEAD_MS,
+  };
   const server = createTlsServer(options, (socket) => {
     socket.on('error', () => socket.destroy());
     (socket.alpnProtocol === 'h2' ? http2 : http1).emit('connection', socket);
@@ -84,7 +89,7 @@ function secureServer(tls: Tls, http1: Server, http2: Http2Server): net.Server {
 }
 
 function sniff(socket: net.Socket, silent: Set<net.Socket>, http1: Server, http2: Http2Server): void {
-  // A client that resets before its first byte has no server yet that would listen for errors.
+  // Neither server listens for errors yet while the first byte is missing.
   socket.on('error', () => socket.destroy());
   silent.add(socket);
   socket.once('close', () => silent.delete(socket));
@@ -93,20 +98,20 @@ function sniff(socket: net.Socket, silent: Set<net.Socket>, http1: Server, http2
   let start = '';
   socket.on('data', function read(bytes: Buffer) {
     start += bytes.toString('latin1');
-    const beginsHttp2 = start.startsWith(HTTP2_PREFACE_START);
-    // The network may deliver them one by one.
-    if (!beginsHttp2 && HTTP2_PREFACE_START.startsWith(start)) return;
+    const isHttp2 = start.startsWith(HTTP2_PREFACE_START);
+    // The network may deliver the preface byte by byte.
+    if (!isHttp2 && HTTP2_PREFACE_START.startsWith(start)) return;
     socket.off('data', read);
     socket.setTimeout(0, end);
     silent.delete(socket);
     socket.pause();
     socket.unshift(Buffer.from(start, 'latin1'));
-    (beginsHttp2 ? http2 : http1).emit('connection', socket);
+    (isHttp2 ? http2 : http1).emit('connection', socket);
     process.nextTick(() => socket.resume());
   });
 }
 
-/** Resolves once the server listens; rejects when the port is taken. */
+/** Resolves once the server listens; rejects when the port is in use. */
 function listen(server: net.Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);

@@ -2,19 +2,19 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { boundUnread } from './connection-limits.ts';
+import { limitUnread } from './connection-limits.ts';
 
-/** As much as no kernel buffers for a client that does not read. */
+/** More than a kernel buffers for a client that does not read. */
 const LARGE = Buffer.alloc(16_000_000);
 const UNREAD_MS = 300;
 
-test('an HTTP/1.1 connection whose answer nobody reads is closed, and one that waits for its answer is not', async () => {
+test('an HTTP/1.1 connection whose response is not read is closed, and one that waits for its response is not', async () => {
   const waiting = Promise.withResolvers<void>();
   const server = createServer(async ({ url }, response) => {
     if (url === '/waits') await waiting.promise;
     response.end(url === '/waits' ? 'answer' : LARGE);
   });
-  boundUnread(server, UNREAD_MS);
+  limitUnread(server, UNREAD_MS);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;

@@ -4,75 +4,75 @@ import type { Server } from 'node:net';
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
 
-/** How long a connection may take until it has said what it wants, in ms. */
+/** How long a client may take to send its first request head or HTTP-2 settings, in ms. */
 export const HEAD_MS = 15_000;
 
-/** How long an HTTP/2 connection is kept on which nothing happens, in ms. Clients connect anew when they next call. */
+/** How long an idle HTTP/2 connection is kept, in ms. Clients reconnect on their next call. */
 const IDLE_MS = 10 * 60_000;
 
 /** How long a client may leave an answer unread, in ms. */
 export const UNREAD_MS = 60_000;
 
-/** Connections that a server keeps; further ones are closed. */
+/** Maximum connections of a server; further ones are closed. */
 const MAX_CONNECTIONS = 4_096;
 
-/** After how long the system asks a silent connection whether there is still somebody, in ms. */
+/** Idle time after which the system sends TCP keep-alive probes, in ms. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** Bounds the connections of a server that listens, and logs those that it does not take. */
-export function boundServer(server: Server, logger: Logger): void {
+/** Limits the connections of a listening server, and logs those that it does not accept. */
+export function limitConnections(server: Server, logger: Logger): void {
   server.maxConnections = MAX_CONNECTIONS;
   logAcceptErrors(server, logger);
   server.on('connection', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
 }
 
 /**
- * What an HTTP/2 connection may send between two looks without any call, in bytes, and the time between looks, in ms. Node
+ * The bytes that an HTTP/2 connection may send between two checks without a call, and the time between checks, in ms. Node
  * itself ends floods of settings, pings, priorities, empty frames and resets, and of data that no call waits for; window
  * updates took 34 ns of CPU each for as long as they came.
  */
-const CALLLESS_BYTES = 1024 * 1024;
-const LOOK_MS = 5_000;
+const BYTES_WITHOUT_CALL = 1024 * 1024;
+const CHECK_MS = 5_000;
 
-/** Closes HTTP/2 connections on which nothing happens, and those on which much does but no call. */
-export function boundSessions(server: Http2Server): void {
-  const looks = new Set<() => void>();
-  const looking = setInterval(() => {
-    for (const look of looks) look();
-  }, LOOK_MS).unref();
-  server.once('close', () => clearInterval(looking));
+/** Closes HTTP/2 connections that are idle, and those that send much without any call. */
+export function limitSessions(server: Http2Server): void {
+  const checks = new Set<() => void>();
+  const checking = setInterval(() => {
+    for (const check of checks) check();
+  }, CHECK_MS).unref();
+  server.once('close', () => clearInterval(checking));
 
   server.on('session', (session: ServerHttp2Session) => {
     const { socket } = session;
-    let [open, begun, read] = [0, 0, 0];
-    const look = () => {
+    let [open, started, read] = [0, 0, 0];
+    const check = () => {
       const bytes = socket.bytesRead - read;
-      if (bytes > CALLLESS_BYTES && open === 0 && begun === 0) session.destroy();
+      if (bytes > BYTES_WITHOUT_CALL && open === 0 && started === 0) session.destroy();
       read += bytes;
-      begun = 0;
+      started = 0;
     };
-    looks.add(look);
-    session.once('close', () => looks.delete(look));
+    checks.add(check);
+    session.once('close', () => checks.delete(check));
     session.on('stream', (stream) => {
       open++;
-      begun++;
+      started++;
       stream.once('close', () => open--);
     });
-    let greeted = false;
+    let settingsReceived = false;
     session.setTimeout(HEAD_MS, () => {
-      // Calls in hand end on their own.
-      if (greeted) session.close();
+      // Running calls may finish.
+      if (settingsReceived) session.close();
       else session.destroy();
     });
     session.once('remoteSettings', () => {
-      greeted = true;
+      settingsReceived = true;
       session.setTimeout(IDLE_MS);
     });
   });
 }
 
-/** Closes HTTP/1.1 connections whose clients do not read their answers: Node keeps them. */
-export function boundUnread(server: HttpServer, unreadMs = UNREAD_MS): void {
+/** Closes HTTP/1.1 connections whose clients do not read responses: Node keeps them open. */
+export function limitUnread(server: HttpServer, unreadMs = UNREAD_MS): void {
   server.setTimeout(unreadMs, (socket) => {
     if (socket.writableLength > 0) socket.destroy();
   });

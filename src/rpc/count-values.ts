@@ -3,7 +3,7 @@ import { type BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { failure } from '../../common/contract/errors.ts';
 import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
 
-/** What a message may still hold. An object is made of every field: an empty one takes two bytes and becomes 95. */
+/** The remaining size of a message. Every field becomes an object: an empty one takes two bytes and becomes 95. */
 export class Budget {
   readonly #values: number;
   #valuesLeft: number;
@@ -17,21 +17,21 @@ export class Budget {
   takeValues(values: number): void {
     this.#valuesLeft -= values;
     if (this.#valuesLeft >= 0) return;
-    throw failure('INVALID_FIELD', `The message holds more than ${this.#values} values.`);
+    throw failure('INVALID_FIELD', `The message contains more than ${this.#values} values.`);
   }
 
-  /** Rows of a batch, and elements of any other list of messages: no request has a longer one. */
+  /** Counts rows of a batch and elements of other lists of messages: no request may have a longer list. */
   takeRows(rows: number): void {
     this.#rowsLeft -= rows;
     if (this.#rowsLeft >= 0) return;
-    throw failure('TOO_MANY_ROWS', `A message may hold at most ${MAX_BATCH_ROWS} rows; split it.`);
+    throw failure('TOO_MANY_ROWS', `A message may contain at most ${MAX_BATCH_ROWS} rows; split it.`);
   }
 }
 
 /** How a field is encoded. */
 interface Encoding {
   readonly wireType: WireType;
-  /** Whether it may also be a length and numbers. */
+  /** Whether it may also be encoded packed, as a length and numbers. */
   readonly packable: boolean;
   readonly list: boolean;
   readonly message: DescMessage | undefined;
@@ -40,9 +40,9 @@ interface Encoding {
 const encodings = new WeakMap<DescMessage, ReadonlyMap<number, Encoding>>();
 
 /**
- * Passes over the next field of a message and all that is in it, and takes what it holds from the budget. Throws when
- * the field is not encoded as its type demands: the decoder reads it by its type alone, and would find other fields
- * behind it than those that were counted.
+ * Skips the next field of a message with everything in it, and subtracts its values from the budget. Throws when the
+ * wire type does not match the field's type: the decoder goes by the type alone and would then read other fields than
+ * those counted here.
  */
 export function countNextField(schema: DescMessage, reader: BinaryReader, budget: Budget): void {
   countField(encodingsOf(schema), reader, budget, true);
@@ -62,7 +62,7 @@ function countField(
     return;
   }
   const packed = field.packable && wireType === WireType.LengthDelimited;
-  if (wireType !== field.wireType && !packed) throw new RangeError('the wire type is not that of the field');
+  if (wireType !== field.wireType && !packed) throw new RangeError('the wire type does not match the field');
   if (!field.message && !packed) {
     reader.skip(wireType, number);
     return;
@@ -78,21 +78,21 @@ function countField(
   if (outermost && field.list) budget.takeRows(1);
   const inner = encodingsOf(field.message as DescMessage);
   while (reader.pos < end) countField(inner, reader, budget, false);
-  if (reader.pos !== end) throw new RangeError('a field reaches beyond its message');
+  if (reader.pos !== end) throw new RangeError('a field extends beyond its message');
 }
 
 function encodingsOf(schema: DescMessage): ReadonlyMap<number, Encoding> {
-  const known = encodings.get(schema);
-  if (known) return known;
-  const read = new Map(schema.fields.map((field) => [field.number, encodingOf(field)]));
-  encodings.set(schema, read);
-  return read;
+  const cached = encodings.get(schema);
+  if (cached) return cached;
+  const fields = new Map(schema.fields.map((field) => [field.number, encodingOf(field)]));
+  encodings.set(schema, fields);
+  return fields;
 }
 
 function encodingOf(field: DescField): Encoding {
   const wireType = wireTypeOf(field);
   const list = field.fieldKind === 'list';
-  // What a map holds is not counted, because no request has one.
+  // Contents of maps are not counted, because no request has one.
   const message = field.fieldKind === 'map' ? undefined : field.message;
   return { wireType, list, packable: list && wireType !== WireType.LengthDelimited, message };
 }
@@ -120,7 +120,7 @@ function wireTypeOf({ fieldKind, scalar, enum: values }: DescField): WireType {
 
 const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACE] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b];
 
-/** Takes at least as many values from the budget as a JSON text holds: before it is parsed, and much faster. */
+/** Subtracts an upper bound of the number of values in a JSON text, before and much faster than parsing it. */
 export function countJson(bytes: Uint8Array, budget: Budget): void {
   let values = 1;
   for (let at = 0; at < bytes.length; at++) {

@@ -9,47 +9,47 @@ import {
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { headersOf } from '../../common/contract/grpc-headers.ts';
-import { callerKey, nameOf, peerKey } from '../access/caller.ts';
+import { callerKey, fairnessKey, peerKey } from '../access/caller.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
 import { RECEIVE_MS, type ServerOptions } from './services.ts';
-import { nameIn } from './tls.ts';
+import { certificateName } from './tls.ts';
 
-/** A call that was admitted. */
+/** An admitted call. */
 export interface AdmittedCall {
   readonly context: HandlerContext & { abort(reason?: unknown): void };
   readonly limit: MessageLimit;
-  /** Has to be called once its message has been read: others may wait for their turn. */
+  /** Must be called once its message has been read, to admit the next large message. */
   messageRead(): void;
 }
 
-/** Why a call that has been answered is aborted; one for all, because making an error takes its stack down. */
+/** Abort reason of answered calls; shared, because creating an error captures its stack. */
 export const ENDED = new ConnectError('The call has ended.', Code.Canceled);
 
-/** Only the metadata goes from here to the method's handler. */
+/** Keyed by metadata, the only object that reaches the method's handler. */
 const admitted = new WeakMap<grpc.Metadata, AdmittedCall>();
 
-/** The call that came with this metadata. */
+/** The call with this metadata. */
 export function admittedCall(metadata: grpc.Metadata): AdmittedCall {
   const call = admitted.get(metadata);
-  if (!call) throw new Error('a call has come this far that nobody has admitted');
+  if (!call) throw new Error('a call reached its handler without admission');
   return call;
 }
 
 /**
- * Admits calls by their metadata. The library receives, decompresses and hands over a message only once the handler
- * asks for it, which it does when the metadata has reached it. `methods`: by path.
+ * Admits calls by their metadata. The library receives, decompresses and passes on a message only once the handler asks
+ * for it, which happens when the metadata reaches the handler. `methods`: by path.
  */
-export function admitting(
+export function admissionInterceptor(
   { gate, largeMessages }: Pick<ServerOptions, 'gate' | 'largeMessages'>,
   methods: ReadonlyMap<string, DescMethod>,
 ): grpc.ServerInterceptor {
   return ({ path, requestStream }, call) => {
     const method = methods.get(path);
-    if (!method) throw new Error(`${path} is served without being known`);
+    if (!method) throw new Error(`${path} is served but not registered`);
     const limit = limitOf(method);
     limitMessages(call, limit.bytes);
     let context: AdmittedCall['context'];
-    let arriving: NodeJS.Timeout | undefined;
+    let timer: NodeJS.Timeout | undefined;
 
     const fail = (error: unknown) => {
       const { code, details, metadata } = toStatus(error);
@@ -60,14 +60,14 @@ export function admitting(
       if (context.signal.aborted) return;
       admitted.set(metadata, { context, limit, messageRead });
       if (!requestStream) {
-        arriving = setTimeout(() => {
-          fail(new ConnectError('The message has not arrived in time.', Code.DeadlineExceeded));
+        timer = setTimeout(() => {
+          fail(new ConnectError('The message did not arrive in time.', Code.DeadlineExceeded));
         }, RECEIVE_MS);
       }
       next(metadata);
     };
-    const readInTurn = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void) => {
-      const caller = nameOf(context.values.get(callerKey));
+    const readQueued = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void) => {
+      const caller = fairnessKey(context.values.get(callerKey));
       return largeMessages(caller, context.signal, () => {
         const done = Promise.withResolvers<void>();
         context.signal.addEventListener('abort', () => done.resolve(), { once: true });
@@ -80,25 +80,25 @@ export function admitting(
       onReceiveMetadata(metadata, next) {
         context = contextOf(method, path, metadata, call);
         gate(context)
-          .then(() => (limit.inTurn ? readInTurn(metadata, next) : read(metadata, next, () => {})))
+          .then(() => (limit.inTurn ? readQueued(metadata, next) : read(metadata, next, () => {})))
           .catch(fail);
       },
       onReceiveMessage: (message, next) => next(message),
       onReceiveHalfClose(next) {
-        clearTimeout(arriving);
+        clearTimeout(timer);
         next();
       },
-      // Comes at the end of every call.
+      // Called at the end of every call.
       onCancel() {
-        clearTimeout(arriving);
-        if (!context.signal.aborted) context.abort(new ConnectError('The caller went away.', Code.Canceled));
+        clearTimeout(timer);
+        if (!context.signal.aborted) context.abort(new ConnectError('The caller has disconnected.', Code.Canceled));
       },
     };
     return new grpc.ServerInterceptingCall(call, { start: (next) => next(listener) });
   };
 }
 
-/** The library has one limit for all methods; a call keeps it in two places. */
+/** The library has one limit for all methods, which each call stores in two places. */
 function limitMessages(call: grpc.ServerInterceptingCallInterface, bytes: number): void {
   const base = call as unknown as { maxReceiveMessageSize: number; decoder: { maxReadMessageLength: number } };
   base.maxReceiveMessageSize = bytes;
@@ -124,13 +124,13 @@ function contextOf(
   });
 }
 
-/** The library shows a certificate only when it is one of ours. */
+/** The library exposes a certificate only if the client CA issued it. */
 function peerOf(call: grpc.ServerInterceptingCallInterface): string | undefined {
   const { sslPeerCertificate } = call.getAuthContext();
-  return sslPeerCertificate && nameIn(sslPeerCertificate);
+  return sslPeerCertificate && certificateName(sslPeerCertificate);
 }
 
-/** Headers as the library sends them. */
+/** Converts headers to the library's metadata. */
 export function toMetadata(headers: Headers): grpc.Metadata {
   const metadata = new grpc.Metadata();
   headers.forEach((value, key) => {
@@ -139,7 +139,7 @@ export function toMetadata(headers: Headers): grpc.Metadata {
   return metadata;
 }
 
-/** The status of an error with its details in `grpc-status-details-bin`, and its metadata as trailers. */
+/** Converts an error to a status, with its details in `grpc-status-details-bin`, and its metadata as trailers. */
 export function toStatus(error: unknown): Pick<grpc.StatusObject, 'code' | 'details' | 'metadata'> {
   const failed = ConnectError.from(error);
   const trailers = setTrailerStatus(new Headers(), failed);

@@ -3,18 +3,18 @@ import { type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbu
 import { createServiceImplSpec, type Interceptor, type MethodImplSpec } from '@connectrpc/connect';
 import { invokeUnaryImplementation, transformInvokeImplementation } from '@connectrpc/connect/protocol';
 import grpc from '@grpc/grpc-js';
-import { boundServer, boundSessions } from './connection-limits.ts';
-import { type AdmittedCall, admittedCall, admitting, ENDED, toMetadata, toStatus } from './grpc-calls.ts';
+import { limitConnections, limitSessions } from './connection-limits.ts';
+import { type AdmittedCall, admissionInterceptor, admittedCall, ENDED, toMetadata, toStatus } from './grpc-calls.ts';
 import { limitTimeouts } from './grpc-timeouts.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { readMessage } from './read-message.ts';
 import { type Listening, MAX_STREAMS, type ServerOptions } from './services.ts';
-import { boundStreams } from './stream-limits.ts';
+import { limitStreams } from './stream-limits.ts';
 import type { Tls, TlsContext } from './tls.ts';
 
 /**
- * Serves native gRPC by grpc-js: the implementations that Connect serves, through the same interceptors. Measured
- * 1.6 times (unary, Connect protocol) to 3 times (gRPC) as fast as connect-node, so the gateway comes in here.
+ * Serves native gRPC with grpc-js: the same implementations and interceptors as on the Connect port. Measured 1.6 times
+ * (unary, Connect protocol) to 3 times (gRPC) as fast as connect-node, so gateways use this port.
  */
 export async function serveGrpc(options: ServerOptions): Promise<Listening> {
   const specs: MethodImplSpec[] = [];
@@ -27,7 +27,7 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': MAX_STREAMS,
     'grpc.keepalive_permit_without_calls': 1,
-    interceptors: [admitting(options, new Map(specs.map(({ method }) => [pathOf(method), method])))],
+    interceptors: [admissionInterceptor(options, new Map(specs.map(({ method }) => [pathOf(method), method])))],
   });
   for (const spec of specs) {
     const { localName } = spec.method;
@@ -44,9 +44,9 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
   });
   const { http2Servers } = server as unknown as { http2Servers: ReadonlyMap<Http2Server, unknown> };
   for (const http2 of http2Servers.keys()) {
-    boundServer(http2, options.logger);
-    boundSessions(http2);
-    boundStreams(http2);
+    limitConnections(http2, options.logger);
+    limitSessions(http2);
+    limitStreams(http2);
     limitTimeouts(http2);
   }
   return {
@@ -55,7 +55,7 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
       new Promise((resolve) => {
         const timer = setTimeout(() => {
           server.forceShutdown();
-          // It goes on waiting for connections that are in the middle of a handshake.
+          // tryShutdown still waits for connections in the middle of a handshake.
           resolve();
         }, graceMs);
         server.tryShutdown(() => {
@@ -66,13 +66,13 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
   };
 }
 
-/** As on the Connect port: a caller without a certificate of ours is let in as anybody. */
+/** As on the Connect port, callers without a certificate from the client CA are accepted as anyone. */
 function credentials(tls: Tls | undefined): grpc.ServerCredentials {
   if (!tls) return grpc.ServerCredentials.createInsecure();
   const identity = ({ cert, key }: TlsContext) => ({ certificate: cert, privateKey: key });
   const authority = ({ ca }: TlsContext) => (ca ? { caCertificate: ca } : null);
   const provide = (listener: (context: TlsContext) => void) => {
-    // Not at once: the library listens to its own credentials only after it has called.
+    // Deferred: the library listens to its own credentials only after this call returns.
     queueMicrotask(() => listener(tls.current));
     tls.watch(listener);
   };
@@ -82,7 +82,7 @@ function credentials(tls: Tls | undefined): grpc.ServerCredentials {
     removeIdentityCertificateListener() {},
     removeCaCertificateListener() {},
   };
-  // The second is whose certificates are taken for ours; its types and its code give the two other names.
+  // The second argument provides the client CA; the library's types and code call the two differently.
   const authorities = tls.current.ca ? provider : null;
   return grpc.experimental.createCertificateProviderServerCredentials(provider, authorities, false);
 }
@@ -94,7 +94,7 @@ function pathOf(method: DescMethod): string {
   return `/${method.parent.typeName}/${method.name}`;
 }
 
-/** Requests come as bytes: whatever is thrown while the library reads one it tells as a defect. */
+/** Requests are passed on as bytes: the library reports any error during deserialization as an internal one. */
 function definitionOf(method: DescMethod): grpc.MethodDefinition<Buffer, Message> {
   return {
     path: pathOf(method),
@@ -128,7 +128,7 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
   const streaming = async (call: AnyCall): Promise<void> => {
     const admitted = admittedCall(call.metadata);
     const { context } = admitted;
-    // Iterated over plainly, the stream would be destroyed when its requests end, answers and all.
+    // By default the iterator would destroy the stream when its requests end, before the responses are sent.
     const requests = 'request' in call ? [call.request] : call.iterator({ destroyOnReturn: false });
     const input = requestsOf(spec.method, requests, admitted);
     try {
@@ -139,7 +139,7 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
       };
       for await (const message of transformInvokeImplementation(spec, context, interceptors)(input)) {
         start();
-        // Waits for a slow reader, so that a long answer is never held in memory.
+        // Backpressure: a long response is never buffered in memory.
         if (!call.write(message)) await drained(call, context.signal);
       }
       start();

@@ -3,37 +3,37 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 
-/** What clients that watch may take: anybody may, with any number of calls. */
+/** Limits of Watch, which anyone may call any number of times. */
 export interface WatchLimits {
-  /** Calls at a time. */
+  /** Concurrent calls. */
   readonly most: number;
-  /** How long one may last, in ms. Its client calls again, as gRPC has it. */
+  /** The longest duration of a call, in ms. Its client calls again, as the protocol demands. */
   readonly lastsMs: number;
-  /** How often each looks again, in ms. */
+  /** How often each checks the status, in ms. */
   readonly everyMs: number;
 }
 
 const WATCH_LIMITS: WatchLimits = { most: 1_000, lastsMs: 10 * 60_000, everyMs: 1_000 };
 
-/** How long an answer is believed, in ms. */
-const BELIEVED_MS = 1_000;
+/** How long the result of a check is cached, in ms. */
+const CACHED_MS = 1_000;
 
 /**
- * The standard health service (grpc.health.v1): each name in `known`, the server's own being '', serves while its
- * function says so.
+ * The standard health service (grpc.health.v1). `checks`: by service name, '' being the server itself; a service is
+ * serving while its function resolves to true.
  */
 export function healthService(
-  known: ReadonlyMap<string, () => Promise<boolean>>,
+  checks: ReadonlyMap<string, () => Promise<boolean>>,
   limits: WatchLimits = WATCH_LIMITS,
 ): ServiceImpl<typeof Health> {
   let watching = 0;
   const statusOf = async (name: string) => {
-    const healthy = known.get(name);
-    return healthy ? shown(await healthy()) : Status.SERVICE_UNKNOWN;
+    const check = checks.get(name);
+    return check ? statusFrom(await check()) : Status.SERVICE_UNKNOWN;
   };
   return {
     async check({ service }) {
-      if (!known.has(service)) throw failure('NOT_FOUND', 'There is no such service here.');
+      if (!checks.has(service)) throw failure('NOT_FOUND', 'There is no such service here.');
       return { status: await statusOf(service) };
     },
     async *watch({ service }, { signal }) {
@@ -53,28 +53,28 @@ export function healthService(
       }
     },
     async list() {
-      // Names share functions: each is asked once.
-      const asked = [...new Set(known.values())].map(async (healthy) => [healthy, shown(await healthy())] as const);
-      const told = new Map(await Promise.all(asked));
-      const statuses = [...known].map(([name, healthy]) => [name, { status: told.get(healthy) ?? Status.UNKNOWN }]);
+      // Names share functions: each function is called once.
+      const results = [...new Set(checks.values())].map(async (check) => [check, statusFrom(await check())] as const);
+      const byCheck = new Map(await Promise.all(results));
+      const statuses = [...checks].map(([name, check]) => [name, { status: byCheck.get(check) ?? Status.UNKNOWN }]);
       return { statuses: Object.fromEntries(statuses) };
     },
   };
 }
 
-function shown(serving: boolean) {
+function statusFrom(serving: boolean) {
   return serving ? Status.SERVING : Status.NOT_SERVING;
 }
 
 /** Asks once for all that ask at the same time or soon after: anybody may ask for health, as often as they like. */
-export function shared<Answer>(ask: () => Promise<Answer>, believedMs = BELIEVED_MS): () => Promise<Answer> {
+export function shared<Answer>(ask: () => Promise<Answer>, cachedMs = CACHED_MS): () => Promise<Answer> {
   let last: { readonly answer: Promise<Answer>; until: number } | undefined;
   return () => {
     if (last && performance.now() < last.until) return last.answer;
     const asked = { answer: ask(), until: Number.POSITIVE_INFINITY };
     last = asked;
     const believe = () => {
-      asked.until = performance.now() + believedMs;
+      asked.until = performance.now() + cachedMs;
     };
     asked.answer.then(believe, believe);
     return asked.answer;

@@ -24,21 +24,21 @@ async function statusOf(address: string, path: string, bytes: Buffer, streamed: 
       return await new Promise<grpc.StatusObject>((resolve) => call.on('error', () => {}).on('status', resolve));
     }
     return await new Promise<grpc.StatusObject>((resolve, reject) => {
-      const told = client.makeUnaryRequest(
+      const call = client.makeUnaryRequest(
         path,
         asTheyAre,
         asTheyAre,
         bytes,
         (error) => error ?? reject(new Error('read')),
       );
-      told.on('status', resolve);
+      call.on('status', resolve);
     });
   } finally {
     client.close();
   }
 }
 
-// No field has number 0, and no length reaches beyond the end.
+// Field number 0 and lengths beyond the end are invalid.
 const MALFORMED = Array.from({ length: 20 }, (_, length) =>
   Buffer.concat([Buffer.of(length % 2 ? 0 : 0x0a, 0xff), randomBytes(length).fill(0xff)]),
 );
@@ -47,7 +47,7 @@ test.each([
   ['a single answer, native gRPC', native, 'Check', false],
   ['a stream, native gRPC', native, 'Watch', true],
   ['a stream, gRPC on the Connect port', onConnectPort, 'Watch', true],
-])('bytes that are no message are told to be none: %s', async (_, address, method, streamed) => {
+])('bytes that are not a message are rejected with a sentence: %s', async (_, address, method, streamed) => {
   for (const bytes of MALFORMED) {
     const { code, details } = await statusOf(address(), `/grpc.health.v1.Health/${method}`, bytes, streamed);
     expect({ code, details }).toEqual({
@@ -60,7 +60,7 @@ test.each([
 test.each([
   ['native gRPC', native],
   ['gRPC on the Connect port', onConnectPort],
-])('what is too large for a stream is told to be too large: %s', async (_, address) => {
+])('a message too large for a stream is rejected as too large: %s', async (_, address) => {
   const health = createClient(Health, createGrpcTransport({ baseUrl: `http://${address()}` }));
   const watch = Array.fromAsync(health.watch({ service: 'x'.repeat(MAX_MESSAGE_BYTES) }));
   await expect(watch).rejects.toMatchObject({ code: Code.ResourceExhausted });

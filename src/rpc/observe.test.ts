@@ -23,7 +23,7 @@ trace.setGlobalTracerProvider({
 test.each([
   ['the Connect port', serveConnect],
   ['the gRPC port', serveGrpc],
-])('the span of a stream ends, once, when its reader has gone: %s', async (_, serve) => {
+])('the span of a stream ends once when its reader disconnects: %s', async (_, serve) => {
   const logger = pino({ level: 'silent' });
   const { gate, interceptor } = observe(logger);
   const server = await serve({
@@ -31,7 +31,7 @@ test.each([
     port: 0,
     register: (services) =>
       services.service(Health, {
-        // It is told of the reader only by being asked for no more.
+        // A generator learns that its reader has left only by not being resumed.
         async *watch() {
           for (;;) {
             yield {};

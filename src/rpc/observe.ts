@@ -22,19 +22,19 @@ const tracer = trace.getTracer('signpost.core');
  */
 const UNAVAILABLE_MS = 10_000;
 
-/** Travels from the gate to the interceptor. */
+/** Passed from the gate to the interceptor. */
 const tracedKey = createContextKey<{ readonly span: Span; readonly tracing: Context } | undefined>(undefined, {
   description: 'traced',
 });
 
 /**
- * Both turn whatever a call throws into an error of the catalogue, and log what is our fault, as the libraries log nothing:
- * every defect, and now and then that calls were unavailable.
+ * Both convert anything that a call throws to an error of the catalogue and log internal errors, and now and then that calls
+ * were unavailable: the libraries log nothing.
  */
 export interface Observer {
-  /** Begins the span of a call, which ends when its signal aborts: answered, failed, or its caller gone. */
+  /** Starts the span of a call, which ends when its signal aborts: answered, failed, or its caller disconnected. */
   readonly gate: (admit: Gate) => Gate;
-  /** Outermost. */
+  /** Must be the outermost interceptor. */
   readonly interceptor: Interceptor;
 }
 
@@ -44,22 +44,22 @@ export function observe(logger: Logger): Observer {
     logger.error({ calls, ...latest }, 'calls failed because something is unavailable');
   });
 
-  function failed(error: unknown, method: string, headers: Headers, span: Span | undefined): ConnectError {
-    const shown = asFailure(error);
-    const { reason } = readFailure(shown);
-    // A caller that is gone, and a message that is too large, have no reason of the catalogue either.
-    const defect = reason === 'INTERNAL' && shown.code === Code.Internal;
-    const told = () => ({ err: shown.cause ?? shown, method, request_id: headers.get('x-request-id') });
-    if (defect) logger.error(told(), 'call failed');
-    else if (reason === 'UNAVAILABLE') logUnavailable(1, told());
-    span?.setAttribute('error.type', reason === 'INTERNAL' ? Code[shown.code] : reason);
-    if (defect) span?.setStatus({ code: SpanStatusCode.ERROR });
-    return shown;
+  function toFailure(error: unknown, method: string, headers: Headers, span: Span | undefined): ConnectError {
+    const converted = asFailure(error);
+    const { reason } = readFailure(converted);
+    // A disconnected caller and a message over the size limit have no reason of the catalogue either.
+    const isInternal = reason === 'INTERNAL' && converted.code === Code.Internal;
+    const details = () => ({ err: converted.cause ?? converted, method, request_id: headers.get('x-request-id') });
+    if (isInternal) logger.error(details(), 'call failed');
+    else if (reason === 'UNAVAILABLE') logUnavailable(1, details());
+    span?.setAttribute('error.type', reason === 'INTERNAL' ? Code[converted.code] : reason);
+    if (isInternal) span?.setStatus({ code: SpanStatusCode.ERROR });
+    return converted;
   }
 
   return {
     gate: (admit) => async (call) => {
-      const name = nameOf(call);
+      const name = methodName(call);
       const parent = propagation.extract(context.active(), call.requestHeader, {
         get: (headers, key) => headers.get(key) ?? undefined,
         keys: (headers) => [...headers.keys()],
@@ -67,45 +67,45 @@ export function observe(logger: Logger): Observer {
       const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: { 'rpc.method': name } }, parent);
       const tracing = trace.setSpan(parent, span);
       call.values.set(tracedKey, { span, tracing });
-      whenOver(call, () => span.end());
+      onceEnded(call, () => span.end());
       try {
         await context.with(tracing, () => admit(call));
       } catch (error) {
-        throw failed(error, name, call.requestHeader, span);
+        throw toFailure(error, name, call.requestHeader, span);
       }
     },
     interceptor: (next) => async (request) => {
       const traced = request.contextValues.get(tracedKey);
-      const shown = (error: unknown) => failed(error, nameOf(request), request.header, traced?.span);
+      const convert = (error: unknown) => toFailure(error, methodName(request), request.header, traced?.span);
       let response: UnaryResponse | StreamResponse;
       try {
-        // Nobody waits for the answer of a caller that has gone while its message was read.
+        // The caller disconnected while its message was read: skip the call.
         if (request.signal.aborted) throw ConnectError.from(request.signal.reason, Code.Canceled);
         response = await context.with(traced?.tracing ?? context.active(), () => next(request));
       } catch (error) {
-        throw shown(error);
+        throw convert(error);
       }
-      return response.stream ? { ...response, message: watched(response.message, shown) } : response;
+      return response.stream ? { ...response, message: convertErrors(response.message, convert) } : response;
     },
   };
 }
 
-function nameOf({ service, method }: Pick<HandlerContext, 'service' | 'method'>): string {
+function methodName({ service, method }: Pick<HandlerContext, 'service' | 'method'>): string {
   return `${service.typeName}/${method.name}`;
 }
 
-function whenOver({ signal }: HandlerContext, end: () => void): void {
+function onceEnded({ signal }: HandlerContext, end: () => void): void {
   if (signal.aborted) end();
   else signal.addEventListener('abort', end, { once: true });
 }
 
-async function* watched<Message>(
+async function* convertErrors<Message>(
   messages: AsyncIterable<Message>,
-  shown: (error: unknown) => ConnectError,
+  convert: (error: unknown) => ConnectError,
 ): AsyncGenerator<Message> {
   try {
     yield* messages;
   } catch (error) {
-    throw shown(error);
+    throw convert(error);
   }
 }

@@ -12,7 +12,7 @@ const request = create(CreateBatchRequestSchema, {
 const bytes = toBinary(CreateBatchRequestSchema, request);
 const MANY = { values: 200_000 };
 
-test('a large message is read whole, and others get their turns meanwhile', async () => {
+test('a large message is decoded completely, without blocking the event loop', async () => {
   let immediates = 0;
   const again = () => {
     immediates += 1;
@@ -24,7 +24,7 @@ test('a large message is read whole, and others get their turns meanwhile', asyn
   expect(immediates).toBeGreaterThan(bytes.length / 128 / 1024);
 });
 
-test.each([0, 1, 10, 1_000])('a message of %i rows is what was written', async (rows) => {
+test.each([0, 1, 10, 1_000])('a message of %i rows is decoded unchanged', async (rows) => {
   const some = create(CreateBatchRequestSchema, { name: 'Tables', rows: request.rows.slice(0, rows) });
   expect(await readMessage(CreateBatchRequestSchema, toBinary(CreateBatchRequestSchema, some), MANY)).toEqual(some);
 });
@@ -33,18 +33,18 @@ test.each([
   ['in its first field', Uint8Array.of(0xff, 0xff)],
   ['behind 100,000 bytes', Uint8Array.of(...bytes.subarray(0, 100_000), 0xff)],
   ['by its end', bytes.subarray(0, -1)],
-])('what is broken %s is refused with a sentence', async (_, broken) => {
+])('a message broken %s is rejected with a sentence', async (_, broken) => {
   const failed = await readMessage(CreateBatchRequestSchema, broken, MANY).then(() => undefined, readFailure);
   expect(failed).toMatchObject({
     reason: 'INVALID_FIELD',
-    message: 'The message is no signpost.batches.v1.CreateBatchRequest.',
+    message: 'The message is not a valid signpost.batches.v1.CreateBatchRequest.',
   });
 });
 
 const EMPTY_ROW = [0x0a, 0];
 const EMPTY_TAG = [0x2a, 0];
 const repeated = (field: readonly number[], times: number) => Uint8Array.from(Array(times).fill(field).flat());
-/** A field of this number, whose bytes are those of a message. */
+/** A length-delimited field with this number and content. */
 const field = (number: number, content: Uint8Array) =>
   Uint8Array.of(
     (number << 3) | 2,
@@ -55,32 +55,32 @@ const field = (number: number, content: Uint8Array) =>
   );
 
 test.each([
-  ['rows', repeated(EMPTY_ROW, 25_001), 'TOO_MANY_ROWS', 'A message may hold at most 25000 rows; split it.'],
+  ['rows', repeated(EMPTY_ROW, 25_001), 'TOO_MANY_ROWS', 'A message may contain at most 25000 rows; split it.'],
   [
     'values in a row',
     field(1, repeated(EMPTY_TAG, 1_000)),
     'INVALID_FIELD',
-    'The message holds more than 1000 values.',
+    'The message contains more than 1000 values.',
   ],
-  ['unknown fields', repeated([0x78, 0], 1_001), 'INVALID_FIELD', 'The message holds more than 1000 values.'],
-])('a message with too many %s is refused', async (_, bytes, reason, message) => {
+  ['unknown fields', repeated([0x78, 0], 1_001), 'INVALID_FIELD', 'The message contains more than 1000 values.'],
+])('a message with too many %s is rejected', async (_, bytes, reason, message) => {
   const values = reason === 'TOO_MANY_ROWS' ? 100_000 : 1_000;
   const failed = await readMessage(CreateBatchRequestSchema, bytes, { values }).then(() => undefined, readFailure);
   expect(failed).toMatchObject({ reason, message });
 });
 
-// The decoder reads a field by its type alone: it would take these for the length of a name, a number, and a row.
+// The decoder reads fields by their type alone: it would take these for the length of a name, a number, and a row.
 test.each([
   ['a text as a number', [0x10, 1, 0x0a, 0]],
   ['a row as a number', [0x08, 2, 0x2a, 0]],
   ['a row as four bytes', [0x0d, 2, 0x2a, 0, 0]],
   ['a row as a group', [0x0b, 0x2a, 0, 0x0c]],
-])('a field that is encoded as another type is refused, because it would not be counted: %s', async (_, bytes) => {
+])('a field encoded as another type, which would not be counted, is rejected: %s', async (_, bytes) => {
   const read = readMessage(CreateBatchRequestSchema, Uint8Array.from(bytes), MANY);
   expect(await read.then(() => undefined, readFailure)).toMatchObject({ reason: 'INVALID_FIELD' });
 });
 
-test('nothing more is read for a caller that has gone', async () => {
+test('decoding stops when the caller has disconnected', async () => {
   const gone = new AbortController();
   const read = readMessage(CreateBatchRequestSchema, bytes, { ...MANY, signal: gone.signal });
   gone.abort(new Error('gone'));
@@ -90,17 +90,17 @@ test('nothing more is read for a caller that has gone', async () => {
 const json = (text: string, values = 200_000) =>
   readJsonMessage(CreateBatchRequestSchema, Buffer.from(text), { values });
 
-test('JSON is the message that it says, and text counts as one value whatever is in it', () => {
+test('JSON is decoded, and a string counts as one value whatever it contains', () => {
   const rows = [{ targetUrl: 'https://a.example/?q=[{,,,\\"\\\\{' }];
   expect(json(JSON.stringify({ rows, unknown: 1 }), 5)).toEqual(create(CreateBatchRequestSchema, { rows }));
 });
 
 test.each([
-  ['{', 'INVALID_FIELD', /^The message is no signpost\.batches\.v1\.CreateBatchRequest: .*\.$/],
+  ['{', 'INVALID_FIELD', /^The message is not a valid signpost\.batches\.v1\.CreateBatchRequest: .*\.$/],
   ['{"name": 1}', 'INVALID_FIELD', /name/],
   [`{"rows": [${Array(25_001).fill('{}').join()}]}`, 'TOO_MANY_ROWS', /25000 rows/],
   [`{"unknown": [${Array(200_001).fill('0').join()}]}`, 'INVALID_FIELD', /more than 200000 values/],
-])('JSON that is no such message, or too large a one, is refused with a sentence: %#', (text, reason, sentence) => {
+])('JSON that is not such a message, or too large, is rejected with a sentence: %#', (text, reason, sentence) => {
   let failed: unknown;
   try {
     json(text);

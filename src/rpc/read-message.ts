@@ -12,21 +12,21 @@ import { ConnectError } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
 import { Budget, countJson, countNextField } from './count-values.ts';
 
-/** So much is read in a millisecond or two. */
+/** Decoding this much takes one or two milliseconds. */
 const PART_BYTES = 64 * 1024;
 
-/** What a message may cost its reader. */
+/** Limits on reading a message. */
 export interface Reading {
-  /** Fields of a binary message, values of a JSON one. */
+  /** Maximum fields of a binary message, or values of a JSON one. */
   readonly values: number;
-  /** Aborts when nobody waits for the answer any more: the rest is then left unread. */
+  /** Aborted when the caller no longer waits: the rest is then not read. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Reads a binary message, a large one in parts between which others get a turn of the event loop: 25,000 rows in one go
- * hold everybody up for 20 to 60 ms. Fields are counted before anything is made of them. Fails with INVALID_FIELD when
- * the bytes are no such message or hold too many values, with TOO_MANY_ROWS when a list of messages is too long.
+ * Decodes a binary message, a large one in parts, yielding to the event loop in between: 25,000 rows in one go block it
+ * for 20 to 60 ms. Fields are counted before anything is created. Fails with INVALID_FIELD when the bytes are not such
+ * a message or have too many values, and with TOO_MANY_ROWS when a list of messages is too long.
  */
 export async function readMessage<Schema extends DescMessage>(
   schema: Schema,
@@ -44,11 +44,13 @@ export async function readMessage<Schema extends DescMessage>(
     return message;
   } catch (error) {
     if (error instanceof ConnectError || signal?.aborted) throw error;
-    throw failure('INVALID_FIELD', `The message is no ${schema.typeName}.`);
+    throw failure('INVALID_FIELD', `The message is not a valid ${schema.typeName}.`);
   }
 }
 
-/** Whole fields together: a message is the merge of its parts. Source: Protocol Buffers, Encoding, "Last One Wins". */
+/**
+ * Splits at field boundaries: a message is the merge of its parts. Source: Protocol Buffers, Encoding, "Last One Wins".
+ */
 function* partsOf(schema: DescMessage, bytes: Uint8Array, budget: Budget): Generator<Uint8Array> {
   let start = 0;
   const fields = new BinaryReader(bytes);
@@ -61,7 +63,7 @@ function* partsOf(schema: DescMessage, bytes: Uint8Array, budget: Budget): Gener
   yield bytes.subarray(start);
 }
 
-/** Reads a message in protobuf's JSON form, in the same way; the sentence then says what is wrong where. */
+/** Decodes a message in protobuf's JSON form with the same limits; its error says what is wrong where. */
 export function readJsonMessage<Schema extends DescMessage>(
   schema: Schema,
   bytes: Uint8Array,
@@ -80,7 +82,7 @@ export function readJsonMessage<Schema extends DescMessage>(
     return fromJson(schema, json, { ignoreUnknownFields: true });
   } catch (error) {
     if (error instanceof ConnectError) throw error;
-    const why = error instanceof Error ? error.message.slice(0, 200) : '';
-    throw failure('INVALID_FIELD', `The message is no ${schema.typeName}: ${why}.`);
+    const details = error instanceof Error ? error.message.slice(0, 200) : '';
+    throw failure('INVALID_FIELD', `The message is not a valid ${schema.typeName}: ${details}.`);
   }
 }

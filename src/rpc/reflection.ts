@@ -16,8 +16,8 @@ import {
 type ReflectionInfo = MethodImpl<(typeof ServerReflection)['method']['serverReflectionInfo']>;
 
 /**
- * Server reflection (grpc.reflection.v1; v1alpha has the same messages) from the descriptors that the code was
- * generated with. `@grpc/reflection` loses dependencies across packages.
+ * Server reflection (grpc.reflection.v1; v1alpha has the same messages) from the descriptors of the generated code.
+ * `@grpc/reflection` loses dependencies across packages.
  */
 export function reflection(services: readonly DescService[]): ReflectionInfo {
   // Details of errors are in no method's messages.
@@ -25,40 +25,40 @@ export function reflection(services: readonly DescService[]): ReflectionInfo {
   const byName = new Map(files.map((file) => [fileName(file), file]));
   const bySymbol = new Map(files.flatMap((file) => symbolsOf(file).map((symbol) => [symbol, file])));
   const extensions = files.flatMap((file) => file.extensions);
-  const extending = (type: string) => extensions.filter(({ extendee }) => extendee.typeName === type);
+  const extensionsOf = (type: string) => extensions.filter(({ extendee }) => extendee.typeName === type);
 
   return async function* (requests) {
     for await (const originalRequest of requests) {
       const { messageRequest } = originalRequest;
-      const about = { validHost: originalRequest.host, originalRequest };
-      const found = (file: DescFile | undefined) =>
-        file ? { ...about, messageResponse: descriptors(file) } : { ...about, messageResponse: notFound() };
+      const base = { validHost: originalRequest.host, originalRequest };
+      const respond = (file: DescFile | undefined) =>
+        file ? { ...base, messageResponse: descriptors(file) } : { ...base, messageResponse: notFound() };
 
       switch (messageRequest.case) {
         case 'listServices': {
           const service = services.map(({ typeName }) => ({ name: typeName }));
-          yield { ...about, messageResponse: { case: 'listServicesResponse', value: { service } } };
+          yield { ...base, messageResponse: { case: 'listServicesResponse', value: { service } } };
           break;
         }
         case 'fileByFilename':
-          yield found(byName.get(messageRequest.value));
+          yield respond(byName.get(messageRequest.value));
           break;
         case 'fileContainingSymbol':
-          yield found(bySymbol.get(messageRequest.value));
+          yield respond(bySymbol.get(messageRequest.value));
           break;
         case 'fileContainingExtension': {
           const { containingType, extensionNumber } = messageRequest.value;
-          yield found(extending(containingType).find(({ number }) => number === extensionNumber)?.file);
+          yield respond(extensionsOf(containingType).find(({ number }) => number === extensionNumber)?.file);
           break;
         }
         case 'allExtensionNumbersOfType': {
-          const extensionNumber = extending(messageRequest.value).map(({ number }) => number);
+          const extensionNumber = extensionsOf(messageRequest.value).map(({ number }) => number);
           const value = { baseTypeName: messageRequest.value, extensionNumber };
-          yield { ...about, messageResponse: { case: 'allExtensionNumbersResponse', value } };
+          yield { ...base, messageResponse: { case: 'allExtensionNumbersResponse', value } };
           break;
         }
         default:
-          yield { ...about, messageResponse: notFound() };
+          yield { ...base, messageResponse: notFound() };
       }
     }
   };
@@ -66,7 +66,7 @@ export function reflection(services: readonly DescService[]): ReflectionInfo {
 
 type AlphaReflectionInfo = MethodImpl<(typeof AlphaReflection)['method']['serverReflectionInfo']>;
 
-/** The same for clients that know v1alpha only: its messages are those of v1 under another name. */
+/** The same for clients that only support v1alpha, whose messages equal those of v1. */
 export function alphaReflection(info: ReflectionInfo): AlphaReflectionInfo {
   return async function* (requests, context) {
     const translated = (async function* () {
@@ -87,10 +87,10 @@ function descriptors(file: DescFile) {
 }
 
 function notFound() {
-  return { case: 'errorResponse' as const, value: { errorCode: Code.NotFound, errorMessage: 'Not known here.' } };
+  return { case: 'errorResponse' as const, value: { errorCode: Code.NotFound, errorMessage: 'Not found.' } };
 }
 
-/** The files and everything that they import, each once. */
+/** The files and everything they import, each once. */
 function closure(files: readonly DescFile[]): DescFile[] {
   const seen = new Set<DescFile>();
   const visit = (file: DescFile): void => {
@@ -102,7 +102,7 @@ function closure(files: readonly DescFile[]): DescFile[] {
   return [...seen];
 }
 
-/** protobuf-es names files without their ending. */
+/** protobuf-es names files without their extension. */
 function fileName(file: DescFile): string {
   return `${file.name}.proto`;
 }

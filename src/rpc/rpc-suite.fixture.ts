@@ -12,7 +12,7 @@ import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { type Serving, TARGET } from './serve.fixture.ts';
 import { MAX_TIMEOUT_MS } from './services.ts';
 
-/** Presents a key or a token, and whatever else is given. */
+/** Sends an API key or a token, and other headers. */
 export const bearer =
   (token: string, headers: Record<string, string> = {}): Interceptor =>
   (next) =>
@@ -31,11 +31,11 @@ async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  if (!(error instanceof ConnectError)) throw new Error('the call did not fail as calls do');
+  if (!(error instanceof ConnectError)) throw new Error('the call did not fail with a ConnectError');
   return error;
 }
 
-/** What holds for one way into a core has to hold for all of them. */
+/** Tests that every transport of a core must pass. */
 export function conformance(
   name: string,
   serving: () => Serving,
@@ -49,10 +49,10 @@ export function conformance(
       ({ apiKey } = await accounts.createAccount({ name: 'A', plan: Plan.BUSINESS }));
     });
     const codes = (headers?: Record<string, string>) => createClient(CodesService, over([bearer(apiKey, headers)]));
-    /** Its one method answers when the test lets it. */
+    /** Its only method answers when the test allows it. */
     const slow = () => createClient(ImagesService, over([bearer(apiKey)]));
 
-    test('creates and reads a code, and tells the rate as response metadata', async () => {
+    test('creates and reads a code, and returns the rate as response metadata', async () => {
       const created = await codes().createCode({ targetUrl: TARGET });
       let rate: Headers | undefined;
       const read = await codes().getCode({ id: created.code?.id ?? '' }, { onHeader: (headers) => (rate = headers) });
@@ -61,7 +61,7 @@ export function conformance(
       expect(rate?.get('ratelimit-remaining')).toBe('49998');
     });
 
-    test('an error carries its code, its reason, its sentence, its figures and the rate', async () => {
+    test('an error has its code, reason, sentence, details and the rate', async () => {
       const missing = await errorOf(codes().getCode({ id: 'qr_none' }));
       expect(missing.code).toBe(Code.NotFound);
       expect(readFailure(missing)).toMatchObject({
@@ -87,7 +87,7 @@ export function conformance(
       expect(readFailure(error)).toMatchObject({ reason: 'INVALID_FIELD', message: expect.stringMatching(/^name: /) });
     });
 
-    test('no key, a wrong key and a token that is none are all turned away', async () => {
+    test('a missing key, a wrong key and an invalid token are rejected', async () => {
       expect(await reasonOf(createClient(CodesService, over([])).listCodes({}))).toBe('UNAUTHENTICATED');
       for (const wrong of ['sk_live_x', `sk_live_${'a'.repeat(43)}`, 'x', `${token()}x`, token().slice(1)]) {
         expect(await reasonOf(createClient(CodesService, over([bearer(wrong)])).listCodes({}))).toBe('UNAUTHENTICATED');
@@ -97,13 +97,13 @@ export function conformance(
       }
     });
 
-    test('an API key opens no internal method', async () => {
+    test('an API key cannot call internal methods', async () => {
       const accounts = createClient(AccountsService, over([bearer(apiKey)]));
       expect((await errorOf(accounts.listAccounts({}))).code).toBe(Code.PermissionDenied);
       expect(await reasonOf(accounts.listAccounts({}))).toBe('INTERNAL_METHOD');
     });
 
-    test('an internal service names the account that it acts for; both tokens of a rotation open', async () => {
+    test('an internal service names the account that it acts for; both tokens of a rotation are accepted', async () => {
       const { account, apiKey: key } = await createClient(AccountsService, over([bearer(oldToken())])).createAccount({
         name: 'B',
         plan: Plan.FREE,
@@ -116,7 +116,7 @@ export function conformance(
       );
     });
 
-    test('a method that is not there answers unimplemented', async () => {
+    test('a missing method answers unimplemented', async () => {
       const error = await errorOf(createClient(BatchesService, over([bearer(apiKey)])).listBatches({}));
       expect([error.code, readFailure(error).reason]).toEqual([Code.Unimplemented, 'UNIMPLEMENTED']);
     });
@@ -128,14 +128,14 @@ export function conformance(
         started = true;
       });
       serving().slow.once('aborted', () => aborted.resolve());
-      // On a machine that is busy, a short one may pass before the call has reached the handler.
+      // On a busy machine a short deadline may pass before the call reaches the handler.
       for (let timeoutMs = 100; !started; timeoutMs *= 2) {
         expect((await errorOf(slow().renderImage({ id: 'x' }, { timeoutMs }))).code).toBe(Code.DeadlineExceeded);
       }
       await aborted.promise;
     });
 
-    test('a caller that leaves ends the call for the handler', async () => {
+    test('a caller that disconnects ends the call for the handler', async () => {
       const left = new AbortController();
       const [started, aborted] = [once(serving().slow, 'started'), once(serving().slow, 'aborted')];
       const call = errorOf(slow().renderImage({ id: 'x' }, { signal: left.signal }));
@@ -145,13 +145,13 @@ export function conformance(
       await aborted;
     });
 
-    test('a message that is too large is turned away unread, and the next call is answered', async () => {
+    test('a message that is too large is rejected unread, and the next call is answered', async () => {
       const error = await errorOf(codes().createCode({ targetUrl: TARGET, tags: ['x'.repeat(MAX_MESSAGE_BYTES)] }));
       expect(error.code).toBe(Code.ResourceExhausted);
       expect((await codes().listCodes({})).total).toBeGreaterThanOrEqual(0n);
     });
 
-    test('health is open to anybody and knows its services', async () => {
+    test('health is open to anyone and knows its services', async () => {
       const health = createClient(Health, over([]));
       expect((await health.check({})).status).toBe(Status.SERVING);
       for (const service of [CodesService, AccountsService, ImagesService]) {
@@ -176,10 +176,10 @@ export function conformance(
       expect(await reasonOf(client.createCode({ targetUrl: `${TARGET}/2` }))).toBe('IDEMPOTENCY_KEY_REUSED');
     });
 
-    describe('a call that has come after its `signpost-commit-by` changes nothing,', () => {
+    describe('a call that arrives after its `signpost-commit-by` changes nothing,', () => {
       const past = { 'signpost-commit-by': '1' };
 
-      test('costs nothing, and brings the clock that it is told in', async () => {
+      test('costs nothing and returns the clock that it is checked against', async () => {
         const { account, apiKey: key } = await createClient(AccountsService, over([bearer(token())])).createAccount({
           name: 'C',
           plan: Plan.BUSINESS,
@@ -198,7 +198,7 @@ export function conformance(
         expect(listed.map(({ id }) => id)).toEqual([code?.id]);
       });
 
-      test('also of an internal service, with and without the ORM', async () => {
+      test('also from an internal service, with and without the ORM', async () => {
         const { account } = await createClient(AccountsService, over([bearer(token())])).createAccount({
           name: 'D',
           plan: Plan.BUSINESS,
@@ -220,7 +220,7 @@ export function conformance(
       });
 
       test.each(['', 'soon', '-1', '1.5', '9'.repeat(16), '1; drop table codes'])(
-        'and one that is no time is told so: %j',
+        'an invalid one is rejected: %j',
         async (wrong) => {
           const client = codes({ 'signpost-commit-by': wrong });
           expect(await reasonOf(client.createCode({ targetUrl: TARGET }))).toBe('INVALID_FIELD');
@@ -228,9 +228,9 @@ export function conformance(
       );
     });
 
-    // From 2^31 ms on, a timer of Node's fires at once.
+    // From 2^31 ms on, Node's timers fire at once.
     test.each([MAX_TIMEOUT_MS * 10, 2 ** 31 + 1_000, 9_999_999_000])(
-      'a deadline that is too far off is told, or kept to ours: %d ms',
+      'a deadline that is too long is rejected or capped: %d ms',
       async (timeoutMs) => {
         const headers = { 'connect-timeout-ms': String(timeoutMs), 'grpc-timeout': `${Math.ceil(timeoutMs / 1_000)}S` };
         const call = codes(headers).listCodes({});

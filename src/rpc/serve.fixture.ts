@@ -22,15 +22,15 @@ import type { Tls } from './tls.ts';
 
 export const TARGET = 'https://example.com/menu';
 
-/** Both servers of a core over a database of their own. */
+/** Both servers of a core with a database of their own. */
 export interface Serving extends Servers {
-  /** The token in force and the one before. */
+  /** The current token and the previous one. */
   readonly tokens: readonly [string, string];
-  /** ImagesService never answers; it emits `started`, and `aborted` when its call is over for the caller. */
+  /** ImagesService never answers; it emits `started`, and `aborted` when its call has ended for the caller. */
   readonly slow: EventEmitter;
 }
 
-/** Serves until the calling file's tests are done. */
+/** Serves until the calling test file has finished. */
 export async function startServing(tls?: Tls): Promise<Serving> {
   const database = await openDatabase((await freshDatabase()).url, 20, entities);
   const { pool } = database;
@@ -81,7 +81,7 @@ export interface ClientTls {
   readonly key?: Buffer;
 }
 
-/** Every way into a core. */
+/** Every transport of a core. */
 export const WAYS: readonly [
   name: string,
   over: (serving: Serving, interceptors: Interceptor[], tls?: ClientTls) => Transport,

@@ -31,7 +31,7 @@ for (const [name, over] of WAYS) {
   );
 }
 
-test('services are made once for both servers, so that their limits are those of the process', async () => {
+test('both servers share the service implementations, so their limits hold for the process', async () => {
   let made = 0;
   const servers = await serve({
     host: '127.0.0.1',
@@ -52,7 +52,7 @@ test('services are made once for both servers, so that their limits are those of
 test.each([
   ['the Connect port', () => connectUrl()],
   ['the native gRPC port', () => grpcUrl()],
-])('reflection on %s lists the services and gives a file with everything that it imports', async (_, url) => {
+])('reflection on %s lists the services and returns a file with everything it imports', async (_, url) => {
   const interceptors = [bearer(serving.tokens[0])];
   const client = createClient(ServerReflection, createGrpcTransport({ baseUrl: url(), interceptors }));
   async function* requests() {
@@ -84,7 +84,7 @@ const hasGrpcurl = await run('grpcurl', ['-version']).then(
   () => false,
 );
 
-/** Tools that know nothing of us but what reflection tells them; grpcurl where it is installed. */
+/** Tools that use only reflection; grpcurl if it is installed. */
 const TOOLS = [
   {
     tool: 'buf curl',
@@ -111,7 +111,7 @@ test.each(TOOLS)('$tool calls a method by reflection, on either port', async ({ 
   }
 });
 
-test('one code for twenty requests with one idempotency key at once', async () => {
+test('twenty concurrent requests with one idempotency key create one code', async () => {
   const { apiKey } = await createClient(AccountsService, internally()).createAccount({
     name: 'A',
     plan: Plan.BUSINESS,
@@ -134,7 +134,7 @@ test('one code for twenty requests with one idempotency key at once', async () =
   expect(others).toEqual([]);
 });
 
-test('the code limit is exact when forty codes are created at once', async () => {
+test('the code limit is exact for forty concurrent requests', async () => {
   const accounts = createClient(AccountsService, internally());
   const limited = await accounts.createAccount({ name: 'L', plan: Plan.BUSINESS, overrides: { codeLimit: 7n } });
   const client = createClient(

@@ -13,31 +13,31 @@ import type { ServiceTokens } from '../access/service-token.ts';
 import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
 import { healthService, shared } from './health.ts';
-import { fewImagesAtOnce } from './image-queue.ts';
+import { limitImages } from './image-queue.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
 import type { Listening, RegisterServices, Services } from './services.ts';
 import type { Tls } from './tls.ts';
 import { validate } from './validate.ts';
 
-/** Both servers of a core. */
+/** The two servers of a core. */
 export interface Servers {
   readonly connectPort: number;
   readonly grpcPort: number;
-  /** Takes no more calls and lets those in hand end, for at most `graceMs`. */
+  /** Rejects new calls and lets running ones finish, for at most `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
 
 /**
- * Large messages that are received and read at a time: with all that is made of one, some 50 MB each. A caller has two
- * at most, so that slow ones do not keep others waiting.
+ * Large messages that are received and decoded concurrently: each needs about 50 MB with everything created from it.
+ * Each caller may have two, so that slow ones do not block the others.
  */
 const LARGE_MESSAGES = { concurrency: 16, concurrencyPerCaller: 2, maxWaiting: 500, items: 'large messages' };
 
 /**
- * Serves the rooms' services, health and reflection on both servers, behind the same gate, which observes and judges a
- * call before its message is read, and the same interceptors: observed, judged, images in turn, validated, in this
- * order. Refuses to start when a method states no requirements.
+ * Serves the modules' services, health and reflection on both servers. Each call first passes the gate, which traces
+ * and admits it before its message is read, and then the interceptors: errors, access, image queue, validation. Throws
+ * when a method states no requirements.
  */
 export async function serve(options: {
   host: string;
@@ -46,9 +46,9 @@ export async function serve(options: {
   register: RegisterServices;
   pool: Pool;
   tokens: ServiceTokens;
-  /** Undefined: both servers speak cleartext, and no certificate lets anybody in. */
+  /** Undefined: both servers use cleartext and no client certificates. */
   tls?: Tls | undefined;
-  /** Other parts of this process that health tells of by their names: whether each works. */
+  /** Other parts of this process that health reports by name: whether each is healthy. */
   parts?: Readonly<Record<string, () => boolean>>;
   logger: Logger;
 }): Promise<Servers> {
@@ -57,29 +57,33 @@ export async function serve(options: {
     service: (service, implementation) => implemented.push([service, implementation as never]),
   };
   options.register(target);
-  const named = implemented.map(([service]) => service);
+  const services = implemented.map(([service]) => service);
   const methods = new Map(
-    named.flatMap((service) => service.methods.map((method) => [`${service.typeName}/${method.name}`, method])),
+    services.flatMap((service) => service.methods.map((method) => [`${service.typeName}/${method.name}`, method])),
   );
   for (const method of methods.values()) requirementsOf(method);
 
   let serving = true;
   const postgresAnswers = shared(() => answers(options.pool));
-  const answering = async () => serving && (await postgresAnswers());
-  const parts = Object.entries(options.parts ?? {}).map(([name, works]) => [name, async () => works()] as const);
-  const known = new Map([['', answering], ...named.map(({ typeName }) => [typeName, answering] as const), ...parts]);
-  target.service(Health, healthService(known));
-  const described = reflection([...named, Health, ServerReflection, ServerReflectionAlpha]);
-  target.service(ServerReflection, { serverReflectionInfo: described });
-  target.service(ServerReflectionAlpha, { serverReflectionInfo: alphaReflection(described) });
+  const isServing = async () => serving && (await postgresAnswers());
+  const parts = Object.entries(options.parts ?? {}).map(([name, healthy]) => [name, async () => healthy()] as const);
+  const checks = new Map([
+    ['', isServing],
+    ...services.map(({ typeName }) => [typeName, isServing] as const),
+    ...parts,
+  ]);
+  target.service(Health, healthService(checks));
+  const reflectionInfo = reflection([...services, Health, ServerReflection, ServerReflectionAlpha]);
+  target.service(ServerReflection, { serverReflectionInfo: reflectionInfo });
+  target.service(ServerReflectionAlpha, { serverReflectionInfo: alphaReflection(reflectionInfo) });
   const register = (target: Services) => {
-    // Made once: what an implementation limits, it limits for both servers together.
+    // Implementations are shared by both servers, and so are their limits.
     for (const [service, implementation] of implemented) target.service(service, implementation);
   };
   const observer = observe(options.logger);
   const methodNamed = (name: string): DescMethod | undefined => methods.get(name);
-  const { admit, interceptor: judged } = access({ ...options, methodNamed });
-  const interceptors: Interceptor[] = [observer.interceptor, judged, fewImagesAtOnce(), validate];
+  const { admit, interceptor: accessInterceptor } = access({ ...options, methodNamed });
+  const interceptors: Interceptor[] = [observer.interceptor, accessInterceptor, limitImages(), validate];
   const servers: Listening[] = [];
   const stop = async (graceMs: number) => {
     serving = false;
@@ -107,10 +111,10 @@ export async function serve(options: {
   }
 }
 
-const ANSWERS = promptStatement('rpc_answers', 'select');
+const PING = promptStatement('rpc_ping', 'select');
 
 async function answers(pool: Pool): Promise<boolean> {
-  return run(pool, ANSWERS).then(
+  return run(pool, PING).then(
     () => true,
     () => false,
   );

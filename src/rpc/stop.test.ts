@@ -6,7 +6,7 @@ import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
 import type { Listening } from './services.ts';
 
-/** Much longer than a test may take. */
+/** Longer than any test may take. */
 const LONG_MS = 600_000;
 const options = { host: '127.0.0.1', port: 0, register: () => {}, gate: async () => {}, interceptors: [] };
 
@@ -16,15 +16,18 @@ async function started(serve: (options: never) => Promise<Listening>): Promise<L
   return server;
 }
 
-/** A connection that says so much and no more. */
-async function saying(start: string, { port }: Listening): Promise<{ socket: Socket; ended: Promise<unknown> }> {
+/** Opens a connection that sends only `start`. */
+async function connectionWith(
+  start: string,
+  { port }: Listening,
+): Promise<{ socket: Socket; ended: Promise<unknown> }> {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.destroy());
   const ended = once(socket, 'close');
   await once(socket, 'connect');
   socket.write(start);
   socket.resume();
-  // So that it has arrived.
+  // Wait until it has arrived.
   await sleep(200);
   return { socket, ended };
 }
@@ -38,24 +41,24 @@ describe.each([
   ['the Connect port', serveConnect],
   ['the gRPC port', serveGrpc],
 ])('%s', (_, serve) => {
-  test('a stop does not wait for connections that have said nothing', async () => {
+  test('stop does not wait for connections that have sent nothing', async () => {
     const server = await started(serve);
-    const { ended } = await saying(NOTHING, server);
+    const { ended } = await connectionWith(NOTHING, server);
     await server.stop(LONG_MS);
     await ended;
   });
 
-  test.each([HALF_A_HEAD, HALF_A_PREFACE])('a stop ends what never becomes a call: %j', async (start) => {
+  test.each([HALF_A_HEAD, HALF_A_PREFACE])('stop closes connections with an incomplete start: %j', async (start) => {
     const server = await started(serve);
-    const { ended } = await saying(start, server);
+    const { ended } = await connectionWith(start, server);
     await server.stop(500);
     await ended;
   });
 });
 
-test('a stop does not wait for HTTP/1.1 connections that have had their answer', async () => {
+test('stop does not wait for HTTP/1.1 connections whose response was sent', async () => {
   const server = await started(serveConnect);
-  const { ended } = await saying(A_CALL, server);
+  const { ended } = await connectionWith(A_CALL, server);
   await server.stop(LONG_MS);
   await ended;
 });
@@ -69,15 +72,15 @@ test.each([
 ])(
   'a connection that never becomes a call is closed: %j on %s',
   async (start, _, serve) => {
-    const { ended } = await saying(start, await started(serve));
+    const { ended } = await connectionWith(start, await started(serve));
     await ended;
   },
   40_000,
 );
 
-test('who has made a call keeps the connection', async () => {
+test('a client that has made a call keeps its connection', async () => {
   const server = await started(serveConnect);
-  const { socket } = await saying(A_CALL, server);
+  const { socket } = await connectionWith(A_CALL, server);
   const answered = once(socket, 'data');
   socket.write(A_CALL);
   expect(String((await answered)[0])).toContain('HTTP/1.1 404');

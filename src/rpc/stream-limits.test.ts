@@ -18,19 +18,19 @@ import {
   number32,
   opening,
 } from '../../test/hostile/http2-frames.ts';
-import { boundStreams } from './stream-limits.ts';
+import { limitStreams } from './stream-limits.ts';
 
 const UNREAD_MS = 300;
-const MOST = 40;
+const MAX = 40;
 
-/** As much as no client's window takes. */
+/** More than a client's flow-control window. */
 const LARGE = Buffer.alloc(1_000_000);
 
-/** A server whose streams `handle` answers, and clients of it. */
+/** Starts a server whose streams `handle` answers; returns a function that connects clients. */
 async function serving(handle: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void) {
   const server = createServer({ settings: { maxConcurrentStreams: 1_000 } });
   server.on('stream', handle);
-  boundStreams(server, { most: MOST, unreadMs: UNREAD_MS });
+  limitStreams(server, { max: MAX, unreadMs: UNREAD_MS });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   onTestFinished(() => void server.close());
@@ -58,7 +58,7 @@ function closeOf(stream: ClientHttp2Stream): Promise<void> {
   );
 }
 
-test('a call whose answer nobody reads is given up, and one that waits for its answer is not', async () => {
+test('a call whose response is not read is closed, and one that waits for its response is not', async () => {
   const streams: ServerHttp2Stream[] = [];
   const session = (await serving((stream) => streams.push(stream))).session();
   const [unread, waiting] = [call(session), call(session)];
@@ -75,25 +75,25 @@ test('a call whose answer nobody reads is given up, and one that waits for its a
   expect(await waiting.setEncoding('utf8').toArray()).toEqual(['answer']);
 });
 
-test('connections share the calls, and those beyond are refused so that they may be tried again', async () => {
+test('connections share the limit, and calls beyond it are refused as retryable', async () => {
   let accepted = 0;
   const server = await serving(() => accepted++);
   const [greedy, modest] = [server.session(), server.session()];
-  const calls = Array.from({ length: MOST + 10 }, () => call(greedy));
-  await Promise.all(calls.slice(MOST).map((each) => closeOf(each)));
-  expect(calls.slice(MOST).map(({ rstCode }) => rstCode)).toEqual(Array(10).fill(constants.NGHTTP2_REFUSED_STREAM));
-  await expect.poll(() => accepted).toBe(MOST);
+  const calls = Array.from({ length: MAX + 10 }, () => call(greedy));
+  await Promise.all(calls.slice(MAX).map((each) => closeOf(each)));
+  expect(calls.slice(MAX).map(({ rstCode }) => rstCode)).toEqual(Array(10).fill(constants.NGHTTP2_REFUSED_STREAM));
+  await expect.poll(() => accepted).toBe(MAX);
   const own = call(modest);
-  await expect.poll(() => accepted).toBe(MOST + 1);
+  await expect.poll(() => accepted).toBe(MAX + 1);
   expect(own.closed).toBe(false);
-  // What ends makes room.
+  // Ended calls free their slots.
   for (const each of calls) each.close(constants.NGHTTP2_CANCEL);
   await Promise.all(calls.map((each) => closeOf(each)));
-  for (let n = 0; n < MOST / 2; n++) call(greedy);
-  await expect.poll(() => accepted).toBe(MOST + 1 + MOST / 2);
+  for (let n = 0; n < MAX / 2; n++) call(greedy);
+  await expect.poll(() => accepted).toBe(MAX + 1 + MAX / 2);
 });
 
-test('a call that its client resets at once is never answered, and one without a body is', async () => {
+test('a call that its client resets at once is not handled, and one without a body is', async () => {
   const paths: (string | undefined)[] = [];
   const server = await serving((stream, headers) => {
     paths.push(headers[':path']);

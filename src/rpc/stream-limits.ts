@@ -1,43 +1,43 @@
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
 import { UNREAD_MS } from './connection-limits.ts';
 
-/** What the calls on all HTTP/2 connections of a server may hold. */
+/** Limits for the calls on all HTTP/2 connections of a server. */
 export interface StreamLimits {
-  /** Calls at a time; beyond them only connections that have less than their share may begin another. */
-  readonly most: number;
+  /** Maximum concurrent calls; beyond it only connections with less than their share may start another. */
+  readonly max: number;
   /** How long a client may leave an answer unread, in ms. */
   readonly unreadMs: number;
 }
 
 /**
- * 20,000 calls whose clients never read took a core from 190 MB to 940. Gateways have as many calls as they answer API
- * requests at a time.
+ * 20,000 calls whose clients never read took a core from 190 MB to 940 MB. A gateway has as many calls as API requests
+ * in progress.
  */
-const STREAM_LIMITS: StreamLimits = { most: 4_000, unreadMs: UNREAD_MS };
+const STREAM_LIMITS: StreamLimits = { max: 4_000, unreadMs: UNREAD_MS };
 
-/** How long a client has to end a request that has been answered, in ms. */
+/** How long a client may take to end a request that has been answered, in ms. */
 const UNENDED_MS = 1_000;
 
-/** Calls that begin in one turn of the event loop: 4,000 at once held up everybody else for more than a second. */
-const AT_ONCE = 16;
+/** Calls started per iteration of the event loop: 4,000 at once blocked everyone else for more than a second. */
+const STARTS_PER_TICK = 16;
 
 type Handler = (stream: ServerHttp2Stream, ...rest: unknown[]) => void;
 
 /**
- * Stands before what answers the streams of a server: call it once that listens. Refuses streams beyond the limit, in a
- * way that tells clients that they may try again; lets go of those whose clients do not read or do not end; and leaves
- * alone those that their clients have reset already. Source: RFC 9113 §8.1, §8.7.
+ * Wraps the stream listeners of a server; call it after the server listens. Refuses streams beyond the limit in a way
+ * that lets clients retry, closes those whose clients do not read or do not end their request, and ignores those that
+ * their clients have already reset. Source: RFC 9113 §8.1, §8.7.
  */
-export function boundStreams(server: Http2Server, { most, unreadMs }: StreamLimits = STREAM_LIMITS): void {
+export function limitStreams(server: Http2Server, { max, unreadMs }: StreamLimits = STREAM_LIMITS): void {
   const handlers = server.listeners('stream') as Handler[];
   const counts = new Map<Http2Session, number>();
-  /** By connection, in turn. */
+  /** Calls to start, by connection, served round robin. */
   const waiting = new Map<Http2Session, (() => void)[]>();
   let starting: NodeJS.Immediate | undefined;
   let open = 0;
 
   function startSome(): void {
-    for (let started = 0; started < AT_ONCE; started++) {
+    for (let started = 0; started < STARTS_PER_TICK; started++) {
       const [next] = waiting;
       if (!next) break;
       const [session, queue] = next;
@@ -54,7 +54,7 @@ export function boundStreams(server: Http2Server, { most, unreadMs }: StreamLimi
     const { session } = stream;
     if (!session) return;
     const own = counts.get(session) ?? 0;
-    if (open >= most && own >= most / counts.size) {
+    if (open >= max && own >= max / counts.size) {
       stream.close(constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
@@ -79,7 +79,7 @@ export function boundStreams(server: Http2Server, { most, unreadMs }: StreamLimi
     queue.push(() => {
       if (stream.closed) return;
       for (const handle of handlers) handle.call(server, stream, ...rest);
-      // A request without a body has ended before anybody listened.
+      // A request without a body ended before its listeners were attached.
       if (stream.readableEnded) stream.emit('end');
     });
     if (!starting) starting = setImmediate(startSome);

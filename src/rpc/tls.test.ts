@@ -7,15 +7,15 @@ import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { createGrpcTransport } from '../../gateway/grpc-transport.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { type Authority, type Certificate, newAuthority } from '../../test/harness/certificates.ts';
+import { type Certificate, type CertificateAuthority, newAuthority } from '../../test/harness/certificates.ts';
 import { bearer, conformance, reasonOf } from './rpc-suite.fixture.ts';
 import { type Serving, startServing, WAYS } from './serve.fixture.ts';
 import { openTls, type Tls } from './tls.ts';
 
 const logger = pino({ level: 'silent' });
-const AGAIN_MS = 50;
+const RELOAD_MS = 50;
 
-let authority: Authority;
+let authority: CertificateAuthority;
 let server: Certificate;
 let tls: Tls;
 let serving: Serving;
@@ -26,7 +26,7 @@ beforeAll(async () => {
   server = await authority.issue('core');
   client = await authority.issue('billing');
   const { certFile: cert, keyFile: key } = server;
-  tls = openTls({ cert, key, clientCa: authority.certFile }, logger, AGAIN_MS);
+  tls = openTls({ cert, key, clientCa: authority.certFile }, logger, RELOAD_MS);
   serving = await startServing(tls);
 });
 
@@ -51,7 +51,7 @@ describe.each(WAYS)('mutual TLS: %s', (_, over) => {
       { ca: authority.cert, cert: certificate.cert, key: certificate.key },
     );
 
-  test('who shows a certificate of ours is an internal caller without a token, known by its name', async () => {
+  test('a client with a certificate from the client CA is an internal caller without a token, named by the certificate', async () => {
     const { account } = await createClient(AccountsService, shown(client)).createAccount({
       name: 'A',
       plan: Plan.FREE,
@@ -66,7 +66,7 @@ describe.each(WAYS)('mutual TLS: %s', (_, over) => {
     expect(entries.map(({ actor }) => actor)).toEqual(['anna', 'billing', 'billing']);
   });
 
-  test('what is presented beside it counts as it would without it', async () => {
+  test('credentials sent in addition count as without the certificate', async () => {
     const { apiKey } = await createClient(AccountsService, shown(client)).createAccount({
       name: 'A',
       plan: Plan.BUSINESS,
@@ -78,7 +78,7 @@ describe.each(WAYS)('mutual TLS: %s', (_, over) => {
     expect(await reasonOf(createClient(AccountsService, wrong).listAccounts({}))).toBe('UNAUTHENTICATED');
   });
 
-  test('a certificate of somebody else, or one that has expired, opens nothing', async () => {
+  test('a certificate from another CA, or an expired one, gives no access', async () => {
     const stranger = await newAuthority();
     const expired = await authority.issue('billing', -1);
     for (const certificate of [await stranger.issue('billing'), expired]) {
@@ -93,7 +93,7 @@ describe.each(WAYS)('mutual TLS: %s', (_, over) => {
   });
 });
 
-test('a client that takes the core’s certificate from nobody else calls no impostor', async () => {
+test('a client that trusts only its own CA does not call an impostor', async () => {
   const { cert: ca } = await newAuthority();
   for (const [, over] of WAYS) {
     const accounts = createClient(AccountsService, over(serving, [bearer(serving.tokens[0])], { ca }));
@@ -101,7 +101,7 @@ test('a client that takes the core’s certificate from nobody else calls no imp
   }
 });
 
-test('a gateway calls the core over TLS, and shows no certificate', async () => {
+test('a gateway calls the core over TLS without a client certificate', async () => {
   const transport = createGrpcTransport([`localhost:${serving.grpcPort}`], 5_000, authority.cert);
   expect(await reasonOf(createClient(AccountsService, transport).listAccounts({}))).toBe('UNAUTHENTICATED');
   transport.close();
@@ -112,7 +112,7 @@ test('a gateway calls the core over TLS, and shows no certificate', async () => 
   deceived.close();
 });
 
-test('a certificate that is replaced on disk is served from then on, a broken one is not', async () => {
+test('a certificate replaced on disk is used from then on, a broken one is not', async () => {
   const other = await newAuthority();
   const next = await other.issue('core');
   const call = () =>
@@ -127,15 +127,15 @@ test('a certificate that is replaced on disk is served from then on, a broken on
       ),
     );
   expect(await call()).toEqual(WAYS.map(() => false));
-  // First the certificate, then its key: what is read in between does not fit together.
+  // The certificate is replaced before its key: what is read in between does not match.
   await copyFile(next.certFile, server.certFile);
-  await new Promise((resolve) => setTimeout(resolve, AGAIN_MS * 2));
+  await new Promise((resolve) => setTimeout(resolve, RELOAD_MS * 2));
   expect(await call()).toEqual(WAYS.map(() => false));
   await copyFile(next.keyFile, server.keyFile);
   await expect.poll(call, { timeout: 20_000 }).toEqual(WAYS.map(() => true));
 });
 
-test('files that can’t be read, or are not what they should be, are a sentence', () => {
+test('unreadable or invalid files give one sentence', () => {
   const { certFile: cert, keyFile: key } = client;
   const missing = join(import.meta.dirname, 'nowhere.pem');
   for (const [files, sentence] of [

@@ -3,37 +3,37 @@ import type { Logger } from 'pino';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { readConfiguredFile } from '../../common/runtime/read-configured-file.ts';
 
-/** Where a core's certificate and key are, and whose certificates it takes for those of internal callers. */
+/** Files of a core's certificate and key, and of the CA of internal callers' certificates. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
-  /** Undefined: callers are asked for no certificate. */
+  /** Undefined: client certificates are not requested. */
   readonly clientCa: string | undefined;
 }
 
-/** What the files hold, PEM. */
+/** Contents of the files, PEM. */
 export interface TlsContext {
   readonly cert: Buffer;
   readonly key: Buffer;
   readonly ca: Buffer | undefined;
 }
 
-/** A certificate that may be replaced while we serve. */
+/** A certificate that may be replaced while the server runs. */
 export interface Tls {
   readonly current: TlsContext;
-  /** Calls `listener` with every new one. */
+  /** Calls `listener` with every new certificate. */
   watch(listener: (context: TlsContext) => void): void;
   close(): void;
 }
 
-/** How soon a certificate that was replaced on disk is served, in ms. */
-const AGAIN_MS = 60_000;
+/** How often the files are checked for a new certificate, in ms. */
+const RELOAD_MS = 60_000;
 
 /**
- * Reads the files now and every minute. Throws `OperatorError` when they can't be used now; later the one before
- * stays, and it is logged.
+ * Reads the files now and every minute. Throws `OperatorError` when they are unusable now; later an unusable file is
+ * logged and the previous certificate stays.
  */
-export function openTls(files: TlsFiles, logger: Logger, againMs = AGAIN_MS): Tls {
+export function openTls(files: TlsFiles, logger: Logger, reloadMs = RELOAD_MS): Tls {
   let current = load(files);
   const listeners: ((context: TlsContext) => void)[] = [];
   const timer = setInterval(() => {
@@ -42,11 +42,11 @@ export function openTls(files: TlsFiles, logger: Logger, againMs = AGAIN_MS): Tl
       if (same(read, current)) return;
       current = read;
       for (const listener of listeners) listener(current);
-      logger.info('a new certificate is served');
+      logger.info('the new certificate is in use');
     } catch (error) {
-      logger.error({ err: error }, 'the new certificate can’t be used; the one before is served');
+      logger.error({ err: error }, 'the new certificate is unusable; the previous one stays in use');
     }
-  }, againMs);
+  }, reloadMs);
   timer.unref();
   return {
     get current() {
@@ -66,9 +66,12 @@ function load({ cert, key, clientCa }: TlsFiles): TlsContext {
   try {
     createSecureContext(context);
   } catch (error) {
-    throw new OperatorError('TLS_CERT, TLS_KEY and TLS_CLIENT_CA must be PEM files, the key that of the certificate.', {
-      cause: error,
-    });
+    throw new OperatorError(
+      'TLS_CERT, TLS_KEY and TLS_CLIENT_CA must be PEM files, and the key must belong to the certificate.',
+      {
+        cause: error,
+      },
+    );
   }
   return context;
 }
@@ -79,13 +82,13 @@ function same(one: TlsContext, other: TlsContext): boolean {
   return parts(one).every((part, index) => part.equals(others[index] ?? Buffer.alloc(0)));
 }
 
-/** The name in the certificate that the other side has proven to be its own; undefined when it showed none of ours. */
-export function nameOfPeer(socket: unknown): string | undefined {
-  return socket instanceof TLSSocket && socket.authorized ? nameIn(socket.getPeerCertificate()) : undefined;
+/** The name in the peer's certificate; undefined without one from the client CA. */
+export function peerName(socket: unknown): string | undefined {
+  return socket instanceof TLSSocket && socket.authorized ? certificateName(socket.getPeerCertificate()) : undefined;
 }
 
-/** The name in a certificate, for the audit. A session that is resumed may not have it any more. */
-export function nameIn({ subject }: Partial<PeerCertificate>): string {
+/** The common name of a certificate, for the audit. In a resumed session it may be missing. */
+export function certificateName({ subject }: Partial<PeerCertificate>): string {
   const name = subject?.CN;
   return (Array.isArray(name) ? name[0] : name) || 'certificate';
 }

@@ -4,8 +4,8 @@ import { requirementsOf } from '../access/requirements.ts';
 import { validator } from '../access/validator.ts';
 
 /**
- * Enforces the constraints of the proto files on every request, for both servers. Methods whose answers are remembered
- * enforce them themselves, after the idempotency key: see `once`.
+ * Enforces the constraints of the proto files on every request, for both servers. Methods with idempotency keys enforce
+ * them themselves, after checking the key: see `once`.
  */
 export const validate: Interceptor = (next) => {
   const validated = createValidateInterceptor({ validator })(next);

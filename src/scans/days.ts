@@ -4,16 +4,16 @@ export const DAY_MS = 86_400_000;
 /** An hour, in ms. */
 export const HOUR_MS = 3_600_000;
 
-/** Every scan asks for its day more than once, and most scans of a poll share one. */
-const written = new Map<number, string>();
+/** Formatted days by day number: each scan needs its day more than once, and most scans of a poll share one. */
+const formatted = new Map<number, string>();
 
 /** The UTC day of a time in ms since 1970, `YYYY-MM-DD`. */
 export function dayOf(time: number): string {
   const number = Math.floor(time / DAY_MS);
-  let day = written.get(number);
+  let day = formatted.get(number);
   if (day === undefined) {
     day = new Date(number * DAY_MS).toISOString().slice(0, 10);
-    written.set(number, day);
+    formatted.set(number, day);
   }
   return day;
 }

@@ -13,32 +13,32 @@ export function monthAfter(month: string): string {
   return monthsLater(month, 1);
 }
 
-/** The month so many months later; earlier when it is negative. */
+/** The month `months` later; negative for earlier. */
 export function monthsLater(month: string, months: number): string {
   const start = new Date(`${month}-01T00:00:00Z`);
   return monthOf(start.setUTCMonth(start.getUTCMonth() + months));
 }
 
-/** The table that holds a month. */
+/** The partition that holds a month. */
 export function partitionOf(month: string): string {
   return `scans_${month.replace('-', '_')}`;
 }
 
-// The catalogue: a row a month.
+// System catalog: one row per month.
 const MONTHS = statement<{ month: string }>(
   'scan_months',
   `select replace(substr(relname, 7), '_', '-') as month from pg_inherits join pg_class c on c.oid = inhrelid
    where inhparent = 'scans'::regclass order by 1`,
 );
 
-/** The months that `scans` has, oldest first. */
+/** The months that have a partition of `scans`, oldest first. */
 export async function monthsInTable(on: Queryable): Promise<string[]> {
   return (await run(on, MONTHS)).map(({ month }) => month);
 }
 
 /**
- * Makes the partitions of `scans` for these months, where there are none. The table is made on its own and then
- * attached, which, unlike `create table … partition of`, lets others go on reading and writing `scans`.
+ * Creates the missing partitions of `scans` for these months. Each table is created on its own and then attached,
+ * which, unlike `create table … partition of`, does not block reads and writes of `scans`.
  */
 export async function ensureMonths(pool: Pool, months: readonly string[]): Promise<void> {
   for (const month of months) {

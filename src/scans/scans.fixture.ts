@@ -5,25 +5,28 @@ import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { ConsumeOptions, Log, LogRecord, NewRecord } from '../../common/log/log.ts';
 import { type Scan, ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 
-/** An iPhone's browser. */
+/** User agent of Safari on an iPhone. */
 export const IPHONE =
   'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1';
 
-/** A code that can be scanned, with its account; UUIDs. */
-export interface Scanned {
+/** A code to scan and its account; UUIDs. */
+export interface ScannedCode {
   readonly codeId: string;
   readonly accountId: string;
 }
 
-/** A code of an account of its own. */
-export function newScanned(): Scanned {
+/** A new code in a new account. */
+export function newScannedCode(): ScannedCode {
   return { codeId: newUuid(), accountId: newUuid() };
 }
 
-type Told = Partial<Omit<Scan, '$typeName' | '$unknown' | 'scannedAt'>> & { at?: number };
+type ScanFields = Partial<Omit<Scan, '$typeName' | '$unknown' | 'scannedAt'>> & { at?: number };
 
-/** The record of a scan as a gateway writes it; what is given replaces what it holds. */
-export function scanRecord({ codeId, accountId }: Scanned, { at = Date.now(), ...told }: Told = {}): LogRecord {
+/** The record of a scan as a gateway writes it, with the given fields replaced. */
+export function scanRecord(
+  { codeId, accountId }: ScannedCode,
+  { at = Date.now(), ...fields }: ScanFields = {},
+): LogRecord {
   const scan = create(ScanSchema, {
     id: parse(newUuid()),
     codeId: encodeId('qr', codeId),
@@ -33,17 +36,17 @@ export function scanRecord({ codeId, accountId }: Scanned, { at = Date.now(), ..
     userAgent: IPHONE,
     visitor: visitor(1),
     country: 'GB',
-    ...told,
+    ...fields,
   });
   return logRecord(scan.codeId, toBinary(ScanSchema, scan));
 }
 
-/** The same as a former gateway wrote it, with what the recorder has to derive from. */
-export function formerRecord(scanned: Scanned, told: Told = {}): LogRecord {
-  return scanRecord(scanned, { visitor: new Uint8Array(), country: '', address: '81.2.69.142', ...told });
+/** The record of a scan as an older gateway wrote it, with the data that the recorder derives the visitor from. */
+export function legacyRecord(scanned: ScannedCode, fields: ScanFields = {}): LogRecord {
+  return scanRecord(scanned, { visitor: new Uint8Array(), country: '', address: '81.2.69.142', ...fields });
 }
 
-/** A visitor, by number. */
+/** The bytes of a visitor from a number. */
 export function visitor(number: number): Uint8Array {
   const bytes = Buffer.alloc(8);
   bytes.writeBigInt64BE(BigInt(number));
@@ -52,25 +55,25 @@ export function visitor(number: number): Uint8Array {
 
 let published = 0n;
 
-/** A record as the log hands it out, published after those before it. */
+/** A record as the log delivers it, with the next offset. */
 export function logRecord(key: string, value: Uint8Array | null): LogRecord {
   return { key, value, headers: {}, partition: 0, offset: published++, timestamp: Date.now() };
 }
 
-/** A log that keeps what is published and consumes nothing: for what the recorder does with a poll in hand. */
-export function keepingLog(): Log & { readonly published: { topic: string; records: readonly NewRecord[] }[] } {
+/** A log that stores published records and delivers nothing: tests call the poll handler themselves. */
+export function inMemoryLog(): Log & { readonly published: { topic: string; records: readonly NewRecord[] }[] } {
   const published: { topic: string; records: readonly NewRecord[] }[] = [];
-  const nothing = { stop: async () => undefined };
+  const subscription = { stop: async () => undefined };
   const publish: Log['publish'] = async (topic, records) => void published.push({ topic, records });
   return {
     published,
     publish,
     openFencedPublisher: async () => ({ publish, close: async () => undefined }),
-    consume: (_: ConsumeOptions) => nothing,
-    follow: () => nothing,
+    consume: (_: ConsumeOptions) => subscription,
+    follow: () => subscription,
     ends: async () => new Map(),
     since: async () => new Map(),
-    identity: async () => 'the only one',
+    identity: async () => 'the only log',
     ensureTopics: async () => undefined,
     check: async () => undefined,
     close: async () => undefined,

@@ -7,12 +7,12 @@ import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
-import { askToDelete, finishDeletion } from './delete-account-scans.ts';
+import { finishDeletion, requestDeletion } from './delete-account-scans.ts';
 import { auditScans, type Difference } from './ledger/audit.ts';
 import { waitingRecords } from './ledger/ledger.ts';
-import { windowOf } from './reports/window.ts';
+import { parseWindow } from './reports/window.ts';
 
-/** Scans on their way into analytics, for internal services. */
+/** Audit and deletion of scans, for internal services. */
 export function scansService({
   database,
   log,
@@ -24,7 +24,7 @@ export function scansService({
 }): ServiceImpl<typeof ScansService> {
   return {
     async auditScans(request) {
-      const { ledger, rows, archived, counted, differences } = await auditScans(database, windowOf(request));
+      const { ledger, rows, archived, counted, differences } = await auditScans(database, parseWindow(request));
       const waiting = await waitingRecords(database.pool, await log.ends(SCANS.name));
       return {
         answered: BigInt(ledger.answered),
@@ -46,7 +46,7 @@ export function scansService({
       const { id } = accountOf(context);
       await transactionOf(context, database.pool, async (tx) => {
         await recordChange(tx, context, encodeId('acct', id));
-        await askToDelete(tx, id);
+        await requestDeletion(tx, id);
       });
       await finishDeletion(database.pool, archiveFolder, id);
       return {};

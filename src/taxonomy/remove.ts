@@ -1,7 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../common/contract/errors.ts';
-import { run, statement } from '../../common/postgres/sql.ts';
-import { refileCodes } from '../codes/filing.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { FOLDER, type Kind, lockLabels } from './kinds.ts';
 
@@ -21,11 +20,22 @@ const dropDoubles = statement(
  */
 const relabel = statement('taxonomy_merge_tags', 'update code_tags set tag_id = $2 where tag_id = $1');
 
-/** Deletes a label; its codes are without it then, and lose nothing else. Fails with NOT_FOUND. */
-export async function deleteLabel(em: EntityManager, kind: Kind, accountId: string, id: string): Promise<void> {
+/**
+ * Moves all codes of a folder to another one, or to none. Codes depend on labels and not the reverse, so the function is
+ * passed in. Ids are UUIDs.
+ */
+export type MoveCodes = (tx: Queryable, accountId: string, from: string, to: string | null) => Promise<void>;
+
+/** Deletes a label and removes it from its codes, which are otherwise unchanged. Fails with NOT_FOUND. */
+export async function deleteLabel(
+  em: EntityManager,
+  kind: Kind,
+  accountId: string,
+  { id, moveCodes }: { readonly id: string; readonly moveCodes: MoveCodes },
+): Promise<void> {
   const [label] = await lockLabels(em, kind, accountId, [id]);
   const tx = connectionOf(em);
-  if (kind === FOLDER) await refileCodes(tx, accountId, label.id, null);
+  if (kind === FOLDER) await moveCodes(tx, accountId, label.id, null);
   else await run(tx, unlabel, [label.id]);
   await em.remove(label).flush();
 }
@@ -35,12 +45,12 @@ export async function mergeLabels(
   em: EntityManager,
   kind: Kind,
   accountId: string,
-  { id, into }: { readonly id: string; readonly into: string },
+  { id, into, moveCodes }: { readonly id: string; readonly into: string; readonly moveCodes: MoveCodes },
 ): Promise<string> {
   if (id === into) throw failure('INVALID_FIELD', `into: must be another ${kind.name}.`);
   const [from, to] = await lockLabels(em, kind, accountId, [id, into]);
   const tx = connectionOf(em);
-  if (kind === FOLDER) await refileCodes(tx, accountId, from.id, to.id);
+  if (kind === FOLDER) await moveCodes(tx, accountId, from.id, to.id);
   else {
     await run(tx, dropDoubles, [from.id, to.id]);
     await run(tx, relabel, [from.id, to.id]);

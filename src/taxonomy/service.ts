@@ -15,7 +15,7 @@ import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
 import { FOLDER, type Kind, TAG } from './kinds.ts';
-import { deleteLabel, mergeLabels } from './remove.ts';
+import { deleteLabel, type MoveCodes, mergeLabels } from './remove.ts';
 import { renameLabel } from './rename.ts';
 
 interface CountedLabel {
@@ -60,7 +60,15 @@ const oneTag = statement<CountedLabel>(
 );
 
 /** Folders and tags of an account. `cursors`: by name. */
-export function taxonomyService({ orm, pool }: Database, cursors: Cursors): ServiceImpl<typeof TaxonomyService> {
+export function taxonomyService({
+  database: { orm, pool },
+  cursors,
+  moveCodes,
+}: {
+  readonly database: Database;
+  readonly cursors: Cursors;
+  readonly moveCodes: MoveCodes;
+}): ServiceImpl<typeof TaxonomyService> {
   async function list(context: HandlerContext, kind: Kind, request: ListFoldersRequest | ListTagsRequest) {
     const { id: accountId } = accountOf(context);
     const { limit } = pageOf(request, { defaultLimit: LIMITS[kind.plural], maxLimit: LIMITS[kind.plural] });
@@ -85,7 +93,7 @@ export function taxonomyService({ orm, pool }: Database, cursors: Cursors): Serv
     });
   const remove = (context: HandlerContext, kind: Kind, id: string) =>
     ormTransactionOf(context, orm, async (em, tx) => {
-      await deleteLabel(em, kind, accountOf(context).id, id);
+      await deleteLabel(em, kind, accountOf(context).id, { id, moveCodes });
       await recordChange(tx, context, id);
       return {};
     });
@@ -108,10 +116,12 @@ export function taxonomyService({ orm, pool }: Database, cursors: Cursors): Serv
     deleteFolder: ({ id }, context) => remove(context, FOLDER, id),
     deleteTag: ({ id }, context) => remove(context, TAG, id),
     async mergeFolders(request, context) {
-      return { folder: await change(context, FOLDER, request.id, (em, id) => mergeLabels(em, FOLDER, id, request)) };
+      const merge = { ...request, moveCodes };
+      return { folder: await change(context, FOLDER, request.id, (em, id) => mergeLabels(em, FOLDER, id, merge)) };
     },
     async mergeTags(request, context) {
-      return { tag: await change(context, TAG, request.id, (em, id) => mergeLabels(em, TAG, id, request)) };
+      const merge = { ...request, moveCodes };
+      return { tag: await change(context, TAG, request.id, (em, id) => mergeLabels(em, TAG, id, merge)) };
     },
   };
 }

@@ -18,7 +18,7 @@ import { findCode } from '../../src/codes/find-code.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
 import { platformHosts } from '../../src/codes/platform-hosts.ts';
 import { updateCode } from '../../src/codes/update-code.ts';
-import { scanCounts } from '../../src/scans/reports/totals.ts';
+import { scanCounts } from '../../src/scans/reports/scan-counts.ts';
 import type { Platform } from './platform.ts';
 import { type RestClient, requestText } from './rest-client.ts';
 
@@ -95,9 +95,9 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
   }
 
   async function admitted(n: number, needsApi: boolean) {
-    const judged = await admit(pool, hashApiKey(tenant(n).key), needsApi ? [Feature.API] : []);
-    if (!judged || judged.refusal) throw judged?.refusal ?? new Error('the key is nobody’s');
-    return judged.account;
+    const admission = await admit(pool, hashApiKey(tenant(n).key), needsApi ? [Feature.API] : []);
+    if (!admission || admission.rejection) throw admission?.rejection ?? new Error('the key is nobody’s');
+    return admission.account;
   }
 
   async function ask(client: RestClient, method: string, path: string, n: number, body?: object): Promise<void> {

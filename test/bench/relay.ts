@@ -20,8 +20,8 @@ import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { cloudEvent } from '../../src/events/cloud-event.ts';
-import { copyToOutbox, type Outgoing } from '../../src/events/outbox.ts';
-import { startRelayOver } from '../../src/events/relay.ts';
+import { copyToOutbox, type OutboxRecord } from '../../src/events/outbox.ts';
+import { startRelayWithTopics } from '../../src/events/relay.ts';
 import { settled } from './settled.ts';
 
 const CODES = 25_000;
@@ -39,13 +39,16 @@ const { pool } = database;
 const logger = pino({ level: 'warn' });
 const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-bench', logger });
 running.defer(() => log.close());
-const relay = await startRelayOver({ ensure: () => log.ensureTopics(TOPICS) }, { pool, log, logger, keptHours: 24 });
+const relay = await startRelayWithTopics(
+  { ensure: () => log.ensureTopics(TOPICS) },
+  { pool, log, logger, retentionHours: 24 },
+);
 running.defer(() => relay.stop());
 
 const accountId = encodeId('acct', newUuid());
 
 /** As many and as large as those of a code. */
-function recordsOf(id: string): Outgoing[] {
+function recordsOf(id: string): OutboxRecord[] {
   const data = { id, padding: 'x'.repeat(700) };
   return [
     cloudEvent({ type: 'qr.created', accountId, subject: id, data }),

@@ -24,7 +24,7 @@ import { entities } from '../../src/entities.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
 import { waitingRecords } from '../../src/scans/ledger/ledger.ts';
 import { startRecorder } from '../../src/scans/recording/recorder.ts';
-import { IPHONE, newScanned, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
+import { IPHONE, newScannedCode, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
 import { kafkaForTests } from '../harness/kafka.ts';
 
 const COUNT = Number(process.argv[2] ?? 300_000);
@@ -85,7 +85,7 @@ told('COPY of the same rows on one connection', copied);
 
 async function publishAll(): Promise<void> {
   const start = Date.now() - DAYS * DAY_MS;
-  const scanned = zipf(Array.from({ length: CODES }, newScanned));
+  const scanned = zipf(Array.from({ length: CODES }, newScannedCode));
   for (let first = 0; first < COUNT; first += AT_ONCE) {
     const records = Array.from({ length: Math.min(AT_ONCE, COUNT - first) }, (_, index) => {
       const [a = 0, b = 0, c = 0, d = 0] = randomBytes(4);

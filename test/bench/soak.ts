@@ -20,7 +20,7 @@ import { DAY_MS } from '../../src/scans/days.ts';
 import { auditScans } from '../../src/scans/ledger/audit.ts';
 import { waitingRecords } from '../../src/scans/ledger/ledger.ts';
 import { startRecorder } from '../../src/scans/recording/recorder.ts';
-import { newScanned, type Scanned, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
+import { newScannedCode, type ScannedCode, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
 
 const SECONDS = Number(process.argv[2] ?? 20);
 const RATE = Number(process.argv[3] ?? 2_000);
@@ -35,13 +35,13 @@ try {
   await database.migrate();
   await log.ensureTopics(TOPICS);
   const recorder = await startRecorder({ log, database, logger });
-  const codes = Array.from({ length: 200 }, newScanned);
+  const codes = Array.from({ length: 200 }, newScannedCode);
   const waiting = async () => waitingRecords(database.pool, await log.ends(SCANS.name));
   const start = Date.now();
   let [sent, most] = [0, 0];
   for (let turn = 1; turn <= SECONDS * TURNS_A_SECOND; turn++) {
     const records = Array.from({ length: RATE / TURNS_A_SECOND }, (_, index) => {
-      const code = codes[index % 2 === 0 ? 0 : (turn + index) % codes.length] as Scanned;
+      const code = codes[index % 2 === 0 ? 0 : (turn + index) % codes.length] as ScannedCode;
       return scanRecord(code, { visitor: visitor((turn % 200) * 250 + (index % 250)) });
     });
     await log.publish(SCANS.name, records);

@@ -6,7 +6,7 @@ const api = contract();
 
 const UNKNOWN = 'qr_01kagcpn9te5gvjxq1rmm30w4h';
 
-/** Every endpoint, and whether its contract lists a 403. */
+/** Every endpoint, and whether the contract lists a 403 for it. */
 const ENDPOINTS = [
   ['GET', '/qr-codes', true],
   ['POST', '/qr-codes', true],
@@ -23,7 +23,7 @@ const ENDPOINTS = [
   ['GET', '/openapi', false],
 ] as const;
 
-/** When the next UTC month begins, in Unix seconds. */
+/** Start of the next UTC month as Unix time. */
 function nextMonth(): number {
   const now = new Date();
   return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1) / 1_000;
@@ -55,7 +55,7 @@ describe('authentication', () => {
     }
   });
 
-  test('`Bearer` is matched without regard to case', async () => {
+  test('`Bearer` is matched case-insensitively', async () => {
     const { apiKey } = await api.account();
     for (const scheme of ['bearer', 'BEARER']) {
       const { status } = await api.call('GET', '/api/v1/tags', { headers: { authorization: `${scheme} ${apiKey}` } });
@@ -63,7 +63,7 @@ describe('authentication', () => {
     }
   });
 
-  test('a 401 comes before a 413 and tells nothing of what the body was', async () => {
+  test('a 401 comes before a 413 and reveals nothing about the body', async () => {
     expect((await api.call('POST', '/api/v1/qr-codes', { raw: 'x'.repeat(2 * 1024 * 1024) })).status).toBe(401);
   });
 });
@@ -107,7 +107,7 @@ describe('the plan', () => {
 });
 
 describe('rate headers', () => {
-  test('speak of the month on every authenticated answer, errors too; a request costs 1 whatever its outcome', async () => {
+  test('describe the month on every authenticated answer, errors too; a request costs 1 whatever its outcome', async () => {
     const account = await api.account();
     const { id } = await account.create();
     const requests = [
@@ -129,7 +129,7 @@ describe('rate headers', () => {
     }
   });
 
-  test('are `unlimited` on plans with no cap', async () => {
+  test('are `unlimited` on unlimited plans', async () => {
     const account = await api.account({ plan: Plan.ENTERPRISE });
     const { headers } = await account.call('GET', '/tags');
     expect(headers.get('x-ratelimit-limit')).toBe('unlimited');
@@ -150,7 +150,7 @@ describe('rate headers', () => {
     }
   });
 
-  test('a fresh key gets exactly 120 requests at once, then 429 with `Retry-After` in seconds, which cost nothing', async () => {
+  test('a fresh key gets exactly 120 requests at once, then 429 with `Retry-After` in seconds, which costs nothing', async () => {
     const account = await api.account();
     const answers = await Promise.all(Array.from({ length: 150 }, () => account.call('GET', '/tags')));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(120);

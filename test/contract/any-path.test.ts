@@ -10,7 +10,7 @@ const api = contract();
 
 const RUNS = { numRuns: 150 };
 
-/** An account that is exchanged for a fresh one before its burst limit is reached. */
+/** An account that is replaced by a new one before its burst limit is reached. */
 let current: Promise<Account> | undefined;
 let left = 0;
 function account(): Promise<Account> {
@@ -20,7 +20,7 @@ function account(): Promise<Account> {
   return current;
 }
 
-/** Sends a request without a body as it is; gives its status once the answer has the shape that every one has. */
+/** Sends a raw request without a body; returns its status after checking the shape of the answer. */
 async function statusOf(method: string, target: string, headers: readonly (readonly [string, string])[]) {
   const head = [`${method} ${target} HTTP/1.1`, 'Host: a', ...headers.map(([name, value]) => `${name}: ${value}`)];
   const bytes = [...head, 'Connection: close', '', ''].join('\r\n');
@@ -32,8 +32,8 @@ async function statusOf(method: string, target: string, headers: readonly (reado
   return answer.status;
 }
 
-test('any method, path and query under /api are answered in shape', async () => {
-  // A POST to an endpoint creates, and CONNECT names no path.
+test('any method, path and query under /api get an answer of the documented shape', async () => {
+  // A POST to an endpoint would create, and CONNECT has no path.
   const methods = METHODS.filter((method) => method !== 'POST' && method !== 'CONNECT');
   const known = ['qr-codes', 'batches', 'folders', 'tags', 'image', 'analytics', 'openapi'];
   const odd = ['..', '.', '', '%00', '%', '%ff', '%2e%2e', '%2f', ';a=b', '\xff'];
@@ -49,7 +49,7 @@ test('any method, path and query under /api are answered in shape', async () => 
         const { apiKey } = await account();
         const target = `/api${prefix}/${segments.join('/')}?${query}`;
         const status = await statusOf(method, target, [['Authorization', `Bearer ${apiKey}`]]);
-        // What is no endpoint is none of the last two, what is one answers with its own.
+        // Anything but an endpoint gives one of these; endpoints have their own statuses.
         expect([200, 204, 400, 404, 405]).toContain(status);
       },
     ),
@@ -57,7 +57,7 @@ test('any method, path and query under /api are answered in shape', async () => 
   );
 });
 
-test('whatever is presented as a key is a 401 unless it is one', async () => {
+test('anything but a valid key is a 401', async () => {
   const paths = Object.keys(api.document.paths).map((path) => path.replace('{id}', 'qr_1'));
   const presented = fc.oneof(
     latin1(0x20, 80).map((text) => text.replaceAll('\x7f', '')),

@@ -5,12 +5,12 @@ import type { BatchJson } from '../../common/contract/batch-json.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { anyBody, anyHeaders, anyQuery, encoded } from './arbitrary.ts';
 import { type Account, contract } from './client.ts';
-import { operationsOf } from './described.ts';
+import { operationsOf } from './openapi-validation.ts';
 import { exchange, headersOf } from './raw-http.ts';
 
 /**
- * Arbitrary requests to every endpoint, sent as bytes so that no client mends them: never a 5xx, never a hang, always
- * what the OpenAPI document describes, and what is not a success has changed nothing.
+ * Arbitrary requests to every endpoint, sent as bytes so that no client corrects them: never a 5xx, never a hang,
+ * always what the OpenAPI document describes, and no change except on success.
  */
 const api = contract();
 
@@ -39,7 +39,7 @@ beforeAll(() => {
 });
 afterAll(() => pool.end());
 
-/** All that calls can change; an account's idempotency records and meter aside. */
+/** All data that calls can change, except idempotency records and meters. */
 async function state(): Promise<unknown> {
   const tables = [
     'codes',
@@ -63,7 +63,7 @@ interface Subject {
   readonly batch: string;
 }
 
-/** An account with codes and a batch, exchanged for a fresh one before its burst limit is reached. */
+/** An account with codes and a batch, replaced by a new one before its burst limit is reached. */
 let current: Promise<Subject> | undefined;
 let left = 0;
 function subject(): Promise<Subject> {
@@ -87,14 +87,14 @@ const id = fc.oneof(
   ),
 );
 
-test('are all the endpoints that there are', () => {
+test('are all documented endpoints', () => {
   expect(operationsOf(api.document).map(({ name }) => name)).toEqual(OPERATIONS);
 });
 
 describe.each(OPERATIONS)('%s', (name) => {
   const [method = '', template = ''] = name.split(' ');
 
-  test('answers anything as described, and what fails has changed nothing', async () => {
+  test('answers any request as documented, and failures change nothing', async () => {
     let before = await state();
     await fc.assert(
       fc.asyncProperty(id, anyQuery, anyHeaders, anyBody, async (given, search, more, payload) => {
@@ -103,7 +103,7 @@ describe.each(OPERATIONS)('%s', (name) => {
         if (had <= 0) before = await state();
         const known = template.includes('batches') ? batch : (codes[0] ?? '');
         if (method === 'DELETE') codes.shift();
-        // An empty id would be another path.
+        // An empty id would be a different path.
         const path = template.replace('{id}', () => given || known || 'none-left');
         const head = [
           `${method} ${path}?${search} HTTP/1.1`,
@@ -120,12 +120,12 @@ describe.each(OPERATIONS)('%s', (name) => {
         const withKey = more.some(([header]) => header === 'Idempotency-Key');
         const answered = headersOf(answer);
         const isJson = answered.get('content-type')?.startsWith('application/json');
-        const told: unknown = isJson ? JSON.parse(Buffer.from(answer.body, 'latin1').toString()) : answer.body;
+        const body: unknown = isJson ? JSON.parse(Buffer.from(answer.body, 'latin1').toString()) : answer.body;
         expect(answer.status).toBeLessThan(500);
-        api.expectDescribed({ method, path, withKey, status: answer.status, headers: answered, body: told });
+        api.expectDescribed({ method, path, withKey, status: answer.status, headers: answered, body });
         if (answer.status >= 400) {
-          // Nothing of the inside shows: no stack, no SQL, no address, no package.
-          const { error } = told as { error: string };
+          // No internal details: no stack, SQL, address or package.
+          const { error } = body as { error: string };
           expect(error).toMatch(/\S/);
           expect(error).not.toMatch(
             /node_modules|\.ts\b|\bat \/|select |insert |ECONN|127\.0\.0\.1|postgres|grpc|proto/i,

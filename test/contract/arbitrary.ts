@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Text of characters that a header can hold, and some that it can't. */
+/** Text of characters that are valid in a header, and some that are not. */
 export const latin1 = (from: number, maxLength: number) =>
   fc.string({ unit: fc.integer({ min: from, max: 0xff }).map((code) => String.fromCharCode(code)), maxLength });
 const awkward = fc.constantFrom(
@@ -18,10 +18,10 @@ const awkward = fc.constantFrom(
 
 const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), awkward);
 
-/** Any text as it may stand in a path or a query. */
+/** Any text, encoded for a path or a query. */
 export const encoded = text.map((each) => encodeURIComponent(each.toWellFormed()));
 
-/** A query string, of parameters that there are and that there are not. */
+/** A query string of existing and unknown parameters. */
 export const anyQuery = fc
   .array(
     fc.tuple(
@@ -46,7 +46,7 @@ export const anyQuery = fc
   )
   .map((pairs) => pairs.map(([name, value]) => `${name}=${value}`).join('&'));
 
-/** Names that decide how long the message is, or whose it is, are left to the tests of HTTP and of keys. */
+/** Headers that determine the message's length or its caller are covered by the tests of HTTP and of keys. */
 const headerName = fc.constantFrom(
   'Accept',
   'Accept-Encoding',
@@ -93,7 +93,7 @@ const fields = fc.record(
   { requiredKeys: [] },
 );
 const good = fc.constantFrom('https://example.com/', ' http://example.com ');
-/** Of the right types, so that it comes further. */
+/** Well typed, so that it gets further. */
 const row = fc.record(
   {
     target_url: good,
@@ -114,7 +114,7 @@ const typed = fc.oneof(
   row,
   fc.record({ rows, name: text }, { requiredKeys: ['rows'] }),
 );
-/** A body as bytes: often an object with fields of the right types, so that it comes further. */
+/** A body as bytes: often an object with well-typed fields, so that it gets further. */
 export const anyBody = fc.oneof(
   { arbitrary: typed.map((each) => Buffer.from(JSON.stringify(each))), weight: 4 },
   fields.map((each) => Buffer.from(JSON.stringify(each))),

@@ -71,7 +71,7 @@ describe('POST /api/v1/batches', () => {
     expect(headers.get('location')).toBe(`/api/v1/batches/${body.data.id}`);
   });
 
-  test('its codes are codes like any other, in reverse row order in the list, and their scan URLs redirect', async () => {
+  test('its codes are like any other, in reverse row order in the list, and their scan URLs redirect', async () => {
     const account = await api.account();
     const rows = rowsOf(3, { folder: 'Berlin', tags: ['b', 'A', 'a'], campaign_type: 'menu' });
     const design = { foregroundColor: '#123456', backgroundColor: '#fed' };
@@ -100,13 +100,13 @@ describe('POST /api/v1/batches', () => {
   test.each([
     ['of another code', (taken: string) => `'${taken}'`],
     ['of the row before it', () => `current_setting('drawn.last')`],
-  ])('a row that draws the short code %s draws anew, and nothing else changes', async (_, same) => {
+  ])('a row that draws the short code %s draws again, and nothing else changes', async (_, same) => {
     const account = await api.account();
     const { short_code } = await account.create();
     const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
     await client.connect();
     try {
-      // The first of the draws ends the copy of all rows, the second one happens as each is looked at.
+      // The first collision aborts the copy of all rows, the second happens as rows are inserted one by one.
       await client.query(`
         create sequence drawn;
         create function collide() returns trigger language plpgsql as $$ begin
@@ -131,7 +131,7 @@ describe('POST /api/v1/batches', () => {
     }
   });
 
-  test('each row is validated alone; a bad one fails with a reason and does not fail the batch', async () => {
+  test('each row is validated on its own; a bad one fails with a reason and does not fail the batch', async () => {
     const account = await api.account();
     const good = { target_url: 'https://example.com/good' };
     const bad: [unknown, RegExp][] = [
@@ -157,14 +157,14 @@ describe('POST /api/v1/batches', () => {
     const { data } = await read(account, body.data.id);
     expect(data.rows.map(({ status }) => status)).toEqual(['created', ...bad.map(() => 'failed'), 'created']);
     for (const [index, [row, reason]] of bad.entries()) {
-      const told = data.rows[index + 1];
-      expect([row, told?.reason]).toEqual([row, expect.stringMatching(reason)]);
-      expect(told).toMatchObject({ id: null, short_code: null, scan_url: null });
+      const actual = data.rows[index + 1];
+      expect([row, actual?.reason]).toEqual([row, expect.stringMatching(reason)]);
+      expect(actual).toMatchObject({ id: null, short_code: null, scan_url: null });
     }
     expect((await codes(account)).total).toBe(2);
   });
 
-  test('a folder or tag that can be none costs the label only, with a warning on the row', async () => {
+  test('an invalid folder or tag costs only the label, with a warning on the row', async () => {
     const account = await api.account();
     const rows = ['none', '', 'nul\0', 'x'.repeat(101)].flatMap((wrong) =>
       rowsOf(1, { folder: wrong, tags: [wrong === 'none' ? '' : wrong, 'ok'] }),
@@ -178,7 +178,7 @@ describe('POST /api/v1/batches', () => {
     }
   });
 
-  test('folders and tags by name are created once, by id they are found, whatever the spelling', async () => {
+  test('folders and tags by name are created once, by id they are found, in any spelling', async () => {
     const account = await api.account();
     const before = await account.create({ folder: 'Berlin', tags: ['menu'] });
     const folder = before.folder?.id ?? '';
@@ -204,7 +204,7 @@ describe('POST /api/v1/batches', () => {
     expect((await codes(account)).data[0]?.target_url).toBe(target_url.trim());
   });
 
-  test('400: no rows, rows that are no array, a field of the wrong type, malformed JSON, an unknown domain', async () => {
+  test('400: no rows, rows that are not an array, a field of the wrong type, malformed JSON, an unknown domain', async () => {
     const account = await api.account();
     const rows = rowsOf(1);
     for (const json of [
@@ -366,7 +366,7 @@ describe('GET /api/v1/batches', () => {
   });
 });
 
-test('`warnings` tell of colours that scanners may not read, and only of those', async () => {
+test('`warnings` report only colours that scanners may not read', async () => {
   const account = await api.account();
   const warned = async (design: object) =>
     (await post<{ warnings?: readonly string[] }>(account, { rows: rowsOf(1), design })).body.warnings;
@@ -377,7 +377,7 @@ test('`warnings` tell of colours that scanners may not read, and only of those',
   expect(await warned({ foregroundColor: '#fff', backgroundColor: '#000' })).toEqual([expect.stringMatching(/light/)]);
 });
 
-test('single creates and batches at once never exceed the limit', async () => {
+test('concurrent single creates and batches never exceed the limit', async () => {
   const account = await api.account({ overrides: { codeLimit: 50n } });
   await Promise.all([
     ...Array.from({ length: 4 }, () => post(account, { rows: rowsOf(20) })),

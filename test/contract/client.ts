@@ -3,7 +3,7 @@ import type { CodeJson } from '../../common/contract/code-json.ts';
 import type { OpenApiDocument } from '../../gateway/rest/openapi-types.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
-import { describedBy, type Exchange } from './described.ts';
+import { describedBy, type Exchange } from './openapi-validation.ts';
 
 export const TARGET = 'https://example.com/menu?table=4#today';
 
@@ -18,10 +18,10 @@ export interface Answer<Body> {
 export interface Request {
   /** Sent as JSON. */
   readonly json?: unknown;
-  /** Sent as it is. */
+  /** Sent unchanged. */
   readonly raw?: string | Uint8Array<ArrayBuffer>;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Which gateway is asked, from 0 on; default: the first. */
+  /** Index of the gateway; default: the first. */
   readonly gateway?: number;
 }
 
@@ -39,12 +39,12 @@ export type Failure = {
   readonly used?: number;
 };
 
-/** An account with its key. The burst limit is 120 requests, so a test takes one of its own. */
+/** An account with its key. Each test creates its own, because the burst limit is 120 requests. */
 export interface Account {
   readonly id: string;
   readonly apiKey: string;
   call<Body = Failure>(method: string, path: string, request?: Request): Promise<Answer<Body>>;
-  /** Creates a code, which has to succeed. */
+  /** Creates a code, which must succeed. */
   create(fields?: Readonly<Record<string, unknown>>): Promise<CodeJson>;
 }
 
@@ -52,14 +52,14 @@ export interface Contract {
   readonly signpost: Signpost;
   /** The OpenAPI document that it serves. */
   readonly document: OpenApiDocument;
-  /** Throws when an answer is not as the document describes it. Every `call` is held to it. */
+  /** Throws when an answer differs from the document. Applied to every `call`. */
   expectDescribed(exchange: Exchange): void;
   account(changes?: Parameters<Signpost['createAccount']>[0]): Promise<Account>;
   /** A call without a key, unless the headers have one. */
   call<Body = Failure>(method: string, path: string, request?: Request): Promise<Answer<Body>>;
 }
 
-/** A Signpost of the calling file's own; `options` may be made before it starts. */
+/** Starts a Signpost for the calling file; `options` may be a function that runs first. */
 export function contract(options: SignpostOptions | (() => Promise<SignpostOptions>) = {}): Contract {
   let started: Signpost | undefined;
   let document: OpenApiDocument | undefined;

@@ -26,7 +26,7 @@ const reasonOf = (call: Promise<unknown>) =>
     (error: unknown) => readFailure(error).reason,
   );
 
-/** By every gateway. */
+/** Through every gateway. */
 const scans = (shortCode: string) =>
   Promise.all(
     api.signpost.gateways.map(async ({ url }) => (await fetch(`${url}/r/${shortCode}`, { redirect: 'manual' })).status),
@@ -38,7 +38,7 @@ const statuses = (apiKey: string) =>
     ),
   );
 
-test('a key that is replaced or revoked is dead at once on every gateway and core', async () => {
+test('a key that is replaced or revoked is invalid at once on every gateway and core', async () => {
   const account = await api.account();
   expect(await statuses(account.apiKey)).toEqual([200, 200]);
   const { apiKey } = await accounts(account).rotateKey({});
@@ -48,7 +48,7 @@ test('a key that is replaced or revoked is dead at once on every gateway and cor
   expect(await statuses(apiKey)).toEqual([401, 401]);
 });
 
-/** An account with something of everything that accounts keep. */
+/** Creates an account with data in every table of accounts. */
 async function furnished() {
   const account = await api.account();
   const dynamic = await account.create({ name: 'a', folder: 'Berlin', tags: ['x', 'y'], campaign_type: 'print' });
@@ -59,7 +59,7 @@ async function furnished() {
   const { code: wifi } = await codes.createStaticCode({ content: { case: 'payload', value: 'WIFI' } });
   await accounts(account).addMember({ email: 'anna@example.com', role: Role.OWNER });
   await internal(api.signpost, DomainsService, account.id).addDomain({ hostname: 'menu.example.com' });
-  // As DNS would have it.
+  // As if DNS had verified it.
   await pool.query(
     `with verified as (update domains set state = 'verified' where account_id = $1 returning hostname, account_id)
      insert into verified_hostnames select * from verified on conflict (hostname) do update set account_id = $1`,
@@ -104,8 +104,8 @@ async function tablesOfAccounts(): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-describe('an account that is closed', () => {
-  test('has no key and no code that resolves, and nobody can act for it any more', async () => {
+describe('a closed account', () => {
+  test('has no key and no resolving code, and no caller can act for it', async () => {
     const { account, shortCodes } = await furnished();
     const { account: closed } = await accounts(account).closeAccount({});
     expect(closed?.closedAt).toBeDefined();
@@ -116,7 +116,7 @@ describe('an account that is closed', () => {
     expect(await reasonOf(accounts(account).rotateKey({}))).toBe('NOT_FOUND');
     expect(await reasonOf(accounts(account).updateAccount({ name: 'x' }))).toBe('NOT_FOUND');
     expect(await reasonOf(internal(api.signpost, CodesService, account.id).listCodes({}))).toBe('NOT_FOUND');
-    // What it had is kept, and can be looked up.
+    // Its data is kept and can be read.
     expect((await accounts(account).getAccount({})).account).toEqual(closed);
     expect((await accounts(account).listAuditEntries({})).entries[0]).toMatchObject({
       action: 'AccountsService/CloseAccount',
@@ -127,9 +127,9 @@ describe('an account that is closed', () => {
     expect(await count('domains', account)).toBe(0);
   });
 
-  test('leaves nothing behind when its data is deleted, at once or later, but ids, its audit, its dead short codes and the hostnames that it verified', async () => {
+  test('leaves nothing when its data is deleted, now or later, except ids, its audit, its short codes and its verified hostnames', async () => {
     const { account, shortCodes } = await furnished();
-    // A table that keeps something of accounts has to be furnished, so that this test sees it cleared.
+    // Every table with data of accounts must have rows before, so that this test sees them deleted.
     const tables = await tablesOfAccounts();
     const empty = await Promise.all(tables.map(async (name) => ((await count(name, account)) === 0 ? [name] : [])));
     expect(empty.flat()).toEqual(['scan_deletions']);
@@ -151,13 +151,13 @@ describe('an account that is closed', () => {
       verified_hostnames: 1,
     });
     const { rows: codes } = await pool.query(
-      `select distinct num_nonnulls(target_url, payload, landing_page, name, folder_id, campaign_type, hostname) as told,
+      `select distinct num_nonnulls(target_url, payload, landing_page, name, folder_id, campaign_type, hostname) as remaining,
          deleted_at is null as live from codes where account_id = $1`,
       [uuid(account)],
     );
-    expect(codes).toEqual([{ told: 0, live: false }]);
+    expect(codes).toEqual([{ remaining: 0, live: false }]);
     expect(await Promise.all(shortCodes.map(scans))).toEqual(Array.from({ length: 4 }, () => [410, 410]));
-    // The compacted topic keeps the newest record of a code for ever.
+    // The compacted topic keeps the latest record of a code permanently.
     const { rows: routes } = await pool.query<{ value: Buffer }>(
       `select distinct on (key) value from log_records
        where topic = 'signpost.routes.v1' and key = any($1) order by key, "offset" desc`,
@@ -167,10 +167,10 @@ describe('an account that is closed', () => {
     for (const { value } of routes) expect(value.toString()).not.toContain('example.com');
   });
 
-  test('is cleared of what comes late', async () => {
+  test('is cleared of late writes too', async () => {
     const { account, shortCodes } = await furnished();
     await accounts(account).closeAccount({ deleteData: true });
-    // As if a call that was in hand had committed afterwards, and a minute had passed.
+    // As if a running call had committed afterwards, and a minute had passed.
     await pool.query(
       `update codes set deleted_at = null, target_url = 'https://example.com', version = version + 1
        where account_id = $1`,
@@ -180,7 +180,7 @@ describe('an account that is closed', () => {
       uuid(account),
     ]);
     await pool.query('update accounts set clear_at = now() where id = $1', [uuid(account)]);
-    // A core looks when it starts, and every minute.
+    // A core checks at start and every minute.
     for (const core of api.signpost.cores) await core.restart();
     await expect.poll(() => count('folders', account), EVENTUALLY).toBe(0);
     const { rows } = await pool.query<{ left: number }>(

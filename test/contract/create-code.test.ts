@@ -64,7 +64,7 @@ describe('POST /api/v1/qr-codes', () => {
     expect(body.error).toMatch(/^target_url/);
   });
 
-  test('2,048 characters are not too long a target', async () => {
+  test('a target may have 2,048 characters', async () => {
     const account = await api.account();
     const target = `https://example.com/${'a'.repeat(2_028)}`;
     expect((await account.create({ target_url: target })).target_url).toBe(target);
@@ -101,7 +101,7 @@ describe('POST /api/v1/qr-codes', () => {
     expect((await send({ name: '🦊'.repeat(200), campaign_type: 'c'.repeat(64) })).status).toBe(201);
   });
 
-  test('an empty name becomes null, and a null folder is none', async () => {
+  test('an empty name becomes null, and a null folder means none', async () => {
     const account = await api.account();
     expect(await account.create({ name: '', folder: null })).toMatchObject({ name: null, folder: null });
   });
@@ -128,7 +128,7 @@ describe('POST /api/v1/qr-codes', () => {
     expect(body.error).not.toBe('');
   });
 
-  test('a folder is found by id, by name without regard to case, or created; the first spelling is kept', async () => {
+  test('a folder is found by id, by name case-insensitively, or created; the first spelling is kept', async () => {
     const account = await api.account();
     const first = await account.create({ folder: ' Berlin ' });
     expect(first.folder?.name).toBe('Berlin');
@@ -150,7 +150,7 @@ describe('POST /api/v1/qr-codes', () => {
     expect(body.warnings).toEqual([expect.stringMatching(/folder/)]);
   });
 
-  test('what can be no tag costs the label but not the code', async () => {
+  test('an invalid tag costs the label but not the code', async () => {
     const account = await api.account();
     const { status, body } = await account.call<One & { warnings?: string[] }>('POST', '/qr-codes', {
       json: { target_url: TARGET, tags: ['ok', ' ', 't'.repeat(101), 'a\nb', 'nul\0'] },
@@ -178,7 +178,7 @@ describe('POST /api/v1/qr-codes', () => {
     expect((await account.call<{ data: unknown[] }>('GET', '/folders')).body.data).toEqual([]);
   });
 
-  test('tags are found by id, by name without regard to case, or created; the first spelling is kept', async () => {
+  test('tags are found by id, by name case-insensitively, or created; the first spelling is kept', async () => {
     const account = await api.account();
     await account.create({ tags: [' Menu '] });
     const { body } = await account.call<{ data: { id: string }[] }>('GET', '/tags');
@@ -223,7 +223,7 @@ describe('POST /api/v1/qr-codes', () => {
     const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
     await client.connect();
     try {
-      // Every short code that is drawn is a taken one.
+      // Every drawn short code is already in use.
       await client.query(`
         create sequence drawn;
         create function taken() returns trigger language plpgsql as

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Account, type Answer, contract, type Failure, type One, type Page, TARGET } from './client.ts';
 
-/** Exact over several processes: every second request goes through another gateway to another core. */
+/** Limits are exact across processes: every second request goes through another gateway to another core. */
 const api = contract({ gateways: 2, cores: 2 });
 
 function atOnce<Body>(count: number, send: (gateway: number) => Promise<Answer<Body>>): Promise<Answer<Body>[]> {
@@ -16,7 +16,7 @@ const create = (account: Account, gateway: number, headers: Record<string, strin
 
 const total = async (account: Account) => (await account.call<Page>('GET', '/qr-codes')).body.total;
 
-test('of 150 requests at once exactly 120 are admitted, and only they cost', async () => {
+test('of 150 concurrent requests exactly 120 are admitted, and only they cost', async () => {
   const account = await api.account();
   const answers = await atOnce(150, (gateway) => account.call('GET', '/tags', { gateway }));
   expect(withStatus(answers, 200)).toHaveLength(120);
@@ -24,11 +24,11 @@ test('of 150 requests at once exactly 120 are admitted, and only they cost', asy
   for (const { headers } of withStatus(answers, 429)) expect(headers.has('retry-after')).toBe(true);
   const remaining = answers.map(({ headers }) => Number(headers.get('x-ratelimit-remaining')));
   expect(Math.min(...remaining)).toBe(50_000 - 120);
-  // No figure is told twice: each admitted request was counted alone.
+  // No figure occurs twice: each admitted request was counted separately.
   expect(new Set(withStatus(answers, 200).map(({ headers }) => headers.get('x-ratelimit-remaining'))).size).toBe(120);
 });
 
-test('of 60 requests at once with 23 left of the month exactly 23 are admitted', async () => {
+test('of 60 concurrent requests with 23 left in the month exactly 23 are admitted', async () => {
   const account = await api.account({ overrides: { monthlyQuota: 23n } });
   const answers = await atOnce(60, (gateway) => create(account, gateway));
   expect(withStatus(answers, 201)).toHaveLength(23);
@@ -36,7 +36,7 @@ test('of 60 requests at once with 23 left of the month exactly 23 are admitted',
   for (const { headers } of withStatus(answers, 429)) expect(headers.has('retry-after')).toBe(false);
 });
 
-test('of 40 creates at once at a limit of 7 codes exactly 7 succeed', async () => {
+test('of 40 concurrent creates at a limit of 7 codes exactly 7 succeed', async () => {
   const account = await api.account({ overrides: { codeLimit: 7n } });
   const answers = await atOnce(40, (gateway) => create(account, gateway));
   expect(withStatus(answers, 201)).toHaveLength(7);
@@ -46,11 +46,11 @@ test('of 40 creates at once at a limit of 7 codes exactly 7 succeed', async () =
   expect(await total(account)).toBe(7);
 });
 
-test('places that deletions give back at the same time are given away once', async () => {
+test('slots freed by concurrent deletions are used once', async () => {
   const account = await api.account({ overrides: { codeLimit: 5n } });
   const codes = await Promise.all(Array.from({ length: 5 }, () => account.create()));
   const [deleted, created] = await Promise.all([
-    // Each code twice, by both gateways: it gives its place back once.
+    // Each code is deleted twice, by both gateways, and frees one slot.
     Promise.all(
       codes
         .slice(0, 3)
@@ -67,7 +67,7 @@ test('places that deletions give back at the same time are given away once', asy
   expect(await total(account)).toBe(5);
 });
 
-test('20 requests at once with one idempotency key create one code; the others replay it or are in flight', async () => {
+test('20 concurrent requests with one idempotency key create one code; the others replay it or are in flight', async () => {
   const account = await api.account();
   const headers = { 'idempotency-key': 'one' };
   const answers = await atOnce(20, (gateway) => create(account, gateway, headers));
@@ -83,7 +83,7 @@ test('20 requests at once with one idempotency key create one code; the others r
   }
 });
 
-test('20 batches at once with one idempotency key create one batch', async () => {
+test('20 concurrent batches with one idempotency key create one batch', async () => {
   const account = await api.account();
   const rows = Array.from({ length: 30 }, (_, n) => ({ target_url: `https://example.com/${n}` }));
   const headers = { 'idempotency-key': 'one' };
@@ -96,11 +96,11 @@ test('20 batches at once with one idempotency key create one batch', async () =>
   expect(await total(account)).toBe(30);
 });
 
-test('batches at once never cost more of the month than is left', async () => {
+test('concurrent batches never cost more than is left in the month', async () => {
   const account = await api.account({ overrides: { monthlyQuota: 20n, codeLimit: 10_000n } });
   const rows = Array.from({ length: 250 }, () => ({ target_url: TARGET }));
   const answers = await atOnce(10, (gateway) => account.call('POST', '/batches', { json: { rows }, gateway }));
-  // Each costs 3; one that is turned down after its admission has cost 1.
+  // Each costs 3; one rejected after its admission costs 1.
   const staged = withStatus(answers, 201).length;
   expect(staged).toBeGreaterThanOrEqual(5);
   expect(staged).toBeLessThanOrEqual(6);
@@ -108,7 +108,7 @@ test('batches at once never cost more of the month than is left', async () => {
   for (const { headers } of answers) expect(Number(headers.get('x-ratelimit-remaining'))).toBeGreaterThanOrEqual(0);
 });
 
-test('a code that both gateways change at once has each change, or none of them', async () => {
+test('concurrent changes of a code by both gateways apply each or not at all', async () => {
   const account = await api.account();
   const { id } = await account.create({ name: 'before' });
   const answers = await Promise.all(

@@ -32,7 +32,7 @@ describe('paths and methods', () => {
     ['/api/v1/folders', ['GET', 'HEAD', 'OPTIONS']],
     ['/api/v1/tags', ['GET', 'HEAD', 'OPTIONS']],
     ['/api/v1/openapi', ['GET', 'HEAD', 'OPTIONS']],
-  ])('405 with `Allow`: any other method of %s; OPTIONS tells the same', async (path, allowed) => {
+  ])('405 with `Allow`: any other method of %s; OPTIONS too', async (path, allowed) => {
     for (const method of ['PUT', 'POST', 'PATCH', 'DELETE', 'PROPFIND', 'QUERY'].filter(
       (name) => !allowed.includes(name),
     )) {
@@ -74,8 +74,8 @@ describe('X-Request-Id', () => {
   });
 });
 
-describe('what is sent is private and inert', () => {
-  test('no answer is stored by caches, sniffed or run, and none names what serves it', async () => {
+describe('answers are private and inert', () => {
+  test('no answer is cached, sniffed or executed, and none names the server software', async () => {
     const account = await api.account();
     for (const path of ['/tags', '/nothing', '/qr-codes/nope']) {
       const { headers } = await account.call('GET', path);
@@ -95,7 +95,7 @@ describe('bodies', () => {
     );
   }
 
-  test('1 MiB is taken', async () => {
+  test('1 MiB is accepted', async () => {
     const account = await api.account();
     const json = JSON.stringify({ target_url: TARGET, ignored: '' });
     const raw = json.replace('""', `"${'x'.repeat(MIB - json.length)}"`);
@@ -106,9 +106,9 @@ describe('bodies', () => {
   test.each([
     ['/qr-codes', MIB],
     ['/batches', 3_500_000],
-  ])('413: POST %s with a `Content-Length` over %d bytes is refused before reading', async (path, limit) => {
+  ])('413: POST %s with a `Content-Length` over %d bytes is rejected before reading', async (path, limit) => {
     const { apiKey } = await api.account();
-    // Not one byte of it is ever sent.
+    // No byte of the body is sent.
     const parts = [head(apiKey, path, [`Content-Length: ${limit + 1}`])];
     const { url } = api.signpost;
     const answered = await exchange(url, parts);
@@ -117,7 +117,7 @@ describe('bodies', () => {
     expect(answered.head).toMatch(/\r\nx-ratelimit-remaining: /i);
   });
 
-  test('413: a body without a `Content-Length` is refused while reading, and the answer arrives', async () => {
+  test('413: a body without a `Content-Length` is rejected while reading, and the answer arrives', async () => {
     const { apiKey } = await api.account();
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
     const parts = [
@@ -140,7 +140,7 @@ describe('bodies', () => {
     expect((await exchange(api.signpost.url, parts, { readLast: true })).status).toBe(413);
   });
 
-  test('a body in chunks is a body', async () => {
+  test('a chunked body is accepted', async () => {
     const { apiKey } = await api.account();
     const json = JSON.stringify({ target_url: TARGET });
     const chunks = [...json].map((character) => `1\r\n${character}\r\n`);
@@ -153,7 +153,7 @@ describe('bodies', () => {
   });
 });
 
-describe('what is no HTTP', () => {
+describe('invalid HTTP', () => {
   test.each([
     ['no request line', 'hello\r\n\r\n'],
     ['two lengths', 'POST /api/v1/qr-codes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
@@ -170,13 +170,13 @@ describe('what is no HTTP', () => {
   });
 });
 
-describe('what is unusual HTTP', () => {
+describe('unusual HTTP', () => {
   const request = (line: string, apiKey: string, ...more: string[]) =>
     exchange(api.signpost.url, [[line, `Authorization: Bearer ${apiKey}`, ...more, '', ''].join('\r\n')]);
 
   test.each([
     ['HTTP/1.0 without `Host`', 'GET /api/v1/tags HTTP/1.0', []],
-    ['an expectation that nobody knows', 'GET /api/v1/tags HTTP/1.1', ['Host: a', 'Expect: the-unexpected']],
+    ['an unknown expectation', 'GET /api/v1/tags HTTP/1.1', ['Host: a', 'Expect: the-unexpected']],
     ['an offer to upgrade', 'GET /api/v1/tags HTTP/1.1', ['Host: a', 'Connection: upgrade', 'Upgrade: websocket']],
     ['the absolute form of a target', 'GET http://a/api/v1/tags HTTP/1.1', ['Host: a']],
     ['a GET with a body', 'GET /api/v1/tags HTTP/1.1', ['Host: a', 'Transfer-Encoding: chunked', '', '0']],
@@ -193,7 +193,7 @@ describe('what is unusual HTTP', () => {
     expect((await request('POST /api/v1/qr-codes HTTP/1.1', apiKey, ...head)).status).toBe(201);
   });
 
-  test('404: `OPTIONS *` asks for no resource', async () => {
+  test('404: `OPTIONS *` names no resource', async () => {
     const { apiKey } = await api.account();
     const { status, body } = await request('OPTIONS * HTTP/1.1', apiKey, 'Host: a');
     expect(status).toBe(404);

@@ -33,7 +33,7 @@ describe('Idempotency-Key', () => {
     expect(await total(account)).toBe(1);
   });
 
-  test('requests without a key are not deduplicated and tell nothing of replays', async () => {
+  test('requests without a key are not deduplicated and report no replays', async () => {
     const account = await api.account();
     const [one, other] = [await account.create(), await account.create()];
     expect(one.id).not.toBe(other.id);
@@ -58,7 +58,7 @@ describe('Idempotency-Key', () => {
     expect(await total(account)).toBe(1);
   });
 
-  test('of requests at the same time with one key, one creates and the others are in flight or replays', async () => {
+  test('of concurrent requests with one key, one creates and the others are in flight or replays', async () => {
     const account = await api.account();
     const key = newKey();
     const answers = await Promise.all(Array.from({ length: 12 }, () => post(account, key)));
@@ -83,7 +83,7 @@ describe('Idempotency-Key', () => {
     ['a wrong type', '{"target_url":5}', 400],
     ['a bad target', '{"target_url":"ftp://example.com"}', 400],
     ['a name that is too long', JSON.stringify({ target_url: TARGET, name: 'n'.repeat(201) }), 400],
-  ])('a refusal is remembered and replayed too: %s', async (_what, raw, expected) => {
+  ])('an error is stored and replayed too: %s', async (_what, raw, expected) => {
     const account = await api.account();
     const headers = { 'idempotency-key': newKey() };
     const first = await account.call('POST', '/qr-codes', { raw, headers });
@@ -95,7 +95,7 @@ describe('Idempotency-Key', () => {
     expect((await account.call('POST', '/qr-codes', { raw: `${raw} `, headers })).status).toBe(409);
   });
 
-  test('a 403 for the QR code limit is remembered, though there is room meanwhile', async () => {
+  test('a 403 for the QR code limit is replayed, even once there is room', async () => {
     const account = await api.account({ overrides: { codeLimit: 1n } });
     const { id } = await account.create();
     const key = newKey();
@@ -109,7 +109,7 @@ describe('Idempotency-Key', () => {
     expect((await post(account, newKey())).status).toBe(201);
   });
 
-  test('a 413 whose body was not read is not remembered: a retry with a smaller body runs', async () => {
+  test('a 413 whose body was not read is not stored: a retry with a smaller body runs', async () => {
     const account = await api.account();
     const headers = { 'idempotency-key': newKey() };
     const large = await account.call('POST', '/qr-codes', { raw: 'x'.repeat(1024 * 1024 + 1), headers });
@@ -123,7 +123,7 @@ describe('Idempotency-Key', () => {
     ['a space in it', 'a key'],
     ['no ASCII', 'schlüssel'],
     ['nothing in it', ''],
-  ])('400: a key with %s, before anything that is wrong with the body, and not remembered', async (_what, key) => {
+  ])('400: a key with %s, before any error in the body, and not stored', async (_what, key) => {
     const account = await api.account();
     for (const json of [{ target_url: TARGET }, { target_url: 5 }, { target_url: TARGET, name: 'n'.repeat(201) }, []]) {
       const { status, body } = await post<Failure>(account, key, json);
@@ -133,14 +133,14 @@ describe('Idempotency-Key', () => {
     expect(await total(account)).toBe(0);
   });
 
-  test('255 visible ASCII characters are a key', async () => {
+  test('a key may have 255 visible ASCII characters', async () => {
     const account = await api.account();
     const key = Array.from({ length: 255 }, (_, index) => String.fromCharCode(0x21 + (index % 94))).join('');
     expect((await post(account, key)).status).toBe(201);
     expect((await post(account, key)).headers.get('idempotent-replay')).toBe('true');
   });
 
-  test('endpoints that take no key pay no attention to one', async () => {
+  test('endpoints without keys ignore one', async () => {
     const account = await api.account();
     const { id } = await account.create();
     const headers = { 'idempotency-key': 'not a key' };
@@ -153,10 +153,10 @@ describe('Idempotency-Key', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('stored answers', () => {
   const accounts = (account: Account) => internal(api.signpost, AccountsService, account.id);
 
-  test('a different endpoint is a different body', async () => {
+  test('a different endpoint counts as a different body', async () => {
     const account = await api.account();
     const headers = { 'idempotency-key': newKey() };
     const json = { target_url: TARGET, rows: [row()] };
@@ -179,12 +179,12 @@ describe('what is remembered', () => {
     expect(again.headers.get('idempotent-replay')).toBe('true');
   });
 
-  test('no 429: a retry with quota runs', async () => {
+  test('a 429 is not stored: a retry with quota runs', async () => {
     const account = await api.account({ overrides: { monthlyQuota: 1n } });
     const json = { rows: Array.from({ length: 101 }, row) };
     const batch = () => account.call('POST', '/batches', { json, headers: { 'idempotency-key': 'batch' } });
     const code = () => post<Failure>(account, 'code');
-    // The first is admitted and can't be paid, the second is not even admitted.
+    // The first is admitted but exceeds the quota, the second is not even admitted.
     expect((await batch()).status).toBe(429);
     expect((await code()).status).toBe(429);
     await accounts(account).updateAccount({ overrides: { monthlyQuota: 100n } });
@@ -194,7 +194,7 @@ describe('what is remembered', () => {
     }
   });
 
-  test('no 403 of the plan: a retry with the plan runs', async () => {
+  test('a plan 403 is not stored: a retry with the plan runs', async () => {
     const account = await api.account({ plan: Plan.FREE });
     const key = newKey();
     expect((await post(account, key)).status).toBe(403);
@@ -202,7 +202,7 @@ describe('what is remembered', () => {
     expect((await post(account, key)).status).toBe(201);
   });
 
-  test('an answer with all it had, warnings too, as it was then', async () => {
+  test('a replay is complete, warnings included, as it was then', async () => {
     const account = await api.account();
     const json = { target_url: TARGET, folder: 'none', tags: [''] };
     const key = newKey();
@@ -223,7 +223,7 @@ describe('a key', () => {
   afterAll(() => pool.end());
   const uuid = ({ id }: Account) => decodeId('acct', id);
 
-  test('is forgotten 24 hours after its first use, and not before', async () => {
+  test('expires 24 hours after its first use, and not before', async () => {
     const account = await api.account();
     const key = newKey();
     const first = await post(account, key);
@@ -241,7 +241,7 @@ describe('a key', () => {
     expect(await total(account)).toBe(2);
   });
 
-  /** Creates of the account wait until `free` is called. */
+  /** Blocks creates of the account until `free` is called. */
   async function blocked(account: Account) {
     const client = await pool.connect();
     await client.query('begin');
@@ -275,7 +275,7 @@ describe('a key', () => {
     expect(await total(account)).toBe(1);
   });
 
-  test('is free again when the core dies in the middle of its request: nothing is stranded', async () => {
+  test('is usable again when the core dies during its request', async () => {
     const account = await api.account();
     const key = newKey();
     const block = await blocked(account);

@@ -3,7 +3,7 @@ import { type Client, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import type { Signpost } from '../harness/processes.ts';
 
-/** A client of the core as an internal service has it; `accountId`: the account it acts for, if any. */
+/** A client of the core with the service token; `accountId`: the account it acts for, if any. */
 export function internal<Service extends DescService>(
   { corePort, serviceToken }: Signpost,
   service: Service,

@@ -20,7 +20,7 @@ const reasonOf = (call: Promise<unknown>) =>
     (error: unknown) => readFailure(error).reason,
   );
 
-/** What is the same for folders and tags, said once. */
+/** Common tests of folders and tags. */
 const KINDS = [
   {
     kind: 'folder',
@@ -48,7 +48,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     return found;
   };
 
-  test('that is renamed keeps its id and its codes, which are changed in nothing else', async () => {
+  test('keeps its id and its codes when renamed; the codes are otherwise unchanged', async () => {
     const account = await api.account();
     const code = await account.create({ name: 'a', ...fields('Berlin') });
     const { id } = await named(account, 'Berlin');
@@ -60,7 +60,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     expect((await named(account, 'HAMBURG')).id).toBe(id);
   });
 
-  test('can’t take the name of another one, in any case, nor break the rule for names', async () => {
+  test('cannot be given the name of another one, in any case, or an invalid name', async () => {
     const account = await api.account();
     await account.create(fields('Berlin'));
     await account.create(fields('Hamburg'));
@@ -72,7 +72,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     expect((await list(account)).map(({ name }) => name)).toEqual(['Berlin', 'Hamburg']);
   });
 
-  test('that is deleted is off its codes, and nothing else of them is lost', async () => {
+  test('is removed from its codes when deleted; the codes are otherwise unchanged', async () => {
     const account = await api.account();
     const [code, deleted] = [
       await account.create({ name: 'a', ...fields('Berlin') }),
@@ -90,7 +90,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     expect(await reasonOf(remove(account, id))).toBe('NOT_FOUND');
   });
 
-  test('that is merged into another one gives it its codes, each once', async () => {
+  test('passes its codes to the other when merged, each once', async () => {
     const account = await api.account();
     const [one, other] = [await account.create(fields('Berlin')), await account.create(fields('berlin-mitte'))];
     if (kind === 'tag') await account.create({ tags: ['Berlin', 'berlin-mitte', 'x'] });
@@ -116,7 +116,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     expect((await list(account)).map(({ code_count }) => code_count)).toEqual([1]);
   });
 
-  test('is deleted, merged and renamed while codes are given it, and no call fails and no code is lost', async () => {
+  test('is deleted, merged and renamed while it is assigned to codes, without failed calls or lost codes', async () => {
     const account = await api.account();
     const codes = internal(api.signpost, CodesService, account.id);
     const seeds = await Promise.all(
@@ -138,7 +138,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
       ][nth % 4]?.();
     });
     const answers = await Promise.all(calls.map((call) => reasonOf(call())));
-    // Who comes second finds the label gone.
+    // The second call finds the label deleted.
     expect(new Set(answers.filter((answer) => answer !== 'NOT_FOUND'))).toEqual(new Set(['succeeded']));
     const { codes: left, total } = await codes.listCodes({ limit: 100 });
     expect(total).toBe(50n);

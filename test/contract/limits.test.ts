@@ -45,7 +45,7 @@ async function createBatch(account: Account, rows: readonly object[]): Promise<R
   return (await account.call<Rows>('GET', `/batches/${made.body.data.id}?limit=1000`)).body.data;
 }
 
-/** Gives an account labels called `{prefix}{n}`. */
+/** Creates labels named `{prefix}{n}`. */
 async function seed(account: Account, kind: 'folders' | 'tags', count: number, prefix = 'seed '): Promise<void> {
   await pool.query(
     `insert into ${kind} (id, account_id, name) select uuidv7(), $1, $2 || n from generate_series(1, $3::integer) n`,
@@ -121,7 +121,7 @@ describe('an account has at most 10,000 tags and 10,000 folders', () => {
     ]);
     expect(rows.map(({ warnings }) => warnings)).toEqual([[expect.stringMatching(of.says)], undefined]);
 
-    // Renaming and merging go on, and what goes makes room.
+    // Renaming and merging still work, and deletions free slots.
     const labels = internal(api.signpost, TaxonomyService, account.id);
     const [one, two] = await list(account, kind);
     const asked = { id: one?.id ?? '', name: 'another name', into: two?.id ?? '' };
@@ -132,7 +132,7 @@ describe('an account has at most 10,000 tags and 10,000 folders', () => {
     expect(await list(account, kind)).toHaveLength(10_000);
   });
 
-  test('single creates, changes and batches at once share what is left, and take no more', async () => {
+  test('concurrent creates, changes and batches share the remaining slots and use no more', async () => {
     const account = await enterprise();
     await seed(account, 'tags', 9_990);
     await seed(account, 'folders', 9_999);
@@ -158,7 +158,7 @@ describe('an account has at most 10,000 tags and 10,000 folders', () => {
     expect(await list(account, 'tags')).toHaveLength(10_000);
     const folders = await list(account, 'folders');
     expect(folders).toHaveLength(10_000);
-    // The ones that were created in time are given to all that named them.
+    // Labels created in time are assigned to all codes that named them.
     expect(folders.filter(({ name }) => !name.startsWith('seed'))).toHaveLength(1);
     const filed = (await Promise.all(creates)).filter(({ code }) => code?.folder);
     for (const { warnings } of filed) expect(warnings.filter((warning) => warning.startsWith('folder'))).toEqual([]);
@@ -206,7 +206,7 @@ describe.each([
       (await internal(api.signpost, AccountsService, account.id).listMembers({})).members.length,
   },
 ])('an account has at most $most $what', ({ what, most, add, count }) => {
-  test('however many are added at once; the error states the limit', async () => {
+  test('under concurrent adds too; the error states the limit', async () => {
     const account = await enterprise();
     for (let added = 0; added < most - 3; added += 50) {
       await Promise.all(Array.from({ length: Math.min(50, most - 3 - added) }, (_, n) => add(account, added + n)));

@@ -34,7 +34,7 @@ describe('GET /api/v1/qr-codes', () => {
     });
   });
 
-  test('a walk by cursor sees every code once, also while codes are created, and null ends it', async () => {
+  test('paging by cursor returns every code once, even while codes are created, and null ends it', async () => {
     const account = await api.account();
     const expected = await some(5, account);
     const seen: string[] = [];
@@ -52,7 +52,7 @@ describe('GET /api/v1/qr-codes', () => {
     expect(totals).toEqual([5, 3, 1]);
   });
 
-  test('offset leaves codes out and is ignored when a cursor is sent', async () => {
+  test('offset skips codes and is ignored when a cursor is sent', async () => {
     const account = await api.account();
     const all = await some(4, account);
     const second = await page(account, '?limit=2&offset=2');
@@ -95,7 +95,7 @@ describe('GET /api/v1/qr-codes', () => {
     }
   });
 
-  test('folder filters by id or name, `none` gives the unfiled codes, an unknown one is a 400', async () => {
+  test('folder filters by id or name, `none` returns the unfiled codes, an unknown one is a 400', async () => {
     const account = await api.account();
     const filed = await account.create({ folder: 'Berlin' });
     const unfiled = await account.create();
@@ -122,7 +122,7 @@ describe('GET /api/v1/qr-codes', () => {
   });
 });
 
-test('filters hold together and along a walk, whose `total` counts what is left of it', async () => {
+test('filters combine and hold while paging by cursor, where `total` counts what is left', async () => {
   const account = await api.account();
   const wanted: string[] = [];
   for (let round = 0; round < 3; round++) {
@@ -141,7 +141,7 @@ test('filters hold together and along a walk, whose `total` counts what is left 
   expect([unfiled.data.length, unfiled.total]).toEqual([3, 3]);
 });
 
-test('`total` counts every code as it comes, goes and is restored, whatever its type', async () => {
+test('`total` counts codes as they are created, deleted and restored, whatever its type', async () => {
   const account = await api.account();
   const codes = internal(api.signpost, CodesService, account.id);
   const total = async () => (await page(account)).total;

@@ -5,7 +5,7 @@ import { contract } from './client.ts';
 
 const api = contract({ env: { ...PRINTS_METRICS, GATEWAY_WORKERS: '2' } });
 
-/** What the process and its children tell of their event loops; a part that is not told of is missing. */
+/** Event-loop metrics of the process and its children; unreported ones are missing. */
 async function eventLoopsOf(process: Process | undefined) {
   return (await metricsOf(process))
     .filter(({ name }) => name.startsWith('nodejs.eventloop.'))
@@ -20,14 +20,14 @@ function eventLoop(attributes: Record<string, string | number>) {
   }));
 }
 
-test('a core tells how long turns of its event loop take', async () => {
+test('a core reports its event-loop delay', async () => {
   expect(await eventLoopsOf(api.signpost.cores[0])).toEqual(eventLoop({}));
 });
 
-test('each worker of a gateway does, and its carrier', async () => {
-  const told = await eventLoopsOf(api.signpost.gateways[0]);
-  expect(told).toHaveLength(12);
-  expect(told).toEqual(
+test('so do each worker of a gateway and its carrier', async () => {
+  const reported = await eventLoopsOf(api.signpost.gateways[0]);
+  expect(reported).toHaveLength(12);
+  expect(reported).toEqual(
     expect.arrayContaining([
       ...eventLoop({ worker: 0 }),
       ...eventLoop({ worker: 1 }),

@@ -6,24 +6,27 @@ const api = contract();
 
 const UNKNOWN = 'qr_01kagcpn9te5gvjxq1rmm30w4h';
 
-describe('a code that is not there', () => {
+describe('a missing code', () => {
   test.each([
     ['GET', '', undefined],
     ['PATCH', '', { name: 'x' }],
     ['DELETE', '', undefined],
     ['GET', '/analytics', undefined],
     ['GET', '/image', undefined],
-  ])('404: %s /api/v1/qr-codes/{id}%s of no code, another account’s, or a deleted one', async (method, path, json) => {
-    const [account, other] = [await api.account(), await api.account()];
-    const { id: foreign } = await other.create();
-    const { id: deleted } = await account.create();
-    await account.call('DELETE', `/qr-codes/${deleted}`);
-    for (const id of [UNKNOWN, foreign, deleted, 'nonsense', '%00', 'x'.repeat(500), '..%2f..']) {
-      const { status, body } = await account.call(method, `/qr-codes/${id}${path}`, json && { json });
-      expect([id, status]).toEqual([id, 404]);
-      expect(body).toEqual({ error: 'There is no such code on this account.' });
-    }
-  });
+  ])(
+    '404: %s /api/v1/qr-codes/{id}%s of an unknown code, another account’s, or a deleted one',
+    async (method, path, json) => {
+      const [account, other] = [await api.account(), await api.account()];
+      const { id: foreign } = await other.create();
+      const { id: deleted } = await account.create();
+      await account.call('DELETE', `/qr-codes/${deleted}`);
+      for (const id of [UNKNOWN, foreign, deleted, 'nonsense', '%00', 'x'.repeat(500), '..%2f..']) {
+        const { status, body } = await account.call(method, `/qr-codes/${id}${path}`, json && { json });
+        expect([id, status]).toEqual([id, 404]);
+        expect(body).toEqual({ error: 'There is no such code on this account.' });
+      }
+    },
+  );
 });
 
 describe('PATCH /api/v1/qr-codes/{id}', () => {
@@ -58,7 +61,7 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
     expect(await change({ folder: 'Hamburg' })).toMatchObject({ folder: { name: 'Hamburg' } });
   });
 
-  test('a change that changes nothing is a 200, the code stays as it was, and nothing is emitted', async () => {
+  test('a change that changes nothing is a 200, leaves the code unchanged and emits nothing', async () => {
     const account = await api.account();
     const code = await account.create({ name: 'a', folder: 'Berlin', tags: ['x', 'y'] });
     const same = { target_url: ` ${TARGET} `, name: 'a', paused: false, folder: 'BERLIN', tags: ['Y', 'x', 'X'] };
@@ -67,11 +70,11 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
       expect(status).toBe(200);
       expect(body.data).toEqual(code);
     }
-    // An event that there is comes in the order of changes, so this one is the first and only one.
+    // Events arrive in the order of changes, so this one would not be the only one if there were others.
     await account.call('PATCH', `/qr-codes/${code.id}`, { json: { name: 'b' } });
     const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
     await client.connect();
-    const told = () =>
+    const types = () =>
       client
         .query<{ type: string; topic: string }>(
           `select topic, headers ->> 'ce_type' as type from log_records where key in ($1, $2) order by topic, "offset"`,
@@ -79,7 +82,7 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
         )
         .then(({ rows }) => rows.map(({ topic, type }) => type ?? topic));
     await expect
-      .poll(told, { timeout: 10_000 })
+      .poll(types, { timeout: 10_000 })
       .toEqual(['qr.created', 'qr.updated', 'signpost.routes.v1', 'signpost.routes.v1']);
     await client.end();
   });
@@ -116,7 +119,7 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
 });
 
 describe('DELETE /api/v1/qr-codes/{id}', () => {
-  test('200 with the id; a second time there is nothing to delete', async () => {
+  test('200 with the id; a second time 404', async () => {
     const account = await api.account();
     const { id } = await account.create();
     const { status, body } = await account.call<unknown>('DELETE', `/qr-codes/${id}`);
@@ -125,7 +128,7 @@ describe('DELETE /api/v1/qr-codes/{id}', () => {
     expect((await account.call('DELETE', `/qr-codes/${id}`)).status).toBe(404);
   });
 
-  test('a body, whatever it is, changes nothing about it', async () => {
+  test('any body is ignored', async () => {
     const account = await api.account();
     const { id } = await account.create();
     const { status } = await account.call('DELETE', `/qr-codes/${id}`, {

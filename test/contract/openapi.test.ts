@@ -2,11 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { describe, expect, test } from 'vitest';
 import { contract } from './client.ts';
-import { operationsOf, strictly } from './described.ts';
+import { operationsOf, strictly } from './openapi-validation.ts';
 
 const api = contract();
 
-/** The statuses that the contract gives each operation, and those that every endpoint has. */
+/** The statuses of each operation according to the contract, and those common to all endpoints. */
 const CONTRACT = {
   'GET /api/v1/qr-codes': [200, 400, 403],
   'POST /api/v1/qr-codes': [201, 400, 403, 409, 413],
@@ -47,13 +47,13 @@ describe('GET /api/v1/openapi', () => {
     expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(expected));
   });
 
-  test('has an example for every operation that fits its schema', () => {
+  test('has a valid example for every operation', () => {
     for (const { name, operation } of operations()) {
       const contents = [operation.requestBody, ...Object.values(operation.responses)].map((part) => part?.content);
       const examples = contents.flatMap((content) => Object.entries(content ?? {}));
       expect(examples.length).toBeGreaterThan(0);
       for (const [type, { schema, example }] of examples) {
-        // OpenAPI describes bytes by their type alone.
+        // OpenAPI describes binary content only by its type.
         if (type === 'image/png') continue;
         const validate = strictly(api.document, schema ?? {});
         expect([name, validate(example), validate.errors]).toEqual([name, true, null]);
@@ -61,9 +61,9 @@ describe('GET /api/v1/openapi', () => {
     }
   });
 
-  test('holds every answer of the contract tests to what it describes', async () => {
-    // Validating the document has held up the event loop for seconds: kept connections that the core has closed
-    // meanwhile have to be noticed before one of them is used again.
+  test('is applied to every answer of the contract tests', async () => {
+    // Validating the document has blocked the event loop for seconds: keep-alive connections that the server closed
+    // meanwhile must be noticed before one of them is reused.
     for (let turns = 0; turns < 3; turns++) await turn();
     const account = await api.account();
     const { id } = await account.create();
@@ -87,7 +87,7 @@ describe('GET /api/v1/openapi', () => {
 });
 
 describe('GET /docs', () => {
-  test('the reference for people is open to all, complete, and needs nothing from elsewhere', async () => {
+  test('the HTML reference is public, complete and self-contained', async () => {
     const { status, headers, body } = await api.call<string>('GET', '/docs');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8');

@@ -12,7 +12,7 @@ const accounts = (account: Account) => internal(api.signpost, AccountsService, a
 const post = (account: Account, raw: string, headers: Record<string, string> = {}) =>
   account.call('POST', '/qr-codes', { raw, headers });
 
-describe('the order of judgement', () => {
+describe('the order of checks', () => {
   test('plan 403, burst 429, quota 429, 413, idempotency-key 400, body 400, limit 403', async () => {
     const account = await api.account({ overrides: { monthlyQuota: 126n, codeLimit: 0n } });
     const { call, apiKey } = account;
@@ -66,7 +66,7 @@ describe('the order of judgement', () => {
   });
 });
 
-describe('an account that loses its plan', () => {
+describe('an account that has lost its plan', () => {
   let account: Account;
   let id: string;
   beforeAll(async () => {

@@ -10,7 +10,7 @@ import { internal } from './internal.ts';
 
 const api = contract();
 
-/** Routes of internal changes come over the log. */
+/** Routes of internal changes arrive over the log. */
 const EVENTUALLY = { timeout: 10_000, interval: 25 };
 
 const codes = (account: Account) => internal(api.signpost, CodesService, account.id);
@@ -52,7 +52,7 @@ async function landingPageCode(account: Account) {
 }
 
 describe('a static code', () => {
-  test('is read, listed and imaged as what it carries; its scan URL leads nowhere', async () => {
+  test('is read, listed and rendered with its payload; its scan URL is a 404', async () => {
     const account = await api.account();
     const wifi = { ssid: 'Café; "west"', password: 'a:b\\c,d;e', security: WifiSecurity.WPA };
     const { code } = await codes(account).createStaticCode({
@@ -75,7 +75,7 @@ describe('a static code', () => {
     expect((await scan(read.short_code)).status).toBe(404);
   });
 
-  test('carries any text up to 2,331 bytes', async () => {
+  test('encodes any text up to 2,331 bytes', async () => {
     const account = await api.account();
     const payload = `${'ä€0'.repeat(388)}xyz`;
     expect(Buffer.byteLength(payload)).toBe(2_331);
@@ -90,7 +90,7 @@ describe('a static code', () => {
   });
 });
 
-test('409: the image of a code that has nothing to encode, in any format', async () => {
+test('409: the image of a code with nothing to encode, in any format', async () => {
   const account = await api.account();
   const id = await staticCode(account);
   const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
@@ -107,7 +107,7 @@ test('409: the image of a code that has nothing to encode, in any format', async
 });
 
 describe('a landing-page code', () => {
-  test('is read and imaged as its scan URL, which shows the page and counts', async () => {
+  test('is read and rendered with its scan URL, which shows the page and counts scans', async () => {
     const account = await api.account();
     const read = (await account.call<One>('GET', `/qr-codes/${await landingPageCode(account)}`)).body.data;
     expect(read).toMatchObject({ type: 'landing_page', paused: false });
@@ -134,14 +134,14 @@ describe('a landing-page code', () => {
     ['a link with a password', { links: [{ label: 'x', url: 'https://a:b@example.com' }] }],
     ['too many links', { links: Array.from({ length: 21 }, () => ({ label: 'x', url: 'https://example.com' })) }],
     ['a colour that is none', { foregroundColor: 'red;}' }],
-  ])('with %s is refused, and nothing is created', async (_, change) => {
+  ])('with %s is rejected, and nothing is created', async (_, change) => {
     const account = await api.account();
     const call = codes(account).createLandingPageCode({ landingPage: { ...PAGE, ...change } });
     expect(await reasonOf(call)).toBe('INVALID_FIELD');
     expect((await account.call<Page>('GET', '/qr-codes')).body.total).toBe(0);
   });
 
-  test('is changed by its owner, the print staying as it is; a change that breaks a rule, or of another type, changes nothing', async () => {
+  test('can be changed without a new print; an invalid change, or one for another type, changes nothing', async () => {
     const account = await api.account();
     const id = await landingPageCode(account);
     const code = (await account.call<One>('GET', `/qr-codes/${id}`)).body.data;
@@ -164,7 +164,7 @@ describe('a landing-page code', () => {
     expect((await codes(account).getCode({ id })).code?.landingPage).toEqual(changed.code?.landingPage);
   });
 
-  test('on a domain that is not the account’s is refused', async () => {
+  test('on a domain that is not the account’s is rejected', async () => {
     const account = await api.account();
     const domainId = 'domain_01kagcpn9te5gvjxq1rmm30w4h';
     expect(await reasonOf(codes(account).createLandingPageCode({ landingPage: PAGE, domainId }))).toBe(
@@ -190,7 +190,7 @@ describe.each([
     expect((await account.call('PATCH', `/qr-codes/${id}`, { json: { target_url: 'x' } })).status).toBe(400);
   });
 
-  test('everything else changes, and DELETE deletes it', async () => {
+  test('everything else can be changed, and DELETE deletes it', async () => {
     const account = await api.account();
     const id = await make(account);
     const json = { name: 'x', paused: true, folder: 'y', tags: ['z'] };
@@ -203,7 +203,7 @@ describe.each([
 });
 
 describe('restoring', () => {
-  test('brings a code back as it was, to its printed scan URL too', async () => {
+  test('returns a code to its former state, its scan URL too', async () => {
     const account = await api.account();
     const code = await account.create({ name: 'a', folder: 'Berlin', tags: ['x', 'y'] });
     await scan(code.short_code);
@@ -219,7 +219,7 @@ describe('restoring', () => {
     await expect.poll(async () => (await scan(code.short_code)).status, EVENTUALLY).toBe(302);
   });
 
-  test('a code that is not deleted stays as it is; another account’s is not found', async () => {
+  test('a code that is not deleted is unchanged; another account’s is not found', async () => {
     const [account, other] = [await api.account(), await api.account()];
     const code = await account.create();
     await codes(account).restoreCode({ id: code.id });
@@ -230,7 +230,7 @@ describe('restoring', () => {
     }
   });
 
-  test('counts a dynamic code towards the limit again, exactly, and other types never', async () => {
+  test('counts a dynamic code towards the limit again, exactly, but no other types', async () => {
     const account = await api.account({ overrides: { codeLimit: 3n } });
     const deleted: string[] = [];
     for (let count = 0; count < 6; count++) {
@@ -248,7 +248,7 @@ describe('restoring', () => {
   });
 });
 
-test('an API key opens none of it', async () => {
+test('an API key cannot call these methods', async () => {
   const account = await api.account();
   const withKey = internal({ ...api.signpost, serviceToken: account.apiKey }, CodesService, account.id);
   expect(await reasonOf(withKey.restoreCode({ id: 'x' }))).toBe('INTERNAL_METHOD');

@@ -22,7 +22,7 @@ interface Page {
   readonly nextCursor?: string | undefined;
 }
 
-/** A list of an account. `read` asks the core for a page, `add` adds items past it; both take the account's id. */
+/** A list of an account: `read` reads a page from the core. */
 interface List {
   readonly name: string;
   readonly standard: number;
@@ -127,7 +127,7 @@ describe.each(LISTS)('the list of $name', ({ insert, prepare, read, standard, mo
   const newNames = (count: number) => Array.from({ length: count }, newUuid);
   const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 });
 
-  test('a walk gives every item exactly once, in order, whatever is created meanwhile', async () => {
+  test('paging by cursor returns every item exactly once, in order, whatever is created meanwhile', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uniqueArray(name, { maxLength: 30, selector: (each) => each.normalize('NFKC').toLowerCase() }),
@@ -135,7 +135,7 @@ describe.each(LISTS)('the list of $name', ({ insert, prepare, read, standard, mo
         fc.array(fc.nat(3), { maxLength: 10 }),
         async (names, limit, created) => {
           const list = await newList();
-          // What no name may be has been refused before.
+          // Invalid names are rejected before.
           await list.add(names.map((each, n) => `${n % 2}${each.replaceAll(/\p{Cc}/gu, '·')}${n}`));
           const before = (await list.read({ limit: most })).items.map(({ id }) => id);
           const walked: string[] = [];
@@ -156,7 +156,7 @@ describe.each(LISTS)('the list of $name', ({ insert, prepare, read, standard, mo
     );
   }, 120_000);
 
-  test('a page has as many items as are asked for, but never more than so many', async () => {
+  test('a page has the requested number of items, up to the maximum', async () => {
     const list = await newList();
     await list.add(newNames(most + 1));
     for (const [limit, length] of [
@@ -185,7 +185,7 @@ describe.each(LISTS)('the list of $name', ({ insert, prepare, read, standard, mo
   });
 });
 
-test('a cursor of one account or list is refused by every other one', async () => {
+test('a cursor of one account or list is rejected by every other one', async () => {
   const [one, two] = [await api.account(), await api.account()];
   for (const { id } of [one, two]) {
     for (const list of LISTS.slice(0, 3)) {

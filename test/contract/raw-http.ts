@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-/** An answer as it came over the wire. */
+/** A raw answer. */
 export interface RawAnswer {
   readonly status: number;
   readonly head: string;
@@ -9,16 +9,16 @@ export interface RawAnswer {
 
 /** How a client sends and what it expects. */
 interface Sending {
-  /** It reads nothing before it has sent everything. */
+  /** Whether it reads nothing before it has sent everything. */
   readonly readLast?: boolean;
-  /** It has sent a HEAD. */
+  /** Whether it has sent a HEAD. */
   readonly withoutBody?: boolean;
-  /** Of the parts; default: UTF-8. */
+  /** Encoding of the parts; default: UTF-8. */
   readonly encoding?: BufferEncoding;
 }
 
 /**
- * Sends bytes as they are, part by part, and reads one answer. Rejects when the server closes or resets the connection
+ * Sends bytes unchanged, part by part, and reads one answer. Rejects when the server closes or resets the connection
  * without one.
  */
 export function exchange(
@@ -40,7 +40,7 @@ export function exchange(
     socket.setEncoding('latin1');
     socket.on('data', (text) => {
       received += text;
-      // What only says that the body may come is no answer.
+      // An interim 100 Continue is not the answer.
       received = received.replace(/^HTTP\/1\.1 100 [^\r]*\r\n\r\n/, '');
       const end = received.indexOf('\r\n\r\n');
       if (end < 0) return;

@@ -137,7 +137,7 @@ describe('GET /api/v1/qr-codes/{id}/image', () => {
     expect(body.error).toMatch(/^format/);
   });
 
-  test('304 without a body when `If-None-Match` has the entity tag, weak or among others; the rate is told', async () => {
+  test('304 without a body when `If-None-Match` has the entity tag, weak or among others; the rate headers are there', async () => {
     const { get } = await image('');
     const tag = (await get()).headers.get('etag') ?? '';
     expect(tag).toMatch(/^"[^"]+"$/);
@@ -156,7 +156,7 @@ describe.each([
   ['folders', 'folder', 'folder_'],
   ['tags', 'tags', 'tag_'],
 ])('GET /api/v1/%s', (path, field, prefix) => {
-  test('200: by name without regard to case, with a live code count each', async () => {
+  test('200: by name, case-insensitively, each with its number of live codes', async () => {
     const account = await api.account();
     const named = (name: string) => ({ [field]: field === 'tags' ? [name] : name });
     for (const name of ['beta', 'Alpha', 'gamma', 'beta']) await account.create(named(name));
@@ -168,7 +168,7 @@ describe.each([
     expect(body).toEqual({ success: true, data: [label('Alpha', 1), label('beta', 2), label('gamma', 1)] });
   });
 
-  test('200: an account without any has an empty list', async () => {
+  test('200: an account without any gets an empty list', async () => {
     const account = await api.account();
     expect((await account.call<unknown>('GET', `/${path}`)).body).toEqual({ success: true, data: [] });
   });

@@ -33,7 +33,7 @@ test.each([
   const headers = { traceparent: `00-${traceId}-${callerId}-01` };
   await account.call(method, path, { ...(raw === undefined ? {} : { raw }), headers });
   const [gateway, core] = [api.signpost.gateways[0], api.signpost.cores[0]];
-  // The route of a change comes back to the gateway over the log, in the same trace.
+  // The route of a change returns to the gateway over the log, in the same trace.
   const ofCaller = async () => (await spansOf(gateway, traceId)).filter(({ parentId }) => parentId === callerId);
   await expect.poll(ofCaller, EVENTUALLY).toHaveLength(1);
   await expect.poll(async () => (await spansOf(core, traceId)).some(({ span }) => span === rpc), EVENTUALLY).toBe(true);
@@ -42,7 +42,7 @@ test.each([
   expect(call?.parentId).toBe(request?.spanId);
 });
 
-test('and on with the event and the route of a change to whoever reads them from the log', async () => {
+test('and on to readers of the log with the event and route of a change', async () => {
   const account = await api.account();
   const traceId = randomBytes(16).toString('hex');
   const headers = { traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01` };
@@ -61,7 +61,7 @@ test('and on with the event and the route of a change to whoever reads them from
 });
 
 test.each(['nonsense', '00-0000-00-01', `00-${'g'.repeat(32)}-${'0'.repeat(16)}-01`, '', 'x'.repeat(4_000)])(
-  'a traceparent that is none changes nothing: %j',
+  'an invalid traceparent is ignored: %j',
   async (traceparent) => {
     const account = await api.account();
     expect((await account.call('GET', '/tags', { headers: { traceparent } })).status).toBe(200);

@@ -9,5 +9,5 @@ const logger = pino({ level: 'silent' });
 const pool = new pg.Pool({ connectionString: url, max: 2 });
 pool.on('error', () => undefined);
 const log = openKafkaLog({ brokers: brokers.split(','), clientId: 'signpost-test', logger });
-startRelay({ pool, log, logger, keptHours: 24 });
+startRelay({ pool, log, logger, retentionHours: 24 });
 process.send?.('ready');

@@ -29,7 +29,7 @@ const rows = Array.from({ length: ROWS }, (_, n) => ({
   folder: `Folder ${n % 7}`,
 }));
 
-/** Waits for the batch's end, which has to come by itself. */
+/** Waits until the batch completes, which must happen by itself. */
 async function completed(call: Awaited<ReturnType<typeof account>>, id: string): Promise<Batch> {
   for (;;) {
     const answer = await call('GET', `/batches/${id}?limit=1`).catch(() => undefined);
@@ -41,7 +41,7 @@ async function completed(call: Awaited<ReturnType<typeof account>>, id: string):
   }
 }
 
-/** Every row final, every code there once, one event and one route for each, one `bulk.completed`. */
+/** Expects every row to be final, every code to exist once, with one event and one route, and one `bulk.completed`. */
 async function expectWhole(signpost: Signpost, batch: Batch): Promise<void> {
   expect(batch.counts).toMatchObject({ pending: 0, failed: ROWS / 100, created: ROWS - ROWS / 100 });
   const client = new pg.Client({ connectionString: signpost.databaseUrl });
@@ -55,20 +55,20 @@ async function expectWhole(signpost: Signpost, batch: Batch): Promise<void> {
       await count('batch_rows r join codes c on c.id = r.code_id where batch_id = $1', [decodeId('batch', batch.id)]),
     ).toBe(created);
     expect(await count('folders')).toBe(7);
-    const told = (type: string) =>
+    const eventCount = (type: string) =>
       count(
         `(select headers ->> 'ce_id' from outbox where headers ->> 'ce_type' = $1
-          union select headers ->> 'ce_id' from log_records where headers ->> 'ce_type' = $1) as told`,
+          union select headers ->> 'ce_id' from log_records where headers ->> 'ce_type' = $1) as eventCount`,
         [type],
       );
-    await expect.poll(() => told('qr.created'), { timeout: 20_000 }).toBe(created);
-    await expect.poll(() => told('bulk.completed')).toBe(1);
+    await expect.poll(() => eventCount('qr.created'), { timeout: 20_000 }).toBe(created);
+    await expect.poll(() => eventCount('bulk.completed')).toBe(1);
   } finally {
     await client.end();
   }
 }
 
-test('the request answers 202 when its window closes, and the background ends the batch; progress is seen', async () => {
+test('the request answers 202 when its window closes, and the batch is completed in the background, with visible progress', async () => {
   const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '0' } });
   const call = await account(signpost);
   const answer = await call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
@@ -84,7 +84,7 @@ test('the request answers 202 when its window closes, and the background ends th
   await expectWhole(signpost, await completed(call, data.id));
 });
 
-test('a core that is killed again and again in the middle of a batch: it completes by itself, no row twice', async () => {
+test('a batch whose core is killed repeatedly completes by itself, without creating a row twice', async () => {
   const signpost = await startSignpost({ cores: 2, gateways: 2, env: { BATCH_WINDOW_MS: '1500' } });
   const call = await account(signpost);
   const posted = call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
@@ -92,12 +92,12 @@ test('a core that is killed again and again in the middle of a batch: it complet
   await client.connect();
   afterFile(() => client.end());
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
-  // The request is in its window when its core dies, and has made some codes but not all.
+  // The core dies within the request's window, when some codes are created but not all.
   await expect.poll(created, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
   await signpost.cores[0]?.kill();
   expect((await posted).status).toBe(503);
   await signpost.cores[0]?.restart();
-  // The gateway finds its core again within a second.
+  // The gateway reconnects within a second.
   const retry = () => call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
   let replayed = await retry();
   while (replayed.status === 503) replayed = await retry();
@@ -110,7 +110,7 @@ test('a core that is killed again and again in the middle of a batch: it complet
   await expectWhole(signpost, await completed(call, data.id));
 }, 150_000);
 
-test('a worker that is killed in the middle: another one ends the batch while its request waits', async () => {
+test('when a worker is killed, another one completes the batch while its request waits', async () => {
   const roles = ['rpc', 'relay,recorder,worker'];
   const signpost = await startSignpost({ cores: 2, roles, env: { BATCH_WINDOW_MS: '45000' } });
   const call = await account(signpost);
@@ -129,7 +129,7 @@ test('a worker that is killed in the middle: another one ends the batch while it
   await expectWhole(signpost, data);
 }, 90_000);
 
-test('many batches at once leave connections to other requests: what finds no window goes on in the background', async () => {
+test('many concurrent batches leave connections for other requests: those without a window continue in the background', async () => {
   const signpost = await startSignpost({ env: { DATABASE_CONNECTIONS: '6' } });
   const calls = await Promise.all(Array.from({ length: 7 }, () => account(signpost)));
   const batches = Promise.all(calls.map((call) => call('POST', '/batches', { rows })));
@@ -150,7 +150,7 @@ test('many batches at once leave connections to other requests: what finds no wi
   }
 }, 120_000);
 
-test('a batch of an account that is closed creates nothing more', async () => {
+test('a batch of a closed account creates nothing more', async () => {
   const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '5000' } });
   const { accountId, apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
   const many = Array.from({ length: 25_000 }, () => ({ target_url: 'https://example.com' }));

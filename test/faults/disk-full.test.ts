@@ -9,7 +9,7 @@ import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, sta
 
 const EVENTUALLY = { timeout: 20_000, interval: 100 };
 
-/** Whether we may make a disk that is small. */
+/** Whether this process may mount a small disk. */
 const mayMount = (() => {
   const folder = mkdtempSync(join(tmpdir(), 'signpost-mount-'));
   try {
@@ -27,7 +27,7 @@ function mount(folder: string): void {
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'signpost-test', folder], { stdio: 'ignore' });
 }
 
-/** Takes all the room that there is on a disk. */
+/** Fills a disk completely. */
 function fill(folder: string): string {
   const path = join(folder, 'filler');
   const file = openSync(path, 'w');
@@ -76,10 +76,10 @@ test.skipIf(!mayMount)(
     await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(3_000);
     expect(await readyz()).toMatchObject({ status: 503, body: { status: "scans can't be written to disk: ENOSPC" } });
     expect(await gateway.log()).toContain('scans can’t be written to disk; they wait in memory');
-    // A change is applied too, as soon as the topic can bring it; until then it is looked up.
+    // A change is applied too, once it arrives over the topic; until then it is looked up.
     const another = await account.create();
     expect(await statusOf(scanUrl(running.signpost, another))).toBe(302);
-    // They are carried on from memory.
+    // They are shipped from memory.
     await readers.stop();
     await gateway.kill('SIGTERM');
 

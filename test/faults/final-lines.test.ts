@@ -4,7 +4,7 @@ import { childrenOf, isThere } from './readers.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 50 };
 const SECRET = 'anna@example.com';
-/** A process that gets SIGUSR2 has a promise rejected that nobody handles, by an error with a value from a row. */
+/** On SIGUSR2 a process gets an unhandled rejection whose error contains a value from a row. */
 const REJECT_ON_SIGNAL = `data:text/javascript,${encodeURIComponent(
   `process.on('SIGUSR2', () => Promise.reject(Object.assign(new Error('unforeseen'), { detail: '${SECRET}' })))`,
 )}`;
@@ -20,7 +20,7 @@ async function lines(process: Process): Promise<Record<string, unknown>[]> {
     (await process.log())
       .trimEnd()
       .split('\n')
-      // Node prints warnings of its own.
+      // Skips Node's own warnings.
       .filter((line) => line.startsWith('{'))
       .map((line) => JSON.parse(line))
   );
@@ -41,13 +41,13 @@ test.each([
   if (!failing) throw new Error('There is one of each.');
   process.kill(failing.pid, 'SIGUSR2');
   expect(await failing.ended).toMatch(/with code 1\./);
-  // Children of a gateway end after it, each with a line of its own.
+  // Children of a gateway end after it, each with its own last line.
   const own = (await lines(failing)).filter(({ part }) => part === undefined);
   expect(own.at(-1)).toMatchObject(FATAL);
   expect(await failing.log()).not.toContain(SECRET);
 });
 
-test('so do a gateway’s worker and carrier, and others take their places', async () => {
+test('so do a gateway’s worker and carrier, which are then replaced', async () => {
   const [gateway] = signpost.gateways;
   if (!gateway) throw new Error('There is one.');
   const children = await childrenOf(gateway, 'gateway/');
@@ -70,7 +70,7 @@ test('so do a gateway’s worker and carrier, and others take their places', asy
     .toBe(200);
 });
 
-test('every process that is asked to stop says at last that it has', async () => {
+test('every process that is asked to stop logs at the end that it has stopped', async () => {
   const { cores, gateways } = signpost;
   for (const each of [...gateways, ...cores]) await each.kill('SIGTERM');
   const [core = [], gateway = []] = await Promise.all([...cores, ...gateways].map(lines));
@@ -81,7 +81,7 @@ test('every process that is asked to stop says at last that it has', async () =>
   );
 });
 
-test('the children of a gateway that is killed say why they end', async () => {
+test('the children of a killed gateway log why they exit', async () => {
   const [gateway] = signpost.gateways;
   if (!gateway) throw new Error('There is one.');
   const children = await childrenOf(gateway, 'gateway/');

@@ -17,7 +17,7 @@ beforeAll(async () => {
   [gateway] = running.signpost.gateways as [Process];
 });
 
-test('kill -9 of all its processes under load, again and again: every scan that was answered is counted, none twice', async () => {
+test('kill -9 of all its processes under load, repeatedly: every answered scan is counted, none twice', async () => {
   const code = await account.create();
   const readers = startReaders(scanUrl(running.signpost, code), 32);
   for (let round = 0; round < 3; round++) {
@@ -32,9 +32,9 @@ test('kill -9 of all its processes under load, again and again: every scan that 
   await expectCounted(running.signpost.databaseUrl, code, [readers]);
 }, 120_000);
 
-describe('SIGTERM under load drops nothing: what was asked is answered, and what was answered is counted, no more and no less', () => {
+describe('SIGTERM under load loses nothing: every request is answered, and exactly the answered scans are counted', () => {
   const CASES = [
-    // Who keeps a connection has a last answer on it, and finds the port closed when it comes back.
+    // A kept-alive connection gets a last answer, and a new one is refused.
     { readers: 'that keep their connections', keepAlive: true, errors: ['ECONNREFUSED'] },
     { readers: 'with a connection for every scan', keepAlive: false, errors: ['ECONNREFUSED'] },
   ];
@@ -61,7 +61,7 @@ describe('SIGTERM under load drops nothing: what was asked is answered, and what
     120_000,
   );
 
-  test('a request that has begun to come is answered', async () => {
+  test('a request that is partly received is answered', async () => {
     const code = await account.create();
     const sockets = await Promise.all(Array.from({ length: 16 }, () => opened(gateway.url)));
     const head = `GET /r/${code.short_code} HTTP/1.1\r\nhost: signpost.example\r\n\r\n`;
@@ -77,7 +77,7 @@ describe('SIGTERM under load drops nothing: what was asked is answered, and what
   });
 });
 
-/** A connection, and all that it gives until it is closed. */
+/** A connection, and everything received until it is closed. */
 async function opened(url: string): Promise<{ socket: Socket; received: Promise<string> }> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   onTestFinished(() => void socket.destroy());

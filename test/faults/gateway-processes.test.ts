@@ -19,7 +19,7 @@ beforeAll(async () => {
   [gateway] = running.signpost.gateways as [Process];
 });
 
-/** Where a scan leads, asked over a connection of its own: workers take them in turn. */
+/** The target of a scan over a new connection: workers accept them in turn. */
 async function locationOf(code: CodeJson): Promise<string | undefined> {
   const asked = get(scanUrl(running.signpost, code), { agent: new Agent({ keepAlive: false }) });
   const [response] = await once(asked, 'response');
@@ -27,7 +27,7 @@ async function locationOf(code: CodeJson): Promise<string | undefined> {
   return response.headers.location;
 }
 
-test('a change is seen by every worker once the one that carried it has answered', async () => {
+test('a change is visible to every worker once its request is answered', async () => {
   const code = await account.create();
   for (let change = 0; change < 20; change++) {
     const target = `https://example.com/${change}`;
@@ -38,7 +38,7 @@ test('a change is seen by every worker once the one that carried it has answered
   }
 });
 
-test('workers that are killed under load are replaced, and what they have answered is counted', async () => {
+test('workers killed under load are replaced, and the scans they answered are counted', async () => {
   const code = await account.create();
   const readers = startReaders(scanUrl(running.signpost, code));
   for (let round = 0; round < 2; round++) {
@@ -54,7 +54,7 @@ test('workers that are killed under load are replaced, and what they have answer
   await expectCounted(running.signpost.databaseUrl, code, [readers]);
 }, 60_000);
 
-test('a carrier that is killed is replaced, and nobody who scans notices', async () => {
+test('a killed carrier is replaced without affecting scans', async () => {
   const code = await account.create();
   const readers = startReaders(scanUrl(running.signpost, code), 4);
   const [victim = 0] = await childrenOf(gateway, 'gateway/carrier.ts');
@@ -67,7 +67,7 @@ test('a carrier that is killed is replaced, and nobody who scans notices', async
   expect(await childrenOf(gateway, 'gateway/carrier.ts')).not.toContain(victim);
 }, 60_000);
 
-describe('a route table that is damaged is rebuilt from its topic', () => {
+describe('a damaged route table is rebuilt from its topic', () => {
   const table = () => join(running.signpost.dataDir, 'gateway-0', 'routes', 'data.mdb');
   const PAGE = 4_096;
 
@@ -99,7 +99,7 @@ describe('a route table that is damaged is rebuilt from its topic', () => {
     };
     await expect.poll(complete, EVENTUALLY).not.toBeNull();
     for (const code of made) expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
-    // By the topic, not by asking Postgres.
+    // From the topic, not by queries to Postgres.
     const bytes = readFileSync(table());
     for (const { short_code } of made) expect(bytes.includes(`c${short_code}`)).toBe(true);
     expect(await gateway.log()).toContain('the route table is damaged; it is rebuilt from its topic');

@@ -39,20 +39,20 @@ function open(): Socket {
   return socket.on('error', () => undefined).setEncoding('latin1');
 }
 
-/** What becomes of connections that carry one scan each. `hanging`: nothing, for a long time. */
+/** Outcome of connections that carry one scan each. `hanging`: no outcome for a long time. */
 interface Outcomes {
   answered: number;
   refused: number;
   reset: number;
   hanging: number;
-  /** The connections that were opened. */
+  /** Number of connections opened. */
   sent: number;
 }
 
 const HANGING_MS = 30_000;
 const PAUSE_MS = 20;
 
-/** Opens connections one after the other, so many at a time, until the function that it gives is called. */
+/** Opens connections one after the other, some concurrently, until the returned function is called. */
 function churn(outcomes: Outcomes, count = 32): () => Promise<void> {
   let going = true;
   const all = Array.from({ length: count }, async () => {
@@ -91,12 +91,12 @@ function none(): Outcomes {
   return { answered: 0, refused: 0, reset: 0, hanging: 0, sent: 0 };
 }
 
-/** How many files and sockets the first process of the gateway has open. */
+/** Number of open descriptors of the gateway's first process. */
 async function descriptors(): Promise<number> {
   return (await readdir(`/proc/${gateway.pid}/fd`)).length;
 }
 
-/** Connections that carry one scan after the other, and wait for their answers as long as it takes. */
+/** Connections that carry one scan after the other and wait for their answers without a timeout. */
 function keepScanning(figures: { sent: number; answered: number }, count: number): Socket[] {
   return Array.from({ length: count }, () => {
     const socket = open();
@@ -106,7 +106,7 @@ function keepScanning(figures: { sent: number; answered: number }, count: number
     };
     socket.once('connect', next);
     socket.on('data', (text: string) => {
-      // No answer is so long that it comes in pieces.
+      // No answer is long enough to arrive in pieces.
       if (text.startsWith('HTTP/1.1 302 ')) figures.answered++;
       next();
     });
@@ -114,7 +114,7 @@ function keepScanning(figures: { sent: number; answered: number }, count: number
   });
 }
 
-test('workers that are stopped while the first process is killed lose no scan when they are continued after a new start', async () => {
+test('workers paused while the first process is killed lose no scan when they resume after a restart', async () => {
   await newCode();
   const figures = { sent: 0, answered: 0 };
   for (let round = 0; round < 4; round++) {
@@ -123,11 +123,11 @@ test('workers that are stopped while the first process is killed lose no scan wh
     await expect.poll(() => figures.answered, EVENTUALLY).toBeGreaterThan(answered + 2_000);
     const stopped = await workers();
     expect(stopped).toHaveLength(WORKERS);
-    // In the middle of a turn of their event loop, mostly.
+    // Mostly in the middle of an iteration of their event loop.
     for (const pid of stopped) process.kill(pid, 'SIGSTOP');
     await gateway.kill();
     await gateway.restart();
-    // The port belongs to the new ones alone.
+    // Only the new workers have the port.
     const fresh = none();
     const stop = churn(fresh, 4);
     await expect.poll(() => fresh.answered, EVENTUALLY).toBeGreaterThan(50);
@@ -153,7 +153,7 @@ test('workers that are stopped while the first process is killed lose no scan wh
   expect(ledger.differences).toEqual([]);
 }, 180_000);
 
-/** Sends a signal to a process that may be gone. */
+/** Sends a signal to a process that may have exited. */
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -176,13 +176,13 @@ test('a worker that is killed leaves no connection hanging, and no descriptor in
     await expect.poll(async () => (await others()).length, EVENTUALLY).toBe(WORKERS);
   }
   await stop();
-  // Those that a worker has taken go with it.
+  // Connections accepted by a worker are closed with it.
   expect(outcomes).toMatchObject({ hanging: 0, refused: 0 });
   await expect.poll(descriptors, EVENTUALLY).toBeLessThanOrEqual(before);
   await expectCounted(running.signpost.databaseUrl, code, [outcomes]);
 }, 180_000);
 
-test('SIGTERM resets no connection, and refuses them once it has closed the port', async () => {
+test('SIGTERM resets no connection; new ones are refused once the port is closed', async () => {
   await newCode();
   const outcomes = none();
   for (let round = 0; round < 4; round++) {

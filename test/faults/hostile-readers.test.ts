@@ -14,7 +14,7 @@ beforeAll(async () => {
   port = Number(new URL(running.signpost.url).port);
 });
 
-/** A connection to the gateway; undefined where the system has no more of them. */
+/** A connection to the gateway; undefined when the system has no more descriptors. */
 function open(): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => resolve(socket));
@@ -23,7 +23,7 @@ function open(): Promise<Socket | undefined> {
   });
 }
 
-/** All that a connection gives, once it is closed. */
+/** Everything received on a connection, once it is closed. */
 function received(socket: Socket): Promise<string> {
   let all = '';
   socket.setEncoding('latin1').on('data', (text: string) => {
@@ -32,7 +32,7 @@ function received(socket: Socket): Promise<string> {
   return new Promise((resolve) => socket.once('close', () => resolve(all)));
 }
 
-/** Somebody else who scans meanwhile is answered as ever. */
+/** Expects that scans by others are answered normally. */
 async function expectAnswers(): Promise<void> {
   const readers = startReaders(scanUrl(running.signpost, code), 8);
   await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(1_000);
@@ -42,7 +42,7 @@ async function expectAnswers(): Promise<void> {
 
 test('10,000 idle connections', async () => {
   const idle: (Socket | undefined)[] = [];
-  // As many as the limits on open files allow, of ours and of the gateway.
+  // As many as the limits on open files of this process and of the gateway allow.
   while (idle.length < 10_000 && !idle.includes(undefined)) {
     idle.push(...(await Promise.all(Array.from({ length: 100 }, open))));
   }
@@ -56,7 +56,7 @@ test('10,000 idle connections', async () => {
 describe('a slow loris', () => {
   const whole = () => `GET /r/${code.short_code} HTTP/1.1\r\nhost: signpost.example\r\n`;
 
-  test('of many that send a byte now and then holds nobody up', async () => {
+  test('of many connections that send a byte now and then delays no one else', async () => {
     const many = await Promise.all(Array.from({ length: 500 }, open));
     let sent = 0;
     const sending = setInterval(() => {
@@ -69,7 +69,7 @@ describe('a slow loris', () => {
     await expectAnswers();
   });
 
-  test('that never comes to an end is cut off', async () => {
+  test('whose request never ends is disconnected', async () => {
     const socket = await open();
     if (!socket) throw new Error('no connection');
     const closed = received(socket);
@@ -86,14 +86,14 @@ test.each([
   ['headers of 10 MB', `x: ${'y'.repeat(10_000_000)}\r\n`],
   ['no colon', 'x\r\n'],
   ['a NUL', 'x: \0\r\n'],
-])('%s are turned down, and the connection is closed', async (_, headers) => {
+])('%s are rejected, and the connection is closed', async (_, headers) => {
   const socket = await open();
   if (!socket) throw new Error('no connection');
   const closed = received(socket);
   socket.on('error', () => undefined);
   socket.write(`GET /r/${code.short_code} HTTP/1.1\r\nhost: signpost.example\r\n${headers}\r\n`, 'latin1');
   const all = await closed;
-  // Whoever still sends when the answer comes may not get to read it.
+  // A client that is still sending when the answer arrives may fail to read it.
   expect(all).toMatch(headers.length < 1_000_000 ? /^HTTP\/1\.1 400 / : /^(HTTP\/1\.1 400 |$)/);
   expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
 });

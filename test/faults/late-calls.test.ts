@@ -8,15 +8,15 @@ import { type Signpost, type SignpostOptions, startSignpost } from '../harness/p
 import { startTcpProxy } from '../harness/tcp-proxy.ts';
 import { killWithChildren } from './readers.ts';
 
-/** How long the gateway of what fails waits for its core, in ms. */
+/** Timeout of the failing gateway for its core, in ms. */
 const TIMEOUT_MS = 2_000;
-/** How long anything that is still to happen is given for it, in ms. */
+/** How long to wait for late effects, in ms. */
 const SETTLES_MS = 1_500;
 const FIRST = 'https://example.com/first';
 const LATE = 'https://example.com/late';
 const NEXT = 'https://example.com/next';
 
-/** Over one database: what fails, of each test's own, and what goes on working. */
+/** Two Signposts on one database: one that fails, per test, and one that keeps working. */
 let databaseUrl: string;
 let working: Signpost;
 beforeAll(async () => {
@@ -28,7 +28,7 @@ function startFailing({ env, gatewayEnv, ...options }: SignpostOptions = {}): Pr
   return startSignpost({
     databaseUrl,
     ...options,
-    // Few, so that calls also wait for one.
+    // Few connections, so that calls also wait for one.
     env: { DATABASE_CONNECTIONS: '5', ...env },
     gatewayEnv: { CORE_TIMEOUT_MS: String(TIMEOUT_MS), ...gatewayEnv },
   });
@@ -42,7 +42,7 @@ interface Caller {
   targetOf(id: string): Promise<string | undefined>;
 }
 
-/** An account of a test's own: it may make 120 requests a minute. */
+/** Creates an account for one test, because each may make only 120 requests a minute. */
 async function caller(): Promise<Caller> {
   const authorization = `Bearer ${(await working.createAccount()).apiKey}`;
   const call: Caller['call'] = ({ url }, method, path, init) =>
@@ -67,7 +67,7 @@ async function caller(): Promise<Caller> {
   };
 }
 
-/** Keeps whoever names the folder waiting, before it comes to the code, until the function that it gives is called. */
+/** Blocks calls that name the folder, before they reach the code, until the returned function is called. */
 async function holdFolder(name: string): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -80,7 +80,7 @@ async function holdFolder(name: string): Promise<() => Promise<void>> {
   };
 }
 
-/** Calls that wait for the folder; there is one after a while. */
+/** Waits until a call is blocked on the folder. */
 async function expectWaiting(): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -91,7 +91,7 @@ async function expectWaiting(): Promise<void> {
 
 let folders = 0;
 
-/** A caller, a code of theirs in a folder of its own, and that folder held; `late`: what the call that waits asks for. */
+/** A caller with a code in a locked folder; `late`: the change of the blocked call. */
 async function waitingCall() {
   const folder = `folder ${++folders}`;
   const own = await caller();
@@ -100,8 +100,8 @@ async function waitingCall() {
   return { ...own, id, release, late: { target_url: LATE, folder } };
 }
 
-describe('a change that was answered with 503 never happens later, over one that was acknowledged', () => {
-  test('while it waits for another one', async () => {
+describe('a change that was answered with 503 is never applied later, over an acknowledged one', () => {
+  test('while it waits for a lock', async () => {
     const failing = await startFailing();
     const { patch, targetOf, id, release, late } = await waitingCall();
     expect(await patch(failing, id, late)).toBe(503);
@@ -109,11 +109,11 @@ describe('a change that was answered with 503 never happens later, over one that
     await release();
     await sleep(SETTLES_MS);
     expect(await targetOf(id)).toBe(NEXT);
-    // The connection that Postgres has ended is replaced.
+    // The connection terminated by Postgres is replaced.
     expect(await patch(failing, id, late)).toBe(200);
   });
 
-  test('while its core is stopped, and goes on', async () => {
+  test('while its core is paused and resumed', async () => {
     const failing = await startFailing();
     const [core] = failing.cores;
     if (!core) throw new Error('there is no core');
@@ -138,7 +138,7 @@ describe('a change that was answered with 503 never happens later, over one that
     }
   }, 120_000);
 
-  test('while its core is stopped in the middle of it', async () => {
+  test('while its core is paused during the call', async () => {
     const failing = await startFailing();
     const [core] = failing.cores;
     if (!core) throw new Error('there is no core');
@@ -163,7 +163,7 @@ describe('a change that was answered with 503 never happens later, over one that
     });
     const { create, patch, targetOf } = await caller();
     const { id } = await create();
-    // The gateway is connected, and has heard what time it is.
+    // The gateway is connected and knows the core's clock.
     expect(await patch(failing, id, { name: 'Menu' })).toBe(200);
     proxy.delay(TIMEOUT_MS + 1_000);
     const answer = patch(failing, id, { target_url: LATE });
@@ -183,12 +183,12 @@ describe('a change that was answered with 503 never happens later, over one that
     await release();
     expect(await answer).toBe(503);
     expect(await patch(working, id, { target_url: NEXT })).toBe(200);
-    proxy.mend();
+    proxy.restore();
     await sleep(SETTLES_MS);
     expect(await targetOf(id)).toBe(NEXT);
   });
 
-  test('nor after its gateway was killed, long before the core would have run out of time', async () => {
+  test('after its gateway was killed, long before the core’s timeout', async () => {
     const failing = await startFailing({ gatewayEnv: { CORE_TIMEOUT_MS: '60000' } });
     const [gateway] = failing.gateways;
     if (!gateway) throw new Error('there is no gateway');
@@ -204,7 +204,7 @@ describe('a change that was answered with 503 never happens later, over one that
   });
 });
 
-test('a create with an Idempotency-Key that was answered with 503 may be sent again, and creates one code', async () => {
+test('a create with an Idempotency-Key that was answered with 503 can be retried and creates one code', async () => {
   const failing = await startFailing();
   const { call, release, late } = await waitingCall();
   const total = async () => ((await (await call(working, 'GET', '/qr-codes')).json()) as { total: number }).total;

@@ -18,7 +18,7 @@ beforeAll(async () => {
   [core] = running.signpost.cores as [Process];
 });
 
-/** The ledger since yesterday: a test may run into a new day. */
+/** The ledger since yesterday, because a test may run past midnight. */
 async function audit() {
   const { $typeName, ...figures } = await internal(running.signpost, ScansService).auditScans({
     from: timestampFromMs(Date.now() - 86_400_000),
@@ -27,7 +27,7 @@ async function audit() {
   return figures;
 }
 
-test('the ledger adds up to the scan, whoever was killed under load', async () => {
+test('the ledger adds up exactly, whichever process was killed under load', async () => {
   const code = await account.create();
   const killers: (() => Promise<unknown>)[] = [
     async () => process.kill((await childrenOf(gateway, 'gateway/worker.ts'))[0] ?? 0, 'SIGKILL'),
@@ -59,6 +59,6 @@ test('the ledger adds up to the scan, whoever was killed under load', async () =
   });
   expect(published).toBeGreaterThanOrEqual(recorded);
   expect(differences).toEqual([]);
-  // Whatever was handed over twice was told from what is new.
+  // Records shipped twice were recognised as duplicates.
   expect(duplicates).toBeLessThanOrEqual(published);
 }, 120_000);

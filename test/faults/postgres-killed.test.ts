@@ -17,7 +17,7 @@ const ROWS = 15_000;
 const CUTS = 4;
 const EVENTUALLY = { timeout: 60_000, interval: 20 };
 
-/** Posts a batch whose codes are created in the background. */
+/** Creates a batch whose codes are created in the background. */
 async function postBatch(signpost: Signpost): Promise<void> {
   const { apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
   const answer = await fetch(`${signpost.url}/api/v1/batches`, {
@@ -28,7 +28,7 @@ async function postBatch(signpost: Signpost): Promise<void> {
   expect(answer.status).toBe(202);
 }
 
-/** How many codes there are, over a connection of its own; undefined while Postgres is unavailable. */
+/** Number of codes, read over a new connection; undefined while Postgres is unavailable. */
 async function codesIn(url: string): Promise<number | undefined> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => undefined);
@@ -66,7 +66,7 @@ test('a background core whose connections to Postgres break during a batch survi
     await expect.poll(() => codesIn(url), EVENTUALLY).toBeGreaterThan(before);
     postgres.cut();
     await sleep(500);
-    postgres.mend();
+    postgres.restore();
     expect(isThere(core.pid), await core.log()).toBe(true);
     if (((await codesIn(url)) ?? 0) === ROWS) break;
   }

@@ -76,7 +76,7 @@ describe.skipIf(lacking !== undefined)('a power cut', () => {
       await gateway.restart();
       // By its own table, as there is nobody else to ask.
       expect(await misled(codes, urlOf)).toEqual([]);
-      postgres.mend();
+      postgres.restore();
     }
     const complaints = (await gateway.log()).split('\n').filter((line) => /"level":[56]0/.test(line));
     expect(complaints.filter((line) => !line.includes('bytes that are no whole scan'))).toEqual([]);

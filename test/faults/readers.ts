@@ -8,15 +8,15 @@ import type { CodeJson } from '../../common/contract/code-json.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import type { Process, Signpost } from '../harness/processes.ts';
 
-/** People who scan the same code again and again. */
+/** Simulated readers that scan the same code repeatedly. */
 export interface Readers {
-  /** Requests that were sent: each of them may have been counted. */
+  /** Requests sent: each may be counted. */
   readonly sent: number;
-  /** Redirects that arrived: each of them has to be counted. */
+  /** Redirects received: each must be counted. */
   readonly answered: number;
-  /** Answers that were something else, by status. */
+  /** Other answers, by status. */
   readonly others: Map<number | undefined, number>;
-  /** Requests that got no answer, by code of the error. */
+  /** Requests without an answer, by error code. */
   readonly failed: Map<string, number>;
   stop(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export interface Readers {
 const PAUSE_MS = 20;
 const TIMEOUT_MS = 5_000;
 
-/** `url`: the scan URL as it is asked for. `keepAlive`: whether each keeps a connection, or opens one for every scan. */
+/** `url`: the requested scan URL. `keepAlive`: whether each reader keeps its connection or opens one per scan. */
 export function startReaders(url: string, count = 16, keepAlive = true): Readers {
   let going = true;
   const readers = { sent: 0, answered: 0, others: new Map(), failed: new Map<string, number>() };
@@ -52,7 +52,7 @@ export function startReaders(url: string, count = 16, keepAlive = true): Readers
   return Object.assign(readers, { stop });
 }
 
-/** The status that a scan is answered with; by default over a connection of its own. */
+/** The status of a scan; by default over a new connection. */
 export function statusOf(url: string, agent?: Agent): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const asked = get(url, { timeout: TIMEOUT_MS, ...(agent ? { agent } : { agent: false }) }, (response) => {
@@ -65,7 +65,7 @@ export function statusOf(url: string, agent?: Agent): Promise<number | undefined
   });
 }
 
-/** What Postgres has of a code: its scans, and what its counter says. */
+/** The scans of a code in Postgres, and its counter. */
 export async function counted(databaseUrl: string, code: CodeJson): Promise<{ scans: number; counter: number }> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -81,7 +81,10 @@ export async function counted(databaseUrl: string, code: CodeJson): Promise<{ sc
   }
 }
 
-/** Every scan that was answered is counted, and no more than were asked for; counters agree with the scans. */
+/**
+ * Expects that every answered scan is counted, that no more are counted than were requested, and that counters agree
+ * with rows.
+ */
 export async function expectCounted(
   databaseUrl: string,
   code: CodeJson,
@@ -91,20 +94,20 @@ export async function expectCounted(
   const enough = { timeout: 60_000, interval: 250 };
   const scans = async () => (await counted(databaseUrl, code)).scans;
   await expect.poll(scans, enough).toBeGreaterThanOrEqual(total('answered'));
-  // Longer than anything takes to arrive that is still under way.
+  // Longer than delayed scans take to arrive.
   await sleep(1_500);
   const settled = await counted(databaseUrl, code);
   expect(settled.scans).toBeLessThanOrEqual(total('sent'));
   expect(settled.counter).toBe(settled.scans);
 }
 
-/** The processes that a gateway has started, of one of its programs. */
+/** The process ids of a gateway's children that run one program. */
 export async function childrenOf(gateway: Pick<Process, 'pid'>, program: string): Promise<number[]> {
   const found = await promisify(execFile)('pgrep', ['-P', String(gateway.pid), '-f', program]).catch(() => undefined);
   return (found?.stdout ?? '').split('\n').filter(Boolean).map(Number);
 }
 
-/** SIGKILL; resolves when the processes that it has started are gone as well: they see that it is, and end. */
+/** Sends SIGKILL; resolves when its children have exited as well, which they do when they notice. */
 export async function killWithChildren(gateway: Process): Promise<void> {
   const children = await childrenOf(gateway, 'gateway/');
   await gateway.kill();

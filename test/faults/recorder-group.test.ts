@@ -9,7 +9,7 @@ import { openKafkaLog } from '../../common/log/kafka.ts';
 import type { Log } from '../../common/log/log.ts';
 import { SCANS } from '../../common/log/topics.ts';
 import { DAY_MS, dayOf } from '../../src/scans/days.ts';
-import { logRecord, newScanned, type Scanned, scanRecord } from '../../src/scans/scans.fixture.ts';
+import { logRecord, newScannedCode, type ScannedCode, scanRecord } from '../../src/scans/scans.fixture.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startKafka } from '../harness/kafka.ts';
 import { type Process, startSignpost } from '../harness/processes.ts';
@@ -17,13 +17,13 @@ import { type Process, startSignpost } from '../harness/processes.ts';
 const EVENTUALLY = { timeout: 60_000, interval: 50 };
 const WAVE = 200;
 const WAVE_PAUSE_MS = 50;
-/** How many polls one recorder has in hand at most: if there are more, the other one has some too. */
+/** Maximum polls that one recorder processes at a time: if more are blocked, both recorders have some. */
 const IN_HAND = 3;
-// A broker that is not ours must not be paused.
+// A broker that this run did not start must not be paused.
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
-/** Publishes scans, every second of them twice, and in every wave a record that is none, until it is stopped. */
-function startScans(log: Log, codes: readonly Scanned[]) {
+/** Publishes scans, every second one twice, and an invalid record per wave, until stopped. */
+function startScans(log: Log, codes: readonly ScannedCode[]) {
   const flow = { scans: 0, unreadable: 0, published: 0 };
   let going = true;
   const publish = async (records: Parameters<Log['publish']>[1]) => {
@@ -32,19 +32,19 @@ function startScans(log: Log, codes: readonly Scanned[]) {
   };
   const flowing = (async () => {
     for (let wave = 0; going; wave++) {
-      const scans = Array.from({ length: WAVE }, (_, index) => scanRecord(codes[index % codes.length] as Scanned));
+      const scans = Array.from({ length: WAVE }, (_, index) => scanRecord(codes[index % codes.length] as ScannedCode));
       await publish([...scans, logRecord(`unreadable ${wave}`, Buffer.from('no protobuf'))]);
       await publish(scans.slice(WAVE / 2));
       flow.scans += WAVE;
       flow.unreadable++;
       await sleep(WAVE_PAUSE_MS);
     }
-    // What a gateway would tell about itself; it travels with a record.
+    // Figures as a gateway reports them, attached to a record.
     const figures = { gateway: '00000000000000aa', day: dayOf(Date.now()), answered: flow.scans + 1, lost: 0 };
     const published = flow.published + 1;
     await publish([
       {
-        ...scanRecord(codes[0] as Scanned),
+        ...scanRecord(codes[0] as ScannedCode),
         headers: { [GATEWAY_FIGURES]: writeGatewayFigures([{ ...figures, published }]) },
       },
     ]);
@@ -59,7 +59,7 @@ function startScans(log: Log, codes: readonly Scanned[]) {
 }
 
 describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
-  test('one joins, one stops, two are killed, half is published twice: every scan counts once, and the ledger adds up', async () => {
+  test('one joins, one stops, two are killed, half of the scans are published twice: every scan counts once, and the ledger adds up', async () => {
     const broker = await startKafka();
     afterFile(() => broker.stop());
     const signpost = await startSignpost({ kafkaBrokers: broker.brokers, cores: 3 });
@@ -84,7 +84,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
       const before = await count('scans');
       await expect.poll(() => count('scans'), EVENTUALLY).toBeGreaterThan(before + 5 * WAVE);
     };
-    /** Holds every recorder up in the middle of its transactions; resolves once each has some in hand. */
+    /** Blocks every recorder within its transactions; resolves once each is blocked. */
     const holdUp = async () => {
       const client = await pool.connect();
       await client.query('begin; lock table scan_days in exclusive mode');
@@ -98,7 +98,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
     };
 
     await third.kill('SIGTERM');
-    const flow = startScans(log, Array.from({ length: 50 }, newScanned));
+    const flow = startScans(log, Array.from({ length: 50 }, newScannedCode));
     await members(2);
     await recordedMore();
     await third.restart();
@@ -108,7 +108,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
     await members(2);
     await recordedMore();
 
-    // In the middle of its transactions.
+    // Killed within its transactions.
     const goOn = await holdUp();
     await third.kill('SIGKILL');
     await goOn();
@@ -117,7 +117,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
     await members(2);
     await recordedMore();
 
-    // After its transactions, and before Kafka hears of it.
+    // Killed after its transactions and before it commits its offsets.
     const goOnAgain = await holdUp();
     await flow.stop();
     broker.pause();

@@ -18,7 +18,7 @@ let signpost: Signpost;
 const { json, run } = commandLine(() => signpost);
 
 describe.skipIf(!ours)('scans that Kafka acknowledged and lost', () => {
-  test('are published again from the segments that gateways keep, and counted once', async () => {
+  test('are published again from retained segments of gateways, and counted once', async () => {
     const kafka = await startKafka();
     afterFile(() => kafka.stop());
     signpost = await startSignpost({
@@ -43,7 +43,7 @@ describe.skipIf(!ours)('scans that Kafka acknowledged and lost', () => {
     await scan(0);
     await expect.poll(scans, EVENTUALLY).toBe(1);
 
-    // Nobody records what is shipped now, and then Kafka loses it.
+    // No recorder runs while these are shipped, and then Kafka loses them.
     await signpost.cores[1]?.kill();
     for (let n = 1; n < SCANNED; n++) await scan(n % 2);
     const folderOf = (gateway: number) => join(signpost.dataDir, `gateway-${gateway}`);
@@ -72,7 +72,7 @@ describe.skipIf(!ours)('scans that Kafka acknowledged and lost', () => {
         DATA_DIR: folderOf(gateway),
         KAFKA_BROKERS: kafka.brokers,
         DATABASE_URL: signpost.databaseUrl,
-        // It needs no core.
+        // It works without a core.
         CORE_PORT: '1',
       };
       const { code, stdout, stderr } = await run(['scans', 'reship', '--since', since.toISOString(), '--json'], env);
@@ -85,7 +85,7 @@ describe.skipIf(!ours)('scans that Kafka acknowledged and lost', () => {
     await expect.poll(scans, EVENTUALLY).toBe(SCANNED);
     expect((await reship(0, before)).scans).toBe(both[0]?.scans);
     expect(await reship(1, new Date())).toEqual({ segments: 0, scans: 0 });
-    // All of the second time is known, and counts nothing.
+    // All scans shipped a second time are duplicates and not counted.
     const known = both[0]?.scans ?? 0;
     await expect.poll(async () => (await audit()).duplicates, EVENTUALLY).toBeGreaterThanOrEqual(known);
     expect(await audit()).toMatchObject({ recorded: SCANNED, waiting: 0 });

@@ -16,7 +16,7 @@ import { counted } from './readers.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
 const CODES = 20;
-// Topics of a broker that is not ours must not be deleted.
+// Topics of a broker that this run did not start must not be deleted.
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
 let signpost: Signpost;
@@ -52,7 +52,7 @@ async function call(method: string, path: string, json: unknown): Promise<CodeJs
 
 const create = (n: number) => call('POST', '/qr-codes', { target_url: `https://example.com/${n}` });
 
-/** Where a gateway leads a reader; the scan counts. */
+/** The target that a gateway redirects to; the scan counts. */
 async function scan(gateway: number, { short_code }: CodeJson): Promise<string | null> {
   const answer = await fetch(`${signpost.gateways[gateway]?.url}/r/${short_code}`, { redirect: 'manual' });
   return answer.headers.get('location');
@@ -84,7 +84,7 @@ const audit = async () => {
 };
 
 describe.skipIf(!ours)('topics that are deleted while everything runs', () => {
-  test('are created again with all routes; changes and scans go on; lost events are found missing and come again', async () => {
+  test('are created again with all routes; changes and scans continue; lost events are detected and republished', async () => {
     const codes = await Promise.all(Array.from({ length: CODES }, (_, n) => create(n)));
     for (const code of codes.slice(0, 5)) await call('PATCH', `/qr-codes/${code.id}`, { name: 'renamed' });
     await allPublished();
@@ -98,19 +98,21 @@ describe.skipIf(!ours)('topics that are deleted while everything runs', () => {
     await admin.deleteTopics({ topics: TOPICS.map(({ name }) => name) });
     const later = await create(CODES);
     await call('PATCH', `/qr-codes/${first.id}`, { target_url: 'https://example.com/moved' });
-    // The other gateway hears of it by the new topic, though it had read the former one up to higher positions.
+    // The other gateway learns of it from the new topic, although it had read the old one to higher positions.
     await expect.poll(() => scan(1, first), EVENTUALLY).toBe('https://example.com/moved');
     await allPublished();
     const routed = async () => new Set((await recordsOf(ROUTES.name)).map(({ key }) => key));
     const keys = [...codes, later].map(({ short_code }) => `code:${short_code}`);
     await expect.poll(routed, EVENTUALLY).toEqual(new Set(keys));
     const lines = ((await signpost.cores[1]?.log()) ?? '').split('\n').filter(Boolean);
-    const told = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'topics are missing and are created');
-    expect(told).toMatchObject({ level: 40, topics: TOPICS.map(({ name }) => name) });
+    const logged = lines
+      .map((line) => JSON.parse(line))
+      .find(({ msg }) => msg === 'topics are missing and are created');
+    expect(logged).toMatchObject({ level: 40, topics: TOPICS.map(({ name }) => name) });
     expect(await scan(1, later)).toBe(later.target_url);
     await expect.poll(async () => (await counted(signpost.databaseUrl, later)).counter, EVENTUALLY).toBe(1);
 
-    // Routes that were published again are rows of their own.
+    // Republished routes have their own rows.
     const lost = await audit();
     expect(lost.events).toEqual([events + 2, 2, events]);
     expect(lost.routes[2]).toBe(0);
@@ -123,7 +125,7 @@ describe.skipIf(!ours)('topics that are deleted while everything runs', () => {
     for (const code of codes.slice(1)) expect(republished(after, code.id)).toEqual(republished(before, code.id));
     expect(after).toHaveLength(events + 2);
 
-    // All of them, and only since a moment.
+    // First all events, then only recent ones.
     const all = await internal(signpost, EventsService).republishEvents({ all: true });
     expect(Number(all.events)).toBe(events + 2);
     const since = { seconds: BigInt(Math.floor(Date.now() / 1_000) + 3_600), nanos: 0 };
@@ -131,17 +133,17 @@ describe.skipIf(!ours)('topics that are deleted while everything runs', () => {
     expect([Number(none.events), Number(none.routes)]).toEqual([0, 0]);
   }, 240_000);
 
-  test('routes that the topic lacks are published as they are now', async () => {
+  test('routes missing in the topic are published in their current state', async () => {
     const code = await create(100);
     await allPublished();
     await call('PATCH', `/qr-codes/${code.id}`, { target_url: 'https://example.com/now' });
     await allPublished();
-    // As if a broker had lost its disk: what there was is gone, and the topic stays.
+    // As if a broker had lost its disk: the records are gone, and the topic stays.
     const partitions = (await admin.fetchTopicOffsets(ROUTES.name)).map(({ partition, high }) => ({
       partition,
       offset: high,
     }));
-    // Kafka deletes no records of a compacted topic on request.
+    // Kafka does not delete records of a compacted topic on request.
     await setPolicy('delete');
     await admin.deleteTopicRecords({ topic: ROUTES.name, partitions });
     await setPolicy('compact');

@@ -8,7 +8,7 @@ import { afterFile } from './after-file.ts';
 const run = promisify(execFile);
 const openssl = (args: readonly string[]) => run('openssl', args);
 
-/** A certificate and its key: PEM files, and what they hold. */
+/** A certificate and its key: PEM files and their contents. */
 export interface Certificate {
   readonly certFile: string;
   readonly keyFile: string;
@@ -16,14 +16,14 @@ export interface Certificate {
   readonly key: Buffer;
 }
 
-/** Signs certificates that are good for two days; its files go with the calling file's tests. */
-export interface Authority extends Certificate {
-  /** For this name, `localhost` and 127.0.0.1; `days` below zero: it has expired already. */
+/** A CA whose certificates are valid for two days; its files are deleted after the calling file's tests. */
+export interface CertificateAuthority extends Certificate {
+  /** Issues a certificate for this name, `localhost` and 127.0.0.1; `days` below zero: already expired. */
   issue(name: string, days?: number): Promise<Certificate>;
 }
 
-/** A new authority, whom nobody trusts yet. */
-export async function newAuthority(): Promise<Authority> {
+/** Creates a CA that nothing trusts yet. */
+export async function newAuthority(): Promise<CertificateAuthority> {
   const folder = await mkdtemp(join(tmpdir(), 'signpost-certificates-'));
   afterFile(() => rm(folder, { recursive: true, force: true }));
   const at = (name: string) => join(folder, name);

@@ -1,6 +1,6 @@
 /**
- * Loaded by `node --import`: SIGUSR2 makes the process collect its garbage, so that the memory that it then has is memory
- * that it holds. By itself V8 does so late in a process that does nothing.
+ * Loaded by `node --import`: SIGUSR2 triggers garbage collection, so that the memory measured afterwards is in use. In
+ * an idle process V8 collects late by itself.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -4,10 +4,12 @@ import { Client, DatabaseError } from 'pg';
 import { inject } from 'vitest';
 import { afterFile } from './after-file.ts';
 
-/** SQLSTATE. */
+/** SQLSTATE of missing privileges. */
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/** A migrated, empty database of the calling file's own; it is dropped after the file's tests, connections and all. */
+/**
+ * Creates a migrated, empty database for the calling file; it is dropped after the file's tests, with its connections.
+ */
 export async function freshDatabase(): Promise<{ url: string }> {
   const template = new URL(inject('templateUrl'));
   const name = `test_${randomBytes(8).toString('hex')}`;
@@ -18,14 +20,14 @@ export async function freshDatabase(): Promise<{ url: string }> {
   return { url: url.href };
 }
 
-/** Autovacuum may be at work in it, which is the superuser's and not ours to end: it takes a moment. */
+/** Retries while autovacuum works in the database: its process belongs to the superuser and cannot be terminated. */
 async function drop(template: URL, name: string): Promise<void> {
-  for (let left = 20; ; left--) {
+  for (let attemptsLeft = 20; ; attemptsLeft--) {
     try {
       await asOwner(template, `drop database if exists ${name} with (force)`);
       return;
     } catch (error) {
-      if (left === 0 || !(error instanceof DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
+      if (attemptsLeft === 0 || !(error instanceof DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
       await setTimeout(500);
     }
   }
@@ -33,7 +35,7 @@ async function drop(template: URL, name: string): Promise<void> {
 
 async function asOwner(template: URL, statement: string): Promise<void> {
   const url = new URL(template);
-  // A template must have no connections, so the statement runs beside it.
+  // A template must have no connections, so the statement runs in another database.
   url.pathname = '/postgres';
   const client = new Client({ connectionString: url.href });
   await client.connect();

@@ -6,22 +6,22 @@ const { Packet } = DNS;
 
 type RecordType = 'A' | 'AAAA' | 'CNAME' | 'TXT';
 
-/** A TXT record may be cut into several strings. */
+/** A TXT record may consist of several strings. */
 type Value = string | string[];
 
-/** A DNS server on the loopback interface, which stops after the calling file's tests. */
+/** A DNS server on the loopback interface, stopped after the calling file's tests. */
 export interface Dns {
   /** For `DNS_RESOLVERS`. */
   readonly address: string;
-  /** `broken`: answers SERVFAIL; `silent`: takes queries and answers none. */
+  /** `broken`: answers SERVFAIL; `silent`: receives queries and answers none. */
   mode: 'answering' | 'broken' | 'silent';
   /** Called after each answer, for names that change. */
   onAnswer: (name: string, type: string) => void;
-  /** Replaces the records of a name; without values there are none. */
+  /** Replaces the records of a name; without values it has none. */
   set(name: string, type: RecordType, ...values: Value[]): void;
 }
 
-/** Follows aliases in its own records, as a resolver does. */
+/** Starts the server; it follows aliases in its own records, as a resolver does. */
 export async function startDns(): Promise<Dns> {
   const zone = new Map<string, Map<RecordType, Value[]>>();
 

@@ -8,22 +8,23 @@ declare module 'vitest' {
   interface ProvidedContext extends Services {}
 }
 
-/** Starts what the tests share; vitest calls what it gives back when they are done. */
+/** Starts the services shared by all tests; vitest calls the returned function after the tests. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const process = fork(join(import.meta.dirname, 'services.ts'), {
     detached: true,
     execArgv: [],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
-  const gone = once(process, 'exit');
+  const exited = once(process, 'exit');
   const started = once(process, 'message').then(([services]: Services[]) => services);
-  const services = await Promise.race([started, gone.then(() => undefined)]);
-  if (services === undefined) throw new Error('What the tests share could not be started; the reason is above.');
+  const services = await Promise.race([started, exited.then(() => undefined)]);
+  if (services === undefined)
+    throw new Error('The services shared by the tests could not be started; the reason is above.');
   project.provide('templateUrl', services.templateUrl);
   project.provide('gatewayUrl', services.gatewayUrl);
   project.provide('kafkaBrokers', services.kafkaBrokers);
   return async () => {
     process.disconnect();
-    await gone;
+    await exited;
   };
 }

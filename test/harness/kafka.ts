@@ -13,54 +13,54 @@ import { freePort, LOOPBACK } from '../../local/free-port.ts';
 const run = promisify(execFile);
 
 const PROJECT = resolve(import.meta.dirname, '../kafka');
-const READY_WITHIN_MS = 60_000;
-/** What makes a JVM that lives for a minute start sooner. */
+const START_TIMEOUT_MS = 60_000;
+/** Options that make a short-lived JVM start faster. */
 const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
-/** MiB of a broker's heap, where nothing else is said. */
+/** A broker's heap in MiB, by default. */
 const HEAP_MIB = 384;
 
-/** A real Apache Kafka node, which a test may treat badly. */
+/** A real Apache Kafka node, which a test may kill or pause. */
 export interface Broker {
   /** `host:port`. */
   readonly brokers: string;
-  /** Where all its data are, until it is stopped. */
+  /** Folder of its data, until it is stopped. */
   readonly folder: string;
-  /** Starts it again after `kill`, with the same ports and data, if it does not run; resolves when it answers. */
+  /** Restarts it after `kill`, with the same ports and data, if it does not run; resolves when it answers. */
   start(): Promise<void>;
-  /** By default SIGKILL; resolves when it is gone. */
+  /** SIGKILL by default; resolves when it has exited. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** SIGSTOP: it keeps its connections and answers nothing. */
+  /** SIGSTOP: it keeps its connections but does not respond. */
   pause(): void;
   /** SIGCONT. */
   resume(): void;
-  /** Ends it for good and deletes its data. */
+  /** Kills it and deletes its data. */
   stop(): Promise<void>;
 }
 
 /**
- * The Kafka of a test run: the one that `KAFKA_BROKERS` names, else one of our own where Java 17 and Maven are there.
- * Without them its tests are skipped and this says so; with `CI=true` that is a failure.
+ * The Kafka of a test run: the one named by `KAFKA_BROKERS`, else a new one if Java 17 and Maven are installed. Without
+ * them its tests are skipped with a message; with `CI=true` that is a failure.
  */
 export async function kafkaForTests(): Promise<{ brokers: string; stop(): Promise<void> } | undefined> {
   const given = process.env.KAFKA_BROKERS;
   if (given) return { brokers: given, stop: async () => undefined };
-  const lacking = await whatIsLacking();
-  if (lacking === undefined) return startKafka();
-  const sentence = `Tests over Apache Kafka need KAFKA_BROKERS, or Java 17 and Maven: ${lacking}`;
+  const missing = await missingPrerequisite();
+  if (missing === undefined) return startKafka();
+  const sentence = `Tests over Apache Kafka need KAFKA_BROKERS, or Java 17 and Maven: ${missing}`;
   if (process.env.CI === 'true') throw new Error(sentence);
   console.error(`${sentence} They are skipped.`);
   return undefined;
 }
 
-/** What a broker is given beyond its own settings. */
+/** Additional configuration of a broker. */
 export interface KafkaOptions {
-  /** Lines of `server.properties` over the ones below. `listeners`: those that it has anyhow. */
+  /** Lines of `server.properties` that override the defaults. `listeners`: its default listeners. */
   settings?(listeners: string): string;
-  /** Arguments of the tool that formats its storage, such as those that create users. */
+  /** Arguments of the tool that formats its storage, for example to create users. */
   readonly format?: readonly string[];
 }
 
-/** Starts a broker of its own on free loopback ports. It dies with this process, however that ends. */
+/** Starts a broker on free loopback ports. It is killed when this process exits, however that happens. */
 export async function startKafka({ settings: more = () => '', format = [] }: KafkaOptions = {}): Promise<Broker> {
   const folder = await mkdtemp(join(tmpdir(), 'signpost-kafka-'));
   const [port, controllerPort] = [await freePort(), await freePort()];
@@ -125,12 +125,12 @@ export async function prepareBroker(options: BrokerOptions): Promise<Broker> {
     async start() {
       if (isRunning()) return;
       server = spawn('java', [...java, 'kafka.Kafka', properties], { stdio: ['ignore', 'pipe', 'pipe'] });
-      dieTogether(server);
+      killWithParent(server);
       const complaints: Buffer[] = [];
       for (const stream of [server.stdout, server.stderr]) {
         stream?.on('data', (chunk: Buffer) => complaints.push(chunk));
       }
-      const deadline = Date.now() + READY_WITHIN_MS;
+      const deadline = Date.now() + START_TIMEOUT_MS;
       while (!(await answers(brokers))) {
         if (!isRunning() || Date.now() > deadline) {
           await kill();
@@ -149,7 +149,7 @@ export async function prepareBroker(options: BrokerOptions): Promise<Broker> {
   };
 }
 
-/** Maven brings the jars once for every state of the `pom.xml`. */
+/** Lets Maven download the jars, once per version of the `pom.xml`. */
 async function jars(): Promise<string> {
   const pom = join(PROJECT, 'pom.xml');
   const version = createHash('sha256')
@@ -158,29 +158,33 @@ async function jars(): Promise<string> {
     .slice(0, 12);
   const target = join(PROJECT, 'target');
   const folder = join(target, `jars-${version}`);
-  const there = await access(folder).then(
+  const exists = await access(folder).then(
     () => true,
     () => false,
   );
-  if (there) return folder;
+  if (exists) return folder;
   await mkdir(target, { recursive: true });
-  // Beside its final place: two test runs may do this at once, and one that is interrupted leaves nothing half-made.
-  const draft = await mkdtemp(join(target, 'draft-'));
+  // Renamed into place at the end: test runs may do this concurrently, and an interrupted one leaves nothing
+  // incomplete.
+  const temporary = await mkdtemp(join(target, 'draft-'));
   await run('mvn', [
     ...['--quiet', '--batch-mode', '--file', pom, 'dependency:copy-dependencies'],
-    ...['-DincludeScope=runtime', `-DoutputDirectory=${draft}`],
+    ...['-DincludeScope=runtime', `-DoutputDirectory=${temporary}`],
   ]);
-  await rename(draft, folder).catch(async () => {
+  await rename(temporary, folder).catch(async () => {
     await access(folder);
-    await rm(draft, { recursive: true });
+    await rm(temporary, { recursive: true });
   });
   return folder;
 }
 
-/** A shell waits at a pipe of ours, which closes when we are gone, even by SIGKILL; then it ends the child. */
-function dieTogether(child: ChildProcess): void {
+/**
+ * A shell reads from a pipe of this process, which closes when this process exits, even by SIGKILL; then it kills the
+ * child.
+ */
+function killWithParent(child: ChildProcess): void {
   const watcher = spawn('sh', ['-c', 'read -r _; kill -KILL "$0"', String(child.pid)], {
-    // A group of its own: Ctrl-C must not end the watcher before its time.
+    // A separate process group, so that Ctrl-C does not kill the watcher first.
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
@@ -224,18 +228,18 @@ broker.heartbeat.interval.ms=500
 `;
 }
 
-async function whatIsLacking(): Promise<string | undefined> {
+async function missingPrerequisite(): Promise<string | undefined> {
   const version = await run('java', ['-version'])
     .then(({ stderr }) => /version "(\d+)/.exec(stderr)?.[1])
     .catch(() => '0');
-  if (Number(version) < 17) return version === '0' ? 'there is no Java.' : `Java is ${version}.`;
+  if (Number(version) < 17) return version === '0' ? 'Java is missing.' : `Java is ${version}.`;
   return run('mvn', ['-v']).then(
     () => undefined,
-    () => 'there is no Maven.',
+    () => 'Maven is missing.',
   );
 }
 
-/** Whether a client gets an answer; a port that is open may still belong to a broker that is starting. */
+/** Whether the broker answers a client; an open port may belong to a broker that is still starting. */
 async function answers(brokers: string): Promise<boolean> {
   patchTimers();
   const admin = new kafkajs.Kafka({
@@ -249,7 +253,7 @@ async function answers(brokers: string): Promise<boolean> {
     await admin.connect();
     return (await admin.describeCluster()).brokers.length > 0;
   } catch {
-    // Not yet.
+    // Not ready yet.
     return false;
   } finally {
     await admin.disconnect();

@@ -39,7 +39,7 @@ export default class LastLineReporter implements Reporter {
     if (process.env.TEST_RESULT) writeFileSync(process.env.TEST_RESULT, JSON.stringify(result));
     // After what the other reporters, the teardown and vitest itself still print.
     process.once('exit', (code) => {
-      // A run can fail without a test that does, for instance when the setup fails.
+      // A run can fail without a failed test, for example when the setup fails.
       const failed = code === 0 ? count.failed : Math.max(count.failed, 1);
       process.stdout.write(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine({ ...count, failed })}\n`);
     });

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
 import { freePort } from '../../local/free-port.ts';
 
-/** What a run that has ended left behind. */
+/** Exit code and output of a run that has ended. */
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
@@ -16,16 +16,16 @@ export interface Ended {
 /** A run of `npm start`. */
 export interface LocalRun {
   readonly pid: number;
-  /** Resolves with what was printed once everything runs; rejects when it ends before. */
+  /** Resolves with the output once everything runs; rejects if it ends before. */
   readonly ready: Promise<string>;
   readonly ended: Promise<Ended>;
-  /** Sends a signal to the whole process group, as a terminal does. */
+  /** Sends a signal to the whole process group, as Ctrl-C in a terminal does. */
   signal(name: NodeJS.Signals): void;
-  /** The process id of one that was started. */
+  /** The process id of a child process. */
   child(name: ChildName): Promise<number>;
 }
 
-/** Their programs, and which roles they play. */
+/** Program and roles of each child process. */
 const PROGRAMS = {
   core: ['src/main.ts', 'ROLES=rpc'],
   worker: ['src/main.ts', 'ROLES=relay,recorder,worker'],
@@ -34,8 +34,8 @@ const PROGRAMS = {
 
 type ChildName = keyof typeof PROGRAMS;
 
-/** A folder and ports that no other run has; the folder is removed after the test. */
-export async function ownPlace(): Promise<Record<'DATA_DIR' | 'PORT' | 'CORE_PORT' | 'GRPC_PORT', string>> {
+/** Creates a folder and picks ports that no other run uses; the folder is removed after the test. */
+export async function isolatedEnvironment(): Promise<Record<'DATA_DIR' | 'PORT' | 'CORE_PORT' | 'GRPC_PORT', string>> {
   const folder = await mkdtemp(join(tmpdir(), 'signpost-start-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const [port, corePort, grpcPort] = await Promise.all([freePort(), freePort(), freePort()]);
@@ -47,7 +47,7 @@ export async function ownPlace(): Promise<Record<'DATA_DIR' | 'PORT' | 'CORE_POR
   };
 }
 
-/** Starts Signpost as a person does, in a process group of its own; it is stopped after the test if it still runs. */
+/** Starts Signpost as a user does, in its own process group; it is stopped after the test if it still runs. */
 export function startLocally(env: Readonly<Record<string, string>>, command = ['node', 'local/start.ts']): LocalRun {
   const [program = '', ...args] = command;
   const { PATH, HOME } = process.env;
@@ -70,7 +70,7 @@ export function startLocally(env: Readonly<Record<string, string>>, command = ['
   });
   const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
   ended.then(({ code }) => ready.reject(new Error(`npm start ended with code ${code}: ${stderr}`)));
-  // Some tests want it to end without ever being ready.
+  // Some tests expect it to end before it is ready.
   ready.promise.catch(() => undefined);
   const signal = (name: NodeJS.Signals) => void process.kill(-pid, name);
   onTestFinished(async () => {
@@ -85,11 +85,11 @@ export function startLocally(env: Readonly<Record<string, string>>, command = ['
     async child(name) {
       const [program, roles] = PROGRAMS[name];
       const { stdout: found } = await promisify(execFile)('pgrep', ['-P', String(pid), '-f', program]);
-      for (const one of found.trim().split('\n')) {
-        const env = (await readFile(`/proc/${one}/environ`, 'utf8')).split('\0');
-        if (env.find((variable) => variable.startsWith('ROLES=')) === roles) return Number(one);
+      for (const candidate of found.trim().split('\n')) {
+        const env = (await readFile(`/proc/${candidate}/environ`, 'utf8')).split('\0');
+        if (env.find((variable) => variable.startsWith('ROLES=')) === roles) return Number(candidate);
       }
-      throw new Error(`no ${name} runs`);
+      throw new Error(`no ${name} is running`);
     },
   };
 }

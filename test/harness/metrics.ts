@@ -1,6 +1,6 @@
 /**
- * What an SDK of OpenTelemetry does with metrics, as far as tests and benchmarks look: loaded by `node --import`, it
- * collects what is observed when the process gets SIGUSR2, and prints it as a line of JSON.
+ * The part of an OpenTelemetry metrics SDK that tests and benchmarks need: loaded by `node --import`, it collects
+ * observable metrics on SIGUSR2 and prints them as a line of JSON.
  */
 import {
   type Attributes,
@@ -12,7 +12,7 @@ import {
   type ObservableCallback,
 } from '@opentelemetry/api';
 
-/** A collection as it is printed. */
+/** One printed collection. */
 export interface PrintedMetrics {
   readonly pid: number;
   readonly metrics: readonly { readonly name: string; readonly value: number; readonly attributes: Attributes }[];

@@ -1,12 +1,12 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** What a record of the database says of a network: any JSON of objects and texts. */
+/** The record of a network: any JSON of objects and strings. */
 type Value = string | { readonly [key: string]: Value };
 
 /**
  * A small database in MaxMind's format (MaxMind DB 2.0): an IPv6 tree with 24-bit records, in which IPv4 networks are
- * under `::/96`. `networks`: by CIDR; none may contain another one.
+ * under `::/96`. `networks`: by CIDR; they must not overlap.
  */
 export function mmdbOf(networks: Readonly<Record<string, Value>>): Buffer {
   const nodes: [Child, Child][] = [[undefined, undefined]];
@@ -52,7 +52,7 @@ export function mmdbOf(networks: Readonly<Record<string, Value>>): Buffer {
   ]);
 }
 
-/** Where a node leads: to another one, to data, or nowhere. */
+/** The child of a node: another node, data, or none. */
 type Child = number | { readonly data: number } | undefined;
 
 function childOf(nodes: [Child, Child][], node: number, bit: 0 | 1): number {
@@ -83,7 +83,7 @@ function map(entries: Readonly<Record<string, Buffer>>): Buffer {
   return Buffer.concat([Buffer.from([(7 << 5) | (encoded.length / 2)]), ...encoded]);
 }
 
-/** An unsigned number of 32 bits. */
+/** An unsigned 32-bit integer. */
 function number(value: number): Buffer {
   const bytes = Buffer.from([(6 << 5) | 4, 0, 0, 0, 0]);
   bytes.writeUInt32BE(value, 1);

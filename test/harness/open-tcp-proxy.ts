@@ -2,24 +2,24 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { LOOPBACK } from '../../local/free-port.ts';
 
-/** Stands between a client and a server, and does to their connections what networks and dying machines do. */
+/** A proxy that simulates failures of networks and machines. */
 export interface TcpProxy {
   /** The server's address with the proxy's host and port in it. */
   readonly url: string;
-  /** Ends all connections and lets no new one come about. */
+  /** Closes all connections and rejects new ones. */
   cut(): void;
-  /** Keeps all connections, takes new ones, and carries nothing any more. */
+  /** Keeps all connections and accepts new ones, but forwards nothing. */
   hang(): void;
   /**
-   * The server's machine vanishes and another one takes its place: the server's ends of all connections are gone, the
-   * client's ends stay and hear nothing, and new connections are carried.
+   * Simulates that another machine takes over the server's address: the server's ends of all connections are closed, the
+   * client's ends stay open and receive nothing, and new connections are forwarded.
    */
   vanish(): void;
-  /** Carries everything so many ms later than it comes, ends of connections too. */
+  /** Forwards everything with a delay in ms, including the ends of connections. */
   delay(ms: number): void;
-  /** Carries everything again, what it kept back first. */
-  mend(): void;
-  /** Ends it with all its connections. */
+  /** Forwards everything again, starting with what was held back. */
+  restore(): void;
+  /** Closes the proxy with all its connections. */
   close(): void;
 }
 
@@ -76,7 +76,7 @@ export async function openTcpProxy(target: string, listenOn = 0): Promise<TcpPro
       delayMs = ms;
     },
     hang: forAll('hanging', (socket) => socket.pause()),
-    mend: forAll('open', (socket) => socket.resume()),
+    restore: forAll('open', (socket) => socket.resume()),
     close() {
       cut();
       server.close();

@@ -11,49 +11,49 @@ import { afterFile } from './after-file.ts';
 import { freshDatabase } from './database.ts';
 
 export interface SignpostOptions {
-  /** Default: a fresh one. */
+  /** Default: a new database. */
   readonly databaseUrl?: string;
-  /** The same as its gateways see it. Default: by the role that gateways have, where the server has one. */
+  /** The same database for gateways. Default: with the gateway role, if the server has it. */
   readonly gatewayDatabaseUrl?: string;
-  /** Default: none, so that the log is in Postgres. */
+  /** Default: none, so the log is in Postgres. */
   readonly kafkaBrokers?: string;
-  /** How many; default 1. Gateway n calls core n, or the last one. */
+  /** Number of gateways; default 1. Gateway n calls core n, or the last one. */
   readonly gateways?: number;
-  /** How many; default 1. */
+  /** Number of cores; default 1. */
   readonly cores?: number;
-  /** `ROLES` of each core; one for which nothing is said plays them all. */
+  /** `ROLES` of each core; default: all. */
   readonly roles?: readonly string[];
-  /** Variables for all processes, over what the harness sets. */
+  /** Variables for all processes, overriding those of the harness. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Variables for gateways, over `env`. */
+  /** Variables for gateways, overriding `env`. */
   readonly gatewayEnv?: Readonly<Record<string, string>>;
 }
 
-/** A process of Signpost's that a test may kill and start again at the same address. */
+/** A process of Signpost that a test may kill and restart at the same address. */
 export interface Process {
   readonly pid: number;
-  /** Resolves when the process that runs now is gone, with how it ended. */
+  /** Resolves when the current process has exited, with how it ended. */
   readonly ended: Promise<string>;
-  /** Where it listens: REST and scans of a gateway, Connect of a core. */
+  /** Its address: REST and scans of a gateway, Connect of a core. */
   readonly url: string;
-  /** Default: SIGKILL. Resolves when it is gone. */
+  /** Default: SIGKILL. Resolves when it has exited. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Starts it again, killing it first if it still runs; resolves when it is ready. */
+  /** Restarts it, killing it first if it still runs; resolves when it is ready. */
   restart(): Promise<void>;
-  /** All that it has printed. */
+  /** Its complete output. */
   log(): Promise<string>;
 }
 
-/** A whole Signpost of processes, which stop after the calling file's tests at the latest. */
+/** A complete Signpost of real processes, stopped at the latest after the calling file's tests. */
 export interface Signpost {
-  /** The first gateway, and what scan URLs start with. */
+  /** Address of the first gateway, and start of scan URLs. */
   readonly url: string;
   /** Ports of the first core. */
   readonly corePort: number;
   readonly grpcPort: number;
   readonly serviceToken: string;
   readonly databaseUrl: string;
-  /** Holds a folder for each gateway and the logs. */
+  /** Contains a folder per gateway and the logs. */
   readonly dataDir: string;
   readonly cores: readonly Process[];
   readonly gateways: readonly Process[];
@@ -160,7 +160,7 @@ async function startProcess(port: number, options: ChildOptions): Promise<Proces
   };
 }
 
-/** The database as a gateway sees it, where the server has a role for that. */
+/** The database URL with the gateway role, if the server has it. */
 function asGateway(databaseUrl: string): string {
   const gatewayUrl = inject('gatewayUrl');
   if (gatewayUrl === null) return databaseUrl;

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { type Logger, pino } from 'pino';
 
-/** A logger, and the lines that it has written: warnings and worse, as JSON. */
+/** A logger with the lines that it has written: warnings and above, as JSON. */
 export function recordingLogger(): { readonly lines: readonly string[]; readonly logger: Logger } {
   const lines: string[] = [];
   const sink = new Writable({

@@ -1,17 +1,20 @@
 import { writeFile } from 'node:fs/promises';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
-import { type Authority, newAuthority } from './certificates.ts';
+import { type CertificateAuthority, newAuthority } from './certificates.ts';
 import { type Broker, startKafka } from './kafka.ts';
 
-/** A broker whose clients need a certificate, a login, and rights for everything that they do. */
+/** A broker whose clients need a certificate, a login, and permission for every operation. */
 export interface SecuredBroker extends Broker {
-  /** `host:port` of the listener for clients. `brokers` is for the test itself, who may do everything. */
+  /** `host:port` of the listener for clients. `brokers` is for the test itself, without restrictions. */
   readonly clients: string;
-  /** Signed the broker's certificate, and signs those that it takes. */
-  readonly authority: Authority;
+  /** The CA of the broker's certificate and of client certificates. */
+  readonly authority: CertificateAuthority;
 }
 
-/** Starts it with Kafka's own authorizer. `users`: their passwords, for every SASL mechanism; nobody has rights yet. */
+/**
+ * Starts it with Kafka's own authorizer. `users`: passwords by name, for every SASL mechanism; no user has permissions
+ * yet.
+ */
 export async function startSecuredKafka(users: Readonly<Record<string, string>>): Promise<SecuredBroker> {
   const authority = await newAuthority();
   const { certFile, cert, key } = await authority.issue('broker');

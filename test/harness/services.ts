@@ -9,21 +9,21 @@ import { entities } from '../../src/entities.ts';
 import { kafkaForTests } from './kafka.ts';
 
 /**
- * The program that runs what all tests share, from its start until its parent is gone or lets go of the channel. A
- * process of its own, because vitest leaves within a millisecond of Ctrl-C, which stops no Postgres.
+ * The program that runs the services shared by all tests, from its start until its parent exits or disconnects. It is a
+ * separate process because vitest exits within a millisecond of Ctrl-C, which is too short to stop Postgres.
  */
 
-/** What it sends once everything is there. */
+/** The message that it sends once everything runs. */
 export interface Services {
-  /** A migrated database that tests clone and nobody connects to. Its role may create databases. */
+  /** A migrated database that tests clone and never connect to. Its role may create databases. */
   readonly templateUrl: string;
-  /** The same server as the role `signpost_gateway`, or null where tests were not told how to log in. */
+  /** The same server as the role `signpost_gateway`, or null if no credentials were given. */
   readonly gatewayUrl: string | null;
-  /** Comma-separated, or null where no Kafka can be had. */
+  /** Comma-separated, or null without Kafka. */
   readonly kafkaBrokers: string | null;
 }
 
-/** Nothing here outlives the run, so nothing is made durable. */
+/** Data need not survive the run, so durability is off. */
 const NOT_DURABLE = {
   fsync: 'off',
   full_page_writes: 'off',
@@ -32,9 +32,9 @@ const NOT_DURABLE = {
 };
 
 /**
- * The Postgres of a test run: the one that `TEST_DATABASE_URL` names, else one of our own. Of a named one, tests of what
- * gateways may do need `TEST_GATEWAY_DATABASE_URL` too. Without it they are skipped and this says so; with `CI=true`
- * that is a failure.
+ * The Postgres of a test run: the one named by `TEST_DATABASE_URL`, else a new one. With a named one, tests of the
+ * gateway role also need `TEST_GATEWAY_DATABASE_URL`. Without it they are skipped with a message; with `CI=true` that
+ * is a failure.
  */
 async function postgresForTests(): Promise<{ url: string; gatewayUrl: string | null; stop(): Promise<void> }> {
   const url = process.env.TEST_DATABASE_URL;
@@ -58,7 +58,7 @@ async function postgresForTests(): Promise<{ url: string; gatewayUrl: string | n
   };
 }
 
-/** Migrates once a run; a clone then takes milliseconds. */
+/** Migrates once per run; a clone then takes milliseconds. */
 async function makeTemplate(url: string): Promise<string> {
   const template = new URL(url);
   template.pathname = '/signpost_template';

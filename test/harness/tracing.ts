@@ -1,6 +1,6 @@
 /**
- * What an SDK of OpenTelemetry does, as far as tests look: loaded by `node --import`, it carries the W3C trace context
- * between processes and prints every span that ends as a line of JSON.
+ * The part of an OpenTelemetry tracing SDK that tests need: loaded by `node --import`, it propagates the W3C trace
+ * context between processes and prints every ended span as a line of JSON.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
@@ -16,12 +16,12 @@ import {
   trace,
 } from '@opentelemetry/api';
 
-/** A span as it is printed. */
+/** One printed span. */
 export interface PrintedSpan {
   readonly span: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the first of a trace. */
+  /** Empty for the root of a trace. */
   readonly parentId: string;
 }
 

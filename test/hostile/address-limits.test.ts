@@ -6,7 +6,7 @@ import { newShortCode } from '../../src/codes/short-code.ts';
 import { type Account, contract } from '../contract/client.ts';
 import { metricsOf, PRINTS_METRICS } from '../harness/printed-metrics.ts';
 
-/** Clients of several addresses, all of them this machine's; the last one is a trusted proxy's. */
+/** Local addresses of clients; the last one is the trusted proxy's. */
 const [ATTACKER, OTHER, COUNTED, PROXY] = ['127.0.0.5', '127.0.0.6', '127.0.0.7', '127.0.0.9'];
 const [CONNECTIONS, FAILURES, UNKNOWN] = [30, 8, 8];
 
@@ -64,7 +64,7 @@ function begin(reported: string): Socket {
   return socket;
 }
 
-/** The statuses of requests that are sent one after the other. */
+/** The statuses of sequential requests. */
 async function statuses(count: number, send: () => Promise<Answer>): Promise<(number | undefined)[]> {
   const all = [];
   for (let n = 0; n < count; n++) all.push((await send()).status);
@@ -73,7 +73,7 @@ async function statuses(count: number, send: () => Promise<Answer>): Promise<(nu
 
 const exactly = (count: number, status: number) => Array<number>(count).fill(status);
 
-test('failed authentications are limited by address, and neither keys that work nor scans are', async () => {
+test('failed authentications are limited by address, valid keys and scans are not', async () => {
   expect((await read(ATTACKER, key())).status).toBe(200);
   expect(await statuses(FAILURES + 3, () => read(ATTACKER, wrongKey()))).toEqual([
     ...exactly(FAILURES, 401),
@@ -83,13 +83,13 @@ test('failed authentications are limited by address, and neither keys that work 
   expect(Number(headers['retry-after'])).toBeGreaterThan(0);
   expect(headers['x-request-id']).toBeDefined();
   expect(JSON.parse(body)).toEqual({ error: expect.stringMatching(/failed to authenticate/) });
-  // A colleague behind the same address.
+  // Another client behind the same address.
   expect((await read(ATTACKER, key())).status).toBe(200);
   expect((await scan(ATTACKER)).status).toBe(302);
   expect((await read(OTHER, wrongKey())).status).toBe(401);
 });
 
-test('behind a trusted proxy it is the address that the proxy reports', async () => {
+test('behind a trusted proxy the reported address is limited', async () => {
   const from = (address: string) => ({ 'x-forwarded-for': address });
   const failing = () => read(PROXY, { ...wrongKey(), ...from('198.51.100.1') });
   expect(await statuses(FAILURES + 1, failing)).toEqual([...exactly(FAILURES, 401), 429]);
@@ -98,7 +98,7 @@ test('behind a trusted proxy it is the address that the proxy reports', async ()
   const unknown = (address: string) => ask(PROXY, `/r/${newShortCode()}`, from(address));
   expect(await statuses(UNKNOWN + 1, () => unknown('198.51.100.1'))).toEqual([...exactly(UNKNOWN, 404), 429]);
   expect((await unknown('198.51.100.2')).status).toBe(404);
-  // Scans of codes that exist are limited by nothing.
+  // Scans of existing codes are not limited.
   expect((await scan(PROXY, from('198.51.100.1'))).status).toBe(302);
 });
 
@@ -117,7 +117,7 @@ test('requests in progress are limited by the address that a trusted proxy repor
   await expect.poll(async () => (await read(PROXY, from('198.51.100.3'))).status).toBe(200);
 });
 
-test('who is not a trusted proxy reports nothing', async () => {
+test('reports of anyone but a trusted proxy are ignored', async () => {
   const unknown = (n: number) => ask(OTHER, `/r/${newShortCode()}`, { 'x-forwarded-for': `203.0.113.${n}` });
   let n = 0;
   expect(await statuses(UNKNOWN + 1, () => unknown(n++))).toEqual([...exactly(UNKNOWN, 404), 429]);

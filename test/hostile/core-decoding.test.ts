@@ -15,8 +15,8 @@ import { type Signpost, startSignpost } from '../harness/processes.ts';
 import { type RawProtocol, rawProtocols } from './rpc-call.ts';
 
 /**
- * What one client can make a core do with kilobytes: nothing without a key, and little with one. On the ports of the
- * first version, 12 of the messages below took 2 to 4 s of CPU each and the core from 200 MB to 4 GB.
+ * What one client can make a core do with a few kilobytes: nothing without a key, and little with one. On the first
+ * version, 12 of the messages below took 2 to 4 s of CPU each and raised the core's memory from 200 MB to 4 GB.
  */
 const NAMES = ['Connect over HTTP/1.1', 'Connect over HTTP/2', 'gRPC-Web', 'gRPC on the Connect port', 'native gRPC'];
 const CREATE_BATCH = 'signpost.batches.v1.BatchesService/CreateBatch';
@@ -45,7 +45,7 @@ beforeAll(async () => {
 
 const over = (name: string): RawProtocol => protocols[name] ?? Promise.reject;
 
-/** What work takes of the core: CPU in ms, and the most memory that it had at any time so far, in bytes. */
+/** What `work` costs the core: CPU in ms, and its peak memory so far in bytes. */
 async function costOf(work: () => Promise<unknown>): Promise<{ cpu: number; memory: number }> {
   const before = cpuOf(pid);
   await work();
@@ -59,7 +59,7 @@ describe.each(NAMES)('%s', (name) => {
   test.each([
     ['no key', undefined],
     ['a made-up key', `sk_live_${'a'.repeat(43)}`],
-  ])('kilobytes that become millions of rows are refused unread: %s', async (_, key) => {
+  ])('kilobytes that become millions of rows are rejected unread: %s', async (_, key) => {
     const call = { method: CREATE_BATCH, gzipped: ROWS, ...(key === undefined ? {} : { key }) };
     const { cpu } = await costOf(() =>
       callers(async () => expect((await over(name)(call)).code).toBe('unauthenticated')),
@@ -67,12 +67,12 @@ describe.each(NAMES)('%s', (name) => {
     expect(cpu).toBeLessThan(1_500);
   });
 
-  test('with a key they are refused with a sentence, and cost little', async () => {
+  test('with a key they are rejected with a sentence and cost little', async () => {
     const { cpu, memory } = await costOf(() =>
       callers(async () => {
         expect(await over(name)({ method: CREATE_BATCH, gzipped: ROWS, key: apiKey })).toEqual({
           code: 'out_of_range',
-          message: 'A message may hold at most 25000 rows; split it.',
+          message: 'A message may contain at most 25000 rows; split it.',
         });
       }),
     );
@@ -80,11 +80,11 @@ describe.each(NAMES)('%s', (name) => {
     expect(memory).toBeLessThan(700 * MB);
     expect(await over(name)({ method: CREATE_BATCH, gzipped: TAGS, key: apiKey })).toEqual({
       code: 'invalid_argument',
-      message: 'The message holds more than 1200000 values.',
+      message: 'The message contains more than 1200000 values.',
     });
   });
 
-  test('what anybody may send is small', async () => {
+  test('messages without authentication must be small', async () => {
     const { code } = await over(name)({ method: 'grpc.health.v1.Health/Check', gzipped: gzipSync(named(16 * 1_024)) });
     expect(code).toBe('resource_exhausted');
     const refuse = { method: 'signpost.access.v1.AdmissionService/Refuse', gzipped: gzipSync(named(16 * 1_024)) };
@@ -93,7 +93,7 @@ describe.each(NAMES)('%s', (name) => {
   });
 });
 
-/** A message whose first field is a text of so many bytes. */
+/** A message whose first field is a string of this many bytes. */
 function named(length: number): Buffer {
   return Buffer.concat([
     Buffer.of(0x0a, 0x80 | (length & 0x7f), 0x80 | ((length >> 7) & 0x7f), length >> 14),
@@ -101,12 +101,12 @@ function named(length: number): Buffer {
   ]);
 }
 
-test.each(NAMES.slice(0, 4))('JSON with millions of rows is refused before it is parsed: %s', async (name) => {
+test.each(NAMES.slice(0, 4))('JSON with millions of rows is rejected before it is parsed: %s', async (name) => {
   const call = { method: CREATE_BATCH, gzipped: JSON_ROWS, json: true };
   expect((await over(name)(call)).code).toBe('unauthenticated');
   expect(await over(name)({ ...call, key: apiKey })).toEqual({
     code: 'invalid_argument',
-    message: 'The message holds more than 1200000 values.',
+    message: 'The message contains more than 1200000 values.',
   });
 });
 
@@ -118,7 +118,7 @@ test.each([
     'with an encoding that is no header',
     'GET /signpost.codes.v1.CodesService/GetCode?encoding=a%0ab HTTP/1.1\r\nhost: a\r\n',
   ],
-])('a request %s is answered, and the core goes on', async (_, head) => {
+])('a request %s is answered, and the core keeps running', async (_, head) => {
   const socket = connect(signpost.corePort, '127.0.0.1').setEncoding('latin1');
   const answered = new Promise<string>((resolve, reject) => {
     socket.once('data', resolve);
@@ -158,14 +158,14 @@ test.each(['corePort', 'grpcPort'] as const)(
   },
 );
 
-test('2,500 made-up keys take no account’s place in the queue for images', async () => {
+test('2,500 made-up keys do not block accounts in the queue for images', async () => {
   const { apiKey: own } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
   const as = (key: string) =>
     createGrpcTransport({ baseUrl: `http://127.0.0.1:${signpost.grpcPort}`, interceptors: [bearer(key)] });
   const { code } = await createClient(CodesService, as(own)).createCode({ targetUrl: 'https://example.com/' });
   const id = code?.id ?? '';
   const attackers = Array.from({ length: 5 }, (_, nth) => {
-    // One connection each, and a key of its own for every call.
+    // Several connections, with a different key for every call.
     const transport = (call: number) => `sk_live_${String(nth * 500 + call).padStart(43, '0')}`;
     const shared = createGrpcTransport({ baseUrl: `http://127.0.0.1:${signpost.grpcPort}` });
     const images = createClient(ImagesService, shared);

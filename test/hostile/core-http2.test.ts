@@ -19,8 +19,8 @@ import {
 } from './http2-frames.ts';
 
 /**
- * Clients that abuse HTTP/2 on both ports of a core, without a key: while they do, calls of others are answered, and
- * afterwards everything is as before.
+ * Clients that abuse HTTP/2 on both ports of a core, without a key: meanwhile calls of others are answered, and
+ * afterwards resources return to normal.
  */
 const core = coreUnderAttack();
 
@@ -33,7 +33,7 @@ const INITIAL_WINDOW_SIZE = 4;
 const FRAME_BYTES = 16_384;
 const streams = (from: number, count: number) => Array.from({ length: count }, (_, n) => 2 * (from + n) + 1);
 
-/** A hundred calls a round, each with something behind its headers. */
+/** A hundred calls per round, each with frames after its headers. */
 function calls(behind: (stream: number) => Buffer): (round: number) => Buffer {
   const one = (stream: number) => [frame('headers', END_HEADERS, stream, callHeaders(CHECK)), behind(stream)];
   return (round) => Buffer.concat(streams(round * 100, 100).flatMap(one));
@@ -44,7 +44,7 @@ interface Flood {
   again(round: number): Buffer;
 }
 
-/** What a client sends again and again, behind its opening, until the server ends the connection. */
+/** What a client sends repeatedly after opening the connection. */
 const FLOODS: Readonly<Record<string, Flood>> = {
   'calls that are reset at once': {
     again: calls((stream) => frame('reset', 0, stream, number32(8))),
@@ -53,7 +53,7 @@ const FLOODS: Readonly<Record<string, Flood>> = {
     again: calls((stream) => frame('windowUpdate', 0, stream, number32(0))),
   },
   settings: { again: () => repeated(frame('settings', 0, 0, setting(INITIAL_WINDOW_SIZE, 65_535))) },
-  'settings that nobody asked to acknowledge': { again: () => repeated(frame('settings', ACK, 0)) },
+  'unsolicited acknowledgements of settings': { again: () => repeated(frame('settings', ACK, 0)) },
   pings: { again: () => repeated(frame('ping', 0, 0, Buffer.alloc(8))) },
   'window updates': { again: () => repeated(frame('windowUpdate', 0, 0, number32(1))) },
   priorities: { again: () => repeated(frame('priority', 0, 1, Buffer.alloc(5, 0x10))) },
@@ -84,7 +84,7 @@ const requestOf = (headers: Readonly<Record<string, string>>) => frame('headers'
 const manyHeaders = (count: number, value: string) =>
   callHeaders(CHECK, Object.fromEntries(Array.from({ length: count }, (_, n) => [`x-${n}`, value])));
 
-/** Behind the opening; none is answered with a message. */
+/** Sent after opening the connection; none is answered with a message. */
 const INVALID: Readonly<Record<string, Buffer>> = {
   'a window of the connection that overflows': frame('windowUpdate', 0, 0, number32(0x7fffffff)),
   'a window of a call that overflows': Buffer.concat([
@@ -115,7 +115,7 @@ const INVALID: Readonly<Record<string, Buffer>> = {
   ),
 };
 
-/** A header block in as many frames as it takes. */
+/** A header block split into frames. */
 function inFrames(block: Buffer): Buffer {
   const frames: Buffer[] = [];
   for (let at = 0; at < block.length; at += FRAME_BYTES) {
@@ -143,7 +143,7 @@ async function flood(socket: Socket, { first, again }: Flood): Promise<boolean> 
 }
 
 describe.each(PORTS)('%s', (port) => {
-  test.each(Object.entries(FLOODS))('a flood of %s, by clients that read and by others', async (_, each) => {
+  test.each(Object.entries(FLOODS))('a flood of %s, by clients that read and clients that do not', async (_, each) => {
     const sockets = Array.from({ length: CONNECTIONS }, core.raw[port].open);
     for (const socket of sockets.slice(0, CONNECTIONS / 2)) socket.resume();
     let going = true;
@@ -161,11 +161,11 @@ describe.each(PORTS)('%s', (port) => {
     expect(received.map(({ type }) => type)).not.toContain(TYPES.data);
   });
 
-  test('calls whose answers are never read have bounded memory, and keep nobody else from being answered', async () => {
+  test('calls whose answers are never read use bounded memory and do not block others', async () => {
     const before = await core.figures();
     for (let n = 0; n < 20; n++) {
       const socket = core.raw[port].open();
-      // Half of the clients have no window, and half do not read from the network.
+      // Half of the clients have a window of zero, the others do not read.
       const window = n % 2 === 0 ? [setting(INITIAL_WINDOW_SIZE, 0)] : [];
       if (n % 2 === 0) socket.resume();
       socket.write(Buffer.concat([opening(...window), ...streams(0, 1_000).map(healthCheck)]));

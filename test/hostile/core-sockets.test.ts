@@ -80,7 +80,7 @@ describe.each(PORTS)('%s', (port) => {
     );
   });
 
-  test('hundreds of idle and slow connections hold nobody up', async () => {
+  test('hundreds of idle and slow connections delay no one else', async () => {
     const idle = Array.from({ length: 300 }, open);
     const slow = Array.from({ length: 300 }, open);
     let sent = 0;

@@ -6,27 +6,27 @@ import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { bearer } from '../../src/rpc/rpc-suite.fixture.ts';
 import { contract } from '../contract/client.ts';
 import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
-import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-figures.ts';
+import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-resources.ts';
 import { type RawSockets, rawSockets } from './raw-sockets.ts';
 
 /** The ports of a core: Connect, gRPC-Web and gRPC over HTTP/1.1 and HTTP/2; native gRPC. */
 export const PORTS = ['corePort', 'grpcPort'] as const;
 
-/** As many connections to Postgres as a core has: they come and go. */
+/** The core's connections to Postgres, whose number varies. */
 const TO_POSTGRES = 20;
 
-/** A Signpost whose core the calling file's tests attack. */
+/** A Signpost whose core is attacked by the calling file's tests. */
 export interface CoreUnderAttack {
   readonly raw: Readonly<Record<(typeof PORTS)[number], RawSockets>>;
   /** Expects that a call on each port and a scan are answered. */
   goesOn(): Promise<void>;
-  /** Of the core and the gateway's workers. */
+  /** Process ids of the core and the gateway's workers. */
   figures(): Promise<Figures>;
 }
 
 /**
- * Starts it, and expects of every test that the same processes go on answering afterwards, and that their sockets,
- * descriptors and memory return to normal.
+ * Starts it, and after every test expects that the same processes still answer, and that their sockets, descriptors and
+ * memory return to normal.
  */
 export function coreUnderAttack(): CoreUnderAttack {
   const running = contract({ env: COLLECTING });

@@ -20,8 +20,8 @@ import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb
 import { freshDatabase } from '../harness/database.ts';
 
 /**
- * The gateway's front twice: with the fast lane, and with Node's HTTP server alone. Whatever bytes arrive, in whatever
- * pieces, both answer the same and count the same scans. fast-check prints the seed of a failure.
+ * The gateway's HTTP front end twice: with the fast lane, and with Node's HTTP server alone. Whatever bytes arrive, in
+ * whatever pieces, both give the same answers and count the same scans. fast-check prints the seed of a failure.
  */
 interface Front {
   readonly server: Server;
@@ -103,7 +103,7 @@ async function startFront(name: string): Promise<Front> {
   return { server, scans, spool };
 }
 
-/** In place of the REST API: tells what it was asked, a moment after the whole request has arrived. */
+/** Replaces the REST API: echoes the request, a moment after it has arrived completely. */
 async function echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const chunks = await request.toArray().catch(() => undefined);
   if (!chunks) return;
@@ -112,7 +112,7 @@ async function echo(request: IncomingMessage, response: ServerResponse): Promise
   response.writeHead(200, { 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
-/** Sends the pieces, ends its side, and gives all that came back. */
+/** Sends the pieces, half-closes, and returns everything received. */
 function exchange({ server }: Front, pieces: readonly string[]): Promise<string> {
   const { port } = server.address() as AddressInfo;
   return new Promise((resolve, reject) => {
@@ -131,16 +131,16 @@ function exchange({ server }: Front, pieces: readonly string[]): Promise<string>
     });
     socket.on('end', () => socket.end());
     socket.setTimeout(20_000, () => reject(new Error(`no end after ${JSON.stringify(received)}`)));
-    // The server may close while the client still sends.
+    // The server may close while the client is still sending.
     socket.on('error', () => undefined);
     socket.on('close', () => resolve(received));
   });
 }
 
-/** Headers that say nothing of the answer but of the connection, or that differ each time. */
+/** Headers about the connection, or that differ each time. */
 const OWN = /^(date|connection|keep-alive|x-request-id):/;
 
-/** The answers in a form that can be compared. */
+/** The answers in comparable form. */
 function answersIn(text: string): unknown[] {
   return text
     .split(/(?=HTTP\/1\.1 \d\d\d )/)
@@ -162,7 +162,7 @@ async function expectSame(pieces: readonly string[]): Promise<unknown[]> {
   return answersIn(one);
 }
 
-/** Mostly well-formed, so that pipelines get far. */
+/** Mostly well formed, so that pipelines get far. */
 function often<Value>(usual: Value, ...others: Value[]): fc.Arbitrary<Value> {
   return fc.oneof({ weight: 6, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...others) });
 }
@@ -219,7 +219,7 @@ const request = fc
     const lines = [`${method} ${target} ${version}`, ...hosts.map((host) => `Host: ${host}`), ...headers];
     return lines.join(newline) + newline + (body === '' ? newline : body);
   });
-/** Only to what reads its body: elsewhere it is answered by whoever comes first, the endpoint or the parser's 400. */
+/** Only to endpoints that read the body: elsewhere either the endpoint or the parser's 400 answers first. */
 const brokenOff = fc
   .constantFrom('transfer-encoding: chunked\r\n\r\nz\r\n', 'content-length: 5\r\n\r\nhel')
   .map((rest) => `POST /api HTTP/1.1\r\nhost: ${HOSTS.platform}\r\n${rest}`);
@@ -241,13 +241,13 @@ const message = fc.oneof(
   { weight: 1, arbitrary: brokenOff },
 );
 
-/** Cuts text at some of its places. */
+/** Cuts text at some positions. */
 function cutAt(text: string, places: readonly number[]): string[] {
   const ends = [...new Set(places.map((place) => Math.floor(place * text.length)))].sort((one, other) => one - other);
   return [...ends, text.length].map((end, index) => text.slice(ends[index - 1] ?? 0, end)).filter(Boolean);
 }
 
-test('pipelines of any requests, cut anywhere and ended by a half-close, are answered as by Node’s server', async () => {
+test('pipelines of any requests, cut anywhere and ended by a half-close, are answered as by Node’s server alone', async () => {
   let answered = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -259,11 +259,11 @@ test('pipelines of any requests, cut anywhere and ended by a half-close, are ans
     ),
     { numRuns: 1_000, interruptAfterTimeLimit: 40_000, markInterruptAsFailure: false },
   );
-  // Otherwise it would show nothing.
+  // Otherwise the test would prove nothing.
   expect(answered).toBeGreaterThan(500);
 }, 120_000);
 
-describe('every request before a half-close is answered, in order, wherever the bytes are cut:', () => {
+describe('every request before a half-close is answered, in order, wherever the bytes are split:', () => {
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a.example\r\n\r\n`;
   const post = 'POST /api HTTP/1.1\r\nhost: a.example\r\ncontent-length: 5\r\n\r\nhello';
   const last = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n\r\n`;
@@ -303,7 +303,7 @@ describe('every request before a half-close is answered, in order, wherever the 
         const answers = await Promise.all(
           [fast, standard].map(async (front) => answersIn(await exchange(front, pieces))),
         );
-        // Node may answer it with a 400, if it comes soon enough.
+        // Node may answer with a 400 if the bytes arrive soon enough.
         for (const [{ status } = {}, ...others] of answers as { status?: string }[][]) {
           expect(status).toMatch(text.includes('Ab3dE9k') ? /302/ : /404/);
           for (const other of others) expect(other.status).toMatch(/400/);
@@ -316,7 +316,7 @@ describe('every request before a half-close is answered, in order, wherever the 
   );
 });
 
-test('an answer that goes without 100 Continue, as others are due before it, is whole', async () => {
+test('an answer without 100 Continue, because others are due before it, is complete', async () => {
   const page = 'GET /r/abc HTTP/1.1\r\nhost: a.example\r\nexpect: 100-continue\r\n\r\n';
   const scan = 'GET /r/Ab3dE9k HTTP/1.1\r\nhost: a.example\r\n\r\n';
   const [, answer] = (await expectSame([scan + page])) as { status: string; body: string }[];
@@ -337,7 +337,7 @@ describe('the host:', () => {
     },
   );
 
-  test('a Host that is repeated or missing is a 400, however far behind', async () => {
+  test('a Host that is repeated or missing is a 400, wherever it is in the pipeline', async () => {
     const many = 'x: y\r\n'.repeat(2_100);
     for (const path of ['/r/Ab3dE9k', '/api']) {
       const hosts = [`host: a\r\nhost: a\r\n`, '', `host: a\r\n${many}Host: b\r\n`];
@@ -347,7 +347,7 @@ describe('the host:', () => {
     }
   });
 
-  test('a scan may have as many headers as fit into 16 KiB', async () => {
+  test('a scan may have any number of headers up to 16 KiB', async () => {
     const many = 'x:\r\n'.repeat(3_000);
     const found = ['302', 'location: https://example.com/Ab3dE9k'];
     expect(await statusOf(`GET /r/Ab3dE9k HTTP/1.1\r\nhost: a\r\n${many}\r\n`)).toEqual(found);
@@ -359,7 +359,7 @@ describe('the host:', () => {
     const { custom, platform } = HOSTS;
     expect(await scanOn(`http://${custom}/r/Ab3dE9n`, platform)).toEqual(found);
     expect(await scanOn(`HTTPS://${custom}:8443/r/Ab3dE9n?a`, platform)).toEqual(found);
-    // A custom domain serves its own codes only.
+    // A custom domain serves only its own codes.
     expect(await scanOn(`http://${custom}/r/Ab3dE9k`, platform)).toEqual(['404', undefined]);
     expect((await scanOn(`http://${platform}/r/Ab3dE9k`, custom))[0]).toBe('302');
     expect(await scanOn(`http://${platform}/r/Ab3dE9k`, '')).toEqual(['400', undefined]);

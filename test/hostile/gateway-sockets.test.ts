@@ -4,11 +4,11 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { contract } from '../contract/client.ts';
 import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
-import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-figures.ts';
+import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-resources.ts';
 import { forEach, rawSockets, statusesIn } from './raw-sockets.ts';
 
 /**
- * Raw sockets against the gateway's port. Whatever they do, the same processes go on answering, and their sockets,
+ * Raw sockets against the gateway's port. Whatever they send, the same processes keep answering, and their sockets,
  * descriptors and memory return to normal. fast-check prints the seed of a failure.
  */
 const running = contract({ env: COLLECTING });
@@ -17,7 +17,7 @@ let scan: string;
 let post: string;
 let before: { readonly workers: number[] } & Figures;
 const { open, exchange, reset, destroyAll } = rawSockets(() => Number(new URL(running.signpost.url).port));
-/** Connections of a worker to Postgres, which come and go. */
+/** A worker's connections to Postgres, whose number varies. */
 const TO_POSTGRES = 2;
 
 beforeAll(async () => {
@@ -26,13 +26,13 @@ beforeAll(async () => {
   scan = `GET /r/${code.short_code} HTTP/1.1\r\nHost: signpost.example\r\nUser-Agent: a phone\r\n\r\n`;
   const json = '{"target_url":"https://example.com/"}';
   post = `POST /api/v1/qr-codes HTTP/1.1\r\nHost: a\r\nContent-Length: ${json.length}\r\n\r\n${json}`;
-  // Opens what stays open, to Postgres and to the core.
+  // Opens the connections to Postgres and the core that stay open.
   await Promise.all([exchange(scan), exchange(post), statusOf(`${running.signpost.url}/r/zzzzzzz`)]);
   const pids = await workers();
   before = { workers: pids, ...(await figuresOf(pids)) };
 });
 
-/** What every test has to leave behind. */
+/** The state that every test must leave. */
 afterEach(async () => {
   destroyAll();
   expect(await workers()).toEqual(before.workers);
@@ -75,7 +75,7 @@ test('every method, on every kind of target, answered or reset', async () => {
   await forEach(requests, reset);
 }, 60_000);
 
-test('CONNECT, then a reset, again and again', async () => {
+test('CONNECT followed by a reset, repeatedly', async () => {
   const body = 'Content-Length: 5\r\n';
   const requests = ['', body, 'Transfer-Encoding: chunked\r\n'].flatMap((headers) =>
     Array<string>(60).fill(`CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n${headers}\r\n`),
@@ -84,7 +84,7 @@ test('CONNECT, then a reset, again and again', async () => {
   await forEach(requests.slice(0, 60), async (request) => reset(`${post}${request}`));
 });
 
-test('connections after CONNECT or garbage are closed although their clients never close them', async () => {
+test('connections after CONNECT or garbage are closed even if their clients never close them', async () => {
   const sockets = Array.from({ length: 100 }, (_, n) => {
     const socket = open();
     socket.write(n % 2 === 0 ? 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n' : 'garbage\r\n\r\n');
@@ -92,7 +92,7 @@ test('connections after CONNECT or garbage are closed although their clients nev
   });
   await expect.poll(openSockets, { timeout: 10_000 }).toBeGreaterThan(before.sockets + TO_POSTGRES);
   await expect.poll(openSockets, { timeout: 20_000, interval: 200 }).toBeLessThanOrEqual(before.sockets + TO_POSTGRES);
-  // The clients' ends are still open: only the server has closed.
+  // Only the server has closed; the clients' ends are still open.
   expect(sockets.every((socket) => socket.bytesRead > 0)).toBe(true);
 }, 60_000);
 
@@ -139,7 +139,7 @@ test('any bytes, before, behind and in the middle of requests', async () => {
   );
 }, 60_000);
 
-test('hundreds of idle and slow connections hold nobody up', async () => {
+test('hundreds of idle and slow connections delay no one else', async () => {
   const idle = Array.from({ length: 400 }, open);
   const slow = Array.from({ length: 400 }, open);
   let sent = 0;
@@ -154,7 +154,7 @@ test('hundreds of idle and slow connections hold nobody up', async () => {
   for (const socket of [...idle, ...slow]) socket.destroy();
 }, 60_000);
 
-test('a client that sends ahead without end has few requests under way, and the others are refused', async () => {
+test('a client that pipelines endlessly has few requests in progress, and the others are rejected', async () => {
   const read = 'GET /api/v1/qr-codes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk_live_x\r\n\r\n';
   const statuses = statusesIn(await exchange(read.repeat(1_000)));
   expect(statuses.slice(0, 100)).not.toContain(429);

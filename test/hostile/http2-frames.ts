@@ -1,4 +1,4 @@
-/** Frames of HTTP/2 as bytes, valid or not: client libraries send only valid ones. Source: RFC 9113 §4.1, §6. */
+/** HTTP/2 frames as bytes, valid or not: client libraries only send valid ones. Source: RFC 9113 §4.1, §6. */
 export const TYPES = {
   data: 0,
   headers: 1,
@@ -41,7 +41,7 @@ export function number32(value: number): Buffer {
   return bytes;
 }
 
-/** One setting by its number. Source: RFC 9113 §6.5.2. */
+/** One setting, by its identifier. Source: RFC 9113 §6.5.2. */
 export function setting(id: number, value: number): Buffer {
   return Buffer.concat([Buffer.of(0, id), number32(value)]);
 }
@@ -70,20 +70,20 @@ export function opening(...settings: readonly Buffer[]): Buffer {
   return Buffer.concat([PREFACE, frame('settings', 0, 0, Buffer.concat(settings))]);
 }
 
-/** The headers of a call by gRPC. */
+/** The headers of a gRPC call. */
 export function callHeaders(method: string, more: Readonly<Record<string, string>> = {}): Buffer {
   const required = { ':method': 'POST', ':scheme': 'http', ':authority': 'a.example', ':path': `/${method}` };
   return headerBlock({ ...required, 'content-type': 'application/grpc', te: 'trailers', ...more });
 }
 
-/** A call of `Health/Check` by gRPC with an empty message. */
+/** A gRPC call of `Health/Check` with an empty message. */
 export function healthCheck(stream: number): Buffer {
   const headers = callHeaders('grpc.health.v1.Health/Check');
   const message = Buffer.alloc(5);
   return Buffer.concat([frame('headers', END_HEADERS, stream, headers), frame('data', END_STREAM, stream, message)]);
 }
 
-/** The frames that a connection received; one that is incomplete is left out. */
+/** The frames received on a connection, without an incomplete last one. */
 export function framesIn(bytes: Buffer): Frame[] {
   const frames: Frame[] = [];
   let at = 0;
@@ -97,10 +97,10 @@ export function framesIn(bytes: Buffer): Frame[] {
   return frames;
 }
 
-/** `SERVING` as a message of gRPC. */
+/** `SERVING` as a gRPC message. */
 const SERVING = Buffer.of(0, 0, 0, 0, 2, 0x08, 1);
 
-/** The streams on which health said `SERVING`. */
+/** The streams on which health answered `SERVING`. */
 export function servingIn(bytes: Buffer): number[] {
   return framesIn(bytes)
     .filter(({ type, payload }) => type === TYPES.data && payload.equals(SERVING))

@@ -19,14 +19,14 @@ import { type Broker, startKafka } from '../harness/kafka.ts';
 import { mmdbOf } from '../harness/mmdb.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 
-/** Readers, by addresses that nothing else here has. */
+/** Readers, with addresses that occur nowhere else here. */
 const [ANNA, BEN, CLEO] = ['203.0.113.77', '2001:db8:4d4d:5a5a:91b3:7ec5:9abc:def1', '198.51.100.213'] as const;
 const PAGE = 'https://www.clinic.example/zq7path?patient=zq7query';
 const LANGUAGE = 'de-zq7language';
-/** Is kept, so that it has to be found wherever scans are: a search that finds nothing proves nothing. */
+/** A value that is stored and must be found wherever scans are: a search that finds nothing proves nothing. */
 const AGENT = 'zq7agent/1';
 
-/** What must be nowhere: addresses as text, as digits and in network and host byte order, and what else identifies. */
+/** What must not be found: addresses as text, digits and in both byte orders, and other identifying data. */
 const SECRETS: Readonly<Record<string, Buffer>> = Object.fromEntries([
   ...[ANNA, BEN, CLEO, 'zq7path', 'zq7query', 'zq7language'].map((text) => [text, Buffer.from(text)]),
   ...['cb00714d', 'c63364d5', '20010db84d4d5a5a91b37ec59abcdef1'].flatMap((hex) => [
@@ -94,7 +94,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
     for (const reader of readers) expect(await statusFor(reader, scanUrl(signpost, code))).toBe(302);
   }
 
-  test('readers are told apart and placed as by their addresses', async () => {
+  test('readers are distinguished and located by their addresses', async () => {
     await scan(ANNA, BEN, ANNA, BEN, ANNA);
     await expect.poll(totalScans, EVENTUALLY).toBe(5);
     expect(await analytics()).toMatchObject({
@@ -109,7 +109,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
     });
   }, 120_000);
 
-  test('what is turned down is not logged with an address either', async () => {
+  test('rejected requests are not logged with an address either', async () => {
     expect(await statusFor(ANNA, `${signpost.url}/r/zzzzzzz`)).toBe(404);
     expect(await statusFor(BEN, `${signpost.url}/r/${'z'.repeat(40)}`)).toBe(404);
     expect(await statusFor(ANNA, `${signpost.url}/api/v1/qr-codes`)).toBe(401);
@@ -135,12 +135,12 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
     await scan(ANNA, BEN, CLEO);
     await expect.poll(totalScans, EVENTUALLY).toBe(12);
     const { unique_scans } = await analytics();
-    // Anna and Cleo again for each worker that had a salt of its own.
+    // Anna and Cleo count again for each worker with its own salt.
     expect(unique_scans).toBeGreaterThanOrEqual(4);
     expect(unique_scans).toBeLessThanOrEqual(3 + 2 + 2);
   }, 180_000);
 
-  test('no record of any topic holds an address, a page or a language of a reader', async () => {
+  test('no record of any topic contains an address, a page or a language of a reader', async () => {
     const log = openLog({
       kafkaBrokers: kafka ? [kafka.brokers] : [],
       databaseUrl: postgres.url,
@@ -158,7 +158,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
           }
         },
       });
-      // Nothing is compacted away or too old yet.
+      // Nothing is compacted or expired yet.
       const ends = [...(await log.ends(name)).values()].reduce((sum, end) => sum + Number(end), 0);
       await expect.poll(() => records.length, EVENTUALLY).toBeGreaterThanOrEqual(ends);
       await followed.stop();
@@ -169,7 +169,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
     await log.close();
   }, 120_000);
 
-  test('no byte on disk is one, of the gateway, its spool and logs, Postgres and its write-ahead log, and Kafka', async () => {
+  test('nothing on disk contains one: the gateway with its spool and logs, Postgres with its write-ahead log, and Kafka', async () => {
     // Stopped, so that everything is written.
     for (const each of [...signpost.gateways, ...signpost.cores]) await each.kill('SIGTERM');
     await postgres.stop();
@@ -179,7 +179,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
   }, 120_000);
 });
 
-test('a salt that was destroyed is on no disk, so that nobody can go back from a visitor to an address', async () => {
+test('a destroyed salt is on no disk, so that no visitor can be traced to an address', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'signpost-salts-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   let postgres = await startPostgres({ folder });
@@ -204,7 +204,7 @@ test('a salt that was destroyed is on no disk, so that nobody can go back from a
   expect(await whereabouts(folder, Buffer.from(kept, 'hex'))).toHaveLength(1);
 }, 120_000);
 
-/** The status that a reader behind a proxy is answered with, over a connection of its own. */
+/** The status of a scan by a reader behind a proxy, over a new connection. */
 function statusFor(reader: string, url: string): Promise<number | undefined> {
   const headers = { 'x-forwarded-for': reader, referer: PAGE, 'accept-language': LANGUAGE, 'user-agent': AGENT };
   return new Promise((resolve, reject) => {
@@ -218,7 +218,7 @@ function secretsIn(bytes: Buffer): string[] {
   return Object.keys(SECRETS).filter((name) => bytes.includes(SECRETS[name] as Buffer));
 }
 
-/** No file below these folders holds a secret, and one of them holds `control`. */
+/** Expects that no file in these folders contains a secret, and that one contains `control`. */
 async function expectNoSecrets(folders: readonly string[], control: string): Promise<void> {
   const found: string[] = [];
   let isControlled = false;
@@ -232,7 +232,7 @@ async function expectNoSecrets(folders: readonly string[], control: string): Pro
   expect(isControlled).toBe(true);
 }
 
-/** The files below a folder that hold these bytes. */
+/** The files in a folder that contain these bytes. */
 async function whereabouts(folder: string, sought: Buffer): Promise<string[]> {
   const paths: string[] = [];
   for await (const { path, bytes } of filesBelow(folder)) if (bytes.includes(sought)) paths.push(path);

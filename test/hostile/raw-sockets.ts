@@ -1,22 +1,22 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** How long a server has to end a connection whose client has ended its side, in ms. */
+/** How long a server may take to close a connection that its client has half-closed, in ms. */
 const END_MS = 10_000;
 
-/** Connections to one port, over which a test sends whatever bytes it likes. */
+/** Connections to one port, over which a test sends arbitrary bytes. */
 export interface RawSockets {
   open(): Socket;
-  /** Sends the pieces and ends its side; gives what came back once the server has ended the connection. */
+  /** Sends the pieces and half-closes; resolves to what was received once the server has closed the connection. */
   exchange(...pieces: Pieces): Promise<Buffer>;
-  /** Sends the pieces; gives what came back once that `suffices` or the server has ended the connection. */
+  /** Sends the pieces; resolves to what was received once that `suffices` or the server has closed the connection. */
   answersTo(pieces: Pieces, suffices: (received: Buffer) => boolean): Promise<Buffer>;
   /** Sends the bytes and resets the connection. */
   reset(bytes: string | Buffer): Promise<void>;
   destroyAll(): void;
 }
 
-/** One read of the server each, as far as possible; a character of a text is a byte. */
+/** Sent so that the server reads each separately, as far as possible; each character of a string is a byte. */
 export type Pieces = readonly (string | Buffer)[];
 
 export function rawSockets(port: () => number): RawSockets {
@@ -79,7 +79,7 @@ function toBytes(piece: string | Buffer): Buffer {
   return typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece;
 }
 
-/** Runs `work` for each, some at a time. */
+/** Runs `work` for each item, with bounded concurrency. */
 export async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const rest = [...items];
   const one = async () => {
@@ -88,7 +88,7 @@ export async function forEach<Item>(items: readonly Item[], work: (item: Item) =
   await Promise.all(Array.from({ length: 16 }, one));
 }
 
-/** The statuses of the answers that a connection over HTTP/1.1 received, in their order. */
+/** The statuses of the answers received on an HTTP/1.1 connection, in order. */
 export function statusesIn(answers: Buffer): number[] {
   const text = answers.toString('latin1');
   return [...text.matchAll(/(?:^|\r\n\r\n|[}>])HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));

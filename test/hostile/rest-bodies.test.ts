@@ -15,7 +15,7 @@ import { type Account, contract, type Failure, TARGET } from '../contract/client
 
 const running = contract();
 
-/** For what is done in a moment, on a machine that others use too. */
+/** Timeout for things that take a moment, on a busy machine. */
 const SOON = { timeout: 20_000, interval: 20 };
 
 const LARGEST = 3_500_000;
@@ -31,14 +31,14 @@ function head(
   return `POST /api/v1${path} HTTP/1.1\r\n${lines.join('')}\r\n`;
 }
 
-/** A connection, and all that came over it. */
+/** A connection, and everything received on it. */
 class Client {
   received = '';
   readonly socket: Socket;
 
   constructor(url: string) {
     const { hostname, port } = new URL(url);
-    // Half-open, as a client that stays on purpose: only the server's closing ends it.
+    // Half-open, like a client that stays on purpose: it ends only when the server closes it.
     this.socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
     this.socket.setEncoding('latin1').on('data', (text: string) => {
       this.received += text;
@@ -52,7 +52,7 @@ class Client {
     return this;
   }
 
-  /** Whether the server has ended the connection. */
+  /** Whether the server has closed the connection. */
   get closed(): boolean {
     return this.socket.readableEnded || this.socket.destroyed;
   }
@@ -67,7 +67,7 @@ class Client {
   }
 }
 
-/** A gateway's API in this process with limits of its own, in front of the real core. */
+/** Runs a gateway's API in this process with its own limits, in front of the real core. */
 async function apiWith(limits: Partial<RequestLimits>, coreAddress?: string): Promise<{ url: string; server: Server }> {
   const address = coreAddress ?? `${LOOPBACK}:${running.signpost.grpcPort}`;
   const core = connectCore({ address, timeoutMs: 10_000 });
@@ -100,12 +100,12 @@ function batchOf(rows: number, more = ''): string {
   });
 }
 
-/** What is left of the month's requests, by a request that costs one of them itself. */
+/** Remaining requests of the month, read by a request that itself costs one. */
 async function remaining(account: Account): Promise<number> {
   return Number((await account.call<unknown>('GET', '/tags')).headers.get('x-ratelimit-remaining'));
 }
 
-describe('a caller who is not authenticated', () => {
+describe('an unauthenticated caller', () => {
   test.each([
     ['nothing', () => undefined],
     ['another scheme', () => 'Basic c2s6bGl2ZQ=='],
@@ -125,28 +125,28 @@ describe('a caller who is not authenticated', () => {
     }
   });
 
-  test('the service token opens nothing at the REST port', async () => {
+  test('the service token is not accepted at the REST port', async () => {
     const { status, body } = await running.call('GET', '/api/v1/tags', {
       headers: { authorization: bearer(running.signpost.serviceToken) },
     });
     expect([status, Object.keys(body)]).toEqual([401, ['error']]);
   });
 
-  test('with a token of another shape costs the core nothing: it need not even run', async () => {
+  test('with a malformed token costs the core nothing: it need not even run', async () => {
     const { url } = await apiWith({}, `${LOOPBACK}:1`);
     const ask = (authorization: string) => fetch(`${url}/api/v1/tags`, { headers: { authorization } });
     expect((await ask('Bearer nonsense')).status).toBe(401);
     expect((await ask(bearer(newApiKey()))).status).toBe(503);
   });
 
-  test('is not told to go on: `Expect: 100-continue`', async () => {
+  test('gets no 100 Continue', async () => {
     const headers = { 'content-length': 100, expect: '100-continue' };
     const client = new Client(running.signpost.url).send(head('/qr-codes', bearer(newApiKey()), headers));
     await expect.poll(() => client.closed, SOON).toBe(true);
     expect(client.statuses).toEqual([401]);
   });
 
-  test('does not stay by sending slowly what nobody reads', async () => {
+  test('cannot stay by slowly sending a body that is not read', async () => {
     const client = new Client(running.signpost.url);
     client.send(head('/batches', bearer(newApiKey()), { 'content-length': LARGEST }));
     const sending = setInterval(() => void client.send('x'), 100);
@@ -157,7 +157,7 @@ describe('a caller who is not authenticated', () => {
 });
 
 describe('`Expect: 100-continue` of an account', () => {
-  test('is met before the body, which is then taken', async () => {
+  test('is answered before the body, which is then accepted', async () => {
     const { apiKey } = await running.account();
     const json = batchOf(3);
     const headers = { 'content-length': json.length, expect: '100-continue' };
@@ -170,7 +170,7 @@ describe('`Expect: 100-continue` of an account', () => {
   test.each([
     ['too large a body', LARGEST + 1, Plan.BUSINESS, 413],
     ['a plan without batches', 1_000, Plan.FREE, 403],
-  ])('is not met for %s', async (_, length, plan, status) => {
+  ])('is not answered for %s', async (_, length, plan, status) => {
     const { apiKey } = await running.account({ plan });
     const headers = { 'content-length': length, expect: '100-continue' };
     const client = new Client(running.signpost.url).send(head('/batches', bearer(apiKey), headers));
@@ -195,11 +195,11 @@ test('a request whose caller was authenticated before its body was read costs 1,
 });
 
 describe('many large bodies', () => {
-  /** Of the gateway's worker, what is its own, in MiB. */
+  /** Private memory of the gateway's worker, in MiB. */
   const worker = () =>
     Math.max(...childrenOf(running.signpost.gateways[0]?.pid ?? 0).map((pid) => memoryOf(pid, 'RssAnon')));
 
-  /** The most that the worker takes until `work` is done, in MiB. */
+  /** Peak private memory of the worker during `work`, in MiB. */
   async function peakDuring(work: () => Promise<void>): Promise<number> {
     let peak = worker();
     const looking = setInterval(() => {
@@ -220,7 +220,7 @@ describe('many large bodies', () => {
     expect((await account.call<unknown>('POST', '/batches', { raw })).status).toBeLessThan(300);
   }
 
-  test('with made-up keys leave memory as it was, and a batch succeeds beside them', async () => {
+  test('with made-up keys do not raise memory, and a batch succeeds meanwhile', async () => {
     await expectBatch();
     const before = worker();
     const rows = Buffer.from(`{"rows":[${'{"name":0},'.repeat(LARGEST / 11 - 2)}{}]}`);
@@ -230,7 +230,7 @@ describe('many large bodies', () => {
         return new Client(running.signpost.url).send(head('/batches', bearer(newApiKey()), headers)).send(rows);
       });
       await expectBatch();
-      // Whoever sends on and on may miss the answer, and is cut off all the same.
+      // A client that keeps sending may miss the answer and is disconnected anyway.
       await expect
         .poll(() => clients.filter(({ statuses, closed }) => !closed && statuses[0] !== 401), SOON)
         .toEqual([]);
@@ -239,11 +239,11 @@ describe('many large bodies', () => {
     expect(peak - before).toBeLessThan(200);
   }, 120_000);
 
-  test('of one account leave room for those of others; what finds none is a 503 with Retry-After', async () => {
+  test('of one account leave memory for those of others; those without memory get a 503 with Retry-After', async () => {
     const { apiKey } = await running.account();
     const clients = Array.from({ length: 40 }, () => {
       const headers = { 'content-length': LARGEST };
-      // All of it but the last byte.
+      // The whole body except the last byte.
       return new Client(running.signpost.url)
         .send(head('/batches', bearer(apiKey), headers))
         .send(Buffer.alloc(LARGEST - 1));
@@ -259,12 +259,12 @@ describe('many large bodies', () => {
   }, 120_000);
 });
 
-describe('a phase that takes too long ends', () => {
+describe('phases have time limits', () => {
   test.each([
     ['a small body', '/qr-codes', { 'content-length': 100 }],
     ['a large body', '/batches', { 'content-length': 100_000 }],
     ['a body in chunks', '/qr-codes', { 'transfer-encoding': 'chunked' }],
-  ])('%s that comes a byte now and then: 400, and the connection is closed', async (_, path, headers) => {
+  ])('%s that arrives a byte now and then: 400, and the connection is closed', async (_, path, headers) => {
     const { apiKey } = await running.account();
     const { url, server } = await apiWith({ bodyMs: 1_000 });
     const clients = Array.from({ length: 50 }, () => new Client(url).send(head(path, bearer(apiKey), headers)));
@@ -302,7 +302,7 @@ function connectionsOf(server: Server): Promise<number> {
   return new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
 }
 
-test('a request that waits for memory and whose caller leaves is neither parsed nor charged', async () => {
+test('a request that waits for memory when its caller disconnects is neither parsed nor charged', async () => {
   const account = await running.account();
   const { url } = await apiWith({ bodyBytes: 60_000, accountBodyBytes: 60_000 });
   const malformed = '{'.repeat(50_000);
@@ -318,6 +318,6 @@ test('a request that waits for memory and whose caller leaves is neither parsed 
   await expect.poll(() => holder.statuses, SOON).toEqual([100, 400]);
   const next = post().send(malformed);
   await expect.poll(() => next.statuses, SOON).toEqual([400]);
-  // Two of those seven were charged; the look at it costs one.
+  // Two of those seven were charged; this check costs one.
   expect(await remaining(account)).toBe(before - 3);
 });

@@ -5,7 +5,7 @@ import { connect as http2Connect, type IncomingHttpHeaders } from 'node:http2';
 export interface RawCall {
   /** As `signpost.codes.v1.CodesService/CreateCode`. */
   readonly method: string;
-  /** The message, compressed with gzip. */
+  /** The message, gzip-compressed. */
   readonly gzipped: Buffer;
   readonly json?: boolean;
   readonly key?: string;
@@ -17,10 +17,10 @@ export interface RawOutcome {
   readonly message: string;
 }
 
-/** Sends a call as one protocol has it. */
+/** Sends a call in one protocol. */
 export type RawProtocol = (call: RawCall) => Promise<RawOutcome>;
 
-/** Every way into a core, by name. */
+/** Every protocol and port of a core, by name. */
 export function rawProtocols(ports: { corePort: number; grpcPort: number }): Readonly<Record<string, RawProtocol>> {
   const { corePort, grpcPort } = ports;
   return {
@@ -106,7 +106,7 @@ function fromConnect({ body }: Answer): RawOutcome {
   return { code, message };
 }
 
-/** The names that Connect has for the numbers of gRPC that are looked for. */
+/** Connect's names of the gRPC codes that tests expect. */
 const CODES: Readonly<Record<string, string>> = {
   0: 'ok',
   3: 'invalid_argument',
@@ -115,7 +115,7 @@ const CODES: Readonly<Record<string, string>> = {
   16: 'unauthenticated',
 };
 
-/** Of gRPC-Web the trailers are at the end of the body. */
+/** In gRPC-Web the trailers are at the end of the body. */
 function fromGrpc({ headers, body }: Answer): RawOutcome {
   const said = (name: string) => String(headers[name] ?? new RegExp(`${name}: *([^\r\n]*)`, 'i').exec(body)?.[1] ?? '');
   const code = said('grpc-status');

@@ -20,10 +20,10 @@ beforeAll(async () => {
 });
 
 const PORTS = ['corePort', 'grpcPort'] as const;
-/** As many as an account may send at once, many times over. */
+/** Many times what an account may send concurrently. */
 const SLOW = 50;
 
-test('a message that does not arrive is given up, and until then takes no other account’s turn', async () => {
+test('a message that does not arrive is abandoned, and meanwhile does not block other accounts', async () => {
   const sessions = PORTS.map((port) => http2Connect(`http://127.0.0.1:${signpost[port]}`));
   const given = sessions.flatMap((session) =>
     Array.from({ length: SLOW }, async () => {
@@ -33,7 +33,7 @@ test('a message that does not arrive is given up, and until then takes no other 
         'content-type': 'application/grpc+proto',
         authorization: `Bearer ${slowKey}`,
       });
-      // The head of a message of 8 MB, and nothing of it.
+      // The header of an 8 MB message without its body.
       stream.write(Buffer.of(0, 0, 0x80, 0, 0));
       const said: IncomingHttpHeaders = {};
       stream.on('response', (headers) => Object.assign(said, headers));
@@ -50,7 +50,7 @@ test('a message that does not arrive is given up, and until then takes no other 
     const batches = createClient(BatchesService, createGrpcTransport({ baseUrl, interceptors: [bearer(apiKey)] }));
     expect((await batches.createBatch({ rows })).batch?.counts?.total).toBe(1);
   }
-  // `deadline_exceeded`, as the first that had its turn.
+  // `deadline_exceeded`, like the first ones in the queue.
   expect(await first).toBe('4');
   for (const session of sessions) session.destroy();
   await Promise.allSettled(given);

@@ -130,7 +130,7 @@ function network(
       return () => {
         for (const proxy of chosen) {
           proxy.delay(0);
-          proxy.mend();
+          proxy.restore();
         }
         settled();
       };

@@ -5,23 +5,25 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 
-/** Where the account stands in a line, counted from 0; no value holds a comma, a quote or a line break. */
+/**
+ * Index of the account's column; splitting at commas is safe because no value contains a comma, quote or line break.
+ */
 const ACCOUNT = 2;
 
-/** What `copy` writes into a file: the columns of `scans`, times as ISO 8601. */
+/** The columns of `scans` as `copy` writes them to a file, times as ISO 8601. */
 export const ARCHIVED_COLUMNS = `id, to_char(scanned_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scanned_at,
    account_id, code_id, kind, rules, country, device, operating_system, browser, referrer, visitor`;
 
-/** Writes lines of CSV, compressed, into a file that is there whole or not at all, however this ends. */
+/** Writes compressed lines of CSV to a file that exists completely or not at all, even after a crash. */
 export async function writeArchive(folder: string, name: string, lines: Readable): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await replace(folder, name, (draft) => pipeline(lines, createGzip(), draft));
+  await replace(folder, name, (output) => pipeline(lines, createGzip(), output));
 }
 
-/** Rewrites a file without the scans of an account, a UUID; gives how many scans are left. */
-export async function rewriteWithout(folder: string, name: string, accountId: string): Promise<number> {
+/** Rewrites a file without the scans of an account (a UUID); returns the number of scans left. */
+export async function removeAccount(folder: string, name: string, accountId: string): Promise<number> {
   let lines = 0;
-  await replace(folder, name, (draft) =>
+  await replace(folder, name, (output) =>
     pipeline(
       createReadStream(join(folder, name)),
       createGunzip(),
@@ -33,17 +35,17 @@ export async function rewriteWithout(folder: string, name: string, accountId: st
         }
       },
       createGzip(),
-      draft,
+      output,
     ),
   );
-  // The first line names the columns.
+  // The first line is the header.
   return lines - 1;
 }
 
 async function* wholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = '';
   for await (const chunk of source) {
-    // Nothing but ASCII: hosts are in their ASCII form, names come from lists.
+    // Everything is ASCII: hosts are in ASCII form, names come from fixed lists.
     const text = rest + chunk.toString('latin1');
     const end = text.lastIndexOf('\n') + 1;
     rest = text.slice(end);
@@ -52,11 +54,11 @@ async function* wholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<string
   if (rest !== '') yield rest;
 }
 
-/** Writes beside the file, and takes its place once everything is on the disk. */
+/** Writes a temporary file and renames it into place once it is on disk. */
 async function replace(
   folder: string,
   name: string,
-  write: (draft: NodeJS.WritableStream) => Promise<void>,
+  write: (output: NodeJS.WritableStream) => Promise<void>,
 ): Promise<void> {
   const path = join(folder, name);
   await write(createWriteStream(`${path}.draft`, { mode: 0o600, flush: true }));

@@ -14,37 +14,37 @@ import { codeAnalytics } from '../../analytics/code-analytics.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
-import { askToDelete, deleteAccountScans, finishDeletions } from '../delete-account-scans.ts';
+import { deleteAccountScans, finishDeletions, requestDeletion } from '../delete-account-scans.ts';
 import { auditScans } from '../ledger/audit.ts';
-import { recordingOf } from '../recording/recorder.ts';
-import { scanCounts } from '../reports/totals.ts';
-import { keepingLog, newScanned, type Scanned, scanRecord } from '../scans.fixture.ts';
+import { createPollHandler } from '../recording/recorder.ts';
+import { scanCounts } from '../reports/scan-counts.ts';
+import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
 import { archiveMonths } from './archive.ts';
 
 let url: string;
 let database: Database;
 let folder: string;
-let handle: Awaited<ReturnType<typeof recordingOf>>;
+let handle: Awaited<ReturnType<typeof createPollHandler>>;
 
 beforeEach(async () => {
   ({ url } = await freshDatabase());
   database = await openDatabase(url, 8, entities);
-  handle = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
+  handle = await createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
   folder = mkdtempSync(join(tmpdir(), 'signpost-archive-'));
 });
 afterEach(async () => {
-  await expectAgreement();
+  await expectCleanAudit();
   await database.close();
   rmSync(folder, { recursive: true });
 });
 
-/** Noon on the 15th of a month long ago. */
+/** Noon on the 15th of a month of 2022. */
 const at = (month: number) => Date.UTC(2022, month, 15, 12);
 
 const archive = (to: 'table' | 'file' = 'file') =>
   archiveMonths(database.pool, { hotMonths: 1, to, folder }, Date.now());
 
-/** A poll comes again until it is recorded: a month that is taken out under it fails it. */
+/** Redelivers a poll until it is recorded: it fails when a month is detached meanwhile. */
 async function deliver(records: readonly LogRecord[]): Promise<void> {
   while (
     !(await handle(records).then(
@@ -54,25 +54,25 @@ async function deliver(records: readonly LogRecord[]): Promise<void> {
   );
 }
 
-function scansOf(scanned: Scanned, time: number, count: number) {
+function scansOf(scanned: ScannedCode, time: number, count: number) {
   return Array.from({ length: count }, (_, index) => scanRecord(scanned, { at: time + index }));
 }
 
-async function total({ accountId, codeId }: Scanned): Promise<number> {
+async function total({ accountId, codeId }: ScannedCode): Promise<number> {
   return (await scanCounts(database.pool, accountId, [codeId])).get(codeId) ?? 0;
 }
 
-async function figures({ accountId, codeId }: Scanned, time: number) {
+async function figures({ accountId, codeId }: ScannedCode, time: number) {
   const { figures } = await codeAnalytics(database, { accountId, codeId, period: 30, now: time + 2 * DAY_MS });
   return figures;
 }
 
-async function hotRows({ codeId }: Scanned): Promise<number> {
+async function hotRows({ codeId }: ScannedCode): Promise<number> {
   const { rows } = await database.pool.query('select from scans where code_id = $1', [codeId]);
   return rows.length;
 }
 
-/** The lines of all files, without their headings. */
+/** The lines of all files, without their headers. */
 function archivedLines(): string[] {
   return readdirSync(folder).flatMap((name) => {
     expect(name).toMatch(/^scans-2022-\d\d-part\d\.csv\.gz$/);
@@ -91,7 +91,7 @@ async function tables(): Promise<string[]> {
   return rows.map(({ relname }) => relname);
 }
 
-async function expectAgreement() {
+async function expectCleanAudit() {
   const audit = await auditScans(database, { from: Date.UTC(2020, 0, 1), to: Date.now() + DAY_MS });
   expect(audit.differences).toEqual([]);
   expect(audit.counted).toBe(audit.rows);
@@ -100,7 +100,7 @@ async function expectAgreement() {
 
 describe.each(['table', 'file'] as const)('a month that is archived to a %s', (to) => {
   test('leaves the hot table, and neither totals nor breakdowns shrink', async () => {
-    const scanned = newScanned();
+    const scanned = newScannedCode();
     const records = scansOf(scanned, at(0), 2_500);
     await handle(records);
     const before = await figures(scanned, at(0));
@@ -109,11 +109,11 @@ describe.each(['table', 'file'] as const)('a month that is archived to a %s', (t
     expect(await hotRows(scanned)).toBe(0);
     expect(await total(scanned)).toBe(2_500);
     expect(await figures(scanned, at(0))).toEqual(before);
-    expect(await expectAgreement()).toMatchObject({ rows: 0, archived: 2_500 });
+    expect(await expectCleanAudit()).toMatchObject({ rows: 0, archived: 2_500 });
   });
 
-  test('is never counted again, also where half of a poll is new, and late scans land in their own day', async () => {
-    const scanned = newScanned();
+  test('is never counted again, even in a partly new poll, and late scans count on their own day', async () => {
+    const scanned = newScannedCode();
     const records = scansOf(scanned, at(1), 1_500);
     await handle(records);
     await archive(to);
@@ -124,21 +124,21 @@ describe.each(['table', 'file'] as const)('a month that is archived to a %s', (t
     expect(await hotRows(scanned)).toBe(40);
     const day = (await figures(scanned, at(1) + DAY_MS)).intervals?.find(({ start }) => start === '2022-02-16');
     expect(day?.scans).toBe(40n);
-    // The late ones make a part of their own, and they too are known for good.
+    // The late scans form a second part, whose ids are stored too.
     await archive(to);
     expect(await hotRows(scanned)).toBe(0);
     await deliver([...late, ...records]);
     await archive(to);
     expect(await total(scanned)).toBe(1_540);
-    const { ledger } = await expectAgreement();
+    const { ledger } = await expectCleanAudit();
     expect(ledger.recorded).toBe(1_540);
   });
 
-  test('goes on counting exactly while recorders bring the same scans again', async () => {
-    const scanned = newScanned();
+  test('keeps exact counts while recorders redeliver the same scans', async () => {
+    const scanned = newScannedCode();
     const polls = Array.from({ length: 6 }, (_, poll) => scansOf(scanned, at(2) + poll * 1_000, 300));
     for (const poll of polls) await handle(poll);
-    const again = async () => {
+    const redeliver = async () => {
       for (const poll of [...polls, ...polls]) {
         await deliver(poll);
       }
@@ -146,15 +146,15 @@ describe.each(['table', 'file'] as const)('a month that is archived to a %s', (t
     const archiving = async () => {
       for (let round = 0; round < 5; round++) await archive(to).catch(() => undefined);
     };
-    await Promise.all([again(), again(), archiving()]);
+    await Promise.all([redeliver(), redeliver(), archiving()]);
     await archive(to);
     expect(await total(scanned)).toBe(1_800);
-    expect(await expectAgreement()).toMatchObject({ archived: 1_800 });
+    expect(await expectCleanAudit()).toMatchObject({ archived: 1_800 });
   });
 });
 
-test('this month and the one before stay, and nothing is archived unless it is wanted', async () => {
-  const scanned = newScanned();
+test('the current month and the one before stay, and nothing is archived when archiving is off', async () => {
+  const scanned = newScannedCode();
   const now = Date.UTC(2022, 7, 1);
   await handle([...scansOf(scanned, at(7), 1), ...scansOf(scanned, at(6), 1), ...scansOf(scanned, at(5), 1)]);
   await archiveMonths(database.pool, { hotMonths: 0, to: 'file', folder }, now);
@@ -163,8 +163,8 @@ test('this month and the one before stay, and nothing is archived unless it is w
   expect(await hotRows(scanned)).toBe(2);
 });
 
-test('a table becomes a file when files are wanted later', async () => {
-  const scanned = newScanned();
+test('an archive table becomes a file once files are configured', async () => {
+  const scanned = newScannedCode();
   await handle(scansOf(scanned, at(3), 10));
   await archive('table');
   expect(await tables()).toContain('scans_2022_04_part1');
@@ -173,8 +173,8 @@ test('a table becomes a file when files are wanted later', async () => {
   expect(archivedLines()).toHaveLength(10);
 });
 
-test('killed at any moment, it has every scan in one place, and once', async () => {
-  const scanned = newScanned();
+test('archiving that is killed at any moment leaves every scan in exactly one place', async () => {
+  const scanned = newScannedCode();
   const months = [0, 1, 2, 3];
   const records = months.flatMap((month) => scansOf(scanned, at(month), 4_000));
   await handle(records);
@@ -196,11 +196,11 @@ test('killed at any moment, it has every scan in one place, and once', async () 
   expect(ids).toHaveLength(records.length);
   expect(new Set(ids).size).toBe(records.length);
   expect(await total(scanned)).toBe(records.length);
-  expect(await expectAgreement()).toMatchObject({ archived: records.length });
+  expect(await expectCleanAudit()).toMatchObject({ archived: records.length });
 });
 
-test('a line of a file has every column', async () => {
-  const scanned = newScanned();
+test('a line of an archive file has every column', async () => {
+  const scanned = newScannedCode();
   const record = scanRecord(scanned, { at: at(4), referrerHost: 'example.org' });
   await handle([record]);
   const { rows } = await database.pool.query('select id, visitor from scans where code_id = $1', [scanned.codeId]);
@@ -213,10 +213,10 @@ test('a line of a file has every column', async () => {
   ]);
 });
 
-test('a disk that takes no archive keeps the month in a table and holds nothing else up, and is tried again', async () => {
-  const scanned = newScanned();
+test('when the disk refuses the archive, the month stays in a table, nothing else is blocked, and it is retried', async () => {
+  const scanned = newScannedCode();
   await handle(scansOf(scanned, at(9), 20_000));
-  // Nothing is there that could be written to; then a file that is full from the start.
+  // First a folder that cannot exist, then a file on a full disk.
   await expect(
     archiveMonths(database.pool, { hotMonths: 1, to: 'file', folder: '/dev/null/archive' }, Date.now()),
   ).rejects.toThrow();
@@ -231,28 +231,28 @@ test('a disk that takes no archive keeps the month in a table and holds nothing 
 }, 20_000);
 
 describe('deleting the scans of an account', () => {
-  test('takes them from the table, from archives of both kinds and from every counter, and no others', async () => {
-    const [gone, stays] = [newScanned(), newScanned()];
-    for (const month of [0, 1]) await handle([...scansOf(gone, at(month), 20), ...scansOf(stays, at(month), 30)]);
+  test('removes them from the table, from both kinds of archive and from every counter, and no others', async () => {
+    const [deleted, retained] = [newScannedCode(), newScannedCode()];
+    for (const month of [0, 1]) await handle([...scansOf(deleted, at(month), 20), ...scansOf(retained, at(month), 30)]);
     await archive('file');
-    await handle([...scansOf(gone, at(2), 20), ...scansOf(stays, at(2), 30)]);
+    await handle([...scansOf(deleted, at(2), 20), ...scansOf(retained, at(2), 30)]);
     await archive('table');
-    await handle([...scansOf(gone, Date.now() - 5_000, 20), ...scansOf(stays, Date.now() - 5_000, 30)]);
-    await deleteAccountScans(database.pool, folder, gone.accountId);
-    expect(archivedLines().filter((line) => line.includes(gone.accountId))).toEqual([]);
+    await handle([...scansOf(deleted, Date.now() - 5_000, 20), ...scansOf(retained, Date.now() - 5_000, 30)]);
+    await deleteAccountScans(database.pool, folder, deleted.accountId);
+    expect(archivedLines().filter((line) => line.includes(deleted.accountId))).toEqual([]);
     expect(archivedLines()).toHaveLength(60);
     for (const table of ['scans', 'scans_2022_03_part1', 'scan_days', 'scan_hours', 'scan_values', 'scan_totals']) {
-      const { rows } = await database.pool.query(`select from ${table} where account_id = $1`, [gone.accountId]);
+      const { rows } = await database.pool.query(`select from ${table} where account_id = $1`, [deleted.accountId]);
       expect({ table, rows: rows.length }).toEqual({ table, rows: 0 });
     }
-    const { rows } = await database.pool.query('select from scan_visitors where code_id = $1', [gone.codeId]);
+    const { rows } = await database.pool.query('select from scan_visitors where code_id = $1', [deleted.codeId]);
     expect(rows).toEqual([]);
-    expect(await total(stays)).toBe(120);
-    expect((await expectAgreement()).ledger).toMatchObject({ recorded: 200, deleted: 80 });
+    expect(await total(retained)).toBe(120);
+    expect((await expectCleanAudit()).ledger).toMatchObject({ recorded: 200, deleted: 80 });
   });
 
-  test('also takes those that were answered before and come later, and none that were answered since', async () => {
-    const scanned = newScanned();
+  test('also deletes scans answered before it that arrive later, and none answered since', async () => {
+    const scanned = newScannedCode();
     const before = scansOf(scanned, Date.now() - 60_000, 10);
     await handle(before.slice(0, 5));
     await deleteAccountScans(database.pool, folder, scanned.accountId);
@@ -260,40 +260,40 @@ describe('deleting the scans of an account', () => {
     expect(await total(scanned)).toBe(0);
     await handle(scansOf(scanned, Date.now() + 1_000, 3));
     expect(await total(scanned)).toBe(3);
-    // A later call begins with what came since.
+    // A later call also deletes what arrived since.
     await deleteAccountScans(database.pool, folder, scanned.accountId);
     expect(await total(scanned)).toBe(0);
-    await expectAgreement();
+    await expectCleanAudit();
   });
 
-  test('is finished by another process where the one that was asked has died', async () => {
-    const scanned = newScanned();
+  test('is finished by another process when the first one has died', async () => {
+    const scanned = newScannedCode();
     await handle(scansOf(scanned, Date.now() - 60_000, 10));
-    await askToDelete(database.pool, scanned.accountId);
+    await requestDeletion(database.pool, scanned.accountId);
     await finishDeletions(database.pool, folder);
     expect(await hotRows(scanned)).toBe(0);
     expect(await total(scanned)).toBe(0);
   });
 
-  test('gives way to recorders that it can not lock out, says that it can be tried again, and then goes on', async () => {
-    const scanned = newScanned();
+  test('times out with a retryable error when it cannot lock out recorders, and continues when retried', async () => {
+    const scanned = newScannedCode();
     await handle(scansOf(scanned, Date.now() - 60_000, 10));
-    const stuck = await database.pool.connect();
-    onTestFinished(() => stuck.release());
-    await stuck.query('begin; lock table scans in row exclusive mode');
+    const blocker = await database.pool.connect();
+    onTestFinished(() => blocker.release());
+    await blocker.query('begin; lock table scans in row exclusive mode');
     const deleting: Promise<unknown> = deleteAccountScans(database.pool, folder, scanned.accountId).then(
       () => 'deleted',
       (error: unknown) => error,
     );
-    const gaveWay = await Promise.race([deleting, sleep(20_000, 'still waiting')]);
-    await stuck.query('rollback');
-    expect(gaveWay).toSatisfy(isUnavailable);
+    const result = await Promise.race([deleting, sleep(20_000, 'still waiting')]);
+    await blocker.query('rollback');
+    expect(result).toSatisfy(isUnavailable);
     await deleteAccountScans(database.pool, folder, scanned.accountId);
     expect(await total(scanned)).toBe(0);
   }, 60_000);
 
-  test('leaves every counter right while recorders go on with the same code', async () => {
-    const scanned = newScanned();
+  test('keeps every counter correct while recorders record the same code', async () => {
+    const scanned = newScannedCode();
     const recorder = async () => {
       for (let poll = 0; poll < 40; poll++) {
         const records = scansOf(scanned, Date.now() + 60_000, 20);
@@ -304,7 +304,7 @@ describe('deleting the scans of an account', () => {
       for (let round = 0; round < 8; round++) await deleteAccountScans(database.pool, folder, scanned.accountId);
     };
     await Promise.all([recorder(), recorder(), deleting()]);
-    const { ledger } = await expectAgreement();
+    const { ledger } = await expectCleanAudit();
     expect(await total(scanned)).toBe(1_600 - ledger.deleted);
   });
 });

@@ -5,29 +5,29 @@ import { LOCKS } from '../../db/locks.ts';
 import { monthOf, monthsInTable, monthsLater, partitionOf } from '../partitions.ts';
 import { ARCHIVED_COLUMNS, writeArchive } from './archive-file.ts';
 
-/** What becomes of old scans. */
+/** Which scans are archived, and where to. */
 export interface ArchiveOptions {
-  /** How many months before this one stay in the table; 0: all. */
+  /** How many months before the current one stay in the table; 0: all. */
   readonly hotMonths: number;
-  /** Into a table of its own, which is left in Postgres, or into a file. */
+  /** A separate table, left in Postgres, or a file. */
   readonly to: 'table' | 'file';
-  /** Where files are; one for all cores. */
+  /** Folder of the files, shared by all cores. */
   readonly folder: string;
 }
 
-/** One month's part that was taken out of `scans`. */
+/** An archived part of a month: scans that arrive after their month was archived form further parts. */
 export interface Archive {
   /** `YYYY-MM`. */
   readonly month: string;
   readonly part: number;
-  /** Its name; null while the scans are in a table. */
+  /** File name; null while the scans are in a table. */
   readonly file: string | null;
   readonly scans: number;
 }
 
-/** How long a transaction may wait for a lock, with others waiting behind it, before it gives way until the next time. */
-export const PATIENCE = `set local lock_timeout = '3s'`;
-/** Ids in a row: 16 kB. */
+/** Limits how long a transaction waits for a lock while others queue behind it; it is retried the next time. */
+export const SET_LOCK_TIMEOUT = `set local lock_timeout = '3s'`;
+/** Ids per row: 16 kB. */
 const IDS_IN_ROW = 1_000;
 
 /** The table of an archive. */
@@ -36,23 +36,23 @@ export function archiveTable({ month, part }: Pick<Archive, 'month' | 'part'>): 
 }
 
 /**
- * Takes the months out of `scans` that are old enough. Counters stay as they are. Killed at any point, it goes on where
- * it was: a month's scans are in `scans`, then in a table of their own, then in a whole file, and in one of them at any
- * time. Any number may do it at once.
+ * Moves months that are old enough out of `scans`. Counters stay unchanged. A run that is killed at any point is
+ * continued by the next: a month's scans are in `scans`, then in a table of their own, then in a complete file, and
+ * always in exactly one of them. Any number of processes may do this at once.
  */
 export async function archiveMonths(pool: Pool, { hotMonths, to, folder }: ArchiveOptions, now: number): Promise<void> {
   if (hotMonths === 0) return;
   const oldest = monthsLater(monthOf(now), -hotMonths);
   for (const month of await monthsInTable(pool)) if (month < oldest) await detach(pool, month);
-  if (to === 'file') while (await carry(pool, folder));
+  if (to === 'file') while (await moveToFile(pool, folder));
 }
 
-/** Whether scans of a month may be archived, whatever is configured: never this month's nor those of the one before. */
+/** Whether a month can be archived under any configuration: the current month and the one before never are. */
 export function mayBeArchived(month: string, now: number): boolean {
   return month < monthsLater(monthOf(now), -1);
 }
 
-/** One process at a time changes archives, until its transaction ends. */
+/** Lets one process at a time change archives, until the end of the transaction. */
 export async function lockArchives(tx: PoolClient): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanArchives]);
 }
@@ -66,26 +66,26 @@ const ENTER_ARCHIVE = statement(
   'insert into scan_archives (month, part, scans, archived_at) values ($1, $2, $3, clock_timestamp())',
 );
 
-/** Takes a month out of `scans`, with the ids of its scans written down for good. */
+/** Detaches a month from `scans` and stores the ids of its scans permanently. */
 function detach(pool: Pool, month: string): Promise<void> {
   const partition = partitionOf(month);
   return transaction(pool, async (tx) => {
     await lockArchives(tx);
-    await tx.query(PATIENCE);
+    await tx.query(SET_LOCK_TIMEOUT);
     if (!(await monthsInTable(tx)).includes(month)) return;
-    // Late scans of the month wait: what is written down is what is taken out.
+    // Blocks inserts of late scans, so that the stored ids are exactly those detached.
     await tx.query(`lock table ${partition} in exclusive mode`);
     const day = `${month}-01`;
     const { part = 1 } = (await first(tx, NEXT_PART, [day])) ?? {};
     const { rows } = await tx.query<{ scans: number }>(
-      `with written as (
+      `with stored as (
          insert into scan_archived_ids (month, part, first_id, ids)
          select $1, $2, (array_agg(id order by id))[1], string_agg(uuid_send(id), '' order by id)
-         from (select id, (row_number() over (order by id) - 1) / ${IDS_IN_ROW} as place from ${partition}) placed
-         group by place
+         from (select id, (row_number() over (order by id) - 1) / ${IDS_IN_ROW} as chunk from ${partition}) numbered
+         group by chunk
          returning length(ids) / 16 as scans
        )
-       select coalesce(sum(scans), 0)::float8 as scans from written`,
+       select coalesce(sum(scans), 0)::float8 as scans from stored`,
       [day, part],
     );
     const scans = rows[0]?.scans ?? 0;
@@ -109,8 +109,8 @@ const NAME_FILE = statement(
   'update scan_archives set file = $3 where month = $1 and part = $2',
 );
 
-/** Carries one archive from its table into a file; gives false when there is none. */
-function carry(pool: Pool, folder: string): Promise<boolean> {
+/** Moves one archive from its table to a file; resolves to false when no archive is in a table. */
+function moveToFile(pool: Pool, folder: string): Promise<boolean> {
   return transaction(pool, async (tx) => {
     await lockArchives(tx);
     const archive = await first(tx, IN_TABLE);
@@ -123,7 +123,8 @@ function carry(pool: Pool, folder: string): Promise<boolean> {
     );
     rows.on('error', () => undefined);
     await writeArchive(folder, file, rows).catch(async (error: unknown) => {
-      // What Postgres still sends nobody reads: the rollback would wait behind it for ever, and everybody for us.
+      // Nothing reads the rest of the COPY, so a rollback would wait behind it for ever and block everyone else:
+      // disconnect.
       await tx.end();
       throw error;
     });

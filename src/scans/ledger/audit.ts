@@ -4,39 +4,39 @@ import { dayOf } from '../days.ts';
 import { type Ledger, readLedger } from './ledger.ts';
 
 /**
- * A code's day whose counters do not tell what its rows tell, a code whose total does not tell what its days do, or a
- * day whose ledger does not. A month of which something was archived is compared as a whole, on its first day.
+ * A disagreement: between the counters of a code's day and its rows, between a code's total and its days, or between a
+ * day and the ledger. A month that is archived in part is compared as a whole, on its first day.
  */
 export interface Difference {
-  /** UUID; null where the ledger or an archive is meant. */
+  /** UUID; null for differences of the ledger or an archive. */
   readonly code_id: string | null;
-  /** `YYYY-MM-DD`; null where the code's total is meant. */
+  /** `YYYY-MM-DD`; null for differences of a code's total. */
   readonly day: string | null;
-  /** Which counter. */
+  /** The counter that differs. */
   readonly counter: 'scans' | 'unique_scans' | 'hours' | 'values' | 'total' | 'ledger' | 'archive';
   readonly expected: number;
   readonly counted: number;
 }
 
-/** What an audit found. */
+/** Result of an audit. */
 export interface ScanAudit {
   readonly ledger: Ledger;
-  /** Recorded scans of the window, archived months left out. */
+  /** Recorded scans of the window, without archived months. */
   readonly rows: number;
   /** Scans in the archives of the window's months. */
   readonly archived: number;
-  /** The same as `rows` by the day counters. */
+  /** The same scans according to the day counters. */
   readonly counted: number;
-  /** The first 100; none when everything agrees. */
+  /** The first 100; empty when everything agrees. */
   readonly differences: readonly Difference[];
 }
 
-const MOST_DIFFERENCES = 100;
+const MAX_DIFFERENCES = 100;
 
-/** Days of the window of whose months nothing was archived. */
+/** Days of the window in months of which nothing is archived. */
 const IN_WINDOW = `between $1 and $2 and date_trunc('month', day)::date not in (select month from archived)`;
 
-// Reads every scan of the window, through the partitions it falls in. For the command line, not for callers.
+// Scans the window's partitions completely: for operators on the command line, not for API callers.
 const AUDIT = statement<
   { [Field in keyof Difference]: Difference[Field] | null } & Pick<ScanAudit, 'rows' | 'archived'> & {
       all_counted: number;
@@ -47,7 +47,7 @@ const AUDIT = statement<
      select month, sum(scans) as scans from scan_archives
      where month between date_trunc('month', $1::date) and $2::date
      group by 1
-   ), told as (
+   ), stored as (
      select code_id, day, count(*) as scans, count(distinct visitor) as unique_scans
      from (
        select code_id, (scanned_at at time zone 'UTC')::date as day, visitor from scans
@@ -67,11 +67,11 @@ const AUDIT = statement<
    ), days as (
      select code_id, day, scans, unique_scans from scan_days where day ${IN_WINDOW}
    ), compared as (
-     select code_id, day, 'scans' as counter, coalesce(told.scans, 0) as expected, coalesce(days.scans, 0) as counted
-     from told full join days using (code_id, day)
+     select code_id, day, 'scans' as counter, coalesce(stored.scans, 0) as expected, coalesce(days.scans, 0) as counted
+     from stored full join days using (code_id, day)
      union all
-     select code_id, day, 'unique_scans', coalesce(told.unique_scans, 0), coalesce(days.unique_scans, 0)
-     from told full join days using (code_id, day)
+     select code_id, day, 'unique_scans', coalesce(stored.unique_scans, 0), coalesce(days.unique_scans, 0)
+     from stored full join days using (code_id, day)
      union all
      select code_id, day, 'hours', coalesce(days.scans + days.unique_scans, 0),
             coalesce(hours.scans + hours.unique_scans, 0)
@@ -87,7 +87,7 @@ const AUDIT = statement<
      from (select code_id, sum(scans) as scans from scan_days group by 1) lives full join scan_totals t using (code_id)
      union all
      select null, day, 'ledger', coalesce(rows.scans, 0), coalesce(entered.scans, 0)
-     from (select day, sum(scans) as scans from told group by 1) rows full join (
+     from (select day, sum(scans) as scans from stored group by 1) rows full join (
        select day, sum(recorded - deleted) as scans from scan_ledger where day ${IN_WINDOW} group by 1
      ) entered using (day)
      union all
@@ -101,12 +101,12 @@ const AUDIT = statement<
        where day >= month and day < (month + interval '1 month')::date
      ) lives
    )
-   select (select coalesce(sum(scans), 0) from told)::float8 as rows,
+   select (select coalesce(sum(scans), 0) from stored)::float8 as rows,
           (select coalesce(sum(scans), 0) from archived)::float8 as archived,
           (select coalesce(sum(scans), 0) from days)::float8 as all_counted,
           code_id, to_char(day, 'YYYY-MM-DD') as day, counter, expected::float8 as expected, counted::float8 as counted
    from (select) one left join (
-     select * from compared where expected <> counted order by code_id, day, counter limit ${MOST_DIFFERENCES}
+     select * from compared where expected <> counted order by code_id, day, counter limit ${MAX_DIFFERENCES}
    ) differing on true`,
 );
 
@@ -116,7 +116,7 @@ const AUDIT = statement<
  */
 export function auditScans({ pool }: Database, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
   return transaction(pool, async (tx) => {
-    // Recorders go on meanwhile: everything is read as it was at one moment.
+    // Recorders keep running, so everything is read from one snapshot.
     await tx.query('set transaction isolation level repeatable read, read only');
     const rows = await run(tx, AUDIT, [dayOf(from), dayOf(to)]);
     return {

@@ -6,23 +6,23 @@ import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
-import { recordingOf } from '../recording/recorder.ts';
-import { keepingLog, logRecord, newScanned, scanRecord } from '../scans.fixture.ts';
+import { createPollHandler } from '../recording/recorder.ts';
+import { inMemoryLog, logRecord, newScannedCode, scanRecord } from '../scans.fixture.ts';
 import { auditScans } from './audit.ts';
 import { waitingRecords } from './ledger.ts';
 
 let database: Database;
-let handle: Awaited<ReturnType<typeof recordingOf>>;
+let handle: Awaited<ReturnType<typeof createPollHandler>>;
 
 beforeAll(async () => {
   const { url } = await freshDatabase();
   database = await openDatabase(url, 4, entities);
-  handle = await recordingOf({ log: keepingLog(), database, logger: pino({ level: 'silent' }) });
+  handle = await createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());
 
-const scanned = newScanned();
-/** Days of the past that no other test here scans on. */
+const scanned = newScannedCode();
+/** Past days on which no other test here scans. */
 let days = 100;
 const anotherDay = () => Date.now() - ++days * DAY_MS;
 
@@ -32,39 +32,39 @@ async function ledgerOf(at: number) {
   return ledger;
 }
 
-function told(record: LogRecord, figures: readonly GatewayFigures[]): LogRecord {
+function withFigures(record: LogRecord, figures: readonly GatewayFigures[]): LogRecord {
   return { ...record, headers: { [GATEWAY_FIGURES]: writeGatewayFigures(figures) } };
 }
 
-/** The same records, published once more. */
-function again(records: readonly LogRecord[], partition = 0): LogRecord[] {
+/** The same records, published again with new offsets. */
+function republished(records: readonly LogRecord[], partition = 0): LogRecord[] {
   return records.map(({ key, value }) => ({ ...logRecord(key, value), partition }));
 }
 
-test('records are entered as recorded or duplicates, on the day of their scans, however they come', async () => {
+test('records are entered as recorded or as duplicates on the day of their scans, in any order of arrival', async () => {
   const [one, two] = [anotherDay(), anotherDay()];
   const first = Array.from({ length: 10 }, () => scanRecord(scanned, { at: one }));
   const second = Array.from({ length: 5 }, () => scanRecord(scanned, { at: two }));
-  await handle([...first, ...second, ...again(second.slice(0, 2))]);
-  await handle(again(first));
+  await handle([...first, ...second, ...republished(second.slice(0, 2))]);
+  await handle(republished(first));
   expect(await ledgerOf(one)).toMatchObject({ recorded: 10, duplicates: 10 });
   expect(await ledgerOf(two)).toMatchObject({ recorded: 5, duplicates: 2 });
 });
 
-test('a record that the log hands out again is entered once, whatever it holds', async () => {
+test('a record that the log delivers again is entered once, whatever it contains', async () => {
   const at = anotherDay();
   const records = Array.from({ length: 6 }, () => scanRecord(scanned, { at }));
-  const poll = [...records, ...again(records.slice(0, 2)), logRecord('k', null)];
+  const poll = [...records, ...republished(records.slice(0, 2)), logRecord('k', null)];
   const { dead_lettered } = await ledgerOf(Date.now());
   await handle(poll);
   await handle(poll);
   await handle(poll.slice(0, 3));
-  await handle([...poll.slice(2), ...again(records.slice(5))]);
+  await handle([...poll.slice(2), ...republished(records.slice(5))]);
   expect(await ledgerOf(at)).toMatchObject({ recorded: 6, duplicates: 3 });
   expect((await ledgerOf(Date.now())).dead_lettered).toBe(dead_lettered + 1);
 });
 
-test('a topic that begins anew is entered like any other', async () => {
+test('a topic whose offsets start again is entered like any other', async () => {
   const at = anotherDay();
   const from = (offset: bigint) => ({ ...scanRecord(scanned, { at }), partition: 6, offset });
   await handle([from(1_000n), from(1_001n)]);
@@ -74,53 +74,59 @@ test('a topic that begins anew is entered like any other', async () => {
   expect(await ledgerOf(at)).toMatchObject({ recorded: 5, duplicates: 1 });
 });
 
-test('two recorders at once enter every record, and each scan as recorded once', async () => {
+test('concurrent recorders enter every record, and each scan as recorded only once', async () => {
   const at = anotherDay();
   const records = Array.from({ length: 200 }, () => scanRecord(scanned, { at }));
-  await Promise.all([handle(records), handle(again(records.slice(100), 1)), handle(again(records.toReversed(), 2))]);
+  await Promise.all([
+    handle(records),
+    handle(republished(records.slice(100), 1)),
+    handle(republished(records.toReversed(), 2)),
+  ]);
   expect(await ledgerOf(at)).toMatchObject({ recorded: 200, duplicates: 300 });
 });
 
-test('two recorders with the same records in hand enter them once', async () => {
+test('concurrent recorders with the same records enter them once', async () => {
   const at = anotherDay();
   const records = Array.from({ length: 200 }, () => scanRecord(scanned, { at }));
   await Promise.all([handle(records), handle(records), handle(records)]);
   expect(await ledgerOf(at)).toMatchObject({ recorded: 200, duplicates: 0 });
 });
 
-test('dead letters are entered on the day on which they came', async () => {
+test('dead letters are entered on the day on which they arrived', async () => {
   const before = await ledgerOf(Date.now());
   await handle([logRecord('k', null), logRecord('k', Buffer.from('no protobuf'))]);
   expect((await ledgerOf(Date.now())).dead_lettered).toBe(before.dead_lettered + 2);
 });
 
-test('what gateways tell adds up over their runs, and is the greatest that each of them told', async () => {
+test('figures of gateways are summed over their runs, with the greatest value that each run reported', async () => {
   const at = anotherDay();
   const day = dayOf(at);
   const [one, two] = ['00000000000000aa', '00000000000000bb'];
   await handle([
-    told(scanRecord(scanned, { at }), [{ gateway: one, day, answered: 20, lost: 1, published: 11 }]),
-    told(scanRecord(scanned, { at }), [{ gateway: one, day, answered: 18, lost: 0, published: 15 }]),
-    told(scanRecord(scanned, { at }), [{ gateway: two, day, answered: 4, lost: 0, published: 9 }]),
+    withFigures(scanRecord(scanned, { at }), [{ gateway: one, day, answered: 20, lost: 1, published: 11 }]),
+    withFigures(scanRecord(scanned, { at }), [{ gateway: one, day, answered: 18, lost: 0, published: 15 }]),
+    withFigures(scanRecord(scanned, { at }), [{ gateway: two, day, answered: 4, lost: 0, published: 9 }]),
   ]);
-  // Late news, and an old story.
-  await handle([told(scanRecord(scanned, { at }), [{ gateway: one, day, answered: 22, lost: 0, published: 3 }])]);
+  // A newer figure together with outdated ones.
+  await handle([
+    withFigures(scanRecord(scanned, { at }), [{ gateway: one, day, answered: 22, lost: 0, published: 3 }]),
+  ]);
   expect(await ledgerOf(at)).toMatchObject({ answered: 26, spooled: 25, published: 24, recorded: 4 });
 });
 
 test.each([
-  ['no JSON', '{'],
-  ['no list', '"x"'],
-  ['no day', '[["00000000000000aa","2026-02-31",1,1,1]]'],
-  ['no run of a gateway', '[["x","2026-02-03",1,1,1]]'],
-  ['no numbers', '[["00000000000000aa","2026-02-03",1,-1,"1"],null]'],
-])('a header that holds %s costs no scan', async (_, header) => {
+  ['invalid JSON', '{'],
+  ['a value that is not a list', '"x"'],
+  ['an invalid day', '[["00000000000000aa","2026-02-31",1,1,1]]'],
+  ['an invalid gateway run', '[["x","2026-02-03",1,1,1]]'],
+  ['invalid numbers', '[["00000000000000aa","2026-02-03",1,-1,"1"],null]'],
+])('a header with %s loses no scan', async (_, header) => {
   const at = anotherDay();
   await handle([{ ...scanRecord(scanned, { at }), headers: { [GATEWAY_FIGURES]: header } }]);
   expect(await ledgerOf(at)).toMatchObject({ answered: 0, recorded: 1 });
 });
 
-test('what waits is what the log has beyond the last record of each partition', async () => {
+test('waiting records are those after the last processed offset of each partition', async () => {
   const at = (partition: number, offset: bigint) => ({ ...scanRecord(scanned), partition, offset });
   await handle([at(3, 40n), at(3, 41n)]);
   await handle([at(4, 7n)]);
@@ -132,7 +138,7 @@ test('what waits is what the log has beyond the last record of each partition', 
   expect(await waitingRecords(database.pool, ends)).toBe(8 + 0 + 2);
 });
 
-test('a counter that somebody changed is found', async () => {
+test('the audit finds a manipulated counter', async () => {
   const at = anotherDay();
   await handle([scanRecord(scanned, { at })]);
   await database.pool.query(`update scan_days set scans = scans + 1 where day = $1`, [dayOf(at)]);

@@ -1,20 +1,22 @@
 import type { PoolClient } from 'pg';
 import type { GatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import { first, type Queryable, run, statement } from '../../../common/postgres/sql.ts';
+import { columnArrays } from '../column-arrays.ts';
 import { dayOf } from '../days.ts';
-import { columns } from '../recording/columns.ts';
 
-/** What became of some records of the topic, all of one partition. */
-export interface Entry {
+/** The outcome of some records of one partition. */
+export interface LedgerEntry {
   readonly partition: number;
-  /** Where the partition stands now: the offset after the last record that is entered. */
+  /** The partition's position: the offset after its last entered record. */
   readonly position: bigint;
+  /** One entry per day. */
   /** By day, `YYYY-MM-DD`; each once. */
   readonly days: readonly DayEntry[];
   readonly gateways: readonly GatewayFigures[];
 }
 
 export interface DayEntry {
+  /** `YYYY-MM-DD`. */
   readonly day: string;
   readonly recorded?: number;
   readonly duplicates?: number;
@@ -22,36 +24,39 @@ export interface DayEntry {
   readonly deleted?: number;
 }
 
-/** The ledger of a window: how many scans got how far. */
+/** The ledger of a window: how many scans reached each stage. */
 export interface Ledger {
-  /** By gateways, as far as the log has heard of them. */
+  /** Answered by gateways, as far as they have reported it through the log. */
   readonly answered: number;
-  /** The answered ones that disk or memory took. */
+  /** Answered scans that were written to a spool on disk or in memory. */
   readonly spooled: number;
-  /** Records handed to the log; more than were answered where a gateway could not know whether the log had them. */
+  /**
+   * Records sent to the log; exceeds `answered` when a gateway had to resend because it did not learn whether the log
+   * had them.
+   */
   readonly published: number;
   /** Inserted and counted. */
   readonly recorded: number;
-  /** Records of scans that were there already; a record that the log hands out again is none. */
+  /** Records of scans that were already stored; a record that the log delivers again does not count. */
   readonly duplicates: number;
-  /** Records that could not be read, by the day on which they came. */
+  /** Records that could not be decoded, by the day on which they arrived. */
   readonly dead_lettered: number;
-  /** Recorded ones that were deleted on request. */
+  /** Recorded scans that were deleted on request. */
   readonly deleted: number;
 }
 
-// Primary key; what changes is in no index.
-const POSITION = statement<{ position: string }>(
+// Primary key; the updated column is in no index.
+const LOCK_POSITION = statement<{ position: string }>(
   'scan_position',
   `insert into scan_positions as p values ($1, 0)
    on conflict (partition) do update set position = p.position
    returning position`,
 );
 
-// Primary keys, all three; what changes is in no index.
+// Primary keys, all three; the updated columns are in no index.
 const ENTER_DAYS = statement(
   'enter_scan_ledger',
-  `with moved as (
+  `with advanced as (
      insert into scan_positions values ($1, $2)
      on conflict (partition) do update set position = excluded.position
    )
@@ -66,7 +71,7 @@ const ENTER_GATEWAYS = statement(
   `insert into scan_gateways as g (gateway, day, answered, lost, published)
    select gateway, day, max(answered), max(lost), max(published)
    from unnest($1::text[], $2::date[], $3::bigint[], $4::bigint[], $5::bigint[])
-        as told (gateway, day, answered, lost, published)
+        as reported (gateway, day, answered, lost, published)
    group by gateway, day
    order by day, gateway
    on conflict (day, gateway) do update
@@ -76,20 +81,20 @@ const ENTER_GATEWAYS = statement(
 );
 
 /**
- * Where a partition stands. First in the transaction of its entry: until that ends, whoever else has the partition's
- * records in hand waits here.
+ * Reads and locks the position of a partition. Must be the first statement of the entry's transaction: another recorder
+ * with records of the same partition waits here until it ends.
  */
-export async function positionOf(tx: PoolClient, partition: number): Promise<bigint> {
-  const row = await first(tx, POSITION, [partition]);
+export async function lockPosition(tx: PoolClient, partition: number): Promise<bigint> {
+  const row = await first(tx, LOCK_POSITION, [partition]);
   return BigInt(row?.position ?? 0);
 }
 
-/** Writes an entry into the ledger. Last in its transaction: gateways' rows are shared by all recorders. */
-export async function enter(on: Queryable, { partition, position, days, gateways }: Entry): Promise<void> {
+/** Adds an entry to the ledger. Must be last in its transaction: all recorders update the rows of gateways. */
+export async function writeEntry(on: Queryable, { partition, position, days, gateways }: LedgerEntry): Promise<void> {
   await run(on, ENTER_DAYS, [
     partition,
     position,
-    ...columns(
+    ...columnArrays(
       [...days].sort((a, b) => (a.day < b.day ? -1 : 1)),
       ({ day }) => day,
       ({ recorded = 0 }) => recorded,
@@ -102,7 +107,7 @@ export async function enter(on: Queryable, { partition, position, days, gateways
   await run(
     on,
     ENTER_GATEWAYS,
-    columns(
+    columnArrays(
       gateways,
       ({ gateway }) => gateway,
       ({ day }) => day,
@@ -113,7 +118,7 @@ export async function enter(on: Queryable, { partition, position, days, gateways
   );
 }
 
-// Primary keys, a range each.
+// Primary keys, one range each.
 const READ = statement<Ledger>(
   'read_scan_ledger',
   `select coalesce(sum(answered), 0)::float8 as answered, coalesce(sum(answered - lost), 0)::float8 as spooled,
@@ -129,24 +134,24 @@ const READ = statement<Ledger>(
 /** The ledger of the days from `from` to `to` (ms since 1970), both included. */
 export async function readLedger(on: Queryable, { from, to }: { from: number; to: number }): Promise<Ledger> {
   const [ledger] = await run(on, READ, [dayOf(from), dayOf(to)]);
-  if (!ledger) throw new Error('an aggregate has no row');
+  if (!ledger) throw new Error('the aggregate query returned no row');
   return ledger;
 }
 
-// The whole table: a row a partition.
+// The whole table: one row per partition.
 const POSITIONS = statement<{ partition: number; position: string }>(
   'read_scan_positions',
   'select partition, position from scan_positions',
 );
 
-/** How many records of the topic, which ends at `ends`, no recorder has come to. */
+/** How many records of the topic, up to the offsets `ends`, no recorder has processed. */
 export async function waitingRecords(on: Queryable, ends: ReadonlyMap<number, bigint>): Promise<number> {
   const rows = await run(on, POSITIONS);
   const positions = new Map(rows.map(({ partition, position }) => [partition, BigInt(position)]));
   let waiting = 0n;
   for (const [partition, end] of ends) {
-    const ahead = end - (positions.get(partition) ?? 0n);
-    if (ahead > 0n) waiting += ahead;
+    const pending = end - (positions.get(partition) ?? 0n);
+    if (pending > 0n) waiting += pending;
   }
   return Number(waiting);
 }

@@ -1,65 +1,71 @@
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import { BinaryRows } from '../../db/binary-rows.ts';
-import { columns } from './columns.ts';
-import { type DayMove, type HourMove, type Moves, REFERRERS_A_DAY, type ValueMove } from './tally.ts';
+import { columnArrays } from '../column-arrays.ts';
+import {
+  type CounterIncrements,
+  type DayIncrement,
+  type HourIncrement,
+  REFERRERS_A_DAY,
+  type ValueIncrement,
+} from './increments.ts';
 
-// Primary keys, all four; what changes is in no index.
-const MOVE_DAYS = statement(
-  'move_scan_days',
+// Each of the four uses its table's primary key; the updated columns are in no index.
+const INCREMENT_DAYS = statement(
+  'increment_scan_days',
   `insert into scan_days as d (code_id, account_id, day, scans, unique_scans)
    select * from unnest($1::uuid[], $2::uuid[], $3::date[], $4::bigint[], $5::bigint[])
    on conflict (code_id, day) do update
    set scans = d.scans + excluded.scans, unique_scans = d.unique_scans + excluded.unique_scans`,
 );
-const MOVE_HOURS = statement(
-  'move_scan_hours',
+const INCREMENT_HOURS = statement(
+  'increment_scan_hours',
   `insert into scan_hours as h (code_id, account_id, hour, scans, unique_scans)
    select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[])
    on conflict (code_id, hour) do update
    set scans = h.scans + excluded.scans, unique_scans = h.unique_scans + excluded.unique_scans`,
 );
-const MOVE_TOTALS = statement(
-  'move_scan_totals',
+const INCREMENT_TOTALS = statement(
+  'increment_scan_totals',
   `insert into scan_totals as t (code_id, account_id, scans)
    select * from unnest($1::uuid[], $2::uuid[], $3::bigint[])
    on conflict (code_id) do update set scans = t.scans + excluded.scans`,
 );
-const MOVE_VALUES = statement(
-  'move_scan_values',
+const INCREMENT_VALUES = statement(
+  'increment_scan_values',
   `insert into scan_values as v (code_id, account_id, day, dimension, value, scans)
    select * from unnest($1::uuid[], $2::uuid[], $3::date[], $4::scan_dimension[], $5::text[], $6::bigint[])
    on conflict (code_id, day, dimension, value) do update set scans = v.scans + excluded.scans`,
 );
 
-// Primary key, for each referrer once, and for one that is new to its day over that day's referrers.
-const EXCESS_REFERRERS = statement<{ place: number }>(
+// Primary key: one lookup per referrer, and for one that is new to its day, a count of that day's referrers.
+const EXCESS_REFERRERS = statement<{ index: number }>(
   'excess_referrers',
-  `select place::integer - 1 as place
-   from unnest($1::uuid[], $2::date[], $3::text[]) with ordinality as told (code_id, day, value, place)
+  `select ordinality::integer - 1 as index
+   from unnest($1::uuid[], $2::date[], $3::text[]) with ordinality as seen (code_id, day, value, ordinality)
    where case
      when exists (
        select from scan_values v
-       where v.code_id = told.code_id and v.day = told.day and v.dimension = 'referrer' and v.value = told.value
+       where v.code_id = seen.code_id and v.day = seen.day and v.dimension = 'referrer' and v.value = seen.value
      ) then false
      else ${REFERRERS_A_DAY} <= (
        select count(*) from scan_values v
-       where v.code_id = told.code_id and v.day = told.day and v.dimension = 'referrer'
+       where v.code_id = seen.code_id and v.day = seen.day and v.dimension = 'referrer'
      )
    end`,
 );
 
-/** What stands for no host, and is never in excess. */
-const ALWAYS_TOLD = new Set(['direct', 'unknown', 'other']);
+/** Values that stand for the absence of a host; the limit does not apply to them. */
+const WITHOUT_HOST = new Set(['direct', 'unknown', 'other']);
 
-/** Moves every counter, in the transaction that inserts what is counted. */
-export async function move(tx: PoolClient, moves: Moves): Promise<void> {
-  await insertDays(tx, moves.fresh.days);
+/** Increments every counter, in the transaction that inserts the scans counted. */
+export async function incrementCounters(tx: PoolClient, increments: CounterIncrements): Promise<void> {
+  await insertDays(tx, increments.fresh.days);
   await run(
     tx,
-    MOVE_DAYS,
-    columns(
-      moves.known.days,
+    INCREMENT_DAYS,
+    columnArrays(
+      increments.known.days,
       ({ codeId }) => codeId,
       ({ accountId }) => accountId,
       ({ day }) => day,
@@ -67,12 +73,12 @@ export async function move(tx: PoolClient, moves: Moves): Promise<void> {
       ({ unique }) => unique,
     ),
   );
-  await insertHours(tx, moves.fresh.hours);
+  await insertHours(tx, increments.fresh.hours);
   await run(
     tx,
-    MOVE_HOURS,
-    columns(
-      moves.known.hours,
+    INCREMENT_HOURS,
+    columnArrays(
+      increments.known.hours,
       ({ codeId }) => codeId,
       ({ accountId }) => accountId,
       ({ hour }) => new Date(hour).toISOString(),
@@ -80,13 +86,13 @@ export async function move(tx: PoolClient, moves: Moves): Promise<void> {
       ({ unique }) => unique,
     ),
   );
-  await insertValues(tx, moves.fresh.values);
-  await moveValues(tx, moves.known.values);
+  await insertValues(tx, increments.fresh.values);
+  await incrementValues(tx, increments.known.values);
   await run(
     tx,
-    MOVE_TOTALS,
-    columns(
-      moves.totals,
+    INCREMENT_TOTALS,
+    columnArrays(
+      increments.totals,
       ({ codeId }) => codeId,
       ({ accountId }) => accountId,
       ({ scans }) => scans,
@@ -94,66 +100,77 @@ export async function move(tx: PoolClient, moves: Moves): Promise<void> {
   );
 }
 
-function insertDays(tx: PoolClient, moves: readonly DayMove[]): Promise<void> {
-  return BinaryRows.copyEach(tx, 'scan_days (code_id, day, account_id, scans, unique_scans)', moves, (rows, move) => {
-    rows.row(5);
-    rows.uuid(move.codeId);
-    rows.day(move.day);
-    rows.uuid(move.accountId);
-    rows.bigint(move.scans);
-    rows.bigint(move.unique);
-  });
+function insertDays(tx: PoolClient, increments: readonly DayIncrement[]): Promise<void> {
+  return BinaryRows.copyEach(
+    tx,
+    'scan_days (code_id, day, account_id, scans, unique_scans)',
+    increments,
+    (rows, increment) => {
+      rows.row(5);
+      rows.uuid(increment.codeId);
+      rows.day(increment.day);
+      rows.uuid(increment.accountId);
+      rows.bigint(increment.scans);
+      rows.bigint(increment.unique);
+    },
+  );
 }
 
-function insertHours(tx: PoolClient, moves: readonly HourMove[]): Promise<void> {
-  return BinaryRows.copyEach(tx, 'scan_hours (code_id, hour, account_id, scans, unique_scans)', moves, (rows, move) => {
-    rows.row(5);
-    rows.uuid(move.codeId);
-    rows.time(move.hour);
-    rows.uuid(move.accountId);
-    rows.bigint(move.scans);
-    rows.bigint(move.unique);
-  });
+function insertHours(tx: PoolClient, increments: readonly HourIncrement[]): Promise<void> {
+  return BinaryRows.copyEach(
+    tx,
+    'scan_hours (code_id, hour, account_id, scans, unique_scans)',
+    increments,
+    (rows, increment) => {
+      rows.row(5);
+      rows.uuid(increment.codeId);
+      rows.time(increment.hour);
+      rows.uuid(increment.accountId);
+      rows.bigint(increment.scans);
+      rows.bigint(increment.unique);
+    },
+  );
 }
 
-function insertValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<void> {
+function insertValues(tx: PoolClient, increments: readonly ValueIncrement[]): Promise<void> {
   const table = 'scan_values (code_id, day, dimension, value, account_id, scans)';
-  return BinaryRows.copyEach(tx, table, moves, (rows, move) => {
+  return BinaryRows.copyEach(tx, table, increments, (rows, increment) => {
     rows.row(6);
-    rows.uuid(move.codeId);
-    rows.day(move.day);
-    rows.text(move.dimension);
-    rows.text(move.value);
-    rows.uuid(move.accountId);
-    rows.bigint(move.scans);
+    rows.uuid(increment.codeId);
+    rows.day(increment.day);
+    rows.text(increment.dimension);
+    rows.text(increment.value);
+    rows.uuid(increment.accountId);
+    rows.bigint(increment.scans);
   });
 }
 
 /**
- * Moves the breakdowns. A code's day takes only so many referrers. The day's row, moved before, keeps other recorders
- * of the same code and day out until this transaction ends.
+ * Increments the breakdowns, folding referrers over the daily limit into `other`. The row of the code's day, which this
+ * transaction has updated before, blocks other recorders of the same code and day until this transaction ends.
  */
-async function moveValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<void> {
-  if (moves.length === 0) return;
-  const referrers = moves.filter(({ dimension, value }) => dimension === 'referrer' && !ALWAYS_TOLD.has(value));
+async function incrementValues(tx: PoolClient, increments: readonly ValueIncrement[]): Promise<void> {
+  if (increments.length === 0) return;
+  const referrers = increments.filter(({ dimension, value }) => dimension === 'referrer' && !WITHOUT_HOST.has(value));
   const excess =
     referrers.length === 0
       ? []
       : await run(
           tx,
           EXCESS_REFERRERS,
-          columns(
+          columnArrays(
             referrers,
             ({ codeId }) => codeId,
             ({ day }) => day,
             ({ value }) => value,
           ),
         );
-  const rows = excess.length === 0 ? moves : folded(moves, new Set(excess.map(({ place }) => referrers[place])));
+  const rows =
+    excess.length === 0 ? increments : foldExcess(increments, new Set(excess.map(({ index }) => referrers[index])));
   await run(
     tx,
-    MOVE_VALUES,
-    columns(
+    INCREMENT_VALUES,
+    columnArrays(
       rows,
       ({ codeId }) => codeId,
       ({ accountId }) => accountId,
@@ -165,15 +182,18 @@ async function moveValues(tx: PoolClient, moves: readonly ValueMove[]): Promise<
   );
 }
 
-/** The moves with those in excess turned into their day's `other`. */
-function folded(moves: readonly ValueMove[], excess: ReadonlySet<ValueMove | undefined>): ValueMove[] {
-  const kept = new Map<string, ValueMove>();
-  for (const move of moves) {
-    const value = excess.has(move) ? 'other' : move.value;
-    const key = `${move.codeId} ${move.day} ${move.dimension} ${value}`;
-    const there = kept.get(key);
-    if (there) there.scans += move.scans;
-    else kept.set(key, { ...move, value });
+/** Replaces the value of excess increments with `other` and merges increments of the same counter. */
+function foldExcess(
+  increments: readonly ValueIncrement[],
+  excess: ReadonlySet<ValueIncrement | undefined>,
+): ValueIncrement[] {
+  const folded = new Map<string, ValueIncrement>();
+  for (const increment of increments) {
+    const value = excess.has(increment) ? 'other' : increment.value;
+    const key = `${increment.codeId} ${increment.day} ${increment.dimension} ${value}`;
+    const existing = folded.get(key);
+    if (existing) existing.scans += increment.scans;
+    else folded.set(key, { ...increment, value });
   }
-  return [...kept.keys()].sort().map((key) => kept.get(key) as ValueMove);
+  return [...folded.keys()].sort().map((key) => folded.get(key) as ValueIncrement);
 }

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { IPHONE, newScanned, scanRecord } from '../scans.fixture.ts';
+import { IPHONE, newScannedCode, scanRecord } from '../scans.fixture.ts';
+import { type DecodedScan, decodeScan } from './decode-scan.ts';
 import { derive } from './derive.ts';
-import { readScan, type ToldScan } from './read-scan.ts';
 import { agentOf, kindOf } from './user-agent.ts';
 
-test('user agents are told apart by device, system, browser and kind', () => {
+test('user agents are classified by device, system, browser and kind', () => {
   expect(agentOf(IPHONE)).toMatchObject({ device: 'mobile', operatingSystem: 'iOS', browser: 'Safari', bot: false });
   expect(kindOf(agentOf(IPHONE), '')).toBe('person');
   expect(kindOf(agentOf(IPHONE), 'prefetch;anonymous-client-ip')).toBe('prefetch');
@@ -16,12 +16,12 @@ test('user agents are told apart by device, system, browser and kind', () => {
   expect(agentOf('').device).toBe('other');
 });
 
-test('nobody can write a name of their own into a breakdown', () => {
+test('a user agent cannot add a name of its own to a breakdown', () => {
   expect(agentOf('Evil/1.0 stuff').browser).toBe('unknown');
 });
 
-test('whatever a record says, what is derived holds nothing that a Postgres array or a line of CSV would have to escape', () => {
-  const scanned = newScanned();
+test('derived values never need escaping in a Postgres array or a line of CSV, whatever the record contains', () => {
+  const scanned = newScannedCode();
   const text = fc.oneof(
     fc.string(),
     fc.webUrl(),
@@ -29,8 +29,8 @@ test('whatever a record says, what is derived holds nothing that a Postgres arra
   );
   fc.assert(
     fc.property(text, text, text, (userAgent, country, referrerHost) => {
-      const told = readScan(scanRecord(scanned, { userAgent, country, referrerHost }), Date.now()) as ToldScan;
-      const scan = derive(told, '2020-01-01');
+      const decoded = decodeScan(scanRecord(scanned, { userAgent, country, referrerHost }), Date.now()) as DecodedScan;
+      const scan = derive(decoded, '2020-01-01');
       for (const value of [scan.referrer, scan.device, scan.operating_system, scan.browser, scan.country]) {
         expect(value).not.toMatch(/["\\\0,\n\r]/);
       }

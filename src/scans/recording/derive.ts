@@ -1,11 +1,11 @@
 import { countryCode } from '../../../common/contract/countries.ts';
 import { checkedHost } from '../../../common/contract/referrer.ts';
 import { dayOf } from '../days.ts';
-import type { ToldScan } from './read-scan.ts';
+import type { DecodedScan } from './decode-scan.ts';
 import { type Agent, agentOf, type Kind, kindOf } from './user-agent.ts';
-import { strangerOf } from './visitors.ts';
+import { unmatchedVisitor } from './visitors.ts';
 
-/** A scan as it is recorded: what is kept of it, and nothing that could name its reader. */
+/** A scan as it is stored, without anything that identifies the person who scanned. */
 export interface DerivedScan {
   readonly id: string;
   readonly codeId: string;
@@ -13,7 +13,7 @@ export interface DerivedScan {
   readonly scannedAt: number;
   /** The UTC day, `YYYY-MM-DD`. */
   readonly day: string;
-  /** The code and the day in one word: what counters belong to. */
+  /** Key of the code's day, `{codeId} {day}`: counters are per code and day. */
   readonly codeDay: string;
   readonly kind: Kind;
   readonly country: string;
@@ -23,19 +23,19 @@ export interface DerivedScan {
   readonly referrer: string;
   /** 64 bits. */
   readonly visitor: bigint;
-  /** Whether the visitor can be recognised: the visitors of that day are not forgotten yet. */
+  /** Whether the visitor can be compared with others of that day: false once that day's visitors are deleted. */
   readonly recognisable: boolean;
 }
 
 /**
- * Derives what is recorded from what was told. Never throws: what can't be told is `unknown`. `firstDay`: visitors of
- * earlier days are forgotten, so that one who came that day can be recognised by nobody.
+ * Derives the stored form of a scan. Never throws: what cannot be determined is `unknown`. `firstDay` is the first day
+ * whose visitors are still stored; scans of earlier days get a visitor of their own.
  */
-export function derive(told: ToldScan, firstDay: string): DerivedScan {
-  const { id, codeId, accountId, scannedAt, referrerHost } = told;
-  const agent = agentOf(told.userAgent);
+export function derive(decoded: DecodedScan, firstDay: string): DerivedScan {
+  const { id, codeId, accountId, scannedAt, referrerHost } = decoded;
+  const agent = agentOf(decoded.userAgent);
   const day = dayOf(scannedAt);
-  const visitor = day >= firstDay ? told.visitor : undefined;
+  const visitor = day >= firstDay ? decoded.visitor : undefined;
   return {
     id,
     codeId,
@@ -43,28 +43,29 @@ export function derive(told: ToldScan, firstDay: string): DerivedScan {
     scannedAt,
     day,
     codeDay: codeDayOf(codeId, day),
-    kind: kindOf(agent, told.purpose),
-    country: countryCode(told.country),
+    kind: kindOf(agent, decoded.purpose),
+    country: countryCode(decoded.country),
     device: agent.device,
     operating_system: agent.operatingSystem,
     browser: agent.browser,
     referrer: referrerHost === '' ? 'direct' : checkedHost(referrerHost),
-    visitor: visitor ?? strangerOf(id),
+    visitor: visitor ?? unmatchedVisitor(id),
     recognisable: visitor !== undefined,
   };
 }
 
 /**
- * Counters are looked up by this word several times a scan; one string for all scans of a code's day is hashed once.
+ * Recent keys: counters look a key up several times a scan, and a string shared by all scans of a code's day is hashed
+ * once.
  */
-const REMEMBERED = 20_000;
-const remembered = new Map<string, { readonly day: string; readonly codeDay: string }>();
+const MAX_CACHED = 20_000;
+const cache = new Map<string, { readonly day: string; readonly codeDay: string }>();
 
 function codeDayOf(codeId: string, day: string): string {
-  const latest = remembered.get(codeId);
-  if (latest?.day === day) return latest.codeDay;
-  if (remembered.size >= REMEMBERED) remembered.clear();
+  const cached = cache.get(codeId);
+  if (cached?.day === day) return cached.codeDay;
+  if (cache.size >= MAX_CACHED) cache.clear();
   const codeDay = `${codeId} ${day}`;
-  remembered.set(codeId, { day, codeDay });
+  cache.set(codeId, { day, codeDay });
   return codeDay;
 }

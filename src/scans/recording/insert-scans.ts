@@ -1,15 +1,15 @@
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import { BinaryRows } from '../../db/binary-rows.ts';
-import { columns } from './columns.ts';
+import { columnArrays } from '../column-arrays.ts';
+import type { DecodedScan } from './decode-scan.ts';
 import type { DerivedScan } from './derive.ts';
-import type { ToldScan } from './read-scan.ts';
 import { RULES } from './user-agent.ts';
 
 const COLUMNS = `id, scanned_at, account_id, code_id, kind, rules, country, device, operating_system, browser, referrer,
    visitor`;
 
-// Primary key: an id that is there stays as it is and is not returned.
+// Primary key: an existing id is left unchanged and not returned.
 const INSERT = statement<{ id: string }>(
   'insert_scans',
   `insert into scans (${COLUMNS})
@@ -17,25 +17,25 @@ const INSERT = statement<{ id: string }>(
           visitor
    from unnest($1::uuid[], $2::timestamptz[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[],
                $9::text[], $10::text[], $11::bigint[])
-        as told (id, scanned_at, account_id, code_id, kind, country, device, operating_system, browser, referrer,
+        as new_scans (id, scanned_at, account_id, code_id, kind, country, device, operating_system, browser, referrer,
                  visitor)
    on conflict do nothing
    returning id`,
 );
 
 /**
- * Inserts scans of which none is there; fails with a unique violation when one is. They are derived meanwhile: Postgres
- * takes the first ones while the last ones are still being told apart.
+ * Copies scans in that are all new; fails with a unique violation if one is already stored. Scans are derived while
+ * they are written: Postgres processes the first ones while the last ones are still being derived.
  */
 export async function copyScans(
   tx: PoolClient,
-  told: readonly ToldScan[],
-  derived: (told: ToldScan) => DerivedScan,
+  scans: readonly DecodedScan[],
+  derive: (scan: DecodedScan) => DerivedScan,
 ): Promise<DerivedScan[]> {
-  const scans: DerivedScan[] = [];
-  await BinaryRows.copyEach(tx, `scans (${COLUMNS})`, told, (rows, each) => {
-    const scan = derived(each);
-    scans.push(scan);
+  const derived: DerivedScan[] = [];
+  await BinaryRows.copyEach(tx, `scans (${COLUMNS})`, scans, (rows, each) => {
+    const scan = derive(each);
+    derived.push(scan);
     rows.row(12);
     rows.uuid(scan.id);
     rows.time(scan.scannedAt);
@@ -50,15 +50,15 @@ export async function copyScans(
     rows.text(scan.referrer);
     rows.bigint(scan.visitor);
   });
-  return scans;
+  return derived;
 }
 
-/** Inserts the scans that are not there, and gives them. */
+/** Inserts the scans that are not stored yet and returns those. */
 export async function insertScans(tx: PoolClient, scans: readonly DerivedScan[]): Promise<DerivedScan[]> {
   const inserted = await run(
     tx,
     INSERT,
-    columns(
+    columnArrays(
       scans,
       ({ id }) => id,
       ({ scannedAt }) => new Date(scannedAt).toISOString(),

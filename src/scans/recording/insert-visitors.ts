@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import { BinaryRows } from '../../db/binary-rows.ts';
-import { columns } from './columns.ts';
+import { columnArrays } from '../column-arrays.ts';
 import type { DerivedScan } from './derive.ts';
 
 // Primary key.
@@ -14,31 +14,31 @@ const INSERT = statement<{ code_day: string; visitor: string }>(
 );
 
 /**
- * Remembers who visited, and tells which scans are their visitor's first on the code and day. Of a code's day that is
- * not known nobody is remembered: it fails with a unique violation when somebody is.
+ * Stores visitors and returns a test for whether a scan is its visitor's first on that code and day. A code's day that
+ * `isKnown` denies must have no stored visitors: otherwise this fails with a unique violation.
  */
 export async function insertVisitors(
   tx: PoolClient,
   scans: readonly DerivedScan[],
   isKnown: (codeDay: string) => boolean,
 ): Promise<(scan: DerivedScan) => boolean> {
-  /** The earliest of each visitor's scans on a code's day. */
-  const visits = new Map<string, Map<bigint, DerivedScan>>();
+  /** For each code's day, each visitor's earliest scan. */
+  const earliest = new Map<string, Map<bigint, DerivedScan>>();
   for (const scan of scans) {
     if (!scan.recognisable) continue;
-    let visitors = visits.get(scan.codeDay);
+    let visitors = earliest.get(scan.codeDay);
     if (!visitors) {
       visitors = new Map();
-      visits.set(scan.codeDay, visitors);
+      earliest.set(scan.codeDay, visitors);
     }
-    const earlier = visitors.get(scan.visitor);
-    if (!earlier || scan.scannedAt < earlier.scannedAt) visitors.set(scan.visitor, scan);
+    const other = visitors.get(scan.visitor);
+    if (!other || scan.scannedAt < other.scannedAt) visitors.set(scan.visitor, scan);
   }
   const firsts = new Set<DerivedScan>();
   const [fresh, known]: [DerivedScan[], DerivedScan[]] = [[], []];
   // In the order of the primary key.
-  for (const codeDay of [...visits.keys()].sort()) {
-    const visitors = visits.get(codeDay);
+  for (const codeDay of [...earliest.keys()].sort()) {
+    const visitors = earliest.get(codeDay);
     for (const visitor of BigInt64Array.from(visitors?.keys() ?? []).sort()) {
       const scan = visitors?.get(visitor) as DerivedScan;
       if (isKnown(codeDay)) {
@@ -59,7 +59,7 @@ export async function insertVisitors(
     const inserted = await run(
       tx,
       INSERT,
-      columns(
+      columnArrays(
         known,
         ({ day }) => day,
         ({ codeId }) => codeId,
@@ -67,7 +67,7 @@ export async function insertVisitors(
       ),
     );
     for (const { code_day, visitor } of inserted) {
-      firsts.add(visits.get(code_day)?.get(BigInt(visitor)) as DerivedScan);
+      firsts.add(earliest.get(code_day)?.get(BigInt(visitor)) as DerivedScan);
     }
   }
   return (scan) => !scan.recognisable || firsts.has(scan);

@@ -1,13 +1,13 @@
 import { pino } from 'pino';
 import { openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
-import { keepingLog, logRecord } from '../scans.fixture.ts';
-import { recordingOf } from './recorder.ts';
+import { inMemoryLog, logRecord } from '../scans.fixture.ts';
+import { createPollHandler } from './recorder.ts';
 
-/** A recorder to kill: records the polls it is sent, and tells after the first. */
+/** A recorder for tests to kill: records the polls it receives and sends a message after the first. */
 const [url = ''] = process.argv.slice(2);
-const handle = await recordingOf({
-  log: keepingLog(),
+const handle = await createPollHandler({
+  log: inMemoryLog(),
   database: await openDatabase(url, 2, entities),
   logger: pino({ level: 'silent' }),
 });

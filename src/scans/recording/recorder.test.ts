@@ -16,80 +16,80 @@ import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 import { auditScans } from '../ledger/audit.ts';
 import { monthAfter, monthOf } from '../partitions.ts';
-import { scanCounts } from '../reports/totals.ts';
+import { scanCounts } from '../reports/scan-counts.ts';
 import {
-  formerRecord,
   IPHONE,
-  keepingLog,
+  inMemoryLog,
+  legacyRecord,
   logRecord,
-  newScanned,
-  type Scanned,
+  newScannedCode,
+  type ScannedCode,
   scanRecord,
   visitor,
 } from '../scans.fixture.ts';
-import { recordingOf, startRecorder } from './recorder.ts';
+import { createPollHandler, startRecorder } from './recorder.ts';
 import { makeSalts, readSalt } from './visitors.ts';
 
 const logger = pino({ level: 'silent' });
 let url: string;
 let database: Database;
-const log = keepingLog();
-let handle: Awaited<ReturnType<typeof recordingOf>>;
+const log = inMemoryLog();
+let handle: Awaited<ReturnType<typeof createPollHandler>>;
 
 beforeAll(async () => {
   ({ url } = await freshDatabase());
   database = await openDatabase(url, 8, entities);
-  handle = await recordingOf({ log, database, logger });
+  handle = await createPollHandler({ log, database, logger });
 });
 afterAll(() => database.close());
 
-async function total({ accountId, codeId }: Scanned): Promise<number> {
+async function total({ accountId, codeId }: ScannedCode): Promise<number> {
   return (await scanCounts(database.pool, accountId, [codeId])).get(codeId) ?? 0;
 }
 
-async function expectAgreement(): Promise<void> {
+async function expectCleanAudit(): Promise<void> {
   const audit = await auditScans(database, { from: Date.UTC(2020, 0, 1), to: Date.now() + DAY_MS });
   expect(audit.differences).toEqual([]);
   expect(audit.counted).toBe(audit.rows);
 }
 
-async function rowsOf({ codeId }: Scanned) {
+async function rowsOf({ codeId }: ScannedCode) {
   const { rows } = await database.pool.query('select * from scans where code_id = $1 order by scanned_at', [codeId]);
   return rows;
 }
 
-test('a poll that is delivered again, in part or twice in one poll, counts once', async () => {
-  const scanned = newScanned();
+test('a poll that is delivered again, partly or twice within one poll, counts once', async () => {
+  const scanned = newScannedCode();
   const records = Array.from({ length: 100 }, () => scanRecord(scanned));
   await handle(records);
   await handle(records);
   await handle([...records.slice(40), ...records.slice(40), scanRecord(scanned)]);
   expect(await total(scanned)).toBe(101);
-  await expectAgreement();
+  await expectCleanAudit();
 });
 
 test('two recorders with overlapping polls count every scan once', async () => {
-  const codes = Array.from({ length: 20 }, newScanned);
+  const codes = Array.from({ length: 20 }, newScannedCode);
   const records = codes.flatMap((code) => Array.from({ length: 50 }, () => scanRecord(code)));
-  const other = await recordingOf({ log, database, logger });
+  const other = await createPollHandler({ log, database, logger });
   const backwards = records.toReversed().map((record) => ({ ...record, partition: 1 }));
   await Promise.all(
     Array.from({ length: 8 }, (_, round) => (round % 2 ? other(backwards.slice(round * 60)) : handle(records))),
   );
   expect(await Promise.all(codes.map(total))).toEqual(codes.map(() => 50));
-  await expectAgreement();
+  await expectCleanAudit();
 });
 
-test('two recorders never wait for each other in a circle, whatever the order of their polls', async () => {
-  const scanned = newScanned();
+test('two recorders never deadlock, whatever the order of their polls', async () => {
+  const scanned = newScannedCode();
   const at = Date.now();
   const ids = Array.from({ length: 101 }, newUuid);
   const records = ids.map((id) => scanRecord(scanned, { id: parse(id), at }));
-  const held = await database.pool.connect();
+  const blocker = await database.pool.connect();
   try {
-    // Both stop in the middle of their polls, with what came before it written but not committed.
-    await held.query('begin');
-    await held.query(`insert into scans values ($1, $2, $3, $4, 'person', 1, '', '', '', '', '', 0)`, [
+    // Both block in the middle of their polls, with the scans before it written but not committed.
+    await blocker.query('begin');
+    await blocker.query(`insert into scans values ($1, $2, $3, $4, 'person', 1, '', '', '', '', '', 0)`, [
       ids[50],
       new Date(at),
       scanned.accountId,
@@ -106,16 +106,16 @@ test('two recorders never wait for each other in a circle, whatever the order of
         return rows[0].waiting;
       })
       .toBe(2);
-    await held.query('rollback');
+    await blocker.query('rollback');
     await both;
   } finally {
-    held.release();
+    blocker.release();
   }
   expect(await total(scanned)).toBe(101);
 });
 
-test('late and early scans land in their own day, whatever their month', async () => {
-  const scanned = newScanned();
+test('late and early scans count on their own day, in any month', async () => {
+  const scanned = newScannedCode();
   const now = Date.now();
   const times = [
     Date.UTC(2021, 1, 28, 23, 59, 59, 999),
@@ -132,14 +132,14 @@ test('late and early scans land in their own day, whatever their month', async (
   const expected: Record<string, number> = {};
   for (const at of times) expected[dayOf(at)] = (expected[dayOf(at)] ?? 0) + 1;
   expect(Object.fromEntries(rows.map(({ day, scans }) => [day, scans]))).toEqual(expected);
-  await expectAgreement();
+  await expectCleanAudit();
 });
 
-test('a code that is scanned 10,000 times a second is no hot row: a poll moves each of its counters once', async () => {
-  const scanned = newScanned();
+test('a poll updates each counter once, so a code scanned 10,000 times a second is not a hot row', async () => {
+  const scanned = newScannedCode();
   const at = Math.floor(Date.now() / DAY_MS) * DAY_MS;
-  const second = () => Array.from({ length: 10_000 }, (_, index) => scanRecord(scanned, { at: at + (index % 1_000) }));
-  await handle(second());
+  const poll = () => Array.from({ length: 10_000 }, (_, index) => scanRecord(scanned, { at: at + (index % 1_000) }));
+  await handle(poll());
   const versions = async () => {
     const { rows } = await database.pool.query(
       `select xmin::text from scan_totals where code_id = $1
@@ -150,16 +150,16 @@ test('a code that is scanned 10,000 times a second is no hot row: a poll moves e
     );
     return rows.map(({ xmin }) => xmin);
   };
-  await handle(second());
-  // One version of each of the eight rows, all written by the same transaction.
+  await handle(poll());
+  // Eight rows, each written once by the same transaction.
   const written = await versions();
   expect(written).toHaveLength(8);
   expect(new Set(written).size).toBe(1);
   expect(await total(scanned)).toBe(20_000);
-  await expectAgreement();
+  await expectCleanAudit();
 });
 
-async function uniqueScans({ codeId }: Scanned): Promise<number> {
+async function uniqueScans({ codeId }: ScannedCode): Promise<number> {
   const { rows } = await database.pool.query(
     'select sum(unique_scans)::integer as unique from scan_days where code_id = $1',
     [codeId],
@@ -167,16 +167,16 @@ async function uniqueScans({ codeId }: Scanned): Promise<number> {
   return rows[0].unique;
 }
 
-test('visitors count once a day and code', async () => {
-  const scanned = newScanned();
+test('a visitor counts once per day and code', async () => {
+  const scanned = newScannedCode();
   await handle([1, 1, 2, 3].map((number) => scanRecord(scanned, { visitor: visitor(number) })));
   await handle([scanRecord(scanned, { visitor: visitor(1) })]);
   expect(await uniqueScans(scanned)).toBe(3);
-  await expectAgreement();
+  await expectCleanAudit();
 });
 
-test('a scan that comes after the visitors of its day were forgotten counts as a visitor of its own', async () => {
-  const scanned = newScanned();
+test("a scan that arrives after its day's visitors were deleted counts as a visitor of its own", async () => {
+  const scanned = newScannedCode();
   const at = Date.now() - 2 * DAY_MS;
   await handle([scanRecord(scanned, { at }), scanRecord(scanned, { at })]);
   await handle([scanRecord(scanned, { at })]);
@@ -184,38 +184,38 @@ test('a scan that comes after the visitors of its day were forgotten counts as a
   expect(new Set((await rowsOf(scanned)).map((row) => row.visitor)).size).toBe(3);
 });
 
-test('a country and a referrer that no gateway would write are unknown, and the scan counts', async () => {
-  const scanned = newScanned();
+test('an invalid country or referrer is unknown, and the scan counts', async () => {
+  const scanned = newScannedCode();
   await handle([scanRecord(scanned, { userAgent: '\0{"', country: '??', referrerHost: 'a/b?c' })]);
   expect(await rowsOf(scanned)).toMatchObject([
     { country: 'unknown', device: 'other', operating_system: 'unknown', browser: 'unknown', referrer: 'unknown' },
   ]);
 });
 
-describe('records of former gateways', () => {
-  test('have visitors by address and user agent, who are the same as those that gateways tell now', async () => {
-    const scanned = newScanned();
+describe('records from older gateways', () => {
+  test('get their visitor from address and user agent, the same as current gateways derive', async () => {
+    const scanned = newScannedCode();
     await makeSalts(database.pool, Date.now());
     const salt = await readSalt(database.pool, dayOf(Date.now()));
     const same = Buffer.from(visitorOf(salt ?? '', '81.2.69.142', IPHONE), 'hex');
     await handle([
-      formerRecord(scanned),
+      legacyRecord(scanned),
       scanRecord(scanned, { visitor: same }),
-      formerRecord(scanned, { address: '81.2.69.143' }),
-      formerRecord(scanned, { userAgent: 'another' }),
+      legacyRecord(scanned, { address: '81.2.69.143' }),
+      legacyRecord(scanned, { userAgent: 'another' }),
     ]);
-    await handle([formerRecord(scanned)]);
+    await handle([legacyRecord(scanned)]);
     expect(await uniqueScans(scanned)).toBe(3);
-    await expectAgreement();
+    await expectCleanAudit();
   });
 
-  test('have their country by hint or address and the host of their referrer; the address is not recorded', async () => {
-    const scanned = newScanned();
+  test('get their country from hint or address and the host of their referrer; the address is not stored', async () => {
+    const scanned = newScannedCode();
     const now = Date.now();
     await handle([
-      formerRecord(scanned, { at: now - 2, referrer: 'https://www.example.org/path?query' }),
-      formerRecord(scanned, { at: now - 1, countryHint: 'de' }),
-      formerRecord(scanned, { at: now, address: 'nowhere', referrer: 'http://[', countryHint: '??' }),
+      legacyRecord(scanned, { at: now - 2, referrer: 'https://www.example.org/path?query' }),
+      legacyRecord(scanned, { at: now - 1, countryHint: 'de' }),
+      legacyRecord(scanned, { at: now, address: 'nowhere', referrer: 'http://[', countryHint: '??' }),
     ]);
     const rows = await rowsOf(scanned);
     expect(rows).toMatchObject([
@@ -226,21 +226,21 @@ describe('records of former gateways', () => {
     expect(JSON.stringify(rows)).not.toMatch(/81\.2\.69|query/);
   });
 
-  test('whose day has no salt any more count as visitors of their own', async () => {
-    const scanned = newScanned();
-    await handle([1, 2].map((ms) => formerRecord(scanned, { at: Date.now() - 2 * DAY_MS + ms })));
+  test('count as visitors of their own once their day has no salt', async () => {
+    const scanned = newScannedCode();
+    await handle([1, 2].map((ms) => legacyRecord(scanned, { at: Date.now() - 2 * DAY_MS + ms })));
     expect(await uniqueScans(scanned)).toBe(2);
   });
 });
 
-test('what can not be read goes to the dead letters with the reason, and the rest is recorded', async () => {
-  const scanned = newScanned();
+test('records that cannot be decoded become dead letters with a reason, and the rest is recorded', async () => {
+  const scanned = newScannedCode();
   log.published.length = 0;
   const bad = [
     logRecord('k', null),
     logRecord('k', Buffer.from('no protobuf')),
     scanRecord(scanned, { id: Buffer.alloc(3) }),
-    formerRecord(scanned, { codeId: 'qr_nonsense', referrer: 'https://example.org/?q', language: 'de' }),
+    legacyRecord(scanned, { codeId: 'qr_nonsense', referrer: 'https://example.org/?q', language: 'de' }),
     scanRecord(scanned, { visitor: Buffer.alloc(7) }),
     scanRecord(scanned, { accountId: '' }),
     scanRecord(scanned, { at: Date.UTC(1999, 0, 1) }),
@@ -249,27 +249,27 @@ test('what can not be read goes to the dead letters with the reason, and the res
   await handle([...bad, scanRecord(scanned)]);
   expect(await total(scanned)).toBe(1);
   expect(log.published.map(({ topic }) => topic)).toEqual([SCANS_DEAD_LETTERS.name]);
-  const letters = log.published[0]?.records ?? [];
-  const scans = letters.slice(2).map(({ value }) => fromBinary(ScanSchema, value ?? new Uint8Array()));
-  expect(letters.slice(0, 2).map(({ value }) => value)).toEqual([null, null]);
+  const deadLetters = log.published[0]?.records ?? [];
+  const scans = deadLetters.slice(2).map(({ value }) => fromBinary(ScanSchema, value ?? new Uint8Array()));
+  expect(deadLetters.slice(0, 2).map(({ value }) => value)).toEqual([null, null]);
   expect(scans).toEqual(
     bad.slice(2).map(({ value }) => {
       const scan = fromBinary(ScanSchema, value ?? new Uint8Array());
       return { ...scan, address: '', referrer: '', language: '' };
     }),
   );
-  expect(new Set(letters.map(({ headers }) => headers?.reason)).size).toBe(7);
+  expect(new Set(deadLetters.map(({ headers }) => headers?.reason)).size).toBe(7);
 });
 
-test('a poll is refused, not dropped, while Postgres is away', async () => {
-  const away = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1, entities);
-  const cut = await recordingOf({ log, database: away, logger });
-  await expect(cut([scanRecord(newScanned())])).rejects.toThrow();
-  await away.close();
+test('a poll is rejected, not dropped, while Postgres is unavailable', async () => {
+  const unavailable = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1, entities);
+  const failing = await createPollHandler({ log, database: unavailable, logger });
+  await expect(failing([scanRecord(newScannedCode())])).rejects.toThrow();
+  await unavailable.close();
 });
 
-test('one code and day takes no more than a bounded number of referrers; the rest is other', async () => {
-  const scanned = newScanned();
+test("a code's day has a bounded number of referrers; the rest counts as other", async () => {
+  const scanned = newScannedCode();
   const poll = (from: number) =>
     handle(
       Array.from({ length: 300 }, (_, index) => scanRecord(scanned, { referrerHost: `r${from + index}.example` })),
@@ -285,12 +285,12 @@ test('one code and day takes no more than a bounded number of referrers; the res
   );
   expect(rows).toMatchObject([{ scans: 900 }]);
   expect(rows[0].different).toBeLessThanOrEqual(201);
-  await expectAgreement();
+  await expectCleanAudit();
 });
 
-test('whatever is scanned, counters tell what the rows tell', async () => {
-  const codes = Array.from({ length: 3 }, newScanned);
-  const told = fc.record({
+test('counters agree with the rows for any scans', async () => {
+  const codes = Array.from({ length: 3 }, newScannedCode);
+  const fields = fc.record({
     code: fc.nat(2),
     at: fc.integer({ min: Date.now() - 5 * DAY_MS, max: Date.now() }),
     userAgent: fc.oneof(fc.constantFrom('', 'curl/8.0', 'WhatsApp/2.23'), fc.string()),
@@ -303,18 +303,18 @@ test('whatever is scanned, counters tell what the rows tell', async () => {
     purpose: fc.constantFrom('', 'prefetch', 'prefetch;prerender'),
   });
   await fc.assert(
-    fc.asyncProperty(fc.array(told, { minLength: 1, maxLength: 40 }), async (scans) => {
-      const records = scans.map(({ code, ...scan }) => scanRecord(codes[code] as Scanned, scan));
+    fc.asyncProperty(fc.array(fields, { minLength: 1, maxLength: 40 }), async (scans) => {
+      const records = scans.map(({ code, ...scan }) => scanRecord(codes[code] as ScannedCode, scan));
       await handle(records);
       await Promise.all([handle(records), handle(records.slice(1))]);
-      await expectAgreement();
+      await expectCleanAudit();
     }),
     { numRuns: 25 },
   );
 });
 
-test('a recorder killed in the middle of its work drops none and doubles none', async () => {
-  const scanned = newScanned();
+test('a recorder killed in the middle of its work loses no scan and counts none twice', async () => {
+  const scanned = newScannedCode();
   const polls = Array.from({ length: 10 }, () => Array.from({ length: 300 }, () => scanRecord(scanned)));
   const values = polls.map((poll) => poll.map(({ value }) => Buffer.from(value ?? []).toString('base64')));
   const killed = new Set<number>();
@@ -323,7 +323,7 @@ test('a recorder killed in the middle of its work drops none and doubles none', 
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     child.send(values.slice(next));
-    // Each child is killed at another moment of its second poll; what it was doing comes again, as from the log.
+    // Each child is killed at a different moment of its second poll, which is then delivered again as by the log.
     const [done] = (await once(child, 'message')) as [number];
     await new Promise((resolve) => setTimeout(resolve, next * 2));
     child.kill('SIGKILL');
@@ -333,10 +333,10 @@ test('a recorder killed in the middle of its work drops none and doubles none', 
   }
   expect(killed.size).toBe(10);
   expect(await total(scanned)).toBe(3_000);
-  await expectAgreement();
+  await expectCleanAudit();
 });
 
-test('a recorder makes this month and the next ahead, joins its group, and stops', async () => {
+test('a recorder creates the partitions of this month and the next, joins its group, and stops', async () => {
   const consumed: ConsumeOptions[] = [];
   const stopped: string[] = [];
   const recorder = await startRecorder({
@@ -358,6 +358,6 @@ test('a recorder makes this month and the next ahead, joins its group, and stops
     `select count(*)::integer as indexes from pg_indexes where tablename = 'scans_' || $1`,
     [next],
   );
-  // The primary key and two more: attached, not made twice.
+  // The primary key and two more: attached, not created twice.
   expect(rows).toEqual([{ indexes: 3 }]);
 });

@@ -9,34 +9,35 @@ import { type ArchiveOptions, archiveMonths } from '../archive/archive.ts';
 import { dayOf } from '../days.ts';
 import { finishDeletions } from '../delete-account-scans.ts';
 import { ensureMonths, monthAfter, monthOf } from '../partitions.ts';
+import { type DecodedScan, decodeScan } from './decode-scan.ts';
 import { derive } from './derive.ts';
-import { formerScans } from './former-scans.ts';
-import { measureWaiting, stagesOfScans } from './measure.ts';
-import { readScan, type ToldScan } from './read-scan.ts';
+import { legacyScanConverter } from './legacy-scans.ts';
+import { observeWaitingRecords, scanStageCounter } from './metrics.ts';
 import { record } from './record.ts';
-import { withoutReader } from './scan-fields.ts';
+import { withoutVisitorData } from './scan-fields.ts';
 import { destroySalts, firstSaltedDay, makeSalts } from './visitors.ts';
 
 const tracer = trace.getTracer('signpost.recorder');
 
-/** The more scans at once, the fewer the moves of each counter; 10,000 take some 0.3 s. */
-const POLL = 10_000;
+/** Larger polls update each counter less often per scan; 10,000 scans take about 0.3 s. */
+const MAX_POLL_RECORDS = 10_000;
 
-/** How often it sees to the salts of visitors, in ms: a crash of Postgres empties their table. */
+/** How often it creates missing visitor salts, in ms: a crash of Postgres empties their unlogged table. */
 const SALTS_MS = 60_000;
 
-/** What the recorder works with. */
+/** Dependencies of the recorder. */
 export interface RecorderOptions {
   readonly log: Log;
   readonly database: Database;
   readonly logger: Logger;
-  /** Missing: nothing is archived. */
+  /** Unset: nothing is archived. */
   readonly archive?: ArchiveOptions;
 }
 
 /**
- * Carries scans from the log into Postgres, as one member of the group `signpost.recorder`; any number may run. A poll
- * is recorded whole or comes again. What can't be read goes to the dead letters, and the rest moves on.
+ * Moves scans from the log into Postgres, as one member of the consumer group `signpost.recorder`; any number may run.
+ * A poll is recorded as a whole or delivered again. Records that cannot be decoded are published as dead letters and do
+ * not stop the others.
  */
 export async function startRecorder(options: RecorderOptions): Promise<Subscription> {
   const {
@@ -44,16 +45,16 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
     logger,
     database: { pool },
   } = options;
-  const handle = await recordingOf(options);
+  const handle = await createPollHandler(options);
   const upkeep = startUpkeep(options);
-  const salts = periodically(SALTS_MS, 'making the salts of visitors', logger, () => makeSalts(pool, Date.now()));
-  const waiting = measureWaiting(options);
+  const salts = periodically(SALTS_MS, 'creating the visitor salts', logger, () => makeSalts(pool, Date.now()));
+  const waiting = observeWaitingRecords(options);
   const subscription = log.consume({
     topic: SCANS.name,
     group: 'signpost.recorder',
-    maxRecords: POLL,
+    maxRecords: MAX_POLL_RECORDS,
     handle,
-    onError: (error) => logger.warn({ err: error }, 'scans wait to be recorded'),
+    onError: (error) => logger.warn({ err: error }, 'recording scans failed; they stay in the log and are retried'),
   });
   return {
     async stop() {
@@ -65,47 +66,50 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
   };
 }
 
-/** Handles one poll of `signpost.scans.v1`. Rejects when Postgres, or the log that takes dead letters, is away. */
-export async function recordingOf({
+/**
+ * Creates the handler of one poll of `signpost.scans.v1`. It rejects when Postgres, or the log for dead letters, is
+ * unavailable.
+ */
+export async function createPollHandler({
   log,
   database: { pool },
   logger,
 }: RecorderOptions): Promise<(records: readonly LogRecord[]) => Promise<void>> {
-  const inNewForm = formerScans(pool);
-  const months = new Set<string>();
-  const measure = stagesOfScans();
+  const convertLegacy = legacyScanConverter(pool);
+  const existingMonths = new Set<string>();
+  const countStages = scanStageCounter();
 
   const handle = async (records: readonly LogRecord[]) => {
     const now = Date.now();
-    const told: ToldScan[] = [];
-    const dead: { record: LogRecord; reason: string }[] = [];
+    const scans: DecodedScan[] = [];
+    const deadLetters: { record: LogRecord; reason: string }[] = [];
     for (const record of records) {
-      const scan = readScan(record, now);
-      if ('unreadable' in scan) dead.push({ record, reason: scan.unreadable });
-      else told.push(scan);
+      const scan = decodeScan(record, now);
+      if ('undecodable' in scan) deadLetters.push({ record, reason: scan.undecodable });
+      else scans.push(scan);
     }
-    if (dead.length > 0) {
+    if (deadLetters.length > 0) {
       logger.error(
-        { count: dead.length, reason: dead[0]?.reason },
-        'scans that can not be read went to the dead letters',
+        { count: deadLetters.length, reason: deadLetters[0]?.reason },
+        'scans that cannot be decoded were sent to the dead-letter topic',
       );
       await log.publish(
         SCANS_DEAD_LETTERS.name,
-        dead.map(({ record: { key, value, headers }, reason }) => ({
+        deadLetters.map(({ record: { key, value, headers }, reason }) => ({
           key,
-          value: value && withoutReader(value),
+          value: value && withoutVisitorData(value),
           headers: { ...headers, reason },
         })),
       );
     }
-    const days = new Set(told.map(({ scannedAt }) => dayOf(scannedAt)));
-    const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(months);
+    const days = new Set(scans.map(({ scannedAt }) => dayOf(scannedAt)));
+    const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(existingMonths);
     await ensureMonths(pool, [...missing]);
-    for (const month of missing) months.add(month);
+    for (const month of missing) existingMonths.add(month);
     const firstDay = firstSaltedDay(now);
     const poll = {
-      told: await inNewForm(told, now),
-      dead: dead.map(({ record }) => record),
+      scans: await convertLegacy(scans, now),
+      deadLetters: deadLetters.map(({ record }) => record),
       partition: records.at(-1)?.partition ?? 0,
       next: (records.at(-1)?.offset ?? -1n) + 1n,
       gateways: records
@@ -113,10 +117,10 @@ export async function recordingOf({
         .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
     };
     try {
-      measure(await record(pool, poll, (scan) => derive(scan, firstDay)));
+      countStages(await record(pool, poll, (scan) => derive(scan, firstDay)));
     } catch (error) {
-      // A month may have been detached meanwhile: the next try looks again.
-      months.clear();
+      // A month may have been detached meanwhile: the next attempt checks again.
+      existingMonths.clear();
       throw error;
     }
   };
@@ -146,8 +150,8 @@ export async function recordingOf({
 }
 
 /**
- * Once an hour: next month's partition, the end of salts whose day is over, what deletions have left, and the archive.
- * Any number may do it at once.
+ * Once an hour: creates next month's partition, destroys the salts of past days, finishes interrupted deletions, and
+ * archives. Any number of processes may do this at once.
  */
 function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): Subscription {
   return hourly('upkeep of the scans', logger, async () => {

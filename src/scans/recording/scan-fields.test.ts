@@ -3,9 +3,9 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Scan, ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
-import { readFields } from './scan-fields.ts';
+import { decodeFields } from './scan-fields.ts';
 
-/** What protobuf says of the bytes. */
+/** The result of protobuf's own decoder. */
 function expected(bytes: Uint8Array) {
   let scan: Scan;
   try {
@@ -22,11 +22,11 @@ function expected(bytes: Uint8Array) {
   };
 }
 
-function expectAgreement(bytes: Uint8Array): void {
-  const read = readFields(bytes);
-  const told = expected(bytes);
+function expectSameResult(bytes: Uint8Array): void {
+  const read = decodeFields(bytes);
+  const decoded = expected(bytes);
   expect(read && { ...read, id: [...read.id], visitor: [...read.visitor] }).toEqual(
-    told && expect.objectContaining(told),
+    decoded && expect.objectContaining(decoded),
   );
 }
 
@@ -58,26 +58,26 @@ const scan = fc
     toBinary(ScanSchema, create(ScanSchema, { ...fields, ...(scannedAt && { scannedAt }) })),
   );
 
-test('any scan is read as protobuf reads it', () => {
-  fc.assert(fc.property(scan, expectAgreement), { numRuns: 2_000 });
+test('any scan is decoded as protobuf decodes it', () => {
+  fc.assert(fc.property(scan, expectSameResult), { numRuns: 2_000 });
 });
 
-test('so is what is left of a scan that was cut off', () => {
+test('a truncated scan is decoded as protobuf decodes it', () => {
   const cut = fc
     .tuple(scan, fc.nat(400))
     .map(([bytes, length]) => bytes.subarray(0, Math.max(bytes.length - length, 0)));
-  fc.assert(fc.property(cut, expectAgreement), { numRuns: 2_000 });
+  fc.assert(fc.property(cut, expectSameResult), { numRuns: 2_000 });
 });
 
-test('what is damaged is read as protobuf reads it where it does, and never throws', () => {
+test('damaged bytes are decoded as protobuf decodes them where it can, and never throw', () => {
   const damaged = fc
     .tuple(scan, fc.nat(), fc.nat(255))
-    .map(([bytes, place, byte]) => (bytes.length === 0 ? bytes : bytes.with(place % bytes.length, byte)));
+    .map(([bytes, position, byte]) => (bytes.length === 0 ? bytes : bytes.with(position % bytes.length, byte)));
   fc.assert(
     fc.property(fc.oneof(damaged, fc.uint8Array({ maxLength: 60 })), (bytes) => {
-      // A text that nobody reads may be no text.
-      if (expected(bytes)) expectAgreement(bytes);
-      else readFields(bytes);
+      // Fields that are not recorded may be invalid UTF-8, which only protobuf rejects.
+      if (expected(bytes)) expectSameResult(bytes);
+      else decodeFields(bytes);
     }),
     { numRuns: 5_000 },
   );

@@ -2,40 +2,41 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 
-/** The fields of a `signpost.scans.v1.Scan` that are recorded or derived from. */
+/** The fields of a `signpost.scans.v1.Scan` that the recorder uses. */
 export interface ScanFields {
   id: Uint8Array;
   codeId: string;
   accountId: string;
-  /** ms since 1970; not a number when there is none. */
+  /** ms since 1970; NaN when absent. */
   scannedAt: number;
   userAgent: string;
   purpose: string;
-  /** 8 bytes; none in records that have an address instead. */
+  /** 8 bytes; empty in records that have an address instead. */
   visitor: Uint8Array;
   country: string;
   referrerHost: string;
-  // In records of former gateways.
+  // Only in records from older gateways.
   referrer: string;
   address: string;
   countryHint: string;
 }
 
 /**
- * Reads a scan; undefined when the bytes are none. Nearly all scans are of the shape that gateways write, and are read
- * here field by field, in a third of the time: decoding was the largest part of a recorder's own work. Any other is left
- * to protobuf.
+ * Decodes a scan; undefined when the bytes are not one. Nearly all scans have the layout that gateways write and are
+ * read here field by field, in a third of the time: decoding was the largest part of a recorder's own work. Anything
+ * else is left to protobuf.
  */
-export function readFields(value: Uint8Array): ScanFields | undefined {
-  return readUsual(Buffer.from(value.buffer, value.byteOffset, value.length)) ?? readAny(value);
+export function decodeFields(value: Uint8Array): ScanFields | undefined {
+  return readCommonLayout(Buffer.from(value.buffer, value.byteOffset, value.length)) ?? readWithProtobuf(value);
 }
 
-/** Undefined for whatever is not of the usual shape. */
-function readUsual(bytes: Buffer): ScanFields | undefined {
-  const fields = noFields();
+/** Undefined for any other layout. */
+function readCommonLayout(bytes: Buffer): ScanFields | undefined {
+  const fields = emptyFields();
   let at = 0;
   while (at < bytes.length) {
-    // A field's number and its wire type: of a length, for all fields of a scan. Then the length, in one byte or two.
+    // The field number and wire type, which is length-delimited for all fields of a scan; then the length, one or two
+    // bytes.
     const tag = bytes[at++] as number;
     let length = bytes[at++] ?? 0;
     if (length >= 0x80) length += ((bytes[at++] ?? 0) - 1) * 0x80;
@@ -52,9 +53,9 @@ function readUsual(bytes: Buffer): ScanFields | undefined {
         fields.accountId = bytes.toString('utf8', at, end);
         break;
       case 4:
-        // Told twice, protobuf merges them.
+        // protobuf merges a message field that occurs twice.
         if (!Number.isNaN(fields.scannedAt)) return undefined;
-        fields.scannedAt = timeIn(bytes, at, end);
+        fields.scannedAt = readTimestamp(bytes, at, end);
         break;
       case 6:
         fields.userAgent = bytes.toString('utf8', at, end);
@@ -84,25 +85,26 @@ function readUsual(bytes: Buffer): ScanFields | undefined {
     }
     at = end;
   }
-  // A sign that stands for wrong bytes: protobuf knows whether it was told.
+  // A replacement character may stand for invalid UTF-8: only protobuf can tell whether the record contained one
+  // itself.
   const { userAgent, purpose, country, referrerHost, referrer, address, countryHint } = fields;
-  const strange =
-    isStrange(userAgent) ||
-    isStrange(purpose) ||
-    isStrange(country) ||
-    isStrange(referrerHost) ||
-    isStrange(referrer) ||
-    isStrange(address) ||
-    isStrange(countryHint);
-  return strange || Number.isNaN(fields.scannedAt) ? undefined : fields;
+  const invalid =
+    hasReplacement(userAgent) ||
+    hasReplacement(purpose) ||
+    hasReplacement(country) ||
+    hasReplacement(referrerHost) ||
+    hasReplacement(referrer) ||
+    hasReplacement(address) ||
+    hasReplacement(countryHint);
+  return invalid || Number.isNaN(fields.scannedAt) ? undefined : fields;
 }
 
-function isStrange(text: string): boolean {
+function hasReplacement(text: string): boolean {
   return text.includes('\ufffd');
 }
 
-/** A `google.protobuf.Timestamp` of seconds since 1970, and maybe nanoseconds; not a number for any other. */
-function timeIn(bytes: Buffer, start: number, end: number): number {
+/** Reads a `google.protobuf.Timestamp` since 1970, with optional nanoseconds, as ms; NaN for any other. */
+function readTimestamp(bytes: Buffer, start: number, end: number): number {
   let [at, seconds, nanos] = [start, 0, 0];
   while (at < end) {
     const tag = bytes[at++];
@@ -120,10 +122,10 @@ function timeIn(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * A record's value without what a former gateway told of its reader, for whoever reads dead letters: they are kept for
- * months. Null when the bytes are no scan, as an address may be anywhere in them.
+ * Removes from a record's value what an older gateway sent about the visitor: dead letters are kept for months. Null
+ * when the bytes are not a scan, because an address may be anywhere in them.
  */
-export function withoutReader(value: Uint8Array): Uint8Array | null {
+export function withoutVisitorData(value: Uint8Array): Uint8Array | null {
   try {
     const scan = fromBinary(ScanSchema, value, { readUnknownFields: false });
     return toBinary(ScanSchema, { ...scan, address: '', referrer: '', language: '' });
@@ -132,19 +134,19 @@ export function withoutReader(value: Uint8Array): Uint8Array | null {
   }
 }
 
-function readAny(value: Uint8Array): ScanFields | undefined {
+function readWithProtobuf(value: Uint8Array): ScanFields | undefined {
   try {
     const { scannedAt, ...fields } = fromBinary(ScanSchema, value);
     return { ...fields, scannedAt: scannedAt ? timestampMs(scannedAt) : Number.NaN };
   } catch {
-    // Whatever protobuf says of the bytes, it may quote them, and they can hold an address.
+    // protobuf's error is dropped: it may quote the bytes, and they can contain an address.
     return undefined;
   }
 }
 
 const NO_BYTES = new Uint8Array();
 
-function noFields(): ScanFields {
+function emptyFields(): ScanFields {
   return {
     id: NO_BYTES,
     codeId: '',

@@ -1,10 +1,10 @@
 import Bowser from 'bowser';
 import { isbot } from 'isbot';
 
-/** What made a visit: someone with a reader, a crawler, an app that previews links, a browser that looks ahead. */
+/** What caused a visit: a person, a crawler, an app that previews links, or a browser that prefetches. */
 export type Kind = 'person' | 'bot' | 'preview' | 'prefetch';
 
-/** What a `User-Agent` tells. Source: docs/contract.md, "Analytics". */
+/** Properties derived from a `User-Agent`. Source: docs/contract.md, "Analytics". */
 export interface Agent {
   readonly bot: boolean;
   /** Previews links for a messenger or a social network. */
@@ -16,7 +16,10 @@ export interface Agent {
   readonly browser: string;
 }
 
-/** Rises whenever the rules of this file, or the packages behind them, would judge the same scan differently. */
+/**
+ * Version of these rules: increment it when this file, or the packages it uses, would classify the same scan
+ * differently.
+ */
 export const RULES = 1;
 
 const UNKNOWN: Agent = {
@@ -31,35 +34,35 @@ const PREVIEWER =
   /whatsapp|facebookexternalhit|facebot|slackbot-linkexpanding|slack-imgproxy|twitterbot|telegrambot|discordbot|linkedinbot|skypeuripreview|pinterestbot|redditbot|viber|vkshare|embedly|iframely|snapchat.*preview|mastodon|bluesky cardyb/i;
 
 /**
- * Browsers by name. Bowser takes the first word of an agent that it does not know for a name: those would let anybody
- * write into a breakdown.
+ * Known browser names. For an unknown agent Bowser returns its first word as the name, which would let anyone write
+ * into a breakdown.
  */
 const BROWSERS = new Set(Object.values(Bowser.BROWSER_MAP));
 const SYSTEMS = new Set(Object.values(Bowser.OS_MAP));
 
-/** Parsing takes some 20 µs, and the same few thousand agents make nearly all scans. */
-const REMEMBERED = 10_000;
-const remembered = new Map<string, Agent>();
+/** Parsing takes about 20 µs, and a few thousand user agents make up nearly all scans. */
+const MAX_CACHED = 10_000;
+const cache = new Map<string, Agent>();
 
-/** Judges a `User-Agent`, from memory where it can. Never throws: what can't be told is `unknown`. */
+/** Classifies a `User-Agent`, with a cache. Never throws: what cannot be determined is `unknown`. */
 export function agentOf(userAgent: string): Agent {
-  const known = remembered.get(userAgent);
-  if (known) return known;
-  const agent = judge(userAgent);
-  // Starting afresh now and then costs less than keeping the order of every use.
-  if (remembered.size >= REMEMBERED) remembered.clear();
-  remembered.set(userAgent, agent);
+  const cached = cache.get(userAgent);
+  if (cached) return cached;
+  const agent = classify(userAgent);
+  // Clearing the whole cache now and then costs less than tracking the order of use.
+  if (cache.size >= MAX_CACHED) cache.clear();
+  cache.set(userAgent, agent);
   return agent;
 }
 
-/** The kind of visit; `purpose` is `Sec-Purpose`. */
+/** The kind of visit; `purpose` is the header `Sec-Purpose`. */
 export function kindOf(agent: Agent, purpose: string): Kind {
   if (agent.previewer) return 'preview';
   if (agent.bot) return 'bot';
   return purpose !== '' && /\b(prefetch|prerender)\b/i.test(purpose) ? 'prefetch' : 'person';
 }
 
-function judge(userAgent: string): Agent {
+function classify(userAgent: string): Agent {
   if (userAgent === '') return UNKNOWN;
   try {
     const { browser, os, platform } = Bowser.parse(userAgent);
@@ -73,7 +76,7 @@ function judge(userAgent: string): Agent {
       browser: browser.name && BROWSERS.has(browser.name) ? browser.name : 'unknown',
     };
   } catch {
-    // A parser that stumbles over somebody's header costs the label, never the scan.
+    // A header that the parser fails on costs the breakdown value, never the scan.
     return UNKNOWN;
   }
 }

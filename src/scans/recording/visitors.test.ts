@@ -4,7 +4,7 @@ import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, HOUR_MS } from '../days.ts';
-import { destroySalts, makeSalts, readSalt, strangerOf } from './visitors.ts';
+import { destroySalts, makeSalts, readSalt, unmatchedVisitor } from './visitors.ts';
 
 const NOON = Date.UTC(2026, 4, 5, 12);
 let database: Database;
@@ -17,7 +17,7 @@ function saltsOf(days: readonly string[]): Promise<(string | undefined)[]> {
   return Promise.all(days.map((day) => readSalt(database.pool, day)));
 }
 
-test('cores make the salts of today and tomorrow once, each day another', async () => {
+test('cores create the salts of today and tomorrow once, a different one each day', async () => {
   await Promise.all(Array.from({ length: 4 }, () => makeSalts(database.pool, NOON)));
   const [today, tomorrow] = await saltsOf(['2026-05-05', '2026-05-06']);
   expect(today).toMatch(/^[0-9a-f]{64}$/);
@@ -26,7 +26,7 @@ test('cores make the salts of today and tomorrow once, each day another', async 
   expect(await saltsOf(['2026-05-05', '2026-05-06', '2026-05-07'])).toEqual([today, tomorrow, undefined]);
 });
 
-test("yesterday's salt is destroyed two hours into the day, and who visited is forgotten", async () => {
+test("yesterday's salt is destroyed two hours into the day, and the day's visitors are deleted", async () => {
   await makeSalts(database.pool, NOON);
   await database.pool.query(`insert into scan_visitors values ('2026-05-05', gen_random_uuid(), 1)`);
   const midnight = NOON + DAY_MS / 2;
@@ -41,7 +41,7 @@ test("yesterday's salt is destroyed two hours into the day, and who visited is f
   expect(rows).toEqual([{ visitors: 0 }]);
 });
 
-test('a visitor is the same all day, and someone else by another address, user agent or salt', () => {
+test('a visitor is the same all day and differs by address, user agent or salt', () => {
   const salt = '01'.repeat(32);
   const visitor = visitorOf(salt, '192.0.2.1', 'agent');
   expect(visitorOf(salt, '192.0.2.1', 'agent')).toBe(visitor);
@@ -53,7 +53,7 @@ test('a visitor is the same all day, and someone else by another address, user a
   expect(others).not.toContain(visitor);
 });
 
-test('a stranger is told by the scan alone, and fits a bigint', () => {
-  expect(strangerOf('019a0000-0000-7000-ffff-ffffffffffff')).toBe(-1n);
-  expect(strangerOf('019a0000-0000-7000-8000-000000000000')).toBe(-(2n ** 63n));
+test('an unmatched visitor is derived from the scan id alone and fits a bigint', () => {
+  expect(unmatchedVisitor('019a0000-0000-7000-ffff-ffffffffffff')).toBe(-1n);
+  expect(unmatchedVisitor('019a0000-0000-7000-8000-000000000000')).toBe(-(2n ** 63n));
 });

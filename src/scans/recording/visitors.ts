@@ -3,11 +3,11 @@ import type { Pool } from 'pg';
 import { first, run, statement } from '../../../common/postgres/sql.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 
-/** How long after its day a salt is kept for scans on their way, in ms. Later ones are strangers'. */
+/** How long after its day a salt is kept for delayed scans, in ms. Later scans get a visitor of their own. */
 const GRACE_MS = 2 * 3_600_000;
 
-/** How many visitors one statement forgets, so that none holds locks for long. */
-const FORGET_AT_ONCE = 20_000;
+/** How many visitors one statement deletes, so that none holds locks for long. */
+const DELETE_BATCH = 20_000;
 
 const PROPOSE_SALT = statement(
   'propose_salt',
@@ -20,50 +20,50 @@ const READ_SALT = statement<{ salt: string }>(
 );
 const DESTROY_SALTS = statement('destroy_salts', 'delete from visitor_salts where day < $1');
 // Primary key: its first column is the day.
-const FORGET_VISITORS = statement<{ forgotten: number }>(
-  'forget_visitors',
-  `with gone as (
+const DELETE_VISITORS = statement<{ deleted: number }>(
+  'delete_past_visitors',
+  `with deleted as (
      delete from scan_visitors
-     where ctid = any(array(select ctid from scan_visitors where day < $1 limit ${FORGET_AT_ONCE}))
+     where ctid = any(array(select ctid from scan_visitors where day < $1 limit ${DELETE_BATCH}))
      returning 1
    )
-   select count(*)::integer as forgotten from gone`,
+   select count(*)::integer as deleted from deleted`,
 );
 
-/** The first day whose salt is not destroyed yet: visitors of earlier days cannot be recognised. */
+/** The first day whose salt still exists: visitors of earlier days cannot be recognised. */
 export function firstSaltedDay(now: number): string {
   return dayOf(now - GRACE_MS);
 }
 
 /**
- * Makes the salts of today and tomorrow where nobody has: gateways read them and go on with them at midnight, also when
- * Postgres is unavailable then.
+ * Creates the missing salts of today and tomorrow: gateways read both ahead, so that midnight passes even while
+ * Postgres is unavailable.
  */
 export async function makeSalts(pool: Pool, now: number): Promise<void> {
   for (const day of [dayOf(now), dayOf(now + DAY_MS)]) await run(pool, PROPOSE_SALT, [day, randomBytes(32)]);
 }
 
-/** The salt of a day, 64 hexadecimal digits; undefined where there is none. */
+/** The salt of a day, 64 hexadecimal digits; undefined when it does not exist. */
 export async function readSalt(pool: Pool, day: string): Promise<string | undefined> {
   return (await first(pool, READ_SALT, [day]))?.salt;
 }
 
-/** Destroys the salts of days that are over, and forgets who visited on them: nobody can be recognised any more. */
+/** Destroys the salts of past days and deletes those days' visitors: no visitor can be recognised any more. */
 export async function destroySalts(pool: Pool, now: number): Promise<void> {
   const oldest = firstSaltedDay(now);
   await run(pool, DESTROY_SALTS, [oldest]);
-  // A deleted row stays in the table's file, and autovacuum does not care for a row a day: this writes a new file. Who
-  // reads the table meanwhile is not waited for: the next hour will do.
+  // A deleted row stays in the table's file, and one row a day does not trigger autovacuum: this writes a new file. If
+  // another session is reading the table, it is skipped until the next hour.
   await pool.query('vacuum (full, skip_locked) visitor_salts');
-  let forgotten: number | undefined;
-  do forgotten = (await first(pool, FORGET_VISITORS, [oldest]))?.forgotten;
-  while (forgotten === FORGET_AT_ONCE);
+  let deleted: number | undefined;
+  do deleted = (await first(pool, DELETE_VISITORS, [oldest]))?.deleted;
+  while (deleted === DELETE_BATCH);
 }
 
 /**
- * The visitor of a scan that came after its day's salt was destroyed: nobody can tell whose it is, so it counts as one
- * visitor of its own: the random end of the scan's id, a UUID.
+ * The visitor of a scan that arrived after its day's salt was destroyed: it cannot be matched with other scans, so it
+ * counts as a visitor of its own, taken from the random end of the scan's id (a UUID).
  */
-export function strangerOf(scanId: string): bigint {
+export function unmatchedVisitor(scanId: string): bigint {
   return BigInt.asIntN(64, BigInt(`0x${scanId.slice(-17, -13)}${scanId.slice(-12)}`));
 }

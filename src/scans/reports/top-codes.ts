@@ -1,7 +1,7 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { dayOf } from '../days.ts';
 
-// `scan_totals_of_account`, then the primary key of `scan_days`, a range for each code.
+// `scan_totals_of_account`, then the primary key of `scan_days`, one range per code.
 const TOP_CODES = statement<{ code_id: string; scans: string }>(
   'top_codes',
   `select code_id, sum(d.scans)::text as scans
@@ -12,7 +12,7 @@ const TOP_CODES = statement<{ code_id: string; scans: string }>(
    limit $4`,
 );
 
-/** The account's most scanned codes of the days from `from` to `to`, which is included; both in ms since 1970. */
+/** The account's most scanned codes over the days from `from` to `to`, both included, in ms since 1970. */
 export async function topCodes(
   on: Queryable,
   accountId: string,

@@ -7,11 +7,11 @@ export interface Window {
   readonly to: number;
 }
 
-/** The beginning of 1970 to the end of 9999: what a date of four digits can say. */
+/** The end of the year 9999, the last that a four-digit year can express. */
 const LATEST = Date.UTC(10_000, 0) - 1;
 
-/** Reads a window; its order must be right. Both are required by the contract, and were validated. */
-export function windowOf(request: { from?: Timestamp | undefined; to?: Timestamp | undefined }): Window {
+/** Reads the window of a validated request, in which both times are present; checks their range and order. */
+export function parseWindow(request: { from?: Timestamp | undefined; to?: Timestamp | undefined }): Window {
   const [from, to] = [request.from, request.to].map((time) => (time ? timestampMs(time) : Number.NaN));
   if (from === undefined || to === undefined || !(from >= 0 && to >= from && to <= LATEST)) {
     throw failure('INVALID_FIELD', '`from` and `to` must be times since 1970, `to` not before `from`.');
@@ -19,9 +19,14 @@ export function windowOf(request: { from?: Timestamp | undefined; to?: Timestamp
   return { from, to };
 }
 
-/** The window cut down to whole steps, of which `most` are allowed; `to` is the start of the last step. */
-export function inSteps({ from, to }: Window, step: number, most: number, called: string): Window {
-  const cut = { from: from - (from % step), to: to - (to % step) };
-  if ((cut.to - cut.from) / step >= most) throw failure('INVALID_FIELD', `The window is limited to ${called}.`);
-  return cut;
+/**
+ * Aligns a window to whole steps, at most `maxSteps`; `to` becomes the start of the last step. `description`: of the
+ * limit.
+ */
+export function alignWindow({ from, to }: Window, step: number, maxSteps: number, description: string): Window {
+  const aligned = { from: from - (from % step), to: to - (to % step) };
+  if ((aligned.to - aligned.from) / step >= maxSteps) {
+    throw failure('INVALID_FIELD', `The window is limited to ${description}.`);
+  }
+  return aligned;
 }

@@ -15,7 +15,7 @@ export const file_signpost_access_v1_admission: GenFile = /*@__PURE__*/
   fileDesc("CiJzaWducG9zdC9hY2Nlc3MvdjEvYWRtaXNzaW9uLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEiDgoMQWRtaXRSZXF1ZXN0Ig8KDUFkbWl0UmVzcG9uc2UiMQoTQXV0aGVudGljYXRlUmVxdWVzdBIaCgZtZXRob2QYASABKAlCCrpIB3IFEAEYyAEiKgoUQXV0aGVudGljYXRlUmVzcG9uc2USEgoKYWNjb3VudF9pZBgBIAEoCSJjCg1SZWZ1c2VSZXF1ZXN0EhoKBm1ldGhvZBgBIAEoCUIKukgHcgUQARjIARIZCgZyZWFzb24YAiABKAlCCbpIBnIEEAEYQBIbCgdtZXNzYWdlGAMgASgJQgq6SAdyBRABGOgHIhAKDlJlZnVzZVJlc3BvbnNlMq4CChBBZG1pc3Npb25TZXJ2aWNlElQKBUFkbWl0EiAuc2lnbnBvc3QuYWNjZXNzLnYxLkFkbWl0UmVxdWVzdBohLnNpZ25wb3N0LmFjY2Vzcy52MS5BZG1pdFJlc3BvbnNlIgaquxgCCAISawoMQXV0aGVudGljYXRlEicuc2lnbnBvc3QuYWNjZXNzLnYxLkF1dGhlbnRpY2F0ZVJlcXVlc3QaKC5zaWducG9zdC5hY2Nlc3MudjEuQXV0aGVudGljYXRlUmVzcG9uc2UiCKq7GAQIAhgCElcKBlJlZnVzZRIhLnNpZ25wb3N0LmFjY2Vzcy52MS5SZWZ1c2VSZXF1ZXN0GiIuc2lnbnBvc3QuYWNjZXNzLnYxLlJlZnVzZVJlc3BvbnNlIgaquxgCCAJCNwoWY29tLnNpZ25wb3N0LmFjY2Vzcy52MVABWhtzaWducG9zdC9hY2Nlc3MvdjE7YWNjZXNzdjFiBnByb3RvMw", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
 
 /**
- * A request that the gateway answers by itself.
+ * A request that the gateway answers itself.
  *
  * @generated from message signpost.access.v1.AdmitRequest
  */
@@ -30,7 +30,7 @@ export const AdmitRequestSchema: GenMessage<AdmitRequest> = /*@__PURE__*/
   messageDesc(file_signpost_access_v1_admission, 0);
 
 /**
- * The request is admitted; its rate figures are in the metadata.
+ * The request is admitted; its rate is in the metadata.
  *
  * @generated from message signpost.access.v1.AdmitResponse
  */
@@ -51,8 +51,8 @@ export const AdmitResponseSchema: GenMessage<AdmitResponse> = /*@__PURE__*/
  */
 export type AuthenticateRequest = Message<"signpost.access.v1.AuthenticateRequest"> & {
   /**
-   * The method that the request is meant for, as `signpost.batches.v1.BatchesService/CreateBatch`. Its requirements are
-   * the ones judged.
+   * The method that the request is meant for, such as `signpost.batches.v1.BatchesService/CreateBatch`. Its
+   * requirements are checked.
    *
    * @generated from field: string method = 1;
    */
@@ -67,13 +67,13 @@ export const AuthenticateRequestSchema: GenMessage<AuthenticateRequest> = /*@__P
   messageDesc(file_signpost_access_v1_admission, 2);
 
 /**
- * The request would be admitted now; its rate figures are in the metadata.
+ * The request would be admitted now; its rate is in the metadata.
  *
  * @generated from message signpost.access.v1.AuthenticateResponse
  */
 export type AuthenticateResponse = Message<"signpost.access.v1.AuthenticateResponse"> & {
   /**
-   * The account that the key belongs to (`acct_…`), so that the gateway can share its memory fairly among accounts.
+   * The account of the key (`acct_…`), by which the gateway shares its memory fairly.
    *
    * @generated from field: string account_id = 1;
    */
@@ -88,28 +88,28 @@ export const AuthenticateResponseSchema: GenMessage<AuthenticateResponse> = /*@_
   messageDesc(file_signpost_access_v1_admission, 3);
 
 /**
- * A request that the gateway turned down, and why.
+ * A request that the gateway rejected, and why.
  *
  * @generated from message signpost.access.v1.RefuseRequest
  */
 export type RefuseRequest = Message<"signpost.access.v1.RefuseRequest"> & {
   /**
-   * The method that the request was meant for, as `signpost.codes.v1.CodesService/CreateCode`. Its requirements are
-   * the ones judged.
+   * The method that the request was meant for, such as `signpost.codes.v1.CodesService/CreateCode`. Its requirements
+   * are checked.
    *
    * @generated from field: string method = 1;
    */
   method: string;
 
   /**
-   * The reason, from the error catalogue; only reasons of bad input can be given.
+   * The reason from the error catalogue; only reasons for bad input are allowed.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * The sentence for the caller.
+   * The error sentence for the caller.
    *
    * @generated from field: string message = 3;
    */
@@ -124,7 +124,7 @@ export const RefuseRequestSchema: GenMessage<RefuseRequest> = /*@__PURE__*/
   messageDesc(file_signpost_access_v1_admission, 4);
 
 /**
- * Never sent: Refuse always fails.
+ * Never returned: Refuse always fails.
  *
  * @generated from message signpost.access.v1.RefuseResponse
  */
@@ -139,13 +139,13 @@ export const RefuseResponseSchema: GenMessage<RefuseResponse> = /*@__PURE__*/
   messageDesc(file_signpost_access_v1_admission, 5);
 
 /**
- * Admits requests that no other method stands for.
+ * Admits requests that have no method of their own.
  *
  * @generated from service signpost.access.v1.AdmissionService
  */
 export const AdmissionService: GenService<{
   /**
-   * Authenticates and meters a request that the gateway answers by itself, and does nothing else.
+   * Authenticates and meters a request that the gateway answers itself; does nothing else.
    * Source: GET /api/v1/openapi.
    *
    * @generated from rpc signpost.access.v1.AdmissionService.Admit
@@ -156,9 +156,9 @@ export const AdmissionService: GenService<{
     output: typeof AdmitResponseSchema;
   },
   /**
-   * Authenticates a request whose body the gateway has not read yet, and judges its plan, burst limit and quota as the
-   * method that it is meant for would be judged, but meters nothing: the call that the request becomes is metered.
-   * So the gateway reads no large body for a caller who would be refused. Source: Authentication; Limits.
+   * Authenticates a request whose body the gateway has not read yet, and checks plan, burst limit and quota as for the
+   * method that it is meant for, but meters nothing: the call that the request becomes is metered. The gateway
+   * therefore reads no large body for a caller that would be rejected. Source: Authentication; Limits.
    *
    * @generated from rpc signpost.access.v1.AdmissionService.Authenticate
    */
@@ -168,10 +168,10 @@ export const AdmissionService: GenService<{
     output: typeof AuthenticateResponseSchema;
   },
   /**
-   * Judges a request that the gateway can't translate (malformed JSON, a wrong type, a body too large) exactly as the
-   * method that it was meant for would be judged, and then always fails: with `unauthenticated`, the plan's, the
-   * rate's or the idempotency key's error when one of those comes first, else with the refusal it was given. With an
-   * idempotency key the refusal is remembered or replayed. Source: Cross-cutting rules; Errors.
+   * Checks a request that the gateway cannot translate (malformed JSON, a wrong type, a body too large) exactly as the
+   * method that it was meant for, and then always fails: with `unauthenticated` or the error of the plan, the rate or
+   * the idempotency key if one of those comes first, else with the given error. With an idempotency key the error is
+   * stored or replayed. Source: Cross-cutting rules; Errors.
    *
    * @generated from rpc signpost.access.v1.AdmissionService.Refuse
    */

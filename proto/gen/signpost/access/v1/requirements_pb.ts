@@ -15,7 +15,7 @@ export const file_signpost_access_v1_requirements: GenFile = /*@__PURE__*/
   fileDesc("CiVzaWducG9zdC9hY2Nlc3MvdjEvcmVxdWlyZW1lbnRzLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEiuQEKDFJlcXVpcmVtZW50cxIqCgZjYWxsZXIYASABKA4yGi5zaWducG9zdC5hY2Nlc3MudjEuQ2FsbGVyEi0KCGZlYXR1cmVzGAIgAygOMhsuc2lnbnBvc3QuYWNjZXNzLnYxLkZlYXR1cmUSJgoEY29zdBgDIAEoDjIYLnNpZ25wb3N0LmFjY2Vzcy52MS5Db3N0EhIKCnJlbWVtYmVyZWQYBCABKAgSEgoKY2xvc2VkX3RvbxgFIAEoCCp7CgZDYWxsZXISFgoSQ0FMTEVSX1VOU1BFQ0lGSUVEEAASEQoNQ0FMTEVSX0FOWU9ORRABEhIKDkNBTExFUl9BQ0NPVU5UEAISHgoaQ0FMTEVSX1NFUlZJQ0VfRk9SX0FDQ09VTlQQAxISCg5DQUxMRVJfU0VSVklDRRAEKlkKB0ZlYXR1cmUSFwoTRkVBVFVSRV9VTlNQRUNJRklFRBAAEg8KC0ZFQVRVUkVfQVBJEAESEAoMRkVBVFVSRV9CVUxLEAISEgoORkVBVFVSRV9JTUFHRVMQAypJCgRDb3N0EhQKEENPU1RfVU5TUEVDSUZJRUQQABIZChVDT1NUX1BFUl9IVU5EUkVEX1JPV1MQARIQCgxDT1NUX05PVEhJTkcQAjpeCghyZXF1aXJlcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyABKAsyIC5zaWducG9zdC5hY2Nlc3MudjEuUmVxdWlyZW1lbnRzUghyZXF1aXJlc0I3ChZjb20uc2lnbnBvc3QuYWNjZXNzLnYxUAFaG3NpZ25wb3N0L2FjY2Vzcy92MTthY2Nlc3N2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * What a method needs of its caller.
+ * Requirements on the callers of a method.
  *
  * @generated from message signpost.access.v1.Requirements
  */
@@ -28,7 +28,7 @@ export type Requirements = Message<"signpost.access.v1.Requirements"> & {
   caller: Caller;
 
   /**
-   * What the caller's plan has to include. Judged before the request is metered: a refusal costs nothing.
+   * Features that the caller's plan must include. Checked before the request is metered: a rejection costs nothing.
    *
    * @generated from field: repeated signpost.access.v1.Feature features = 2;
    */
@@ -42,15 +42,15 @@ export type Requirements = Message<"signpost.access.v1.Requirements"> & {
   cost: Cost;
 
   /**
-   * Whether the answer is remembered under the caller's `idempotency-key`. The constraints on the request's fields are
-   * then judged after the key, so that what they refuse is remembered as well.
+   * Whether the answer is stored under the caller's `idempotency-key`. The constraints on the request's fields are then
+   * checked after the key, so that their errors are stored as well.
    *
    * @generated from field: bool remembered = 4;
    */
   remembered: boolean;
 
   /**
-   * Whether an internal service may name an account that is closed.
+   * Whether an internal service may name an account that has been closed.
    *
    * @generated from field: bool closed_too = 5;
    */
@@ -78,15 +78,15 @@ export const Caller = {
   UNSPECIFIED: 0,
 
   /**
-   * Anybody, without a key or a token.
+   * Anyone, without credentials.
    *
    * @generated from enum value: CALLER_ANYONE = 1;
    */
   ANYONE: 1,
 
   /**
-   * An account: `authorization: Bearer sk_live_…`, or an internal service with the service token that names the
-   * account it acts for in `signpost-account`.
+   * An account: `authorization: Bearer sk_live_…`, or an internal service that names the account it acts for in
+   * `signpost-account`.
    *
    * @generated from enum value: CALLER_ACCOUNT = 2;
    */
@@ -100,7 +100,7 @@ export const Caller = {
   SERVICE_FOR_ACCOUNT: 3,
 
   /**
-   * An internal service only, for no account in particular.
+   * An internal service only, without an account.
    *
    * @generated from enum value: CALLER_SERVICE = 4;
    */
@@ -121,7 +121,7 @@ export const CallerSchema: GenEnum<Caller> = /*@__PURE__*/
   enumDesc(file_signpost_access_v1_requirements, 0);
 
 /**
- * What a plan may include.
+ * Features of plans.
  *
  * @generated from enum signpost.access.v1.Feature
  */
@@ -156,7 +156,7 @@ export const Feature = {
 } as const;
 
 /**
- * What a plan may include.
+ * Features of plans.
  *
  * @generated from enum signpost.access.v1.Feature
  */
@@ -175,7 +175,7 @@ export const FeatureSchema: GenEnum<Feature> = /*@__PURE__*/
  */
 export const Cost = {
   /**
-   * One request, whatever becomes of it.
+   * One request, whatever its outcome.
    *
    * @generated from enum value: COST_UNSPECIFIED = 0;
    */
@@ -190,7 +190,7 @@ export const Cost = {
   PER_HUNDRED_ROWS: 1,
 
   /**
-   * Nothing, and it does not count for the burst limit either: the call only tells whether another one would be admitted.
+   * Nothing, and it does not count towards the burst limit: the call only checks whether another one would be admitted.
    *
    * @generated from enum value: COST_NOTHING = 2;
    */
@@ -211,7 +211,7 @@ export const CostSchema: GenEnum<Cost> = /*@__PURE__*/
   enumDesc(file_signpost_access_v1_requirements, 2);
 
 /**
- * The requirements of this method. A method without them is refused when the core starts.
+ * The requirements of this method. A core with a method without requirements does not start.
  *
  * @generated from extension: signpost.access.v1.Requirements requires = 50101;
  */

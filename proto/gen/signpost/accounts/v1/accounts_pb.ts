@@ -17,13 +17,13 @@ export const file_signpost_accounts_v1_accounts: GenFile = /*@__PURE__*/
   fileDesc("CiNzaWducG9zdC9hY2NvdW50cy92MS9hY2NvdW50cy5wcm90bxIUc2lnbnBvc3QuYWNjb3VudHMudjEikgIKCU92ZXJyaWRlcxIsCg1tb250aGx5X3F1b3RhGAEgASgDQhC6SA0iCxj/////////DygASACIAQESKQoKY29kZV9saW1pdBgCIAEoA0IQukgNIgsY/////////w8oAEgBiAEBEiUKC2JhdGNoX2xpbWl0GAMgASgFQgu6SAgaBhiowwEoAEgCiAEBEhAKA2FwaRgEIAEoCEgDiAEBEhEKBGJ1bGsYBSABKAhIBIgBARITCgZpbWFnZXMYBiABKAhIBYgBAUIQCg5fbW9udGhseV9xdW90YUINCgtfY29kZV9saW1pdEIOCgxfYmF0Y2hfbGltaXRCBgoEX2FwaUIHCgVfYnVsa0IJCgdfaW1hZ2VzIuABCgdBY2NvdW50EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSKAoEcGxhbhgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlBsYW4SMgoJb3ZlcnJpZGVzGAQgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKBVVzYWdlEhoKDW1vbnRobHlfcXVvdGEYASABKANIAIgBARIVCg1yZXF1ZXN0c191c2VkGAIgASgDEhcKCmNvZGVfbGltaXQYAyABKANIAYgBARISCgpjb2Rlc191c2VkGAQgASgDEhMKC2JhdGNoX2xpbWl0GAUgASgFQhAKDl9tb250aGx5X3F1b3RhQg0KC19jb2RlX2xpbWl0IpoBChRDcmVhdGVBY2NvdW50UmVxdWVzdBIYCgRuYW1lGAEgASgJQgq6SAdyBRABGMgBEjQKBHBsYW4YAiABKA4yGi5zaWducG9zdC5hY2NvdW50cy52MS5QbGFuQgq6SAeCAQQQASAAEjIKCW92ZXJyaWRlcxgDIAEoCzIfLnNpZ25wb3N0LmFjY291bnRzLnYxLk92ZXJyaWRlcyJdChVDcmVhdGVBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSFAoHYXBpX2tleRgCIAEoCUIDgAEBIhMKEUdldEFjY291bnRSZXF1ZXN0InAKEkdldEFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudBIqCgV1c2FnZRgCIAEoCzIbLnNpZ25wb3N0LmFjY291bnRzLnYxLlVzYWdlInMKE0xpc3RBY2NvdW50c1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIoABChRMaXN0QWNjb3VudHNSZXNwb25zZRIvCghhY2NvdW50cxgBIAMoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSDQoFdG90YWwYAiABKAMSGAoLbmV4dF9jdXJzb3IYAyABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3IipgEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0Eh0KBG5hbWUYASABKAlCCrpIB3IFEAEYyAFIAIgBARIyCgRwbGFuGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUGxhbkIIukgFggECEAESMgoJb3ZlcnJpZGVzGAMgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzQgcKBV9uYW1lIkcKFVVwZGF0ZUFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudCIqChNDbG9zZUFjY291bnRSZXF1ZXN0EhMKC2RlbGV0ZV9kYXRhGAEgASgIIkYKFENsb3NlQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IhIKEFJvdGF0ZUtleVJlcXVlc3QiKQoRUm90YXRlS2V5UmVzcG9uc2USFAoHYXBpX2tleRgBIAEoCUIDgAEBIhIKEFJldm9rZUtleVJlcXVlc3QiEwoRUmV2b2tlS2V5UmVzcG9uc2UifQoGTWVtYmVyEgoKAmlkGAEgASgJEg0KBWVtYWlsGAIgASgJEigKBHJvbGUYAyABKA4yGi5zaWducG9zdC5hY2NvdW50cy52MS5Sb2xlEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImMKEEFkZE1lbWJlclJlcXVlc3QSGQoFZW1haWwYASABKAlCCrpIB3IFGP4BYAESNAoEcm9sZRgCIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvbGVCCrpIB4IBBBABIAAiQQoRQWRkTWVtYmVyUmVzcG9uc2USLAoGbWVtYmVyGAEgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIiEKE1JlbW92ZU1lbWJlclJlcXVlc3QSCgoCaWQYASABKAkiRAoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USLAoGbWVtYmVyGAEgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIhQKEkxpc3RNZW1iZXJzUmVxdWVzdCJEChNMaXN0TWVtYmVyc1Jlc3BvbnNlEi0KB21lbWJlcnMYASADKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIidwoXTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIncKGExpc3RBdWRpdEVudHJpZXNSZXNwb25zZRIxCgdlbnRyaWVzGAEgAygLMiAuc2lnbnBvc3QuYWNjb3VudHMudjEuQXVkaXRFbnRyeRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciJwCgpBdWRpdEVudHJ5EgoKAmlkGAEgASgJEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgDIAEoCRIOCgZhY3Rpb24YBCABKAkSDwoHc3ViamVjdBgFIAEoCSpjCgRQbGFuEhQKEFBMQU5fVU5TUEVDSUZJRUQQABINCglQTEFOX0ZSRUUQARIRCg1QTEFOX0JVU0lORVNTEAISDgoKUExBTl9TQ0FMRRADEhMKD1BMQU5fRU5URVJQUklTRRAEKl4KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg4KClJPTEVfT1dORVIQARIOCgpST0xFX0FETUlOEAISDwoLUk9MRV9FRElUT1IQAxIPCgtST0xFX1ZJRVdFUhAEMtYJCg9BY2NvdW50c1NlcnZpY2UScAoNQ3JlYXRlQWNjb3VudBIqLnNpZ25wb3N0LmFjY291bnRzLnYxLkNyZWF0ZUFjY291bnRSZXF1ZXN0Gisuc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlQWNjb3VudFJlc3BvbnNlIgaquxgCCAQSbAoKR2V0QWNjb3VudBInLnNpZ25wb3N0LmFjY291bnRzLnYxLkdldEFjY291bnRSZXF1ZXN0Giguc2lnbnBvc3QuYWNjb3VudHMudjEuR2V0QWNjb3VudFJlc3BvbnNlIguQAgGquxgECAMoARJwCgxMaXN0QWNjb3VudHMSKS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QWNjb3VudHNSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEFjY291bnRzUmVzcG9uc2UiCZACAaq7GAIIBBJwCg1VcGRhdGVBY2NvdW50Eiouc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlQWNjb3VudFJlcXVlc3QaKy5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVBY2NvdW50UmVzcG9uc2UiBqq7GAIIAxJvCgxDbG9zZUFjY291bnQSKS5zaWducG9zdC5hY2NvdW50cy52MS5DbG9zZUFjY291bnRSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuQ2xvc2VBY2NvdW50UmVzcG9uc2UiCKq7GAQIAygBEmQKCVJvdGF0ZUtleRImLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvdGF0ZUtleVJlcXVlc3QaJy5zaWducG9zdC5hY2NvdW50cy52MS5Sb3RhdGVLZXlSZXNwb25zZSIGqrsYAggDEmQKCVJldm9rZUtleRImLnNpZ25wb3N0LmFjY291bnRzLnYxLlJldm9rZUtleVJlcXVlc3QaJy5zaWducG9zdC5hY2NvdW50cy52MS5SZXZva2VLZXlSZXNwb25zZSIGqrsYAggDEmQKCUFkZE1lbWJlchImLnNpZ25wb3N0LmFjY291bnRzLnYxLkFkZE1lbWJlclJlcXVlc3QaJy5zaWducG9zdC5hY2NvdW50cy52MS5BZGRNZW1iZXJSZXNwb25zZSIGqrsYAggDEm0KDFJlbW92ZU1lbWJlchIpLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5SZW1vdmVNZW1iZXJSZXNwb25zZSIGqrsYAggDEm0KC0xpc3RNZW1iZXJzEiguc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNSZXF1ZXN0Gikuc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNSZXNwb25zZSIJkAIBqrsYAggDEn4KEExpc3RBdWRpdEVudHJpZXMSLS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBouLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBdWRpdEVudHJpZXNSZXNwb25zZSILkAIBqrsYBAgDKAFCPQoYY29tLnNpZ25wb3N0LmFjY291bnRzLnYxUAFaH3NpZ25wb3N0L2FjY291bnRzL3YxO2FjY291bnRzdjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
- * Figures and features that replace the plan's for one account; absent means the plan's.
+ * Limits and features that override the plan's for one account; absent means the plan's.
  *
  * @generated from message signpost.accounts.v1.Overrides
  */
 export type Overrides = Message<"signpost.accounts.v1.Overrides"> & {
   /**
-   * Requests a month.
+   * Requests per month.
    *
    * @generated from field: optional int64 monthly_quota = 1;
    */
@@ -37,7 +37,7 @@ export type Overrides = Message<"signpost.accounts.v1.Overrides"> & {
   codeLimit?: bigint | undefined;
 
   /**
-   * Rows a batch.
+   * Rows per batch.
    *
    * @generated from field: optional int32 batch_limit = 3;
    */
@@ -93,14 +93,14 @@ export type Account = Message<"signpost.accounts.v1.Account"> & {
   name: string;
 
   /**
-   * What it pays for.
+   * Its plan.
    *
    * @generated from field: signpost.accounts.v1.Plan plan = 3;
    */
   plan: Plan;
 
   /**
-   * What was set by contract.
+   * Its overrides of the plan.
    *
    * @generated from field: signpost.accounts.v1.Overrides overrides = 4;
    */
@@ -129,27 +129,27 @@ export const AccountSchema: GenMessage<Account> = /*@__PURE__*/
   messageDesc(file_signpost_accounts_v1_accounts, 1);
 
 /**
- * What an account may use and has used.
+ * Limits and usage of an account.
  *
  * @generated from message signpost.accounts.v1.Usage
  */
 export type Usage = Message<"signpost.accounts.v1.Usage"> & {
   /**
-   * Requests a month; absent means unlimited.
+   * Requests per month; absent means unlimited.
    *
    * @generated from field: optional int64 monthly_quota = 1;
    */
   monthlyQuota?: bigint | undefined;
 
   /**
-   * Requests of this month.
+   * Requests in the current month.
    *
    * @generated from field: int64 requests_used = 2;
    */
   requestsUsed: bigint;
 
   /**
-   * Live dynamic codes allowed; absent means unlimited.
+   * Limit of live dynamic codes; absent means unlimited.
    *
    * @generated from field: optional int64 code_limit = 3;
    */
@@ -163,7 +163,7 @@ export type Usage = Message<"signpost.accounts.v1.Usage"> & {
   codesUsed: bigint;
 
   /**
-   * Rows a batch.
+   * Rows per batch.
    *
    * @generated from field: int32 batch_limit = 5;
    */
@@ -191,14 +191,14 @@ export type CreateAccountRequest = Message<"signpost.accounts.v1.CreateAccountRe
   name: string;
 
   /**
-   * What it pays for.
+   * Its plan.
    *
    * @generated from field: signpost.accounts.v1.Plan plan = 2;
    */
   plan: Plan;
 
   /**
-   * What is set by contract.
+   * Its overrides of the plan.
    *
    * @generated from field: signpost.accounts.v1.Overrides overrides = 3;
    */
@@ -226,7 +226,7 @@ export type CreateAccountResponse = Message<"signpost.accounts.v1.CreateAccountR
   account?: Account | undefined;
 
   /**
-   * `sk_live_` and 43 base-62 characters; only its SHA-256 is kept.
+   * `sk_live_` and 43 base-62 characters; only its SHA-256 is stored.
    *
    * @generated from field: string api_key = 2;
    */
@@ -241,7 +241,7 @@ export const CreateAccountResponseSchema: GenMessage<CreateAccountResponse> = /*
   messageDesc(file_signpost_accounts_v1_accounts, 4);
 
 /**
- * The account named in the metadata.
+ * Reads the account named in the metadata.
  *
  * @generated from message signpost.accounts.v1.GetAccountRequest
  */
@@ -269,7 +269,7 @@ export type GetAccountResponse = Message<"signpost.accounts.v1.GetAccountRespons
   account?: Account | undefined;
 
   /**
-   * What it may use and has used.
+   * Its limits and usage.
    *
    * @generated from field: signpost.accounts.v1.Usage usage = 2;
    */
@@ -284,27 +284,27 @@ export const GetAccountResponseSchema: GenMessage<GetAccountResponse> = /*@__PUR
   messageDesc(file_signpost_accounts_v1_accounts, 6);
 
 /**
- * Which page of accounts.
+ * Selects a page of accounts.
  *
  * @generated from message signpost.accounts.v1.ListAccountsRequest
  */
 export type ListAccountsRequest = Message<"signpost.accounts.v1.ListAccountsRequest"> & {
   /**
-   * Accounts on a page: 1–1,000, clamped; default 100.
+   * Page size: 1–1,000, clamped; default 100.
    *
    * @generated from field: optional int32 limit = 1;
    */
   limit?: number | undefined;
 
   /**
-   * Accounts to leave out from the newest on; ignored with a cursor; default 0.
+   * Accounts to skip, newest first; ignored with a cursor; default 0.
    *
    * @generated from field: optional int32 offset = 2;
    */
   offset?: number | undefined;
 
   /**
-   * `next_cursor` of the page before.
+   * `next_cursor` of the previous page.
    *
    * @generated from field: optional string cursor = 3;
    */
@@ -332,14 +332,14 @@ export type ListAccountsResponse = Message<"signpost.accounts.v1.ListAccountsRes
   accounts: Account[];
 
   /**
-   * All accounts; with a cursor, those from this page onwards.
+   * Number of all accounts; with a cursor, of those from this page on.
    *
    * @generated from field: int64 total = 2;
    */
   total: bigint;
 
   /**
-   * Where the next page starts; absent on the last one.
+   * Cursor of the next page; absent on the last page.
    *
    * @generated from field: optional string next_cursor = 3;
    */
@@ -354,13 +354,13 @@ export const ListAccountsResponseSchema: GenMessage<ListAccountsResponse> = /*@_
   messageDesc(file_signpost_accounts_v1_accounts, 8);
 
 /**
- * What to change of the account named in the metadata.
+ * Changes to the account named in the metadata.
  *
  * @generated from message signpost.accounts.v1.UpdateAccountRequest
  */
 export type UpdateAccountRequest = Message<"signpost.accounts.v1.UpdateAccountRequest"> & {
   /**
-   * Not set means unchanged.
+   * Unset means unchanged.
    *
    * @generated from field: optional string name = 1;
    */
@@ -374,7 +374,7 @@ export type UpdateAccountRequest = Message<"signpost.accounts.v1.UpdateAccountRe
   plan: Plan;
 
   /**
-   * Replaces all overrides; not set means unchanged.
+   * Replaces all overrides; unset means unchanged.
    *
    * @generated from field: signpost.accounts.v1.Overrides overrides = 3;
    */
@@ -410,13 +410,13 @@ export const UpdateAccountResponseSchema: GenMessage<UpdateAccountResponse> = /*
   messageDesc(file_signpost_accounts_v1_accounts, 10);
 
 /**
- * How to close the account named in the metadata.
+ * Closes the account named in the metadata.
  *
  * @generated from message signpost.accounts.v1.CloseAccountRequest
  */
 export type CloseAccountRequest = Message<"signpost.accounts.v1.CloseAccountRequest"> & {
   /**
-   * True: everything that it stored is deleted as well, scans included.
+   * Whether to delete everything that it stored as well, scans included.
    *
    * @generated from field: bool delete_data = 1;
    */
@@ -452,7 +452,7 @@ export const CloseAccountResponseSchema: GenMessage<CloseAccountResponse> = /*@_
   messageDesc(file_signpost_accounts_v1_accounts, 12);
 
 /**
- * A new key for the account named in the metadata.
+ * Rotates the API key of the account named in the metadata.
  *
  * @generated from message signpost.accounts.v1.RotateKeyRequest
  */
@@ -473,7 +473,7 @@ export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*
  */
 export type RotateKeyResponse = Message<"signpost.accounts.v1.RotateKeyResponse"> & {
   /**
-   * `sk_live_…`; shown here and never again.
+   * `sk_live_…`; shown only here.
    *
    * @generated from field: string api_key = 1;
    */
@@ -488,7 +488,7 @@ export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE_
   messageDesc(file_signpost_accounts_v1_accounts, 14);
 
 /**
- * No key for the account named in the metadata.
+ * Revokes the API key of the account named in the metadata.
  *
  * @generated from message signpost.accounts.v1.RevokeKeyRequest
  */
@@ -503,7 +503,7 @@ export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*
   messageDesc(file_signpost_accounts_v1_accounts, 15);
 
 /**
- * The key is dead.
+ * The API key is revoked.
  *
  * @generated from message signpost.accounts.v1.RevokeKeyResponse
  */
@@ -531,14 +531,14 @@ export type Member = Message<"signpost.accounts.v1.Member"> & {
   id: string;
 
   /**
-   * Unique in the account without regard to case.
+   * Email address, unique in the account, case-insensitive.
    *
    * @generated from field: string email = 2;
    */
   email: string;
 
   /**
-   * What the member may do.
+   * The member's role.
    *
    * @generated from field: signpost.accounts.v1.Role role = 3;
    */
@@ -573,7 +573,7 @@ export type AddMemberRequest = Message<"signpost.accounts.v1.AddMemberRequest"> 
   email: string;
 
   /**
-   * What the member may do.
+   * The member's role.
    *
    * @generated from field: signpost.accounts.v1.Role role = 2;
    */
@@ -609,7 +609,7 @@ export const AddMemberResponseSchema: GenMessage<AddMemberResponse> = /*@__PURE_
   messageDesc(file_signpost_accounts_v1_accounts, 19);
 
 /**
- * Which member to remove.
+ * Selects the member to remove.
  *
  * @generated from message signpost.accounts.v1.RemoveMemberRequest
  */
@@ -630,7 +630,7 @@ export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__P
   messageDesc(file_signpost_accounts_v1_accounts, 20);
 
 /**
- * The member that is gone.
+ * The removed member.
  *
  * @generated from message signpost.accounts.v1.RemoveMemberResponse
  */
@@ -651,7 +651,7 @@ export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@_
   messageDesc(file_signpost_accounts_v1_accounts, 21);
 
 /**
- * The team of the account named in the metadata.
+ * Lists the team of the account named in the metadata.
  *
  * @generated from message signpost.accounts.v1.ListMembersRequest
  */
@@ -672,7 +672,7 @@ export const ListMembersRequestSchema: GenMessage<ListMembersRequest> = /*@__PUR
  */
 export type ListMembersResponse = Message<"signpost.accounts.v1.ListMembersResponse"> & {
   /**
-   * By email.
+   * Sorted by email.
    *
    * @generated from field: repeated signpost.accounts.v1.Member members = 1;
    */
@@ -687,27 +687,27 @@ export const ListMembersResponseSchema: GenMessage<ListMembersResponse> = /*@__P
   messageDesc(file_signpost_accounts_v1_accounts, 23);
 
 /**
- * Which page of audit entries.
+ * Selects a page of audit entries.
  *
  * @generated from message signpost.accounts.v1.ListAuditEntriesRequest
  */
 export type ListAuditEntriesRequest = Message<"signpost.accounts.v1.ListAuditEntriesRequest"> & {
   /**
-   * Entries on a page: 1–1,000, clamped; default 100.
+   * Page size: 1–1,000, clamped; default 100.
    *
    * @generated from field: optional int32 limit = 1;
    */
   limit?: number | undefined;
 
   /**
-   * Entries to leave out from the newest on; ignored with a cursor; default 0.
+   * Entries to skip, newest first; ignored with a cursor; default 0.
    *
    * @generated from field: optional int32 offset = 2;
    */
   offset?: number | undefined;
 
   /**
-   * `next_cursor` of the page before.
+   * `next_cursor` of the previous page.
    *
    * @generated from field: optional string cursor = 3;
    */
@@ -735,7 +735,7 @@ export type ListAuditEntriesResponse = Message<"signpost.accounts.v1.ListAuditEn
   entries: AuditEntry[];
 
   /**
-   * Where the next page starts; absent on the last one.
+   * Cursor of the next page; absent on the last page.
    *
    * @generated from field: optional string next_cursor = 2;
    */
@@ -750,7 +750,7 @@ export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse
   messageDesc(file_signpost_accounts_v1_accounts, 25);
 
 /**
- * Who changed what and when.
+ * An audit entry.
  *
  * @generated from message signpost.accounts.v1.AuditEntry
  */
@@ -763,28 +763,28 @@ export type AuditEntry = Message<"signpost.accounts.v1.AuditEntry"> & {
   id: string;
 
   /**
-   * When.
+   * Time of the change.
    *
    * @generated from field: google.protobuf.Timestamp at = 2;
    */
   at?: Timestamp | undefined;
 
   /**
-   * Who: the internal service or person that the caller named, else `service`.
+   * Actor: the service or person that the caller named, else `service`.
    *
    * @generated from field: string actor = 3;
    */
   actor: string;
 
   /**
-   * What was done: the method, as `AccountsService/RotateKey`.
+   * Action: the method, such as `AccountsService/RotateKey`.
    *
    * @generated from field: string action = 4;
    */
   action: string;
 
   /**
-   * The id of what it was done to.
+   * Id of the changed resource.
    *
    * @generated from field: string subject = 5;
    */
@@ -799,7 +799,7 @@ export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
   messageDesc(file_signpost_accounts_v1_accounts, 26);
 
 /**
- * What an account pays for.
+ * Plans of accounts.
  *
  * @generated from enum signpost.accounts.v1.Plan
  */
@@ -819,21 +819,21 @@ export const Plan = {
   FREE: 1,
 
   /**
-   * 50,000 requests a month, 1,000 codes, 1,000 rows a batch.
+   * 50,000 requests per month, 1,000 codes, 1,000 rows per batch.
    *
    * @generated from enum value: PLAN_BUSINESS = 2;
    */
   BUSINESS: 2,
 
   /**
-   * 250,000 requests a month, 10,000 codes, 10,000 rows a batch.
+   * 250,000 requests per month, 10,000 codes, 10,000 rows per batch.
    *
    * @generated from enum value: PLAN_SCALE = 3;
    */
   SCALE: 3,
 
   /**
-   * No cap on requests and codes, 25,000 rows a batch.
+   * Unlimited requests and codes, 25,000 rows per batch.
    *
    * @generated from enum value: PLAN_ENTERPRISE = 4;
    */
@@ -841,7 +841,7 @@ export const Plan = {
 } as const;
 
 /**
- * What an account pays for.
+ * Plans of accounts.
  *
  * @generated from enum signpost.accounts.v1.Plan
  */
@@ -854,7 +854,7 @@ export const PlanSchema: GenEnum<Plan> = /*@__PURE__*/
   enumDesc(file_signpost_accounts_v1_accounts, 0);
 
 /**
- * What a member may do.
+ * Roles of members.
  *
  * @generated from enum signpost.accounts.v1.Role
  */
@@ -888,7 +888,7 @@ export const Role = {
   EDITOR: 3,
 
   /**
-   * Looking.
+   * Read access.
    *
    * @generated from enum value: ROLE_VIEWER = 4;
    */
@@ -896,7 +896,7 @@ export const Role = {
 } as const;
 
 /**
- * What a member may do.
+ * Roles of members.
  *
  * @generated from enum signpost.accounts.v1.Role
  */
@@ -909,13 +909,13 @@ export const RoleSchema: GenEnum<Role> = /*@__PURE__*/
   enumDesc(file_signpost_accounts_v1_accounts, 1);
 
 /**
- * Accounts, their plans, their one key, their members. Source: Authentication; Limits.
+ * Accounts, their plans, their API key and their members. Source: Authentication; Limits.
  *
  * @generated from service signpost.accounts.v1.AccountsService
  */
 export const AccountsService: GenService<{
   /**
-   * Creates an account and its key, which is shown here and never again.
+   * Creates an account and its API key, which is shown only here.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.CreateAccount
    */
@@ -925,7 +925,7 @@ export const AccountsService: GenService<{
     output: typeof CreateAccountResponseSchema;
   },
   /**
-   * The account, what its plan gives it and what it has used. Errors: `not_found`.
+   * Returns the account with its limits and usage. Errors: `not_found`.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.GetAccount
    */
@@ -935,7 +935,7 @@ export const AccountsService: GenService<{
     output: typeof GetAccountResponseSchema;
   },
   /**
-   * A page of all accounts, newest first. Errors: `invalid_argument` for a cursor that was not issued for this list.
+   * Lists all accounts, newest first. Errors: `invalid_argument` for a cursor that was not issued for this list.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.ListAccounts
    */
@@ -955,10 +955,10 @@ export const AccountsService: GenService<{
     output: typeof UpdateAccountResponseSchema;
   },
   /**
-   * Closes an account, once and for all: its key dies, its domains are free for others, its codes stop resolving. With
-   * `delete_data`, also at a later call, everything that it stored is deleted; what stays is the account's id and plan,
-   * its audit, and that its short codes were given, which keeps them from being given again. Whatever is not done when
-   * the call ends is done in the background.
+   * Closes an account permanently: its key becomes invalid, its domains become available to others, its codes stop
+   * resolving. With `delete_data`, also in a later call, everything that it stored is deleted, except the account's id
+   * and plan, its audit, and its short codes, which are never assigned again. Work that is not finished when the call
+   * ends continues in the background.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.CloseAccount
    */
@@ -968,7 +968,7 @@ export const AccountsService: GenService<{
     output: typeof CloseAccountResponseSchema;
   },
   /**
-   * Issues a new key and revokes the old one at once.
+   * Issues a new API key and revokes the old one immediately.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.RotateKey
    */
@@ -978,7 +978,7 @@ export const AccountsService: GenService<{
     output: typeof RotateKeyResponseSchema;
   },
   /**
-   * Revokes the key at once; the account has none until the next rotation.
+   * Revokes the API key immediately; the account has none until the next rotation.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.RevokeKey
    */
@@ -1009,7 +1009,7 @@ export const AccountsService: GenService<{
     output: typeof RemoveMemberResponseSchema;
   },
   /**
-   * The account's team, at most 1,000 members, by email.
+   * Lists the account's team, at most 1,000 members, by email.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.ListMembers
    */
@@ -1019,7 +1019,7 @@ export const AccountsService: GenService<{
     output: typeof ListMembersResponseSchema;
   },
   /**
-   * Who changed what and when, newest first. Errors: `invalid_argument` for a cursor that was not issued to this account.
+   * Lists audit entries, newest first. Errors: `invalid_argument` for a cursor that was not issued to this account.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.ListAuditEntries
    */

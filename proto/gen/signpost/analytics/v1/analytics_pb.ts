@@ -17,7 +17,7 @@ export const file_signpost_analytics_v1_analytics: GenFile = /*@__PURE__*/
   fileDesc("CiVzaWducG9zdC9hbmFseXRpY3MvdjEvYW5hbHl0aWNzLnByb3RvEhVzaWducG9zdC5hbmFseXRpY3MudjEiRQoXR2V0Q29kZUFuYWx5dGljc1JlcXVlc3QSCgoCaWQYASABKAkSEwoGcGVyaW9kGAIgASgFSACIAQFCCQoHX3BlcmlvZCKWAQoYR2V0Q29kZUFuYWx5dGljc1Jlc3BvbnNlEgoKAmlkGAEgASgJEhMKC3RvdGFsX3NjYW5zGAIgASgDEg4KBnBlcmlvZBgDIAEoBRIMCgRmcm9tGAQgASgJEgoKAnRvGAUgASgJEi8KB2ZpZ3VyZXMYBiABKAsyHi5zaWducG9zdC5hbmFseXRpY3MudjEuRmlndXJlcyLcAgoHRmlndXJlcxINCgVzY2FucxgBIAEoAxIUCgx1bmlxdWVfc2NhbnMYAiABKAMSMgoJaW50ZXJ2YWxzGAMgAygLMh8uc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkludGVydmFsEi8KCWNvdW50cmllcxgEIAMoCzIcLnNpZ25wb3N0LmFuYWx5dGljcy52MS5TaGFyZRItCgdkZXZpY2VzGAUgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEjcKEW9wZXJhdGluZ19zeXN0ZW1zGAYgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEi4KCGJyb3dzZXJzGAcgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEi8KCXJlZmVycmVycxgIIAMoCzIcLnNpZ25wb3N0LmFuYWx5dGljcy52MS5TaGFyZSI+CghJbnRlcnZhbBINCgVzdGFydBgBIAEoCRINCgVzY2FucxgCIAEoAxIUCgx1bmlxdWVfc2NhbnMYAyABKAMiJQoFU2hhcmUSDQoFdmFsdWUYASABKAkSDQoFc2NhbnMYAiABKAMikgIKFEdldFNjYW5SZXBvcnRSZXF1ZXN0EhEKB2NvZGVfaWQYASABKAlIABITCglmb2xkZXJfaWQYAiABKAlIABIQCgZ0YWdfaWQYAyABKAlIABISCghiYXRjaF9pZBgEIAEoCUgAEjAKBGZyb20YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQESLgoCdG8YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQESQQoLZ3JhbnVsYXJpdHkYByABKA4yIi5zaWducG9zdC5hbmFseXRpY3MudjEuR3JhbnVsYXJpdHlCCLpIBYIBAhABQgcKBXNjb3BlIkgKFUdldFNjYW5SZXBvcnRSZXNwb25zZRIvCgdmaWd1cmVzGAEgASgLMh4uc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkZpZ3VyZXMilQEKE0xpc3RUb3BDb2Rlc1JlcXVlc3QSMAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIuCgJ0bxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARISCgVsaW1pdBgDIAEoBUgAiAEBQggKBl9saW1pdCJFChRMaXN0VG9wQ29kZXNSZXNwb25zZRItCgVjb2RlcxgBIAMoCzIeLnNpZ25wb3N0LmFuYWx5dGljcy52MS5Ub3BDb2RlIlkKB1RvcENvZGUSDwoHY29kZV9pZBgBIAEoCRISCgpzaG9ydF9jb2RlGAIgASgJEhEKBG5hbWUYAyABKAlIAIgBARINCgVzY2FucxgEIAEoA0IHCgVfbmFtZSKYAQoSRXhwb3J0U2NhbnNSZXF1ZXN0EhQKB2NvZGVfaWQYASABKAlIAIgBARIwCgRmcm9tGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEi4KAnRvGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBQgoKCF9jb2RlX2lkIkkKE0V4cG9ydFNjYW5zUmVzcG9uc2USMgoFc2NhbnMYASADKAsyIy5zaWducG9zdC5hbmFseXRpY3MudjEuUmVjb3JkZWRTY2FuIrkBCgxSZWNvcmRlZFNjYW4SCgoCaWQYASABKAkSDwoHY29kZV9pZBgCIAEoCRIuCgpzY2FubmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjb3VudHJ5GAQgASgJEg4KBmRldmljZRgFIAEoCRIYChBvcGVyYXRpbmdfc3lzdGVtGAYgASgJEg8KB2Jyb3dzZXIYByABKAkSEAoIcmVmZXJyZXIYCCABKAkqVQoLR3JhbnVsYXJpdHkSGwoXR1JBTlVMQVJJVFlfVU5TUEVDSUZJRUQQABITCg9HUkFOVUxBUklUWV9EQVkQARIUChBHUkFOVUxBUklUWV9IT1VSEAIy8AMKEEFuYWx5dGljc1NlcnZpY2USfgoQR2V0Q29kZUFuYWx5dGljcxIuLnNpZ25wb3N0LmFuYWx5dGljcy52MS5HZXRDb2RlQW5hbHl0aWNzUmVxdWVzdBovLnNpZ25wb3N0LmFuYWx5dGljcy52MS5HZXRDb2RlQW5hbHl0aWNzUmVzcG9uc2UiCZACAaq7GAIIAhJ1Cg1HZXRTY2FuUmVwb3J0Eisuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkdldFNjYW5SZXBvcnRSZXF1ZXN0Giwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkdldFNjYW5SZXBvcnRSZXNwb25zZSIJkAIBqrsYAggCEnIKDExpc3RUb3BDb2RlcxIqLnNpZ25wb3N0LmFuYWx5dGljcy52MS5MaXN0VG9wQ29kZXNSZXF1ZXN0Gisuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkxpc3RUb3BDb2Rlc1Jlc3BvbnNlIgmQAgGquxgCCAIScQoLRXhwb3J0U2NhbnMSKS5zaWducG9zdC5hbmFseXRpY3MudjEuRXhwb3J0U2NhbnNSZXF1ZXN0Giouc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkV4cG9ydFNjYW5zUmVzcG9uc2UiCZACAaq7GAIIAjABQkAKGWNvbS5zaWducG9zdC5hbmFseXRpY3MudjFQAVohc2lnbnBvc3QvYW5hbHl0aWNzL3YxO2FuYWx5dGljc3YxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
- * Which code, and how far back.
+ * Selects a code and a window.
  *
  * @generated from message signpost.analytics.v1.GetCodeAnalyticsRequest
  */
@@ -58,14 +58,14 @@ export type GetCodeAnalyticsResponse = Message<"signpost.analytics.v1.GetCodeAna
   id: string;
 
   /**
-   * Scans in the code's whole life.
+   * Lifetime scans of the code.
    *
    * @generated from field: int64 total_scans = 2;
    */
   totalScans: bigint;
 
   /**
-   * The days used.
+   * The number of days used.
    *
    * @generated from field: int32 period = 3;
    */
@@ -114,7 +114,8 @@ export type Figures = Message<"signpost.analytics.v1.Figures"> & {
   scans: bigint;
 
   /**
-   * Visitors: salted hashes of address and user agent, whose salt changes daily; so a visitor of two days counts twice.
+   * Visitors: distinct salted hashes of address and user agent. The salt changes daily, so a visitor on two days counts
+   * twice.
    *
    * @generated from field: int64 unique_scans = 2;
    */
@@ -142,14 +143,14 @@ export type Figures = Message<"signpost.analytics.v1.Figures"> & {
   devices: Share[];
 
   /**
-   * By name, or `unknown`.
+   * Name, or `unknown`.
    *
    * @generated from field: repeated signpost.analytics.v1.Share operating_systems = 6;
    */
   operatingSystems: Share[];
 
   /**
-   * By name, or `unknown`.
+   * Name, or `unknown`.
    *
    * @generated from field: repeated signpost.analytics.v1.Share browsers = 7;
    */
@@ -206,7 +207,7 @@ export const IntervalSchema: GenMessage<Interval> = /*@__PURE__*/
   messageDesc(file_signpost_analytics_v1_analytics, 3);
 
 /**
- * One value's part of a breakdown: most scans first, at most 50, the rest folded into `other`.
+ * An entry of a breakdown: most scans first, at most 50 entries, the rest folded into `other`.
  *
  * @generated from message signpost.analytics.v1.Share
  */
@@ -234,13 +235,13 @@ export const ShareSchema: GenMessage<Share> = /*@__PURE__*/
   messageDesc(file_signpost_analytics_v1_analytics, 4);
 
 /**
- * Which scans, of which window, how fine.
+ * Selects scans, a window and a granularity.
  *
  * @generated from message signpost.analytics.v1.GetScanReportRequest
  */
 export type GetScanReportRequest = Message<"signpost.analytics.v1.GetScanReportRequest"> & {
   /**
-   * Which scans; not set means the whole account's.
+   * Which scans; unset means those of the whole account.
    *
    * @generated from oneof signpost.analytics.v1.GetScanReportRequest.scope
    */
@@ -254,7 +255,7 @@ export type GetScanReportRequest = Message<"signpost.analytics.v1.GetScanReportR
     case: "codeId";
   } | {
     /**
-     * The codes now filed in a folder, `folder_…`.
+     * The codes currently in a folder, `folder_…`.
      *
      * @generated from field: string folder_id = 2;
      */
@@ -262,7 +263,7 @@ export type GetScanReportRequest = Message<"signpost.analytics.v1.GetScanReportR
     case: "folderId";
   } | {
     /**
-     * The codes now labelled with a tag, `tag_…`.
+     * The codes currently tagged with a tag, `tag_…`.
      *
      * @generated from field: string tag_id = 3;
      */
@@ -279,14 +280,14 @@ export type GetScanReportRequest = Message<"signpost.analytics.v1.GetScanReportR
   } | { case: undefined; value?: undefined };
 
   /**
-   * Start of the window, cut down to the day or hour.
+   * Start of the window, rounded down to the day or hour.
    *
    * @generated from field: google.protobuf.Timestamp from = 5;
    */
   from?: Timestamp | undefined;
 
   /**
-   * End of the window; the day or hour that it falls in is included.
+   * End of the window; its day or hour is included.
    *
    * @generated from field: google.protobuf.Timestamp to = 6;
    */
@@ -329,7 +330,7 @@ export const GetScanReportResponseSchema: GenMessage<GetScanReportResponse> = /*
   messageDesc(file_signpost_analytics_v1_analytics, 6);
 
 /**
- * Which window, how many codes.
+ * Selects a window and the number of codes.
  *
  * @generated from message signpost.analytics.v1.ListTopCodesRequest
  */
@@ -405,7 +406,7 @@ export type TopCode = Message<"signpost.analytics.v1.TopCode"> & {
   shortCode: string;
 
   /**
-   * Its label.
+   * Its name.
    *
    * @generated from field: optional string name = 3;
    */
@@ -427,13 +428,13 @@ export const TopCodeSchema: GenMessage<TopCode> = /*@__PURE__*/
   messageDesc(file_signpost_analytics_v1_analytics, 9);
 
 /**
- * Which scans to export.
+ * Selects the scans to export.
  *
  * @generated from message signpost.analytics.v1.ExportScansRequest
  */
 export type ExportScansRequest = Message<"signpost.analytics.v1.ExportScansRequest"> & {
   /**
-   * One code, `qr_…`; not set means the whole account's.
+   * One code, `qr_…`; unset means all codes of the account.
    *
    * @generated from field: optional string code_id = 1;
    */
@@ -462,7 +463,7 @@ export const ExportScansRequestSchema: GenMessage<ExportScansRequest> = /*@__PUR
   messageDesc(file_signpost_analytics_v1_analytics, 10);
 
 /**
- * Some of the scans.
+ * A part of the scans.
  *
  * @generated from message signpost.analytics.v1.ExportScansResponse
  */
@@ -483,7 +484,7 @@ export const ExportScansResponseSchema: GenMessage<ExportScansResponse> = /*@__P
   messageDesc(file_signpost_analytics_v1_analytics, 11);
 
 /**
- * A scan as it was recorded.
+ * A recorded scan.
  *
  * @generated from message signpost.analytics.v1.RecordedScan
  */
@@ -524,14 +525,14 @@ export type RecordedScan = Message<"signpost.analytics.v1.RecordedScan"> & {
   device: string;
 
   /**
-   * By name, or `unknown`.
+   * Name, or `unknown`.
    *
    * @generated from field: string operating_system = 6;
    */
   operatingSystem: string;
 
   /**
-   * By name, or `unknown`.
+   * Name, or `unknown`.
    *
    * @generated from field: string browser = 7;
    */
@@ -553,7 +554,7 @@ export const RecordedScanSchema: GenMessage<RecordedScan> = /*@__PURE__*/
   messageDesc(file_signpost_analytics_v1_analytics, 12);
 
 /**
- * How fine a report is.
+ * Granularity of a report.
  *
  * @generated from enum signpost.analytics.v1.Granularity
  */
@@ -581,7 +582,7 @@ export const Granularity = {
 } as const;
 
 /**
- * How fine a report is.
+ * Granularity of a report.
  *
  * @generated from enum signpost.analytics.v1.Granularity
  */
@@ -594,13 +595,13 @@ export const GranularitySchema: GenEnum<Granularity> = /*@__PURE__*/
   enumDesc(file_signpost_analytics_v1_analytics, 0);
 
 /**
- * What became of printed codes: scans, counted. Days and hours are UTC.
+ * Reports on the scans of printed codes. Days and hours are UTC.
  *
  * @generated from service signpost.analytics.v1.AnalyticsService
  */
 export const AnalyticsService: GenService<{
   /**
-   * Lifetime total and a window's breakdowns of one code. Errors: `not_found`.
+   * Returns the lifetime total and a window's breakdowns of one code. Errors: `not_found`.
    * Source: GET /api/v1/qr-codes/{id}/analytics.
    *
    * @generated from rpc signpost.analytics.v1.AnalyticsService.GetCodeAnalytics
@@ -611,9 +612,9 @@ export const AnalyticsService: GenService<{
     output: typeof GetCodeAnalyticsResponseSchema;
   },
   /**
-   * Scans of a code, folder, tag, batch or the whole account in any window, by day or hour. Errors: `not_found`;
-   * `invalid_argument` for a window of more than 1,100 days, or 32 days by hour, and for one by hour that has only a part
-   * of a day whose scans are archived.
+   * Reports the scans of a code, folder, tag, batch or the whole account in any window, by day or hour. Errors:
+   * `not_found`; `invalid_argument` for a window of more than 1,100 days, or 32 days by hour, and for one by hour that
+   * includes only part of a day whose scans are archived.
    *
    * @generated from rpc signpost.analytics.v1.AnalyticsService.GetScanReport
    */
@@ -623,7 +624,7 @@ export const AnalyticsService: GenService<{
     output: typeof GetScanReportResponseSchema;
   },
   /**
-   * The account's most scanned codes of a window.
+   * Lists the account's most scanned codes of a window.
    *
    * @generated from rpc signpost.analytics.v1.AnalyticsService.ListTopCodes
    */
@@ -633,8 +634,8 @@ export const AnalyticsService: GenService<{
     output: typeof ListTopCodesResponseSchema;
   },
   /**
-   * The recorded scans of a window one by one, oldest first. Errors: `not_found`; `invalid_argument` for a window with a
-   * month that is archived.
+   * Streams the recorded scans of a window, oldest first. Errors: `not_found`; `invalid_argument` for a window with an
+   * archived month.
    *
    * @generated from rpc signpost.analytics.v1.AnalyticsService.ExportScans
    */

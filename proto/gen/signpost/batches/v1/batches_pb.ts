@@ -34,14 +34,14 @@ export type Batch = Message<"signpost.batches.v1.Batch"> & {
   id: string;
 
   /**
-   * Free label.
+   * Any name.
    *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
-   * How far it has come.
+   * Its status.
    *
    * @generated from field: signpost.batches.v1.BatchStatus status = 3;
    */
@@ -55,7 +55,7 @@ export type Batch = Message<"signpost.batches.v1.Batch"> & {
   counts?: BatchCounts | undefined;
 
   /**
-   * The custom domain that its codes are printed on, `domain_…`; absent means the platform's.
+   * Custom domain of its codes' scan URLs, `domain_…`; absent means the platform's host.
    *
    * @generated from field: optional string domain_id = 5;
    */
@@ -104,7 +104,7 @@ export type BatchCounts = Message<"signpost.batches.v1.BatchCounts"> & {
   total: number;
 
   /**
-   * Rows to be created.
+   * Rows not created yet.
    *
    * @generated from field: int32 pending = 2;
    */
@@ -118,14 +118,14 @@ export type BatchCounts = Message<"signpost.batches.v1.BatchCounts"> & {
   created: number;
 
   /**
-   * Rows that were not valid.
+   * Invalid rows.
    *
    * @generated from field: int32 failed = 4;
    */
   failed: number;
 
   /**
-   * Rows past the account's QR code limit.
+   * Rows that exceed the account's QR code limit.
    *
    * @generated from field: int32 skipped = 5;
    */
@@ -146,14 +146,14 @@ export const BatchCountsSchema: GenMessage<BatchCounts> = /*@__PURE__*/
  */
 export type BatchRow = Message<"signpost.batches.v1.BatchRow"> & {
   /**
-   * Its place in the request, from 0.
+   * Its position in the request, from 0.
    *
    * @generated from field: int32 index = 1;
    */
   index: number;
 
   /**
-   * What became of it.
+   * Its status.
    *
    * @generated from field: signpost.batches.v1.RowStatus status = 2;
    */
@@ -167,14 +167,14 @@ export type BatchRow = Message<"signpost.batches.v1.BatchRow"> & {
   targetUrl?: string | undefined;
 
   /**
-   * The label as it was sent.
+   * The name as it was sent.
    *
    * @generated from field: optional string name = 4;
    */
   name?: string | undefined;
 
   /**
-   * The caller's own name for the thing that the code is glued to.
+   * The caller's reference, for example for the object that the code is printed on.
    *
    * @generated from field: optional string external_ref = 5;
    */
@@ -202,14 +202,14 @@ export type BatchRow = Message<"signpost.batches.v1.BatchRow"> & {
   scanUrl?: string | undefined;
 
   /**
-   * A sentence when the row failed or was skipped.
+   * Why the row failed or was skipped, as a sentence.
    *
    * @generated from field: optional string reason = 9;
    */
   reason?: string | undefined;
 
   /**
-   * Once created, a sentence for everything that was asked for and could not be applied.
+   * Once created, one sentence for everything requested that could not be applied.
    *
    * @generated from field: repeated string warnings = 10;
    */
@@ -237,14 +237,14 @@ export type CreateBatchRequest = Message<"signpost.batches.v1.CreateBatchRequest
   rows: BatchRowInput[];
 
   /**
-   * Free label; empty means none.
+   * Any name; empty means none.
    *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
-   * A live custom domain of the account, `domain_…`; absent means the platform's.
+   * A live custom domain of the account, `domain_…`; absent means the platform's host.
    *
    * @generated from field: optional string domain_id = 3;
    */
@@ -266,8 +266,8 @@ export const CreateBatchRequestSchema: GenMessage<CreateBatchRequest> = /*@__PUR
   messageDesc(file_signpost_batches_v1_batches, 3);
 
 /**
- * A row as it was sent. Nothing of it is validated here: every row is judged alone, and one that breaks a rule of
- * CreateCode fails alone.
+ * A row as it was sent. Its fields are not validated here: every row is checked on its own, and one that violates a
+ * rule of CreateCode fails on its own.
  *
  * @generated from message signpost.batches.v1.BatchRowInput
  */
@@ -280,14 +280,14 @@ export type BatchRowInput = Message<"signpost.batches.v1.BatchRowInput"> & {
   targetUrl?: string | undefined;
 
   /**
-   * Free label.
+   * Any name.
    *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
-   * The caller's own word for the campaign.
+   * Any campaign type.
    *
    * @generated from field: optional string campaign_type = 3;
    */
@@ -308,14 +308,14 @@ export type BatchRowInput = Message<"signpost.batches.v1.BatchRowInput"> & {
   tags: string[];
 
   /**
-   * The caller's own name for the thing that the code is glued to; at most 128 characters.
+   * The caller's reference, for example for the object that the code is printed on; at most 128 characters.
    *
    * @generated from field: optional string external_ref = 6;
    */
   externalRef?: string | undefined;
 
   /**
-   * Set by a caller that could not read the row (a wrong type): the sentence that it fails with.
+   * Set by a gateway that could not read the row (a wrong type): the sentence with which the row fails.
    *
    * @generated from field: optional string fault = 7;
    */
@@ -343,7 +343,7 @@ export type CreateBatchResponse = Message<"signpost.batches.v1.CreateBatchRespon
   batch?: Batch | undefined;
 
   /**
-   * A sentence when scanners may not read codes in these colours.
+   * A sentence if codes in these colours may be unreadable.
    *
    * @generated from field: repeated string warnings = 2;
    */
@@ -358,7 +358,7 @@ export const CreateBatchResponseSchema: GenMessage<CreateBatchResponse> = /*@__P
   messageDesc(file_signpost_batches_v1_batches, 5);
 
 /**
- * Which batch, and which of its rows.
+ * Selects a batch and some of its rows.
  *
  * @generated from message signpost.batches.v1.GetBatchRequest
  */
@@ -371,14 +371,14 @@ export type GetBatchRequest = Message<"signpost.batches.v1.GetBatchRequest"> & {
   id: string;
 
   /**
-   * Rows on a page: 1–1,000, values beyond are clamped; default 100.
+   * Page size: 1–1,000, clamped; default 100.
    *
    * @generated from field: optional int32 limit = 2;
    */
   limit?: number | undefined;
 
   /**
-   * Rows to leave out from the first on; default 0.
+   * Rows to skip; default 0.
    *
    * @generated from field: optional int32 offset = 3;
    */
@@ -434,7 +434,7 @@ export type GetBatchResponse = Message<"signpost.batches.v1.GetBatchResponse"> &
   offset: number;
 
   /**
-   * Rows that match `status`.
+   * Number of rows that match `status`.
    *
    * @generated from field: int32 total = 5;
    */
@@ -449,27 +449,27 @@ export const GetBatchResponseSchema: GenMessage<GetBatchResponse> = /*@__PURE__*
   messageDesc(file_signpost_batches_v1_batches, 7);
 
 /**
- * Which page of batches.
+ * Selects a page of batches.
  *
  * @generated from message signpost.batches.v1.ListBatchesRequest
  */
 export type ListBatchesRequest = Message<"signpost.batches.v1.ListBatchesRequest"> & {
   /**
-   * Batches on a page: 1–100, values beyond are clamped; default 25.
+   * Page size: 1–100, clamped; default 25.
    *
    * @generated from field: optional int32 limit = 1;
    */
   limit?: number | undefined;
 
   /**
-   * Batches to leave out from the newest on; ignored with a cursor; default 0.
+   * Batches to skip, newest first; ignored with a cursor; default 0.
    *
    * @generated from field: optional int32 offset = 2;
    */
   offset?: number | undefined;
 
   /**
-   * `next_cursor` of the page before.
+   * `next_cursor` of the previous page.
    *
    * @generated from field: optional string cursor = 3;
    */
@@ -511,14 +511,14 @@ export type ListBatchesResponse = Message<"signpost.batches.v1.ListBatchesRespon
   offset: number;
 
   /**
-   * All batches of the account.
+   * Number of all batches of the account.
    *
    * @generated from field: int64 total = 4;
    */
   total: bigint;
 
   /**
-   * Where the next page starts; absent on the last one.
+   * Cursor of the next page; absent on the last page.
    *
    * @generated from field: optional string next_cursor = 5;
    */
@@ -533,7 +533,7 @@ export const ListBatchesResponseSchema: GenMessage<ListBatchesResponse> = /*@__P
   messageDesc(file_signpost_batches_v1_batches, 9);
 
 /**
- * Which batch to watch.
+ * Selects the batch to watch.
  *
  * @generated from message signpost.batches.v1.WatchBatchRequest
  */
@@ -554,7 +554,7 @@ export const WatchBatchRequestSchema: GenMessage<WatchBatchRequest> = /*@__PURE_
   messageDesc(file_signpost_batches_v1_batches, 10);
 
 /**
- * The batch as it stands.
+ * The current batch.
  *
  * @generated from message signpost.batches.v1.WatchBatchResponse
  */
@@ -575,7 +575,7 @@ export const WatchBatchResponseSchema: GenMessage<WatchBatchResponse> = /*@__PUR
   messageDesc(file_signpost_batches_v1_batches, 11);
 
 /**
- * Which images to export.
+ * Selects the images to export.
  *
  * @generated from message signpost.batches.v1.ExportBatchRequest
  */
@@ -638,7 +638,7 @@ export const ExportBatchResponseSchema: GenMessage<ExportBatchResponse> = /*@__P
   messageDesc(file_signpost_batches_v1_batches, 13);
 
 /**
- * How far a batch has come.
+ * Status of a batch.
  *
  * @generated from enum signpost.batches.v1.BatchStatus
  */
@@ -651,7 +651,7 @@ export const BatchStatus = {
   UNSPECIFIED: 0,
 
   /**
-   * Rows are still to be created.
+   * Some rows are not created yet.
    *
    * @generated from enum value: BATCH_STATUS_PROCESSING = 1;
    */
@@ -666,7 +666,7 @@ export const BatchStatus = {
 } as const;
 
 /**
- * How far a batch has come.
+ * Status of a batch.
  *
  * @generated from enum signpost.batches.v1.BatchStatus
  */
@@ -679,7 +679,7 @@ export const BatchStatusSchema: GenEnum<BatchStatus> = /*@__PURE__*/
   enumDesc(file_signpost_batches_v1_batches, 0);
 
 /**
- * What became of a row.
+ * Status of a row.
  *
  * @generated from enum signpost.batches.v1.RowStatus
  */
@@ -692,7 +692,7 @@ export const RowStatus = {
   UNSPECIFIED: 0,
 
   /**
-   * To be created.
+   * Not created yet.
    *
    * @generated from enum value: ROW_STATUS_PENDING = 1;
    */
@@ -706,14 +706,14 @@ export const RowStatus = {
   CREATED: 2,
 
   /**
-   * It was not valid; `reason` says why.
+   * The row is invalid; `reason` says why.
    *
    * @generated from enum value: ROW_STATUS_FAILED = 3;
    */
   FAILED: 3,
 
   /**
-   * It lies past the account's QR code limit.
+   * The row exceeds the account's QR code limit.
    *
    * @generated from enum value: ROW_STATUS_SKIPPED = 4;
    */
@@ -721,7 +721,7 @@ export const RowStatus = {
 } as const;
 
 /**
- * What became of a row.
+ * Status of a row.
  *
  * @generated from enum signpost.batches.v1.RowStatus
  */
@@ -740,8 +740,8 @@ export const RowStatusSchema: GenEnum<RowStatus> = /*@__PURE__*/
  */
 export const BatchesService: GenService<{
   /**
-   * Stages every row, creates as many as fit in the window (BATCH_WINDOW_MS), and leaves the rest to the background.
-   * Honours `idempotency-key` like CreateCode. The batch in the answer is `completed` when every row is final.
+   * Stages every row, creates as many as fit in the window (BATCH_WINDOW_MS), and leaves the rest to background work.
+   * Supports `idempotency-key` like CreateCode. The returned batch is `completed` when every row is final.
    * Errors: `invalid_argument` for no rows or an unknown or unverified domain; `resource_exhausted`
    * BATCH_LIMIT_EXCEEDED or QR_LIMIT_REACHED; `out_of_range` for more than 25,000 rows.
    * Source: POST /api/v1/batches.
@@ -754,7 +754,7 @@ export const BatchesService: GenService<{
     output: typeof CreateBatchResponseSchema;
   },
   /**
-   * A batch and a page of its rows in the order sent. Errors: `not_found`. Source: GET /api/v1/batches/{id}.
+   * Returns a batch and a page of its rows in the order sent. Errors: `not_found`. Source: GET /api/v1/batches/{id}.
    *
    * @generated from rpc signpost.batches.v1.BatchesService.GetBatch
    */
@@ -764,7 +764,7 @@ export const BatchesService: GenService<{
     output: typeof GetBatchResponseSchema;
   },
   /**
-   * A page of the account's batches, newest first. Errors: `invalid_argument` for a cursor that was not issued to this
+   * Lists the account's batches, newest first. Errors: `invalid_argument` for a cursor that was not issued to this
    * account. Source: GET /api/v1/batches.
    *
    * @generated from rpc signpost.batches.v1.BatchesService.ListBatches
@@ -775,7 +775,7 @@ export const BatchesService: GenService<{
     output: typeof ListBatchesResponseSchema;
   },
   /**
-   * The batch now and whenever its counts move; ends after the answer in which it is completed.
+   * Streams the batch now and whenever its counts change; ends after the message in which it is completed.
    *
    * @generated from rpc signpost.batches.v1.BatchesService.WatchBatch
    */
@@ -785,9 +785,9 @@ export const BatchesService: GenService<{
     output: typeof WatchBatchResponseSchema;
   },
   /**
-   * A ZIP of the images of a batch's codes in print order, `00001-{short_code}.png`, with a manifest, `manifest.csv`, in
-   * chunks of at most 64 KiB. Rows without a code, and codes deleted since, are left out. Errors: `not_found`;
-   * `unavailable` DOMAIN_NOT_RESOLVED while the domain that they are printed on does not resolve.
+   * Streams a ZIP of the images of a batch's codes in print order, `00001-{short_code}.png`, with a manifest,
+   * `manifest.csv`, in chunks of at most 64 KiB. Rows without a code, and codes deleted since, are left out. Errors:
+   * `not_found`; `unavailable` DOMAIN_NOT_RESOLVED while the domain in their scan URLs does not resolve.
    *
    * @generated from rpc signpost.batches.v1.BatchesService.ExportBatch
    */

@@ -41,49 +41,49 @@ export type Code = Message<"signpost.codes.v1.Code"> & {
   type: CodeType;
 
   /**
-   * 7 characters, unique across the platform, never given twice.
+   * 7 characters, unique across the platform, never assigned twice.
    *
    * @generated from field: string short_code = 3;
    */
   shortCode: string;
 
   /**
-   * What the printed code encodes: `https://{host}/r/{short_code}`.
+   * The scan URL that the printed code encodes: `https://{host}/r/{short_code}`.
    *
    * @generated from field: string scan_url = 4;
    */
   scanUrl: string;
 
   /**
-   * Where a dynamic code leads; absent on the other types.
+   * Target URL of a dynamic code; absent on the other types.
    *
    * @generated from field: optional string target_url = 5;
    */
   targetUrl?: string | undefined;
 
   /**
-   * What a static code encodes; absent on the other types.
+   * Content of a static code; absent on the other types.
    *
    * @generated from field: optional string payload = 6;
    */
   payload?: string | undefined;
 
   /**
-   * Free label.
+   * Any name.
    *
    * @generated from field: optional string name = 7;
    */
   name?: string | undefined;
 
   /**
-   * True: scans reach a "paused" page.
+   * Whether scans show the "paused" page.
    *
    * @generated from field: bool paused = 8;
    */
   paused: boolean;
 
   /**
-   * The folder it is filed in; absent when unfiled.
+   * Its folder; absent when unfiled.
    *
    * @generated from field: signpost.codes.v1.Label folder = 9;
    */
@@ -97,21 +97,21 @@ export type Code = Message<"signpost.codes.v1.Code"> & {
   tags: string[];
 
   /**
-   * Scans in all, archived ones included; never shrinks.
+   * Lifetime scans, archived ones included; never decreases.
    *
    * @generated from field: int64 scan_count = 11;
    */
   scanCount: bigint;
 
   /**
-   * The caller's own word for the campaign.
+   * Any campaign type.
    *
    * @generated from field: optional string campaign_type = 12;
    */
   campaignType?: string | undefined;
 
   /**
-   * The custom domain it is printed on, `domain_…`; absent means the platform's.
+   * Custom domain of its scan URL, `domain_…`; absent means the platform's host.
    *
    * @generated from field: optional string domain_id = 13;
    */
@@ -125,7 +125,7 @@ export type Code = Message<"signpost.codes.v1.Code"> & {
   design?: Design | undefined;
 
   /**
-   * What the scan of a landing-page code shows; absent on the other types.
+   * Page that a scan of a landing-page code shows; absent on the other types.
    *
    * @generated from field: signpost.pages.v1.LandingPage landing_page = 15;
    */
@@ -154,7 +154,7 @@ export const CodeSchema: GenMessage<Code> = /*@__PURE__*/
   messageDesc(file_signpost_codes_v1_codes, 0);
 
 /**
- * A folder or tag as a code carries it.
+ * A folder or tag of a code.
  *
  * @generated from message signpost.codes.v1.Label
  */
@@ -167,7 +167,7 @@ export type Label = Message<"signpost.codes.v1.Label"> & {
   id: string;
 
   /**
-   * Its name in the spelling first used.
+   * Its name, in the spelling first used.
    *
    * @generated from field: string name = 2;
    */
@@ -188,14 +188,14 @@ export const LabelSchema: GenMessage<Label> = /*@__PURE__*/
  */
 export type Design = Message<"signpost.codes.v1.Design"> & {
   /**
-   * `#rgb` or `#rrggbb`, the modules; empty means `#000000`.
+   * `#rgb` or `#rrggbb`, colour of the modules; empty means `#000000`.
    *
    * @generated from field: string foreground_color = 1;
    */
   foregroundColor: string;
 
   /**
-   * `#rgb` or `#rrggbb`, the ground; empty means `#ffffff`.
+   * `#rgb` or `#rrggbb`, colour of the background; empty means `#ffffff`.
    *
    * @generated from field: string background_color = 2;
    */
@@ -223,36 +223,35 @@ export type CreateCodeRequest = Message<"signpost.codes.v1.CreateCodeRequest"> &
   targetUrl: string;
 
   /**
-   * Free label; empty means none.
+   * Any name; empty means none.
    *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
-   * The caller's own word for the campaign.
+   * Any campaign type.
    *
    * @generated from field: optional string campaign_type = 3;
    */
   campaignType?: string | undefined;
 
   /**
-   * A verified custom domain of the account, `domain_…`; absent means the platform's.
+   * A verified custom domain of the account, `domain_…`; absent means the platform's host.
    *
    * @generated from field: optional string domain_id = 4;
    */
   domainId?: string | undefined;
 
   /**
-   * Folder id or name; an unknown name is created. A name that breaks the rule for names costs the label only, with a
-   * warning.
+   * Folder id or name; an unknown name creates a folder. An invalid name gives a warning and a code without a folder.
    *
    * @generated from field: optional string folder = 5;
    */
   folder?: string | undefined;
 
   /**
-   * Tag ids or names; unknown names are created; duplicates count once.
+   * Tag ids or names; unknown names create tags; duplicates count once.
    *
    * @generated from field: repeated string tags = 6;
    */
@@ -267,7 +266,7 @@ export const CreateCodeRequestSchema: GenMessage<CreateCodeRequest> = /*@__PURE_
   messageDesc(file_signpost_codes_v1_codes, 3);
 
 /**
- * The code, and what could not be applied to it.
+ * The code, with warnings.
  *
  * @generated from message signpost.codes.v1.CreateCodeResponse
  */
@@ -280,14 +279,14 @@ export type CreateCodeResponse = Message<"signpost.codes.v1.CreateCodeResponse">
   code?: Code | undefined;
 
   /**
-   * A sentence for everything that was asked for and could not be applied.
+   * One sentence for everything requested that could not be applied.
    *
    * @generated from field: repeated string warnings = 2;
    */
   warnings: string[];
 
   /**
-   * The code's route as it is published, for a caller that answers scans itself.
+   * The code's route as it is published, for gateways, which answer scans.
    *
    * @generated from field: signpost.routes.v1.Route route = 3;
    */
@@ -308,20 +307,20 @@ export const CreateCodeResponseSchema: GenMessage<CreateCodeResponse> = /*@__PUR
  */
 export type CreateStaticCodeRequest = Message<"signpost.codes.v1.CreateStaticCodeRequest"> & {
   /**
-   * Free label; empty means none.
+   * Any name; empty means none.
    *
    * @generated from field: optional string name = 1;
    */
   name?: string | undefined;
 
   /**
-   * What the code encodes.
+   * The content of the code.
    *
    * @generated from oneof signpost.codes.v1.CreateStaticCodeRequest.content
    */
   content: {
     /**
-     * Any text that fits version 40 at error correction M: at most 2,331 bytes of UTF-8.
+     * Any text that fits version 40 at error correction level M: at most 2,331 bytes of UTF-8.
      *
      * @generated from field: string payload = 2;
      */
@@ -381,7 +380,7 @@ export type Wifi = Message<"signpost.codes.v1.Wifi"> & {
   security: WifiSecurity;
 
   /**
-   * True when the network does not announce its name.
+   * Whether the network's name is hidden.
    *
    * @generated from field: bool hidden = 4;
    */
@@ -409,7 +408,7 @@ export type CreateStaticCodeResponse = Message<"signpost.codes.v1.CreateStaticCo
   code?: Code | undefined;
 
   /**
-   * A sentence when scanners may not read its image in these colours.
+   * A sentence if codes in these colours may be unreadable.
    *
    * @generated from field: repeated string warnings = 2;
    */
@@ -430,21 +429,21 @@ export const CreateStaticCodeResponseSchema: GenMessage<CreateStaticCodeResponse
  */
 export type CreateLandingPageCodeRequest = Message<"signpost.codes.v1.CreateLandingPageCodeRequest"> & {
   /**
-   * Free label; empty means none.
+   * Any name; empty means none.
    *
    * @generated from field: optional string name = 1;
    */
   name?: string | undefined;
 
   /**
-   * What a scan shows.
+   * The page that a scan shows.
    *
    * @generated from field: signpost.pages.v1.LandingPage landing_page = 2;
    */
   landingPage?: LandingPage | undefined;
 
   /**
-   * A verified custom domain of the account, `domain_…`; absent means the platform's.
+   * A verified custom domain of the account, `domain_…`; absent means the platform's host.
    *
    * @generated from field: optional string domain_id = 3;
    */
@@ -479,7 +478,7 @@ export type CreateLandingPageCodeResponse = Message<"signpost.codes.v1.CreateLan
   code?: Code | undefined;
 
   /**
-   * A sentence when scanners may not read its image in these colours.
+   * A sentence if codes in these colours may be unreadable.
    *
    * @generated from field: repeated string warnings = 2;
    */
@@ -494,7 +493,7 @@ export const CreateLandingPageCodeResponseSchema: GenMessage<CreateLandingPageCo
   messageDesc(file_signpost_codes_v1_codes, 9);
 
 /**
- * Which code to read.
+ * Selects a code.
  *
  * @generated from message signpost.codes.v1.GetCodeRequest
  */
@@ -536,34 +535,34 @@ export const GetCodeResponseSchema: GenMessage<GetCodeResponse> = /*@__PURE__*/
   messageDesc(file_signpost_codes_v1_codes, 11);
 
 /**
- * Which page of codes.
+ * Selects a page of codes.
  *
  * @generated from message signpost.codes.v1.ListCodesRequest
  */
 export type ListCodesRequest = Message<"signpost.codes.v1.ListCodesRequest"> & {
   /**
-   * Codes on a page: 1–100, values beyond are clamped; default 25.
+   * Page size: 1–100, clamped; default 25.
    *
    * @generated from field: optional int32 limit = 1;
    */
   limit?: number | undefined;
 
   /**
-   * Codes to leave out from the newest on; ignored with a cursor; default 0.
+   * Codes to skip, newest first; ignored with a cursor; default 0.
    *
    * @generated from field: optional int32 offset = 2;
    */
   offset?: number | undefined;
 
   /**
-   * `next_cursor` of the page before.
+   * `next_cursor` of the previous page.
    *
    * @generated from field: optional string cursor = 3;
    */
   cursor?: string | undefined;
 
   /**
-   * Folder id or name; `none` in any case means unfiled codes only.
+   * Folder id or name; `none` (case-insensitive) means unfiled codes only.
    *
    * @generated from field: optional string folder = 4;
    */
@@ -605,21 +604,21 @@ export type ListCodesResponse = Message<"signpost.codes.v1.ListCodesResponse"> &
   limit: number;
 
   /**
-   * The offset used; absent when the page was asked for by cursor.
+   * The offset used; absent when a cursor was given.
    *
    * @generated from field: optional int32 offset = 3;
    */
   offset?: number | undefined;
 
   /**
-   * Where the next page starts; absent on the last one.
+   * Cursor of the next page; absent on the last page.
    *
    * @generated from field: optional string next_cursor = 4;
    */
   nextCursor?: string | undefined;
 
   /**
-   * Codes that match; with a cursor, from this page onwards.
+   * Number of matching codes; with a cursor, of those from this page on.
    *
    * @generated from field: int64 total = 5;
    */
@@ -634,7 +633,7 @@ export const ListCodesResponseSchema: GenMessage<ListCodesResponse> = /*@__PURE_
   messageDesc(file_signpost_codes_v1_codes, 13);
 
 /**
- * What to change of a code.
+ * Changes to a code.
  *
  * @generated from message signpost.codes.v1.UpdateCodeRequest
  */
@@ -647,22 +646,22 @@ export type UpdateCodeRequest = Message<"signpost.codes.v1.UpdateCodeRequest"> &
   id: string;
 
   /**
-   * The fields to change: `target_url`, `name`, `paused`, `folder`, `tags`, `landing_page`; at least one. A field that
-   * is named and not set is cleared where that is possible (`name`, `folder`, `tags`).
+   * The fields to change: `target_url`, `name`, `paused`, `folder`, `tags`, `landing_page`; at least one. A named field
+   * without a value is cleared where that is possible (`name`, `folder`, `tags`).
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
   updateMask?: FieldMask | undefined;
 
   /**
-   * The new target; by the rules of CreateCode.
+   * The new target, with the rules of CreateCode.
    *
    * @generated from field: optional string target_url = 3;
    */
   targetUrl?: string | undefined;
 
   /**
-   * The new label; empty or not set removes it.
+   * The new name; empty or unset removes it.
    *
    * @generated from field: optional string name = 4;
    */
@@ -676,21 +675,21 @@ export type UpdateCodeRequest = Message<"signpost.codes.v1.UpdateCodeRequest"> &
   paused: boolean;
 
   /**
-   * Folder id or name; an unknown name is created; not set unfiles the code.
+   * Folder id or name; an unknown name creates a folder; unset removes the code from its folder.
    *
    * @generated from field: optional string folder = 6;
    */
   folder?: string | undefined;
 
   /**
-   * Exactly the tags that the code has from now on, by id or name; unknown names are created.
+   * The complete new list of tags, by id or name; unknown names create tags.
    *
    * @generated from field: repeated string tags = 7;
    */
   tags: string[];
 
   /**
-   * The whole new page of a landing-page code; by the rules of CreateLandingPageCode.
+   * The complete new page of a landing-page code, with the rules of CreateLandingPageCode.
    *
    * @generated from field: signpost.pages.v1.LandingPage landing_page = 8;
    */
@@ -718,7 +717,7 @@ export type UpdateCodeResponse = Message<"signpost.codes.v1.UpdateCodeResponse">
   code?: Code | undefined;
 
   /**
-   * Its route as it is published.
+   * The code's route as it is published.
    *
    * @generated from field: signpost.routes.v1.Route route = 2;
    */
@@ -733,7 +732,7 @@ export const UpdateCodeResponseSchema: GenMessage<UpdateCodeResponse> = /*@__PUR
   messageDesc(file_signpost_codes_v1_codes, 15);
 
 /**
- * Which code to delete.
+ * Selects the code to delete.
  *
  * @generated from message signpost.codes.v1.DeleteCodeRequest
  */
@@ -754,7 +753,7 @@ export const DeleteCodeRequestSchema: GenMessage<DeleteCodeRequest> = /*@__PURE_
   messageDesc(file_signpost_codes_v1_codes, 16);
 
 /**
- * The deleted code's last state.
+ * The deleted code.
  *
  * @generated from message signpost.codes.v1.DeleteCodeResponse
  */
@@ -767,7 +766,7 @@ export type DeleteCodeResponse = Message<"signpost.codes.v1.DeleteCodeResponse">
   id: string;
 
   /**
-   * Its route as it is published.
+   * The code's route as it is published.
    *
    * @generated from field: signpost.routes.v1.Route route = 2;
    */
@@ -782,7 +781,7 @@ export const DeleteCodeResponseSchema: GenMessage<DeleteCodeResponse> = /*@__PUR
   messageDesc(file_signpost_codes_v1_codes, 17);
 
 /**
- * Which code to restore.
+ * Selects the code to restore.
  *
  * @generated from message signpost.codes.v1.RestoreCodeRequest
  */
@@ -824,7 +823,7 @@ export const RestoreCodeResponseSchema: GenMessage<RestoreCodeResponse> = /*@__P
   messageDesc(file_signpost_codes_v1_codes, 19);
 
 /**
- * What decides whether a code has a target.
+ * Types of codes.
  *
  * @generated from enum signpost.codes.v1.CodeType
  */
@@ -837,7 +836,7 @@ export const CodeType = {
   UNSPECIFIED: 0,
 
   /**
-   * Encodes a scan URL that leads to a target, which can be changed.
+   * Encodes a scan URL that redirects to a target, which can be changed.
    *
    * @generated from enum value: CODE_TYPE_DYNAMIC = 1;
    */
@@ -859,7 +858,7 @@ export const CodeType = {
 } as const;
 
 /**
- * What decides whether a code has a target.
+ * Types of codes.
  *
  * @generated from enum signpost.codes.v1.CodeType
  */
@@ -920,14 +919,14 @@ export const WifiSecuritySchema: GenEnum<WifiSecurity> = /*@__PURE__*/
   enumDesc(file_signpost_codes_v1_codes, 1);
 
 /**
- * QR codes: created, read, changed, deleted, restored. Every method acts for one account and sees its codes only.
+ * QR codes. Every method acts for one account and sees only its codes.
  *
  * @generated from service signpost.codes.v1.CodesService
  */
 export const CodesService: GenService<{
   /**
    * Creates a dynamic code. With an `idempotency-key` in the metadata (1–255 visible ASCII characters) the answer is
-   * remembered for 24 hours and replayed, marked `idempotent-replay: true`.
+   * stored for 24 hours and replayed, marked `idempotent-replay: true`.
    * Errors: `invalid_argument` for a bad target, an unknown or unverified domain; `resource_exhausted` QR_LIMIT_REACHED
    * (with `limit` and `used`); `already_exists` or `aborted` for an idempotency key reused or in flight; `unavailable`
    * when no short code could be allocated. Source: POST /api/v1/qr-codes.
@@ -940,8 +939,8 @@ export const CodesService: GenService<{
     output: typeof CreateCodeResponseSchema;
   },
   /**
-   * Creates a code that carries its payload in the print and leads nowhere else.
-   * Errors: `invalid_argument` for a payload that fits no QR code at error correction M.
+   * Creates a code whose image contains its payload instead of a scan URL.
+   * Errors: `invalid_argument` for a payload that fits no QR code at error correction level M.
    *
    * @generated from rpc signpost.codes.v1.CodesService.CreateStaticCode
    */
@@ -951,8 +950,8 @@ export const CodesService: GenService<{
     output: typeof CreateStaticCodeResponseSchema;
   },
   /**
-   * Creates a code whose scan shows a page of the account's own. Errors: `invalid_argument` for a page that breaks a
-   * rule, an unknown or unverified domain.
+   * Creates a code whose scan shows a page that the account defines. Errors: `invalid_argument` for a page that breaks
+   * a rule, an unknown or unverified domain.
    *
    * @generated from rpc signpost.codes.v1.CodesService.CreateLandingPageCode
    */
@@ -962,7 +961,7 @@ export const CodesService: GenService<{
     output: typeof CreateLandingPageCodeResponseSchema;
   },
   /**
-   * One code. Errors: `not_found`, also for a deleted code. Source: GET /api/v1/qr-codes/{id}.
+   * Returns one code. Errors: `not_found`, also for a deleted code. Source: GET /api/v1/qr-codes/{id}.
    *
    * @generated from rpc signpost.codes.v1.CodesService.GetCode
    */
@@ -972,7 +971,7 @@ export const CodesService: GenService<{
     output: typeof GetCodeResponseSchema;
   },
   /**
-   * A page of the account's codes, newest first, without the deleted ones. Errors: `invalid_argument` for an unknown
+   * Lists the account's codes, newest first, without deleted ones. Errors: `invalid_argument` for an unknown
    * folder or a cursor that was not issued to this account. Source: GET /api/v1/qr-codes.
    *
    * @generated from rpc signpost.codes.v1.CodesService.ListCodes
@@ -983,8 +982,8 @@ export const CodesService: GenService<{
     output: typeof ListCodesResponseSchema;
   },
   /**
-   * Changes the fields that the mask names and no others. Errors: `invalid_argument`, `not_found`,
-   * `failed_precondition` for the target or page of a code that has none; nothing is changed then.
+   * Changes only the fields that the mask names. Errors: `invalid_argument`, `not_found`,
+   * `failed_precondition` for a target or page on a code of another type; an error changes nothing.
    * Source: PATCH /api/v1/qr-codes/{id}.
    *
    * @generated from rpc signpost.codes.v1.CodesService.UpdateCode
@@ -995,7 +994,7 @@ export const CodesService: GenService<{
     output: typeof UpdateCodeResponseSchema;
   },
   /**
-   * Deletes a code; its scans are kept and its short code is never given again. Errors: `not_found`.
+   * Deletes a code; its scans are kept and its short code is never assigned again. Errors: `not_found`.
    * Source: DELETE /api/v1/qr-codes/{id}.
    *
    * @generated from rpc signpost.codes.v1.CodesService.DeleteCode
@@ -1006,7 +1005,7 @@ export const CodesService: GenService<{
     output: typeof DeleteCodeResponseSchema;
   },
   /**
-   * Brings a deleted code back as it was; one that is not deleted stays as it is. Errors: `not_found`,
+   * Restores a deleted code; a code that is not deleted is returned unchanged. Errors: `not_found`,
    * `resource_exhausted` QR_LIMIT_REACHED.
    *
    * @generated from rpc signpost.codes.v1.CodesService.RestoreCode

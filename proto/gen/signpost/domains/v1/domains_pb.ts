@@ -37,21 +37,21 @@ export type Domain = Message<"signpost.domains.v1.Domain"> & {
   hostname: string;
 
   /**
-   * How far it has come.
+   * Its state.
    *
    * @generated from field: signpost.domains.v1.DomainState state = 3;
    */
   state: DomainState;
 
   /**
-   * Where the TXT record belongs: `_signpost.{hostname}`.
+   * Name of its TXT record: `_signpost.{hostname}`.
    *
    * @generated from field: string txt_name = 4;
    */
   txtName: string;
 
   /**
-   * What it holds: `signpost-verify={token}`.
+   * Value of its TXT record: `signpost-verify={token}`.
    *
    * @generated from field: string txt_value = 5;
    */
@@ -65,7 +65,7 @@ export type Domain = Message<"signpost.domains.v1.Domain"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * What its last check found missing, as a sentence; empty when nothing is, and before the first check.
+   * What the last check found missing, as a sentence; empty if nothing, and before the first check.
    *
    * @generated from field: string problem = 7;
    */
@@ -122,7 +122,7 @@ export const AddDomainResponseSchema: GenMessage<AddDomainResponse> = /*@__PURE_
   messageDesc(file_signpost_domains_v1_domains, 2);
 
 /**
- * Which domain to verify.
+ * Selects the domain to verify.
  *
  * @generated from message signpost.domains.v1.VerifyDomainRequest
  */
@@ -143,7 +143,7 @@ export const VerifyDomainRequestSchema: GenMessage<VerifyDomainRequest> = /*@__P
   messageDesc(file_signpost_domains_v1_domains, 3);
 
 /**
- * The domain as it stands.
+ * The current domain.
  *
  * @generated from message signpost.domains.v1.VerifyDomainResponse
  */
@@ -164,7 +164,7 @@ export const VerifyDomainResponseSchema: GenMessage<VerifyDomainResponse> = /*@_
   messageDesc(file_signpost_domains_v1_domains, 4);
 
 /**
- * The domains of the account.
+ * Lists the domains of the account.
  *
  * @generated from message signpost.domains.v1.ListDomainsRequest
  */
@@ -185,7 +185,7 @@ export const ListDomainsRequestSchema: GenMessage<ListDomainsRequest> = /*@__PUR
  */
 export type ListDomainsResponse = Message<"signpost.domains.v1.ListDomainsResponse"> & {
   /**
-   * By hostname.
+   * Sorted by hostname.
    *
    * @generated from field: repeated signpost.domains.v1.Domain domains = 1;
    */
@@ -200,7 +200,7 @@ export const ListDomainsResponseSchema: GenMessage<ListDomainsResponse> = /*@__P
   messageDesc(file_signpost_domains_v1_domains, 6);
 
 /**
- * Which domain to remove.
+ * Selects the domain to remove.
  *
  * @generated from message signpost.domains.v1.RemoveDomainRequest
  */
@@ -221,7 +221,7 @@ export const RemoveDomainRequestSchema: GenMessage<RemoveDomainRequest> = /*@__P
   messageDesc(file_signpost_domains_v1_domains, 7);
 
 /**
- * The domain that is gone.
+ * The removed domain.
  *
  * @generated from message signpost.domains.v1.RemoveDomainResponse
  */
@@ -242,7 +242,7 @@ export const RemoveDomainResponseSchema: GenMessage<RemoveDomainResponse> = /*@_
   messageDesc(file_signpost_domains_v1_domains, 8);
 
 /**
- * Which host is asked about.
+ * Selects a host.
  *
  * @generated from message signpost.domains.v1.CheckHostRequest
  */
@@ -263,7 +263,7 @@ export const CheckHostRequestSchema: GenMessage<CheckHostRequest> = /*@__PURE__*
   messageDesc(file_signpost_domains_v1_domains, 9);
 
 /**
- * The host is served.
+ * The host may get a certificate.
  *
  * @generated from message signpost.domains.v1.CheckHostResponse
  */
@@ -284,7 +284,7 @@ export const CheckHostResponseSchema: GenMessage<CheckHostResponse> = /*@__PURE_
   messageDesc(file_signpost_domains_v1_domains, 10);
 
 /**
- * How far a domain has come.
+ * State of a domain.
  *
  * @generated from enum signpost.domains.v1.DomainState
  */
@@ -318,7 +318,7 @@ export const DomainState = {
   LIVE: 3,
 
   /**
-   * It was live and resolves to the platform no more.
+   * It was live and no longer resolves to the platform.
    *
    * @generated from enum value: DOMAIN_STATE_FAILING = 4;
    */
@@ -326,7 +326,7 @@ export const DomainState = {
 } as const;
 
 /**
- * How far a domain has come.
+ * State of a domain.
  *
  * @generated from enum signpost.domains.v1.DomainState
  */
@@ -339,14 +339,14 @@ export const DomainStateSchema: GenEnum<DomainState> = /*@__PURE__*/
   enumDesc(file_signpost_domains_v1_domains, 0);
 
 /**
- * Custom domains that codes are printed on.
+ * Custom domains of codes.
  *
  * @generated from service signpost.domains.v1.DomainsService
  */
 export const DomainsService: GenService<{
   /**
-   * Adds a domain, pending until its TXT record is seen. Errors: `already_exists`: on this account, or proven by another;
-   * `resource_exhausted` LIMIT_REACHED when the account has 100 domains.
+   * Adds a domain, pending until its TXT record is seen. Errors: `already_exists` when this account has it or another
+   * has verified it; `resource_exhausted` LIMIT_REACHED when the account has 100 domains.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.AddDomain
    */
@@ -356,7 +356,8 @@ export const DomainsService: GenService<{
     output: typeof AddDomainResponseSchema;
   },
   /**
-   * Looks its records up now and moves its state. Errors: `not_found`; `unavailable` when the resolvers don't answer.
+   * Looks up its DNS records now and updates its state. Errors: `not_found`; `unavailable` when the resolvers don't
+   * answer.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.VerifyDomain
    */
@@ -366,7 +367,7 @@ export const DomainsService: GenService<{
     output: typeof VerifyDomainResponseSchema;
   },
   /**
-   * The account's domains, at most 100, by hostname.
+   * Lists the account's domains, at most 100, by hostname.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.ListDomains
    */
@@ -376,7 +377,8 @@ export const DomainsService: GenService<{
     output: typeof ListDomainsResponseSchema;
   },
   /**
-   * Removes a domain: codes printed on it resolve on the platform's host only. Errors: `not_found`.
+   * Removes a domain; its hostname keeps serving the account's codes printed on it, but gets no new certificate.
+   * Errors: `not_found`.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.RemoveDomain
    */
@@ -386,7 +388,7 @@ export const DomainsService: GenService<{
     output: typeof RemoveDomainResponseSchema;
   },
   /**
-   * Whether a host may have a certificate: for proxies that issue certificates on demand. Errors: `not_found`.
+   * Returns whether a host may get a certificate, for proxies that issue certificates on demand. Errors: `not_found`.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.CheckHost
    */

@@ -16,13 +16,13 @@ export const file_signpost_events_v1_events: GenFile = /*@__PURE__*/
   fileDesc("Ch9zaWducG9zdC9ldmVudHMvdjEvZXZlbnRzLnByb3RvEhJzaWducG9zdC5ldmVudHMudjEiPwoSQXVkaXRFdmVudHNSZXF1ZXN0EikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKkAQoTQXVkaXRFdmVudHNSZXNwb25zZRItCglrZXB0X2Zyb20YASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBmV2ZW50cxgCIAEoCzIeLnNpZ25wb3N0LmV2ZW50cy52MS5Ub3BpY0F1ZGl0Ei4KBnJvdXRlcxgDIAEoCzIeLnNpZ25wb3N0LmV2ZW50cy52MS5Ub3BpY0F1ZGl0Ij8KClRvcGljQXVkaXQSEQoJcHVibGlzaGVkGAEgASgDEg0KBWZvdW5kGAIgASgDEg8KB21pc3NpbmcYAyABKAMiUAoWUmVwdWJsaXNoRXZlbnRzUmVxdWVzdBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDYWxsGAIgASgIIjkKF1JlcHVibGlzaEV2ZW50c1Jlc3BvbnNlEg4KBmV2ZW50cxgBIAEoAxIOCgZyb3V0ZXMYAiABKAMy7gEKDUV2ZW50c1NlcnZpY2USaQoLQXVkaXRFdmVudHMSJi5zaWducG9zdC5ldmVudHMudjEuQXVkaXRFdmVudHNSZXF1ZXN0Gicuc2lnbnBvc3QuZXZlbnRzLnYxLkF1ZGl0RXZlbnRzUmVzcG9uc2UiCZACAaq7GAIIBBJyCg9SZXB1Ymxpc2hFdmVudHMSKi5zaWducG9zdC5ldmVudHMudjEuUmVwdWJsaXNoRXZlbnRzUmVxdWVzdBorLnNpZ25wb3N0LmV2ZW50cy52MS5SZXB1Ymxpc2hFdmVudHNSZXNwb25zZSIGqrsYAggEQjcKFmNvbS5zaWducG9zdC5ldmVudHMudjFQAVobc2lnbnBvc3QvZXZlbnRzL3YxO2V2ZW50c3YxYgZwcm90bzM", [file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
- * What to compare.
+ * Selects what to compare.
  *
  * @generated from message signpost.events.v1.AuditEventsRequest
  */
 export type AuditEventsRequest = Message<"signpost.events.v1.AuditEventsRequest"> & {
   /**
-   * Leave out what is older. Default: everything that is kept.
+   * Skip older rows. Default: everything that is kept.
    *
    * @generated from field: google.protobuf.Timestamp since = 1;
    */
@@ -37,13 +37,13 @@ export const AuditEventsRequestSchema: GenMessage<AuditEventsRequest> = /*@__PUR
   messageDesc(file_signpost_events_v1_events, 0);
 
 /**
- * What was found.
+ * Result of the comparison.
  *
  * @generated from message signpost.events.v1.AuditEventsResponse
  */
 export type AuditEventsResponse = Message<"signpost.events.v1.AuditEventsResponse"> & {
   /**
-   * When the oldest row that was compared was written; not set where there was none.
+   * When the oldest compared row was written; unset if there was none.
    *
    * @generated from field: google.protobuf.Timestamp kept_from = 1;
    */
@@ -72,7 +72,7 @@ export const AuditEventsResponseSchema: GenMessage<AuditEventsResponse> = /*@__P
   messageDesc(file_signpost_events_v1_events, 1);
 
 /**
- * A topic and what was published to it.
+ * Counts for a topic.
  *
  * @generated from message signpost.events.v1.TopicAudit
  */
@@ -85,14 +85,14 @@ export type TopicAudit = Message<"signpost.events.v1.TopicAudit"> & {
   published: bigint;
 
   /**
-   * The log has it, or for a route a newer one.
+   * Found in the log, or for a route, a newer one.
    *
    * @generated from field: int64 found = 2;
    */
   found: bigint;
 
   /**
-   * The log lacks it.
+   * Missing in the log.
    *
    * @generated from field: int64 missing = 3;
    */
@@ -107,20 +107,20 @@ export const TopicAuditSchema: GenMessage<TopicAudit> = /*@__PURE__*/
   messageDesc(file_signpost_events_v1_events, 2);
 
 /**
- * What to publish again.
+ * Selects what to republish.
  *
  * @generated from message signpost.events.v1.RepublishEventsRequest
  */
 export type RepublishEventsRequest = Message<"signpost.events.v1.RepublishEventsRequest"> & {
   /**
-   * Leave out what is older. Default: everything that is kept.
+   * Skip older rows. Default: everything that is kept.
    *
    * @generated from field: google.protobuf.Timestamp since = 1;
    */
   since?: Timestamp | undefined;
 
   /**
-   * Also what the log has.
+   * Also republish what the log has.
    *
    * @generated from field: bool all = 2;
    */
@@ -135,20 +135,20 @@ export const RepublishEventsRequestSchema: GenMessage<RepublishEventsRequest> = 
   messageDesc(file_signpost_events_v1_events, 3);
 
 /**
- * What was published again.
+ * Counts of what was republished.
  *
  * @generated from message signpost.events.v1.RepublishEventsResponse
  */
 export type RepublishEventsResponse = Message<"signpost.events.v1.RepublishEventsResponse"> & {
   /**
-   * Events, which the log has by now.
+   * Events, which the log has now.
    *
    * @generated from field: int64 events = 1;
    */
   events: bigint;
 
   /**
-   * Present routes of codes and domains, which the relay publishes next.
+   * Current routes of codes and domains, which the relay publishes next.
    *
    * @generated from field: int64 routes = 2;
    */
@@ -163,14 +163,14 @@ export const RepublishEventsResponseSchema: GenMessage<RepublishEventsResponse> 
   messageDesc(file_signpost_events_v1_events, 4);
 
 /**
- * Events and routes on their way to the log, for whoever runs Signpost.
+ * Audits the publishing of events and routes, for operators.
  *
  * @generated from service signpost.events.v1.EventsService
  */
 export const EventsService: GenService<{
   /**
-   * Compares what was published, as far as Postgres still keeps it, with what the log has. Reads the topics: not for
-   * callers in a hurry. Errors: `unavailable` while the log does not answer.
+   * Compares what was published, as far as Postgres still keeps it, with what the log has. Reads the topics completely,
+   * so it is slow. Errors: `unavailable` while the log is unavailable.
    *
    * @generated from rpc signpost.events.v1.EventsService.AuditEvents
    */
@@ -180,8 +180,8 @@ export const EventsService: GenService<{
     output: typeof AuditEventsResponseSchema;
   },
   /**
-   * Publishes events again that the log lacks, with the ids and keys that they had and in their order, and the present
-   * routes of codes and domains whose route it lacks. A call that is interrupted can be made again.
+   * Republishes events that the log lacks, with their ids and keys and in their order, and the current routes of codes
+   * and domains whose route it lacks. An interrupted call can be repeated.
    *
    * @generated from rpc signpost.events.v1.EventsService.RepublishEvents
    */

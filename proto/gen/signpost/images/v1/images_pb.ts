@@ -15,7 +15,7 @@ export const file_signpost_images_v1_images: GenFile = /*@__PURE__*/
   fileDesc("Ch9zaWducG9zdC9pbWFnZXMvdjEvaW1hZ2VzLnByb3RvEhJzaWducG9zdC5pbWFnZXMudjEijgEKElJlbmRlckltYWdlUmVxdWVzdBIKCgJpZBgBIAEoCRI5CgZmb3JtYXQYAiABKA4yHy5zaWducG9zdC5pbWFnZXMudjEuSW1hZ2VGb3JtYXRCCLpIBYIBAhABEhEKBHNpemUYAyABKAVIAIgBARIVCg1pZl9ub25lX21hdGNoGAQgAygJQgcKBV9zaXplInAKE1JlbmRlckltYWdlUmVzcG9uc2USDwoHY29udGVudBgBIAEoDBIUCgxjb250ZW50X3R5cGUYAiABKAkSDAoEZXRhZxgDIAEoCRIRCglmaWxlX25hbWUYBCABKAkSEQoJdW5jaGFuZ2VkGAUgASgIKlcKC0ltYWdlRm9ybWF0EhwKGElNQUdFX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhQKEElNQUdFX0ZPUk1BVF9QTkcQARIUChBJTUFHRV9GT1JNQVRfU1ZHEAIyfgoNSW1hZ2VzU2VydmljZRJtCgtSZW5kZXJJbWFnZRImLnNpZ25wb3N0LmltYWdlcy52MS5SZW5kZXJJbWFnZVJlcXVlc3QaJy5zaWducG9zdC5pbWFnZXMudjEuUmVuZGVySW1hZ2VSZXNwb25zZSINkAIBqrsYBggCEgIBA0I3ChZjb20uc2lnbnBvc3QuaW1hZ2VzLnYxUAFaG3NpZ25wb3N0L2ltYWdlcy92MTtpbWFnZXN2MWIGcHJvdG8z", [file_buf_validate_validate, file_signpost_access_v1_requirements]);
 
 /**
- * Which image.
+ * Selects an image.
  *
  * @generated from message signpost.images.v1.RenderImageRequest
  */
@@ -42,7 +42,7 @@ export type RenderImageRequest = Message<"signpost.images.v1.RenderImageRequest"
   size?: number | undefined;
 
   /**
-   * Entity tags that the caller has; when one of them is the image's, `content` stays empty and `unchanged` is true.
+   * Entity tags that the caller has; if one of them matches, `content` is empty and `unchanged` is true.
    *
    * @generated from field: repeated string if_none_match = 4;
    */
@@ -84,14 +84,14 @@ export type RenderImageResponse = Message<"signpost.images.v1.RenderImageRespons
   etag: string;
 
   /**
-   * A good name to save it under, with its ending.
+   * Suggested file name, with extension.
    *
    * @generated from field: string file_name = 4;
    */
   fileName: string;
 
   /**
-   * True when the caller has this image already.
+   * Whether the caller already has this image.
    *
    * @generated from field: bool unchanged = 5;
    */
@@ -153,10 +153,10 @@ export const ImageFormatSchema: GenEnum<ImageFormat> = /*@__PURE__*/
  */
 export const ImagesService: GenService<{
   /**
-   * The image of a code: square modules in the code's own colours, error correction level M, a quiet zone of two
-   * modules. It encodes the scan URL on the code's own domain, or the payload of a static code.
+   * Renders the image of a code: square modules in the code's colours, error correction level M, a quiet zone of two
+   * modules. It encodes the scan URL on the code's domain, or the payload of a static code.
    * Errors: `not_found`; `failed_precondition` when the code has nothing to encode; `unavailable` when its custom
-   * domain can't be resolved. Source: GET /api/v1/qr-codes/{id}/image.
+   * domain does not resolve. Source: GET /api/v1/qr-codes/{id}/image.
    *
    * @generated from rpc signpost.images.v1.ImagesService.RenderImage
    */

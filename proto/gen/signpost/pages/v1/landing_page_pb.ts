@@ -14,7 +14,7 @@ export const file_signpost_pages_v1_landing_page: GenFile = /*@__PURE__*/
   fileDesc("CiRzaWducG9zdC9wYWdlcy92MS9sYW5kaW5nX3BhZ2UucHJvdG8SEXNpZ25wb3N0LnBhZ2VzLnYxIokCCgtMYW5kaW5nUGFnZRIZCgV0aXRsZRgBIAEoCUIKukgHcgUQARjIARIWCgR0ZXh0GAIgASgJQgi6SAVyAxiIJxI3CgVsaW5rcxgDIAMoCzIeLnNpZ25wb3N0LnBhZ2VzLnYxLkxhbmRpbmdMaW5rQgi6SAWSAQIQFBJGChBmb3JlZ3JvdW5kX2NvbG9yGAQgASgJQiy6SClyJzIlXigjKFswLTlBLUZhLWZdezN9fFswLTlBLUZhLWZdezZ9KSk/JBJGChBiYWNrZ3JvdW5kX2NvbG9yGAUgASgJQiy6SClyJzIlXigjKFswLTlBLUZhLWZdezN9fFswLTlBLUZhLWZdezZ9KSk/JCI+CgtMYW5kaW5nTGluaxIYCgVsYWJlbBgBIAEoCUIJukgGcgQQARhkEhUKA3VybBgCIAEoCUIIukgFcgMYgBBCNAoVY29tLnNpZ25wb3N0LnBhZ2VzLnYxUAFaGXNpZ25wb3N0L3BhZ2VzL3YxO3BhZ2VzdjFiBnByb3RvMw", [file_buf_validate_validate]);
 
 /**
- * What the reader of a landing page sees. Text is shown as it is, never as markup.
+ * A landing page. Text is shown literally, never as markup.
  *
  * @generated from message signpost.pages.v1.LandingPage
  */
@@ -41,14 +41,14 @@ export type LandingPage = Message<"signpost.pages.v1.LandingPage"> & {
   links: LandingLink[];
 
   /**
-   * `#rgb` or `#rrggbb`, the ink; shown where it can be read on the ground. Empty means the reader's own.
+   * `#rgb` or `#rrggbb`, text colour; used only if readable on the background. Empty means the browser's default.
    *
    * @generated from field: string foreground_color = 4;
    */
   foregroundColor: string;
 
   /**
-   * `#rgb` or `#rrggbb`, the page's ground. Empty means the reader's own, light or dark.
+   * `#rgb` or `#rrggbb`, background colour. Empty means the browser's default, light or dark.
    *
    * @generated from field: string background_color = 5;
    */
@@ -69,14 +69,14 @@ export const LandingPageSchema: GenMessage<LandingPage> = /*@__PURE__*/
  */
 export type LandingLink = Message<"signpost.pages.v1.LandingLink"> & {
   /**
-   * What the reader sees: 1–100 characters once trimmed.
+   * The visible text: 1–100 characters once trimmed.
    *
    * @generated from field: string label = 1;
    */
   label: string;
 
   /**
-   * Where it leads: an absolute http or https URL without credentials, at most 2,048 characters.
+   * Its target: an absolute http or https URL without credentials, at most 2,048 characters.
    *
    * @generated from field: string url = 2;
    */

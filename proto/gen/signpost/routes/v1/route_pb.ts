@@ -15,22 +15,21 @@ export const file_signpost_routes_v1_route: GenFile = /*@__PURE__*/
   fileDesc("Ch5zaWducG9zdC9yb3V0ZXMvdjEvcm91dGUucHJvdG8SEnNpZ25wb3N0LnJvdXRlcy52MSJ/CgVSb3V0ZRIPCgd2ZXJzaW9uGAEgASgEEi0KBGNvZGUYAiABKAsyHS5zaWducG9zdC5yb3V0ZXMudjEuQ29kZVJvdXRlSAASLQoEaG9zdBgDIAEoCzIdLnNpZ25wb3N0LnJvdXRlcy52MS5Ib3N0Um91dGVIAEIHCgVlbnRyeSLMAQoJQ29kZVJvdXRlEhIKCnNob3J0X2NvZGUYASABKAkSDwoHY29kZV9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEioKBmFuc3dlchgEIAEoDjIaLnNpZ25wb3N0LnJvdXRlcy52MS5BbnN3ZXISEgoKdGFyZ2V0X3VybBgFIAEoCRIQCghob3N0bmFtZRgGIAEoCRI0CgxsYW5kaW5nX3BhZ2UYByABKAsyHi5zaWducG9zdC5wYWdlcy52MS5MYW5kaW5nUGFnZSJTCglIb3N0Um91dGUSEAoIaG9zdG5hbWUYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIPCgdyZW1vdmVkGAMgASgIEg8KB2ZhaWxpbmcYBCABKAgqhQEKBkFuc3dlchIWChJBTlNXRVJfVU5TUEVDSUZJRUQQABITCg9BTlNXRVJfUkVESVJFQ1QQARIXChNBTlNXRVJfTEFORElOR19QQUdFEAISEQoNQU5TV0VSX1BBVVNFRBADEg8KC0FOU1dFUl9HT05FEAQSEQoNQU5TV0VSX1NUQVRJQxAFQjcKFmNvbS5zaWducG9zdC5yb3V0ZXMudjFQAVobc2lnbnBvc3Qvcm91dGVzL3YxO3JvdXRlc3YxYgZwcm90bzM", [file_signpost_pages_v1_landing_page]);
 
 /**
- * What a gateway needs to answer scans. The value of a record on the compacted topic `signpost.routes.v1`; its key is
- * `code:{short_code}` or `host:{hostname}`. Records of one key may arrive late or twice: the higher version is the
- * newer state.
+ * What a gateway needs to answer scans: the value of a record on the compacted topic `signpost.routes.v1`, whose key is
+ * `code:{short_code}` or `host:{hostname}`. Records of one key may arrive late or twice: the higher version is newer.
  *
  * @generated from message signpost.routes.v1.Route
  */
 export type Route = Message<"signpost.routes.v1.Route"> & {
   /**
-   * Rises with every change of what the key stands for.
+   * Incremented with every change.
    *
    * @generated from field: uint64 version = 1;
    */
   version: bigint;
 
   /**
-   * What the key stands for.
+   * The code or host of the key.
    *
    * @generated from oneof signpost.routes.v1.Route.entry
    */
@@ -61,7 +60,7 @@ export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 0);
 
 /**
- * Where a scan of one code leads.
+ * How scans of one code are answered.
  *
  * @generated from message signpost.routes.v1.CodeRoute
  */
@@ -88,21 +87,21 @@ export type CodeRoute = Message<"signpost.routes.v1.CodeRoute"> & {
   accountId: string;
 
   /**
-   * What a scan is answered with.
+   * The kind of answer.
    *
    * @generated from field: signpost.routes.v1.Answer answer = 4;
    */
   answer: Answer;
 
   /**
-   * Where an active dynamic code leads; empty otherwise.
+   * Target of an active dynamic code; empty otherwise.
    *
    * @generated from field: string target_url = 5;
    */
   targetUrl: string;
 
   /**
-   * The custom domain that the code is printed on; empty means the platform's.
+   * Custom domain of the code's scan URL; empty means the platform's host.
    *
    * @generated from field: string hostname = 6;
    */
@@ -124,7 +123,7 @@ export const CodeRouteSchema: GenMessage<CodeRoute> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 1);
 
 /**
- * A hostname that an account has verified, so that a gateway knows whose host it is being asked on.
+ * A hostname that an account has verified, by which a gateway knows the owner of a request's host.
  *
  * @generated from message signpost.routes.v1.HostRoute
  */
@@ -137,21 +136,21 @@ export type HostRoute = Message<"signpost.routes.v1.HostRoute"> & {
   hostname: string;
 
   /**
-   * The account that verified it last, `acct_…`.
+   * The account that last verified it, `acct_…`.
    *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
-   * True once the domain was removed: the host still serves that account's codes alone, and gets no new certificate.
+   * Whether the domain was removed: the host then still serves only that account's codes, but gets no new certificate.
    *
    * @generated from field: bool removed = 3;
    */
   removed: boolean;
 
   /**
-   * True while it does not resolve to the platform, not yet or no longer: whoever comes is served, but it gets no new
+   * Whether it does not resolve to the platform, not yet or no longer: requests are still served, but it gets no new
    * certificate.
    *
    * @generated from field: bool failing = 4;
@@ -167,7 +166,7 @@ export const HostRouteSchema: GenMessage<HostRoute> = /*@__PURE__*/
   messageDesc(file_signpost_routes_v1_route, 2);
 
 /**
- * What a scan is answered with.
+ * Kinds of answers to scans.
  *
  * @generated from enum signpost.routes.v1.Answer
  */
@@ -208,7 +207,7 @@ export const Answer = {
   GONE: 4,
 
   /**
-   * 404: a static code carries its payload in the print.
+   * 404: a static code has no scan URL.
    *
    * @generated from enum value: ANSWER_STATIC = 5;
    */
@@ -216,7 +215,7 @@ export const Answer = {
 } as const;
 
 /**
- * What a scan is answered with.
+ * Kinds of answers to scans.
  *
  * @generated from enum signpost.routes.v1.Answer
  */

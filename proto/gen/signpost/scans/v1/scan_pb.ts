@@ -15,16 +15,16 @@ export const file_signpost_scans_v1_scan: GenFile = /*@__PURE__*/
   fileDesc("ChxzaWducG9zdC9zY2Fucy92MS9zY2FuLnByb3RvEhFzaWducG9zdC5zY2Fucy52MSK9AgoEU2NhbhIKCgJpZBgBIAEoDBIPCgdjb2RlX2lkGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSLgoKc2Nhbm5lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgFIAEoCRISCgp1c2VyX2FnZW50GAYgASgJEhQKCHJlZmVycmVyGAcgASgJQgIYARITCgdhZGRyZXNzGAggASgJQgIYARIUCghsYW5ndWFnZRgJIAEoCUICGAESDwoHcHVycG9zZRgKIAEoCRIYCgxjb3VudHJ5X2hpbnQYCyABKAlCAhgBEg0KBXN0YW1wGAwgASgMEg8KB3Zpc2l0b3IYDSABKAwSDwoHY291bnRyeRgOIAEoCRIVCg1yZWZlcnJlcl9ob3N0GA8gASgJQjQKFWNvbS5zaWducG9zdC5zY2Fucy52MVABWhlzaWducG9zdC9zY2Fucy92MTtzY2Fuc3YxYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * One scan of a printed code: the value of a record on `signpost.scans.v1`, whose key is the code's id. Written once
- * by the gateway that answered; its id decides, so that a record that arrives again is not counted again. It holds
- * neither the reader's address nor the address of the page that the reader came from: the gateway derives `visitor`,
- * `country` and `referrer_host` from them and writes only these.
+ * One scan of a printed code: the value of a record on `signpost.scans.v1`, whose key is the code's id. Written once by
+ * the gateway that answered; a record with the same id is not counted again. It contains neither the visitor's address
+ * nor the URL of the referring page: the gateway derives `visitor`, `country` and `referrer_host` from them and writes
+ * only these.
  *
  * @generated from message signpost.scans.v1.Scan
  */
 export type Scan = Message<"signpost.scans.v1.Scan"> & {
   /**
-   * 16 bytes of a UUIDv7, given by the gateway.
+   * 16 bytes of a UUIDv7, assigned by the gateway.
    *
    * @generated from field: bytes id = 1;
    */
@@ -38,7 +38,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   codeId: string;
 
   /**
-   * The account that the code belongs to, `acct_…`.
+   * The code's account, `acct_…`.
    *
    * @generated from field: string account_id = 3;
    */
@@ -52,7 +52,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   scannedAt?: Timestamp | undefined;
 
   /**
-   * The host that the reader asked for.
+   * The requested host.
    *
    * @generated from field: string host = 5;
    */
@@ -66,7 +66,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   userAgent: string;
 
   /**
-   * `Referer`, in records of gateways that did not derive `referrer_host` yet.
+   * `Referer`, only in records of older gateways, which did not derive `referrer_host`.
    *
    * @generated from field: string referrer = 7 [deprecated = true];
    * @deprecated
@@ -74,8 +74,8 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   referrer: string;
 
   /**
-   * The reader's address, in records of gateways that did not derive `visitor` and `country` yet. The recorder derives
-   * them from it and never stores it.
+   * The visitor's address, only in records of older gateways, which did not derive `visitor` and `country`. The
+   * recorder derives them from it and never stores it.
    *
    * @generated from field: string address = 8 [deprecated = true];
    * @deprecated
@@ -83,7 +83,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   address: string;
 
   /**
-   * `Accept-Language`, in records of the same gateways. Nothing reads it.
+   * `Accept-Language`, only in records of those older gateways. Unused.
    *
    * @generated from field: string language = 9 [deprecated = true];
    * @deprecated
@@ -98,7 +98,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   purpose: string;
 
   /**
-   * ISO 3166 alpha-2 as a trusted proxy named it, in records of gateways that did not derive `country` yet.
+   * ISO 3166 alpha-2 from a trusted proxy, only in records of older gateways, which did not derive `country`.
    *
    * @generated from field: string country_hint = 11 [deprecated = true];
    * @deprecated
@@ -106,30 +106,31 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   countryHint: string;
 
   /**
-   * For the ledger, 16 bytes: which run of a gateway's process answered (8; a day begins a new one), how many scans it
-   * had answered with this one (4, big-endian) and how many of them it could not keep (4). Empty from elsewhere.
+   * For the ledger, 16 bytes: which run of a gateway process answered (8; a new one each day), how many scans it had
+   * answered including this one (4, big-endian) and how many of them it lost (4). Empty from other writers.
    *
    * @generated from field: bytes stamp = 12;
    */
   stamp: Uint8Array;
 
   /**
-   * Tells the visitors of a day apart: the first 8 bytes of SHA-256 over the day's salt, the reader's address and the
-   * user agent. The salt is destroyed two hours after its day.
+   * Distinguishes the visitors of a day: the first 8 bytes of SHA-256 over the day's salt, the visitor's address and
+   * the user agent. The salt is destroyed two hours after its day.
    *
    * @generated from field: bytes visitor = 13;
    */
   visitor: Uint8Array;
 
   /**
-   * ISO 3166 alpha-2 in capitals, as a trusted proxy named it or else by the reader's address; empty when unknown.
+   * ISO 3166 alpha-2 in capitals, from a trusted proxy or else the visitor's address; empty when unknown.
    *
    * @generated from field: string country = 14;
    */
   country: string;
 
   /**
-   * The host of `Referer` without `www.`, at most 253 bytes; empty when there was none, `unknown` when it is no host.
+   * The host of `Referer` without `www.`, at most 253 bytes; empty when there was none, `unknown` when it is not a
+   * host.
    *
    * @generated from field: string referrer_host = 15;
    */

@@ -17,7 +17,7 @@ export const file_signpost_scans_v1_scans: GenFile = /*@__PURE__*/
   fileDesc("Ch1zaWducG9zdC9zY2Fucy92MS9zY2Fucy5wcm90bxIRc2lnbnBvc3Quc2NhbnMudjEidQoRQXVkaXRTY2Fuc1JlcXVlc3QSMAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIuCgJ0bxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBASKOAgoSQXVkaXRTY2Fuc1Jlc3BvbnNlEhAKCGFuc3dlcmVkGAEgASgDEg8KB3Nwb29sZWQYAiABKAMSEQoJcHVibGlzaGVkGAMgASgDEhAKCHJlY29yZGVkGAQgASgDEhIKCmR1cGxpY2F0ZXMYBSABKAMSFQoNZGVhZF9sZXR0ZXJlZBgGIAEoAxIPCgdkZWxldGVkGAcgASgDEg8KB3dhaXRpbmcYCCABKAMSDAoEcm93cxgJIAEoAxIPCgdjb3VudGVkGAogASgDEhAKCGFyY2hpdmVkGAwgASgDEjIKC2RpZmZlcmVuY2VzGAsgAygLMh0uc2lnbnBvc3Quc2NhbnMudjEuRGlmZmVyZW5jZSJ8CgpEaWZmZXJlbmNlEhQKB2NvZGVfaWQYASABKAlIAIgBARIQCgNkYXkYAiABKAlIAYgBARIPCgdjb3VudGVyGAMgASgJEhAKCGV4cGVjdGVkGAQgASgDEg8KB2NvdW50ZWQYBSABKANCCgoIX2NvZGVfaWRCBgoEX2RheSIbChlEZWxldGVBY2NvdW50U2NhbnNSZXF1ZXN0IhwKGkRlbGV0ZUFjY291bnRTY2Fuc1Jlc3BvbnNlMvEBCgxTY2Fuc1NlcnZpY2USZAoKQXVkaXRTY2FucxIkLnNpZ25wb3N0LnNjYW5zLnYxLkF1ZGl0U2NhbnNSZXF1ZXN0GiUuc2lnbnBvc3Quc2NhbnMudjEuQXVkaXRTY2Fuc1Jlc3BvbnNlIgmQAgGquxgCCAQSewoSRGVsZXRlQWNjb3VudFNjYW5zEiwuc2lnbnBvc3Quc2NhbnMudjEuRGVsZXRlQWNjb3VudFNjYW5zUmVxdWVzdBotLnNpZ25wb3N0LnNjYW5zLnYxLkRlbGV0ZUFjY291bnRTY2Fuc1Jlc3BvbnNlIgiquxgECAMoAUI0ChVjb20uc2lnbnBvc3Quc2NhbnMudjFQAVoZc2lnbnBvc3Qvc2NhbnMvdjE7c2NhbnN2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
- * Which days to audit.
+ * Selects the days to audit.
  *
  * @generated from message signpost.scans.v1.AuditScansRequest
  */
@@ -45,28 +45,28 @@ export const AuditScansRequestSchema: GenMessage<AuditScansRequest> = /*@__PURE_
   messageDesc(file_signpost_scans_v1_scans, 0);
 
 /**
- * The ledger. Scans are on the day on which they were answered, whenever they arrived.
+ * The ledger. Scans belong to the day on which they were answered, whenever they arrived.
  *
  * @generated from message signpost.scans.v1.AuditScansResponse
  */
 export type AuditScansResponse = Message<"signpost.scans.v1.AuditScansResponse"> & {
   /**
-   * Answered by gateways, as far as the log has heard of it.
+   * Answered by gateways, as far as they have reported it through the log.
    *
    * @generated from field: int64 answered = 1;
    */
   answered: bigint;
 
   /**
-   * The answered ones that a gateway's disk or memory took; what is missing here is lost.
+   * Answered scans that a gateway stored on disk or in memory; the difference is lost.
    *
    * @generated from field: int64 spooled = 2;
    */
   spooled: bigint;
 
   /**
-   * Records that gateways handed to the log. More than were spooled where the log's answer got lost and a gateway
-   * handed them over again.
+   * Records that gateways sent to the log. Exceeds `spooled` if the log's acknowledgement got lost and a gateway sent
+   * records again.
    *
    * @generated from field: int64 published = 3;
    */
@@ -87,35 +87,35 @@ export type AuditScansResponse = Message<"signpost.scans.v1.AuditScansResponse">
   duplicates: bigint;
 
   /**
-   * Records that could not be read, by the day on which they came.
+   * Records that could not be decoded, by the day on which they arrived.
    *
    * @generated from field: int64 dead_lettered = 6;
    */
   deadLettered: bigint;
 
   /**
-   * Recorded ones that were deleted on request.
+   * Recorded scans that were deleted on request.
    *
    * @generated from field: int64 deleted = 7;
    */
   deleted: bigint;
 
   /**
-   * Records of any day that the log has and no recorder has come to.
+   * Records of any day in the log that no recorder has processed.
    *
    * @generated from field: int64 waiting = 8;
    */
   waiting: bigint;
 
   /**
-   * Recorded scans as they are kept; months of which something was archived are left out.
+   * Stored scans, without months that are archived in part or in full.
    *
    * @generated from field: int64 rows = 9;
    */
   rows: bigint;
 
   /**
-   * The same by the counters of days.
+   * The same scans according to the day counters.
    *
    * @generated from field: int64 counted = 10;
    */
@@ -129,7 +129,7 @@ export type AuditScansResponse = Message<"signpost.scans.v1.AuditScansResponse">
   archived: bigint;
 
   /**
-   * Where counters disagree, the first 100.
+   * The first 100 counters that disagree.
    *
    * @generated from field: repeated signpost.scans.v1.Difference differences = 11;
    */
@@ -144,20 +144,20 @@ export const AuditScansResponseSchema: GenMessage<AuditScansResponse> = /*@__PUR
   messageDesc(file_signpost_scans_v1_scans, 1);
 
 /**
- * A counter that does not tell what it should.
+ * A counter that is wrong.
  *
  * @generated from message signpost.scans.v1.Difference
  */
 export type Difference = Message<"signpost.scans.v1.Difference"> & {
   /**
-   * `qr_…`; not set where the ledger or an archive is meant.
+   * `qr_…`; unset for the ledger or an archive.
    *
    * @generated from field: optional string code_id = 1;
    */
   codeId?: string | undefined;
 
   /**
-   * `YYYY-MM-DD`; not set where a code's `scan_count` is meant.
+   * `YYYY-MM-DD`; unset for a code's `scan_count`.
    *
    * @generated from field: optional string day = 2;
    */
@@ -165,21 +165,21 @@ export type Difference = Message<"signpost.scans.v1.Difference"> & {
 
   /**
    * `scans`, `unique_scans`, `hours`, `values` of a code's day, its `total`, the `ledger` of a day, or `archive`: the
-   * archives of the month that begins on the day, with what came after them.
+   * archives of the month that begins on the day, with later scans.
    *
    * @generated from field: string counter = 3;
    */
   counter: string;
 
   /**
-   * What it should be.
+   * The expected value.
    *
    * @generated from field: int64 expected = 4;
    */
   expected: bigint;
 
   /**
-   * What it is.
+   * The actual value.
    *
    * @generated from field: int64 counted = 5;
    */
@@ -194,7 +194,7 @@ export const DifferenceSchema: GenMessage<Difference> = /*@__PURE__*/
   messageDesc(file_signpost_scans_v1_scans, 2);
 
 /**
- * The account named in the metadata.
+ * Deletes the scans of the account named in the metadata.
  *
  * @generated from message signpost.scans.v1.DeleteAccountScansRequest
  */
@@ -209,7 +209,7 @@ export const DeleteAccountScansRequestSchema: GenMessage<DeleteAccountScansReque
   messageDesc(file_signpost_scans_v1_scans, 3);
 
 /**
- * The scans are gone.
+ * The scans are deleted.
  *
  * @generated from message signpost.scans.v1.DeleteAccountScansResponse
  */
@@ -224,14 +224,14 @@ export const DeleteAccountScansResponseSchema: GenMessage<DeleteAccountScansResp
   messageDesc(file_signpost_scans_v1_scans, 4);
 
 /**
- * Scans on their way from gateways into analytics, for whoever runs Signpost.
+ * Audit and deletion of scans, for operators.
  *
  * @generated from service signpost.scans.v1.ScansService
  */
 export const ScansService: GenService<{
   /**
-   * The ledger of some days: how many scans got how far, and whether every counter tells what the recorded scans tell.
-   * Reads all of them: not for callers in a hurry. Errors: `invalid_argument`.
+   * Returns the ledger of some days: how many scans reached each stage, and whether every counter agrees with the
+   * recorded scans. Reads all of them, so it is slow. Errors: `invalid_argument`.
    *
    * @generated from rpc signpost.scans.v1.ScansService.AuditScans
    */
@@ -241,8 +241,8 @@ export const ScansService: GenService<{
     output: typeof AuditScansResponseSchema;
   },
   /**
-   * Deletes every scan of the account and what was counted of it, archives included. Those that were answered by now and
-   * arrive later are deleted as they come. A call that is interrupted is finished in the background.
+   * Deletes all scans of the account and their counters, archives included. Scans answered before now that arrive later
+   * are deleted on arrival. An interrupted call is finished in the background.
    *
    * @generated from rpc signpost.scans.v1.ScansService.DeleteAccountScans
    */

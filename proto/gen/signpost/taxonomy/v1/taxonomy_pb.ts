@@ -35,7 +35,7 @@ export type Folder = Message<"signpost.taxonomy.v1.Folder"> & {
   name: string;
 
   /**
-   * Codes filed in it that are not deleted.
+   * Number of its codes that are not deleted.
    *
    * @generated from field: int64 code_count = 3;
    */
@@ -70,7 +70,7 @@ export type Tag = Message<"signpost.taxonomy.v1.Tag"> & {
   name: string;
 
   /**
-   * Codes labelled with it that are not deleted.
+   * Number of its codes that are not deleted.
    *
    * @generated from field: int64 code_count = 3;
    */
@@ -85,20 +85,20 @@ export const TagSchema: GenMessage<Tag> = /*@__PURE__*/
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 1);
 
 /**
- * Which page of folders.
+ * Selects a page of folders.
  *
  * @generated from message signpost.taxonomy.v1.ListFoldersRequest
  */
 export type ListFoldersRequest = Message<"signpost.taxonomy.v1.ListFoldersRequest"> & {
   /**
-   * Folders on a page: 1–10,000, values beyond are clamped; default 10,000, which is all that an account may have.
+   * Page size: 1–10,000, clamped; default 10,000, the maximum of an account.
    *
    * @generated from field: optional int32 limit = 1;
    */
   limit?: number | undefined;
 
   /**
-   * `next_cursor` of the page before.
+   * `next_cursor` of the previous page.
    *
    * @generated from field: optional string cursor = 2;
    */
@@ -119,14 +119,14 @@ export const ListFoldersRequestSchema: GenMessage<ListFoldersRequest> = /*@__PUR
  */
 export type ListFoldersResponse = Message<"signpost.taxonomy.v1.ListFoldersResponse"> & {
   /**
-   * By name.
+   * Sorted by name.
    *
    * @generated from field: repeated signpost.taxonomy.v1.Folder folders = 1;
    */
   folders: Folder[];
 
   /**
-   * Where the next page starts; absent on the last one.
+   * Cursor of the next page; absent on the last page.
    *
    * @generated from field: optional string next_cursor = 2;
    */
@@ -141,20 +141,20 @@ export const ListFoldersResponseSchema: GenMessage<ListFoldersResponse> = /*@__P
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 3);
 
 /**
- * Which page of tags.
+ * Selects a page of tags.
  *
  * @generated from message signpost.taxonomy.v1.ListTagsRequest
  */
 export type ListTagsRequest = Message<"signpost.taxonomy.v1.ListTagsRequest"> & {
   /**
-   * Tags on a page: 1–10,000, values beyond are clamped; default 10,000, which is all that an account may have.
+   * Page size: 1–10,000, clamped; default 10,000, the maximum of an account.
    *
    * @generated from field: optional int32 limit = 1;
    */
   limit?: number | undefined;
 
   /**
-   * `next_cursor` of the page before.
+   * `next_cursor` of the previous page.
    *
    * @generated from field: optional string cursor = 2;
    */
@@ -175,14 +175,14 @@ export const ListTagsRequestSchema: GenMessage<ListTagsRequest> = /*@__PURE__*/
  */
 export type ListTagsResponse = Message<"signpost.taxonomy.v1.ListTagsResponse"> & {
   /**
-   * By name.
+   * Sorted by name.
    *
    * @generated from field: repeated signpost.taxonomy.v1.Tag tags = 1;
    */
   tags: Tag[];
 
   /**
-   * Where the next page starts; absent on the last one.
+   * Cursor of the next page; absent on the last page.
    *
    * @generated from field: optional string next_cursor = 2;
    */
@@ -295,7 +295,7 @@ export const RenameTagResponseSchema: GenMessage<RenameTagResponse> = /*@__PURE_
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 9);
 
 /**
- * Which folder to delete.
+ * Selects the folder to delete.
  *
  * @generated from message signpost.taxonomy.v1.DeleteFolderRequest
  */
@@ -316,7 +316,7 @@ export const DeleteFolderRequestSchema: GenMessage<DeleteFolderRequest> = /*@__P
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 10);
 
 /**
- * The folder is gone.
+ * The folder is deleted.
  *
  * @generated from message signpost.taxonomy.v1.DeleteFolderResponse
  */
@@ -331,7 +331,7 @@ export const DeleteFolderResponseSchema: GenMessage<DeleteFolderResponse> = /*@_
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 11);
 
 /**
- * Which tag to delete.
+ * Selects the tag to delete.
  *
  * @generated from message signpost.taxonomy.v1.DeleteTagRequest
  */
@@ -352,7 +352,7 @@ export const DeleteTagRequestSchema: GenMessage<DeleteTagRequest> = /*@__PURE__*
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 12);
 
 /**
- * The tag is gone.
+ * The tag is deleted.
  *
  * @generated from message signpost.taxonomy.v1.DeleteTagResponse
  */
@@ -367,20 +367,20 @@ export const DeleteTagResponseSchema: GenMessage<DeleteTagResponse> = /*@__PURE_
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 13);
 
 /**
- * Two folders to make one of.
+ * Two folders to merge.
  *
  * @generated from message signpost.taxonomy.v1.MergeFoldersRequest
  */
 export type MergeFoldersRequest = Message<"signpost.taxonomy.v1.MergeFoldersRequest"> & {
   /**
-   * The folder that goes, `folder_…`.
+   * The folder to delete, `folder_…`.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The folder that stays, `folder_…`.
+   * The folder to keep, `folder_…`.
    *
    * @generated from field: string into = 2;
    */
@@ -395,7 +395,7 @@ export const MergeFoldersRequestSchema: GenMessage<MergeFoldersRequest> = /*@__P
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 14);
 
 /**
- * The folder that stays.
+ * The kept folder.
  *
  * @generated from message signpost.taxonomy.v1.MergeFoldersResponse
  */
@@ -416,20 +416,20 @@ export const MergeFoldersResponseSchema: GenMessage<MergeFoldersResponse> = /*@_
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 15);
 
 /**
- * Two tags to make one of.
+ * Two tags to merge.
  *
  * @generated from message signpost.taxonomy.v1.MergeTagsRequest
  */
 export type MergeTagsRequest = Message<"signpost.taxonomy.v1.MergeTagsRequest"> & {
   /**
-   * The tag that goes, `tag_…`.
+   * The tag to delete, `tag_…`.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The tag that stays, `tag_…`.
+   * The tag to keep, `tag_…`.
    *
    * @generated from field: string into = 2;
    */
@@ -444,7 +444,7 @@ export const MergeTagsRequestSchema: GenMessage<MergeTagsRequest> = /*@__PURE__*
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 16);
 
 /**
- * The tag that stays.
+ * The kept tag.
  *
  * @generated from message signpost.taxonomy.v1.MergeTagsResponse
  */
@@ -465,15 +465,15 @@ export const MergeTagsResponseSchema: GenMessage<MergeTagsResponse> = /*@__PURE_
   messageDesc(file_signpost_taxonomy_v1_taxonomy, 17);
 
 /**
- * Folders and tags. They come into being by being named on a code.
+ * Folders and tags. They are created by naming them on a code.
  *
  * @generated from service signpost.taxonomy.v1.TaxonomyService
  */
 export const TaxonomyService: GenService<{
   /**
-   * A page of the account's folders by name, case-insensitive, with their live codes counted; of an account within its
-   * limit of 10,000 the first page is all of them unless a smaller one is asked for. Errors: `unavailable` when they
-   * can't be read, never an empty list; `invalid_argument` for a cursor that was not issued to this account.
+   * Lists the account's folders by name, case-insensitive, with their numbers of live codes; for an account within its
+   * limit of 10,000 the first page contains all of them unless a smaller one is requested. Errors: `unavailable` when
+   * they cannot be read, never an empty list; `invalid_argument` for a cursor that was not issued to this account.
    * Source: GET /api/v1/folders.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.ListFolders
@@ -484,7 +484,7 @@ export const TaxonomyService: GenService<{
     output: typeof ListFoldersResponseSchema;
   },
   /**
-   * A page of the account's tags, as ListFolders lists folders. Source: GET /api/v1/tags.
+   * Lists the account's tags, as ListFolders lists folders. Source: GET /api/v1/tags.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.ListTags
    */
@@ -494,7 +494,7 @@ export const TaxonomyService: GenService<{
     output: typeof ListTagsResponseSchema;
   },
   /**
-   * Gives a folder another name. Errors: `not_found`; `already_exists` when another folder has the name.
+   * Renames a folder. Errors: `not_found`; `already_exists` when another folder has the name.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.RenameFolder
    */
@@ -504,7 +504,7 @@ export const TaxonomyService: GenService<{
     output: typeof RenameFolderResponseSchema;
   },
   /**
-   * Gives a tag another name. Errors: as RenameFolder.
+   * Renames a tag. Errors: as RenameFolder.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.RenameTag
    */
@@ -524,7 +524,7 @@ export const TaxonomyService: GenService<{
     output: typeof DeleteFolderResponseSchema;
   },
   /**
-   * Deletes a tag; its codes lose it. Errors: `not_found`.
+   * Deletes a tag; it is removed from its codes. Errors: `not_found`.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.DeleteTag
    */
@@ -534,7 +534,7 @@ export const TaxonomyService: GenService<{
     output: typeof DeleteTagResponseSchema;
   },
   /**
-   * Files the codes of one folder in another and deletes the first. Errors: `not_found`.
+   * Moves the codes of one folder to another and deletes the first. Errors: `not_found`.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.MergeFolders
    */
@@ -544,7 +544,7 @@ export const TaxonomyService: GenService<{
     output: typeof MergeFoldersResponseSchema;
   },
   /**
-   * Gives the codes of one tag another and deletes the first. Errors: `not_found`.
+   * Replaces one tag with another on its codes and deletes the first. Errors: `not_found`.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.MergeTags
    */

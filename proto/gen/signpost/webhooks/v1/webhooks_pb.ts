@@ -30,21 +30,21 @@ export type Endpoint = Message<"signpost.webhooks.v1.Endpoint"> & {
   id: string;
 
   /**
-   * Where it is called: https.
+   * Its https URL.
    *
    * @generated from field: string url = 2;
    */
   url: string;
 
   /**
-   * The event types that it is called for.
+   * The event types that it receives.
    *
    * @generated from field: repeated string events = 3;
    */
   events: string[];
 
   /**
-   * False: nothing is sent to it.
+   * Whether events are sent to it.
    *
    * @generated from field: bool enabled = 4;
    */
@@ -65,14 +65,14 @@ export type Endpoint = Message<"signpost.webhooks.v1.Endpoint"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it first answered by a 2xx at this address; absent before: it is sent test events only, and the others wait.
+   * When it first answered with a 2xx at this address; until then absent, only test events are sent and others wait.
    *
    * @generated from field: google.protobuf.Timestamp verified_at = 7;
    */
   verifiedAt?: Timestamp | undefined;
 
   /**
-   * The first failure since its last success; absent while it succeeds. Attempts are limited meanwhile.
+   * The first failure since its last success; absent while it succeeds. Attempts are limited while it is set.
    *
    * @generated from field: google.protobuf.Timestamp failing_since = 8;
    */
@@ -87,7 +87,7 @@ export const EndpointSchema: GenMessage<Endpoint> = /*@__PURE__*/
   messageDesc(file_signpost_webhooks_v1_webhooks, 0);
 
 /**
- * One event on its way to one endpoint.
+ * The delivery of one event to one endpoint.
  *
  * @generated from message signpost.webhooks.v1.Delivery
  */
@@ -121,7 +121,7 @@ export type Delivery = Message<"signpost.webhooks.v1.Delivery"> & {
   eventType: string;
 
   /**
-   * How it stands.
+   * Its status.
    *
    * @generated from field: signpost.webhooks.v1.DeliveryStatus status = 5;
    */
@@ -135,14 +135,14 @@ export type Delivery = Message<"signpost.webhooks.v1.Delivery"> & {
   attempts: Attempt[];
 
   /**
-   * When it is tried next; absent when it is final.
+   * Time of the next attempt; absent when it is final.
    *
    * @generated from field: google.protobuf.Timestamp next_attempt_at = 7;
    */
   nextAttemptAt?: Timestamp | undefined;
 
   /**
-   * When it was made.
+   * When it was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */
@@ -163,28 +163,28 @@ export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
  */
 export type Attempt = Message<"signpost.webhooks.v1.Attempt"> & {
   /**
-   * When.
+   * Time of the attempt.
    *
    * @generated from field: google.protobuf.Timestamp at = 1;
    */
   at?: Timestamp | undefined;
 
   /**
-   * The HTTP status; 0 when there was no answer.
+   * The HTTP status; 0 without a response.
    *
    * @generated from field: int32 status = 2;
    */
   status: number;
 
   /**
-   * Milliseconds until the answer.
+   * Milliseconds until the response.
    *
    * @generated from field: int32 latency_ms = 3;
    */
   latencyMs: number;
 
   /**
-   * The first 1 KiB of the answer, or why there was none.
+   * The first 1 KiB of the response, or why there was none.
    *
    * @generated from field: string response = 4;
    */
@@ -205,7 +205,7 @@ export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
  */
 export type CreateEndpointRequest = Message<"signpost.webhooks.v1.CreateEndpointRequest"> & {
   /**
-   * An https address.
+   * Its https URL.
    *
    * @generated from field: string url = 1;
    */
@@ -255,7 +255,7 @@ export const CreateEndpointResponseSchema: GenMessage<CreateEndpointResponse> = 
   messageDesc(file_signpost_webhooks_v1_webhooks, 4);
 
 /**
- * The endpoints of the account.
+ * Lists the endpoints of the account.
  *
  * @generated from message signpost.webhooks.v1.ListEndpointsRequest
  */
@@ -291,7 +291,7 @@ export const ListEndpointsResponseSchema: GenMessage<ListEndpointsResponse> = /*
   messageDesc(file_signpost_webhooks_v1_webhooks, 6);
 
 /**
- * What to change of an endpoint.
+ * Changes to an endpoint.
  *
  * @generated from message signpost.webhooks.v1.UpdateEndpointRequest
  */
@@ -304,7 +304,7 @@ export type UpdateEndpointRequest = Message<"signpost.webhooks.v1.UpdateEndpoint
   id: string;
 
   /**
-   * Not set means unchanged.
+   * Unset means unchanged.
    *
    * @generated from field: optional string url = 2;
    */
@@ -318,7 +318,7 @@ export type UpdateEndpointRequest = Message<"signpost.webhooks.v1.UpdateEndpoint
   events: string[];
 
   /**
-   * Not set means unchanged.
+   * Unset means unchanged.
    *
    * @generated from field: optional bool enabled = 4;
    */
@@ -354,7 +354,7 @@ export const UpdateEndpointResponseSchema: GenMessage<UpdateEndpointResponse> = 
   messageDesc(file_signpost_webhooks_v1_webhooks, 8);
 
 /**
- * Which endpoint to remove.
+ * Selects the endpoint to remove.
  *
  * @generated from message signpost.webhooks.v1.DeleteEndpointRequest
  */
@@ -375,7 +375,7 @@ export const DeleteEndpointRequestSchema: GenMessage<DeleteEndpointRequest> = /*
   messageDesc(file_signpost_webhooks_v1_webhooks, 9);
 
 /**
- * The endpoint is gone.
+ * The endpoint is removed.
  *
  * @generated from message signpost.webhooks.v1.DeleteEndpointResponse
  */
@@ -390,7 +390,7 @@ export const DeleteEndpointResponseSchema: GenMessage<DeleteEndpointResponse> = 
   messageDesc(file_signpost_webhooks_v1_webhooks, 10);
 
 /**
- * Which endpoint gets a new secret.
+ * Selects the endpoint whose secret is rotated.
  *
  * @generated from message signpost.webhooks.v1.RotateSecretRequest
  */
@@ -432,7 +432,7 @@ export const RotateSecretResponseSchema: GenMessage<RotateSecretResponse> = /*@_
   messageDesc(file_signpost_webhooks_v1_webhooks, 12);
 
 /**
- * Which endpoint to test.
+ * Selects the endpoint to test.
  *
  * @generated from message signpost.webhooks.v1.SendTestEventRequest
  */
@@ -453,7 +453,7 @@ export const SendTestEventRequestSchema: GenMessage<SendTestEventRequest> = /*@_
   messageDesc(file_signpost_webhooks_v1_webhooks, 13);
 
 /**
- * The delivery that carries the test event.
+ * The delivery of the test event.
  *
  * @generated from message signpost.webhooks.v1.SendTestEventResponse
  */
@@ -474,7 +474,7 @@ export const SendTestEventResponseSchema: GenMessage<SendTestEventResponse> = /*
   messageDesc(file_signpost_webhooks_v1_webhooks, 14);
 
 /**
- * Which deliveries.
+ * Selects a page of deliveries.
  *
  * @generated from message signpost.webhooks.v1.ListDeliveriesRequest
  */
@@ -494,21 +494,21 @@ export type ListDeliveriesRequest = Message<"signpost.webhooks.v1.ListDeliveries
   status: DeliveryStatus;
 
   /**
-   * Deliveries on a page: 1–100, clamped; default 25.
+   * Page size: 1–100, clamped; default 25.
    *
    * @generated from field: optional int32 limit = 3;
    */
   limit?: number | undefined;
 
   /**
-   * Deliveries to leave out from the newest on; ignored with a cursor; default 0.
+   * Deliveries to skip, newest first; ignored with a cursor; default 0.
    *
    * @generated from field: optional int32 offset = 4;
    */
   offset?: number | undefined;
 
   /**
-   * `next_cursor` of the page before.
+   * `next_cursor` of the previous page.
    *
    * @generated from field: optional string cursor = 5;
    */
@@ -536,7 +536,7 @@ export type ListDeliveriesResponse = Message<"signpost.webhooks.v1.ListDeliverie
   deliveries: Delivery[];
 
   /**
-   * Where the next page starts; absent on the last one.
+   * Cursor of the next page; absent on the last page.
    *
    * @generated from field: optional string next_cursor = 2;
    */
@@ -614,7 +614,7 @@ export const ListAttemptsResponseSchema: GenMessage<ListAttemptsResponse> = /*@_
   messageDesc(file_signpost_webhooks_v1_webhooks, 18);
 
 /**
- * Which delivery to send again.
+ * Selects the delivery to send again.
  *
  * @generated from message signpost.webhooks.v1.ResendDeliveryRequest
  */
@@ -635,7 +635,7 @@ export const ResendDeliveryRequestSchema: GenMessage<ResendDeliveryRequest> = /*
   messageDesc(file_signpost_webhooks_v1_webhooks, 19);
 
 /**
- * The delivery as it stands.
+ * The current delivery.
  *
  * @generated from message signpost.webhooks.v1.ResendDeliveryResponse
  */
@@ -656,7 +656,7 @@ export const ResendDeliveryResponseSchema: GenMessage<ResendDeliveryResponse> = 
   messageDesc(file_signpost_webhooks_v1_webhooks, 20);
 
 /**
- * Which failures to send again.
+ * Selects the failed deliveries to send again.
  *
  * @generated from message signpost.webhooks.v1.ResendFailedRequest
  */
@@ -669,7 +669,7 @@ export type ResendFailedRequest = Message<"signpost.webhooks.v1.ResendFailedRequ
   endpointId: string;
 
   /**
-   * Deliveries made since then.
+   * Only deliveries created since then.
    *
    * @generated from field: google.protobuf.Timestamp since = 2;
    */
@@ -684,13 +684,13 @@ export const ResendFailedRequestSchema: GenMessage<ResendFailedRequest> = /*@__P
   messageDesc(file_signpost_webhooks_v1_webhooks, 21);
 
 /**
- * How many are on their way.
+ * Result of the replay.
  *
  * @generated from message signpost.webhooks.v1.ResendFailedResponse
  */
 export type ResendFailedResponse = Message<"signpost.webhooks.v1.ResendFailedResponse"> & {
   /**
-   * Deliveries that will be sent again.
+   * Number of deliveries that will be sent again.
    *
    * @generated from field: int32 deliveries = 1;
    */
@@ -705,7 +705,7 @@ export const ResendFailedResponseSchema: GenMessage<ResendFailedResponse> = /*@_
   messageDesc(file_signpost_webhooks_v1_webhooks, 22);
 
 /**
- * How a delivery stands.
+ * Status of a delivery.
  *
  * @generated from enum signpost.webhooks.v1.DeliveryStatus
  */
@@ -718,21 +718,21 @@ export const DeliveryStatus = {
   UNSPECIFIED: 0,
 
   /**
-   * To be tried, or tried again.
+   * Waiting for its first or next attempt.
    *
    * @generated from enum value: DELIVERY_STATUS_PENDING = 1;
    */
   PENDING: 1,
 
   /**
-   * Answered by a 2xx.
+   * Answered with a 2xx.
    *
    * @generated from enum value: DELIVERY_STATUS_SUCCEEDED = 2;
    */
   SUCCEEDED: 2,
 
   /**
-   * Given up.
+   * Abandoned after the last attempt.
    *
    * @generated from enum value: DELIVERY_STATUS_FAILED = 3;
    */
@@ -740,7 +740,7 @@ export const DeliveryStatus = {
 } as const;
 
 /**
- * How a delivery stands.
+ * Status of a delivery.
  *
  * @generated from enum signpost.webhooks.v1.DeliveryStatus
  */
@@ -753,15 +753,15 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
   enumDesc(file_signpost_webhooks_v1_webhooks, 0);
 
 /**
- * Webhook endpoints and their deliveries, by Standard Webhooks 1.0.0. Source: Events.
+ * Webhook endpoints and their deliveries, according to Standard Webhooks 1.0.0. Source: Events.
  *
  * @generated from service signpost.webhooks.v1.WebhooksService
  */
 export const WebhooksService: GenService<{
   /**
-   * Adds an endpoint; its secret is shown here and after a rotation only. It is sent an event of the type `webhook.test`
-   * at once, and nothing else before it has answered one by a 2xx. Errors: `invalid_argument` for an address
-   * that may not be called; `resource_exhausted` LIMIT_REACHED when the account has 50 endpoints.
+   * Adds an endpoint; its secret is shown only here and after a rotation. An event of the type `webhook.test` is sent
+   * at once; other events follow only after the endpoint has answered one with a 2xx. Errors: `invalid_argument` for an
+   * address that may not be called; `resource_exhausted` LIMIT_REACHED when the account has 50 endpoints.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.CreateEndpoint
    */
@@ -771,7 +771,7 @@ export const WebhooksService: GenService<{
     output: typeof CreateEndpointResponseSchema;
   },
   /**
-   * The account's endpoints, at most 50, newest first.
+   * Lists the account's endpoints, at most 50, newest first.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.ListEndpoints
    */
@@ -781,8 +781,8 @@ export const WebhooksService: GenService<{
     output: typeof ListEndpointsResponseSchema;
   },
   /**
-   * Changes what is set: address, event types, enabled or not. One with another address, or that is enabled again, has to
-   * answer a test event first, as a new one. Errors: `not_found`.
+   * Changes what is set: address, event types, enabled or not. After a new address, or when it is enabled again, an
+   * endpoint must first answer a test event, like a new one. Errors: `not_found`.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.UpdateEndpoint
    */
@@ -792,7 +792,7 @@ export const WebhooksService: GenService<{
     output: typeof UpdateEndpointResponseSchema;
   },
   /**
-   * Removes an endpoint; deliveries that wait for it are dropped. Errors: `not_found`.
+   * Removes an endpoint; its pending deliveries are dropped. Errors: `not_found`.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.DeleteEndpoint
    */
@@ -802,7 +802,7 @@ export const WebhooksService: GenService<{
     output: typeof DeleteEndpointResponseSchema;
   },
   /**
-   * Gives an endpoint a new secret; the old one signs beside it for 24 hours. Errors: `not_found`.
+   * Rotates an endpoint's secret; for 24 hours deliveries are signed with both secrets. Errors: `not_found`.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.RotateSecret
    */
@@ -812,7 +812,7 @@ export const WebhooksService: GenService<{
     output: typeof RotateSecretResponseSchema;
   },
   /**
-   * Sends an endpoint an event made up for the purpose. Errors: `not_found`.
+   * Sends a test event to an endpoint. Errors: `not_found`.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.SendTestEvent
    */
@@ -822,7 +822,7 @@ export const WebhooksService: GenService<{
     output: typeof SendTestEventResponseSchema;
   },
   /**
-   * A page of deliveries with their attempts, newest first. Errors: `not_found`; `invalid_argument` for a cursor that was
+   * Lists deliveries with their attempts, newest first. Errors: `not_found`; `invalid_argument` for a cursor that was
    * not issued to this account.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.ListDeliveries
@@ -844,7 +844,7 @@ export const WebhooksService: GenService<{
     output: typeof ListAttemptsResponseSchema;
   },
   /**
-   * Sends one delivery again, now. Errors: `not_found`.
+   * Sends one delivery again immediately. Errors: `not_found`.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.ResendDelivery
    */
@@ -854,7 +854,7 @@ export const WebhooksService: GenService<{
     output: typeof ResendDeliveryResponseSchema;
   },
   /**
-   * Sends everything that failed since a time again. Errors: `not_found`.
+   * Sends all deliveries that failed since a given time again. Errors: `not_found`.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.ResendFailed
    */

@@ -3,22 +3,22 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
 
-/** With every process of a Signpost, `expectReturned` sees what it holds, and not its garbage. */
+/** Options with which `expectReturned` measures every process after garbage collection. */
 export const COLLECTING = {
   NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, '../harness/collect-garbage.ts')).href}`,
 };
 
 /**
- * Memory that processes may keep of what was asked of them, in bytes: code that was compiled, pages in which something
- * else lives. Up to 131 MB were seen to stay; without bounds it was 600.
+ * Memory that processes may keep after a test, in bytes: compiled code, and pages shared with other data. Up to 131 MB
+ * were measured; without limits it was 600 MB.
  */
 const MEMORY_MARGIN = 250 * 1024 * 1024;
 
-/** What processes hold together. */
+/** Total resources of processes. */
 export interface Figures {
   readonly descriptors: number;
   readonly sockets: number;
-  /** Resident, in bytes. */
+  /** Resident memory, in bytes. */
   readonly memory: number;
 }
 
@@ -32,7 +32,7 @@ export async function figuresOf(pids: readonly number[]): Promise<Figures> {
   };
 }
 
-/** What each descriptor of a process refers to. */
+/** The target of each descriptor of a process. */
 async function filesOf(pid: number): Promise<string[]> {
   const files = await readdir(`/proc/${pid}/fd`);
   return Promise.all(files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')));
@@ -43,7 +43,7 @@ async function memoryOf(pid: number): Promise<number> {
   return Number(/VmRSS:\s*(\d+)/.exec(status)?.[1]) * 1_024;
 }
 
-/** `spare`: connections to other parts of Signpost that may come and go meanwhile. */
+/** `spare`: connections to other parts of Signpost whose number may change meanwhile. */
 export async function expectReturned(pids: readonly number[], before: Figures, spare: number): Promise<void> {
   const now = () => figuresOf(pids);
   const patience = { timeout: 20_000, interval: 200 };

@@ -3,10 +3,10 @@ import { contract, type Failure, TARGET } from './client.ts';
 
 const api = contract({ env: { CORE_TIMEOUT_MS: '1500' } });
 
-/** How long to look for a core that is coming back, in ms. */
+/** How long to wait for a restarted core, in ms. */
 const EVENTUALLY = { timeout: 20_000, interval: 200 };
 
-describe('while the core is away or hangs', () => {
+describe('while the core is unavailable or hangs', () => {
   test.each([
     ['killed', 'SIGKILL'],
     ['stopped in its tracks', 'SIGSTOP'],
@@ -38,7 +38,7 @@ describe('while the core is away or hangs', () => {
       for (const { status, headers, body } of answers) {
         expect(status).toBe(503);
         expect(headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-        expect(body).toEqual({ error: 'The service is away for a moment; try again.' });
+        expect(body).toEqual({ error: 'The service is temporarily unavailable; try again.' });
       }
     } finally {
       if (signal === 'SIGKILL') await core.restart();

@@ -5,10 +5,10 @@ import type { Database } from '../../db/database.ts';
 import { type DayEntry, waitingRecords } from '../ledger/ledger.ts';
 
 /**
- * Counts records by what became of them: `signpost.scans` with the attribute `stage`, which gateways go on with their
- * own stages. Called once the entry has committed.
+ * Returns a function that counts records by outcome in the metric `signpost.scans`, attribute `stage`; gateways add
+ * their own stages to it. Call it once the ledger entry is committed.
  */
-export function stagesOfScans(): (days: readonly DayEntry[]) => void {
+export function scanStageCounter(): (days: readonly DayEntry[]) => void {
   const scans = metrics.getMeter('signpost.recorder').createCounter('signpost.scans', {
     unit: '{scan}',
     description: 'Scans by how far they got; the ledger adds up the same figures by day.',
@@ -22,11 +22,11 @@ export function stagesOfScans(): (days: readonly DayEntry[]) => void {
   };
 }
 
-/** Shows how many records wait to be recorded, by all recorders together, as `signpost.scans.waiting`. */
-export function measureWaiting({ log, database: { pool } }: { log: Log; database: Database }): { stop(): void } {
+/** Reports the records that no recorder has processed yet as `signpost.scans.waiting`, over all recorders. */
+export function observeWaitingRecords({ log, database: { pool } }: { log: Log; database: Database }): { stop(): void } {
   const waiting = metrics.getMeter('signpost.recorder').createObservableGauge('signpost.scans.waiting', {
     unit: '{record}',
-    description: 'Records of the topic of scans that no recorder has come to.',
+    description: 'Records of the topic of scans that no recorder has processed yet.',
   });
   const observe: Parameters<typeof waiting.addCallback>[0] = async (result) => {
     result.observe(await waitingRecords(pool, await log.ends(SCANS.name)));

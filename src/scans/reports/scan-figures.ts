@@ -1,19 +1,19 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../days.ts';
-import type { Dimension } from '../recording/tally.ts';
+import type { Dimension } from '../recording/increments.ts';
 
-/** Most entries of a breakdown, `other` included. */
-const ENTRIES = 50;
+/** Maximum entries of a breakdown, `other` included. */
+const MAX_ENTRIES = 50;
 
-/** Which scans: of which codes of an account, of which days. */
-export interface Asked {
+/** Which scans to report on. */
+export interface FigureQuery {
   /** UUID. */
   readonly accountId: string;
-  /** UUIDs; all codes that were ever scanned when it is missing. */
+  /** UUIDs; unset: all codes that were ever scanned. */
   readonly codeIds?: readonly string[];
-  /** First moment of the first day or hour, in ms since 1970. */
+  /** Start of the first day or hour, in ms since 1970. */
   readonly from: number;
-  /** First moment of the last day or hour, which is included. */
+  /** Start of the last day or hour, which is included. */
   readonly to: number;
 }
 
@@ -25,8 +25,8 @@ export interface IntervalFigures {
   readonly unique: bigint;
 }
 
-/** One value's part of a breakdown. */
-export interface ShareFigures {
+/** One entry of a breakdown. */
+export interface BreakdownEntry {
   readonly value: string;
   readonly scans: bigint;
 }
@@ -37,7 +37,7 @@ const SCANNED_CODES = statement<{ code_id: string }>(
   'select code_id from scan_totals where account_id = $1',
 );
 
-/** What the statements below start from; each then reads a range of a primary key for each code. */
+/** Common start of the statements below; each then reads one range of a primary key per code. */
 const CODES = 'unnest($2::uuid[]) as c (code_id)';
 
 const READ_DAYS = statement<{ start: string; scans: string; unique_scans: string }>(
@@ -55,18 +55,18 @@ const READ_HOURS = statement<{ start: string; scans: string; unique_scans: strin
    where h.account_id = $1 and h.hour between $3 and $4
    group by hour`,
 );
-/** What exceeds the most entries is folded, and what is called `other` already is folded first. */
+/** Folds entries over the maximum into `other`; an existing `other` is folded first. */
 const FOLD = `
    select dimension::text as dimension, case when named then value else 'other' end as value, sum(scans)::text as scans
    from (
-     select *, entries <= ${ENTRIES} or (value <> 'other' and place < ${ENTRIES}) as named
+     select *, entries <= ${MAX_ENTRIES} or (value <> 'other' and rank < ${MAX_ENTRIES}) as named
      from (
        select *,
-         row_number() over (partition by dimension order by value = 'other', scans desc, value) as place,
+         row_number() over (partition by dimension order by value = 'other', scans desc, value) as rank,
          count(*) over (partition by dimension) as entries
        from counted
-     ) placed
-   ) chosen
+     ) ranked
+   ) named_entries
    group by 1, 2
    order by 1, sum(scans) desc, 2`;
 const DAY_VALUES = `
@@ -78,7 +78,7 @@ const READ_VALUES = statement<{ dimension: Dimension; value: string; scans: stri
   'read_scan_values',
   `with counted as (${DAY_VALUES}) ${FOLD}`,
 );
-// The parts of days come from the scans themselves: `scans_of_code`, two ranges for each code.
+// Partial days are counted from the scans themselves: `scans_of_code`, two ranges per code.
 const READ_VALUES_BY_HOUR = statement<{ dimension: Dimension; value: string; scans: string }>(
   'read_scan_values_by_hour',
   `with counted as (
@@ -86,59 +86,59 @@ const READ_VALUES_BY_HOUR = statement<{ dimension: Dimension; value: string; sca
      from (
        ${DAY_VALUES}
        union all
-       select told.dimension, told.value, count(*)
+       select scanned.dimension, scanned.value, count(*)
        from ${CODES}
          cross join (values ($5::timestamptz, $6::timestamptz), ($7, $8)) as part (since, until)
          join scans s on s.code_id = c.code_id and s.scanned_at >= part.since and s.scanned_at < part.until
          cross join lateral (
            values ('country'::scan_dimension, s.country), ('device', s.device),
                   ('operating_system', s.operating_system), ('browser', s.browser), ('referrer', s.referrer)
-         ) as told (dimension, value)
+         ) as scanned (dimension, value)
        where s.account_id = $1
-       group by told.dimension, told.value
+       group by scanned.dimension, scanned.value
      ) parts
      group by dimension, value
    ) ${FOLD}`,
 );
 
 /** Every day of the window, zeros included, oldest first. */
-export async function dayFigures(on: Queryable, asked: Asked): Promise<IntervalFigures[]> {
-  const { accountId, from, to } = asked;
-  const rows = await run(on, READ_DAYS, [accountId, await codesOf(on, asked), dayOf(from), dayOf(to)]);
-  return filled(rows, starts(from, to, DAY_MS, dayOf));
+export async function dayFigures(on: Queryable, query: FigureQuery): Promise<IntervalFigures[]> {
+  const { accountId, from, to } = query;
+  const rows = await run(on, READ_DAYS, [accountId, await codesOf(on, query), dayOf(from), dayOf(to)]);
+  return withZeros(rows, starts(from, to, DAY_MS, dayOf));
 }
 
 /** Every hour of the window, zeros included, oldest first. */
-export async function hourFigures(on: Queryable, asked: Asked): Promise<IntervalFigures[]> {
-  const { accountId, from, to } = asked;
-  const rows = await run(on, READ_HOURS, [accountId, await codesOf(on, asked), new Date(from), new Date(to)]);
-  return filled(
+export async function hourFigures(on: Queryable, query: FigureQuery): Promise<IntervalFigures[]> {
+  const { accountId, from, to } = query;
+  const rows = await run(on, READ_HOURS, [accountId, await codesOf(on, query), new Date(from), new Date(to)]);
+  return withZeros(
     rows,
     starts(from, to, HOUR_MS, (time) => `${new Date(time).toISOString().slice(0, 13)}:00:00Z`),
   );
 }
 
-/** A breakdown for each dimension. */
-export type Shares = Record<Dimension, ShareFigures[]>;
+/** A breakdown per dimension. */
+export type Breakdowns = Record<Dimension, BreakdownEntry[]>;
 
-/** Breakdowns of the window's days: most scans first, at most 50 entries, the rest folded into `other`. */
-export async function dayShares(on: Queryable, asked: Asked): Promise<Shares> {
-  const { accountId, from, to } = asked;
-  return inDimensions(await run(on, READ_VALUES, [accountId, await codesOf(on, asked), dayOf(from), dayOf(to)]));
+/** Breakdowns of whole days: most scans first, at most 50 entries, the rest folded into `other`. */
+export async function dayBreakdowns(on: Queryable, query: FigureQuery): Promise<Breakdowns> {
+  const { accountId, from, to } = query;
+  return byDimension(await run(on, READ_VALUES, [accountId, await codesOf(on, query), dayOf(from), dayOf(to)]));
 }
 
-/** The same of the window's hours. */
-export async function hourShares(on: Queryable, asked: Asked): Promise<Shares> {
-  const { accountId, from, to } = asked;
+/** The same for a window of hours. */
+export async function hourBreakdowns(on: Queryable, query: FigureQuery): Promise<Breakdowns> {
+  const { accountId, from, to } = query;
   const end = to + HOUR_MS;
   const firstDay = Math.ceil(from / DAY_MS) * DAY_MS;
   const lastDay = Math.floor(end / DAY_MS) * DAY_MS;
-  // A window inside one day is one part, and has no whole day.
+  // A window inside one day has no whole day and is a single part.
   const parts = firstDay > lastDay ? [from, end, end, end] : [from, firstDay, lastDay, end];
-  return inDimensions(
+  return byDimension(
     await run(on, READ_VALUES_BY_HOUR, [
       accountId,
-      await codesOf(on, asked),
+      await codesOf(on, query),
       dayOf(firstDay),
       dayOf(lastDay - DAY_MS),
       ...parts.map((time) => new Date(time)),
@@ -146,21 +146,21 @@ export async function hourShares(on: Queryable, asked: Asked): Promise<Shares> {
   );
 }
 
-async function codesOf(on: Queryable, { accountId, codeIds }: Asked): Promise<readonly string[]> {
+async function codesOf(on: Queryable, { accountId, codeIds }: FigureQuery): Promise<readonly string[]> {
   return codeIds ?? (await run(on, SCANNED_CODES, [accountId])).map(({ code_id }) => code_id);
 }
 
-function inDimensions(rows: readonly { dimension: Dimension; value: string; scans: string }[]): Shares {
-  const shares: Shares = { country: [], device: [], operating_system: [], browser: [], referrer: [] };
-  for (const { dimension, value, scans } of rows) shares[dimension].push({ value, scans: BigInt(scans) });
-  return shares;
+function byDimension(rows: readonly { dimension: Dimension; value: string; scans: string }[]): Breakdowns {
+  const breakdowns: Breakdowns = { country: [], device: [], operating_system: [], browser: [], referrer: [] };
+  for (const { dimension, value, scans } of rows) breakdowns[dimension].push({ value, scans: BigInt(scans) });
+  return breakdowns;
 }
 
 function starts(from: number, to: number, step: number, name: (time: number) => string): string[] {
   return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, index) => name(from + index * step));
 }
 
-function filled(
+function withZeros(
   rows: readonly { start: string; scans: string; unique_scans: string }[],
   all: readonly string[],
 ): IntervalFigures[] {

@@ -10,7 +10,7 @@ import { type Broker, startKafka } from '../harness/kafka.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
-// A broker that is not ours must not be stopped.
+// A broker that this run did not start must not be stopped.
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
 function health({ corePort }: Signpost, service: string): Promise<Status | undefined> {
@@ -36,7 +36,7 @@ interface Code {
   readonly scan_count: number;
 }
 
-describe.skipIf(!ours)('a core with every role that is started while Kafka', () => {
+describe.skipIf(!ours)('a core with every role, started while Kafka', () => {
   test.each([
     ['is down', (broker: Broker) => broker.kill(), (broker: Broker) => broker.start()],
     ['takes connections and answers nothing', (broker: Broker) => broker.pause(), (broker: Broker) => broker.resume()],
@@ -60,14 +60,16 @@ describe.skipIf(!ours)('a core with every role that is started while Kafka', () 
         return [status, headers.get('location')];
       };
       expect(await scan(0)).toEqual([302, target]);
-      // The other gateway has heard of nothing, and looks the code up.
+      // The other gateway has no route yet and looks the code up.
       expect(await scan(1)).toEqual([302, target]);
 
       expect(await health(signpost, '')).toBe(Status.SERVING);
       expect(await health(signpost, 'relay')).toBe(Status.NOT_SERVING);
       const lines = ((await signpost.cores[0]?.log()) ?? '').split('\n');
-      const told = lines.find((line) => line.includes('the log is away: events and routes wait in the outbox'));
-      expect(JSON.parse(told ?? '{}')).toMatchObject({ level: 50 });
+      const logged = lines.find((line) =>
+        line.includes('the log is unavailable: events and routes wait in the outbox'),
+      );
+      expect(JSON.parse(logged ?? '{}')).toMatchObject({ level: 50 });
       const client = new pg.Client({ connectionString: signpost.databaseUrl });
       await client.connect();
       afterFile(() => client.end());
@@ -77,7 +79,7 @@ describe.skipIf(!ours)('a core with every role that is started while Kafka', () 
       await giveBack(broker);
       await expect.poll(waiting, EVENTUALLY).toBe(0);
       await expect.poll(() => health(signpost, 'relay'), EVENTUALLY).toBe(Status.SERVING);
-      // What comes from Kafka comes too: the route to the other gateway, the scans to the recorder.
+      // Kafka's consumers work too: the route reaches the other gateway, the scans reach the recorder.
       await call('DELETE', `/qr-codes/${code.id}`);
       await expect.poll(() => scan(1), EVENTUALLY).toEqual([410, null]);
       const { data: next } = (await (await call('POST', '/qr-codes', { target_url: target })).json()) as { data: Code };
@@ -92,7 +94,7 @@ describe.skipIf(!ours)('a core with every role that is started while Kafka', () 
 });
 
 describe.skipIf(!ours)('a core whose Kafka', () => {
-  test('has a topic that keeps too little does not start, and says which', async () => {
+  test('has a topic with too short a retention does not start, and names it', async () => {
     const broker = await startKafka();
     afterFile(() => broker.stop());
     const log = openKafkaLog({ brokers: [broker.brokers], clientId: 'test', logger: pino({ level: 'silent' }) });

@@ -1,19 +1,19 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { OpenApiDocument, Operation, Schema } from '../../gateway/rest/openapi-types.ts';
 
-/** An operation of the document under the name that people give it: `GET /api/v1/tags`. */
+/** An operation of the document with its usual name: `GET /api/v1/tags`. */
 export interface NamedOperation {
   readonly name: string;
   readonly method: string;
-  /** With `{id}`, as the document has it. */
+  /** The path template, with `{id}`. */
   readonly path: string;
   readonly operation: Operation;
 }
 
-/** What was asked and answered. */
+/** A request and its answer. */
 export interface Exchange {
   readonly method: string;
-  /** With its query. */
+  /** Path with query. */
   readonly path: string;
   readonly withKey: boolean;
   readonly status: number;
@@ -32,7 +32,7 @@ export function operationsOf(document: OpenApiDocument): NamedOperation[] {
   );
 }
 
-/** Validates with the document's own components; what a schema does not name is an error. */
+/** Validates against the document's components; fields that a schema does not name are errors. */
 export function strictly(document: OpenApiDocument, schema: Schema): ValidateFunction {
   const strict = JSON.parse(
     JSON.stringify({ ...schema, components: document.components }, (_key, value) =>
@@ -42,12 +42,12 @@ export function strictly(document: OpenApiDocument, schema: Schema): ValidateFun
   return new Ajv2020({ strict: false, allErrors: true, validateFormats: false }).compile(strict);
 }
 
-/** Headers that an answer need not have though they are described: what is asked decides, or which limit was met. */
+/** Documented headers that are optional: they depend on the request or on the limit reached. */
 const SOMETIMES = ['Idempotent-Replay', 'Retry-After'];
 
 /**
- * Gives a function that throws when an answer of an operation is not what the document says: a status that it does not
- * list, a header that is missing, a body of another type or shape.
+ * Returns a function that throws when an answer of an operation differs from the document: an undocumented status, a
+ * missing header, a body of another type or shape.
  */
 export function describedBy(document: OpenApiDocument): (exchange: Exchange) => void {
   const operations = operationsOf(document).map((named) => ({
@@ -60,14 +60,14 @@ export function describedBy(document: OpenApiDocument): (exchange: Exchange) => 
     const [plain = ''] = path.split('?', 1);
     const asked = method === 'HEAD' ? 'GET' : method;
     const found = operations.find((each) => each.method === asked && each.pattern.test(plain));
-    // Nor is there an operation where broken percent-encoding is no path at all.
+    // A path with invalid percent-encoding has no operation either.
     if (!found || !isEncoded(plain)) return undefined;
     const described = found.operation.responses[status];
     if (!described) return `${found.name} does not list ${status}`;
     const missing = Object.keys(described.headers).find((name) => !SOMETIMES.includes(name) && !headers.has(name));
     if (missing !== undefined) return `${found.name} ${status} came without ${missing}`;
     if (headers.has('idempotent-replay') && !(withKey && found.name.startsWith('POST '))) {
-      return `${found.name} told of a replay that nobody asked for`;
+      return `${found.name} reported a replay without a key`;
     }
     if (status === 503 && !headers.has('retry-after')) return `${found.name} 503 came without Retry-After`;
     if (method === 'HEAD' || !described.content) return body === '' ? undefined : `${found.name} ${status} had a body`;

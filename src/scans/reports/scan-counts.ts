@@ -6,7 +6,7 @@ const READ_TOTALS = statement<{ code_id: string; scans: string }>(
   'select code_id, scans from scan_totals where account_id = $1 and code_id = any($2::uuid[])',
 );
 
-/** Scans in the whole life of these codes of an account, by code (UUIDs). A code that was never scanned is missing. */
+/** Total scans of these codes of an account, by code (UUIDs). A code that was never scanned is absent. */
 export async function scanCounts(
   on: Queryable,
   accountId: string,

@@ -1,71 +1,71 @@
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import { mayBeArchived } from '../archive/archive.ts';
+import { columnArrays } from '../column-arrays.ts';
 import { monthOf } from '../partitions.ts';
-import { columns } from './columns.ts';
 import type { DerivedScan } from './derive.ts';
 
 // Primary key.
-const DELETIONS = statement<{ account_id: string; asked_ms: number }>(
+const DELETIONS = statement<{ account_id: string; requested_ms: number }>(
   'scan_deletions_of',
-  `select account_id, (extract(epoch from asked_at) * 1000)::float8 as asked_ms from scan_deletions
+  `select account_id, (extract(epoch from asked_at) * 1000)::float8 as requested_ms from scan_deletions
    where account_id = any($1::uuid[])`,
 );
 
-// Primary keys: for each part of the month, the row of ids that the scan's would be in.
+// Primary keys: for each part of the month, the one row of ids whose range includes the scan's.
 const ARCHIVED = statement<{ id: string }>(
   'archived_scans_among',
-  `select told.id
-   from unnest($1::uuid[], $2::date[]) as told (id, month)
+  `select inserted.id
+   from unnest($1::uuid[], $2::date[]) as inserted (id, month)
      join scan_archives a using (month)
      cross join lateral (
        select ids from scan_archived_ids c
-       where c.month = a.month and c.part = a.part and c.first_id <= told.id
+       where c.month = a.month and c.part = a.part and c.first_id <= inserted.id
        order by first_id desc limit 1
      ) c
-   where position(uuid_send(told.id) in c.ids) % 16 = 1`,
+   where position(uuid_send(inserted.id) in c.ids) % 16 = 1`,
 );
 
 // Primary key.
-const TAKE_BACK = statement(
-  'take_back_scans',
+const DELETE_INSERTED = statement(
+  'discard_inserted_scans',
   'delete from scans where (id, scanned_at) in (select * from unnest($1::uuid[], $2::timestamptz[]))',
 );
 
-/** What stays of scans that were just inserted, and which were deleted on request before they came. */
-export interface Kept {
+/** The inserted scans that stay, and the ones whose account requested deletion before they arrived. */
+export interface Inserted {
   readonly kept: readonly DerivedScan[];
   readonly deleted: readonly DerivedScan[];
 }
 
 /**
- * Takes back, of rows that this transaction inserted, the ones that were archived already and the ones whose account had
- * its scans deleted. It looks after it has written, because from then on no month is detached, and no deletion begins
- * to work, until the transaction ends: what could come in between has come.
+ * Deletes, of the rows that this transaction inserted, those that are already archived and those of accounts that had
+ * their scans deleted. The check follows the insert because from then until the end of the transaction no month can be
+ * detached and no deletion can start, so the answer cannot change any more.
  */
-export async function takeBack(tx: PoolClient, inserted: readonly DerivedScan[]): Promise<Kept> {
+export async function discardInserted(tx: PoolClient, inserted: readonly DerivedScan[]): Promise<Inserted> {
   if (inserted.length === 0) return { kept: [], deleted: [] };
-  const asked = new Map(
+  const requests = new Map(
     (await run(tx, DELETIONS, [[...new Set(inserted.map(({ accountId }) => accountId))]])).map(
-      ({ account_id, asked_ms }) => [account_id, asked_ms],
+      ({ account_id, requested_ms }) => [account_id, requested_ms],
     ),
   );
   const archived = await archivedAmong(tx, inserted);
-  if (asked.size === 0 && archived.size === 0) return { kept: inserted, deleted: [] };
+  if (requests.size === 0 && archived.size === 0) return { kept: inserted, deleted: [] };
   const deleted: DerivedScan[] = [];
   const kept: DerivedScan[] = [];
   for (const scan of inserted) {
     if (archived.has(scan.id)) continue;
-    const wanted = scan.scannedAt >= (asked.get(scan.accountId) ?? Number.NEGATIVE_INFINITY);
-    (wanted ? kept : deleted).push(scan);
+    const afterRequest = scan.scannedAt >= (requests.get(scan.accountId) ?? Number.NEGATIVE_INFINITY);
+    (afterRequest ? kept : deleted).push(scan);
   }
-  const stay = new Set(kept);
-  const back = inserted.filter((scan) => !stay.has(scan));
+  const keep = new Set(kept);
+  const discarded = inserted.filter((scan) => !keep.has(scan));
   await run(
     tx,
-    TAKE_BACK,
-    columns(
-      back,
+    DELETE_INSERTED,
+    columnArrays(
+      discarded,
       ({ id }) => id,
       ({ scannedAt }) => new Date(scannedAt).toISOString(),
     ),
@@ -79,7 +79,7 @@ async function archivedAmong(tx: PoolClient, scans: readonly DerivedScan[]): Pro
   for (const [day, at] of days) if (!mayBeArchived(monthOf(at), now)) days.delete(day);
   const old = days.size === 0 ? [] : scans.filter(({ day }) => days.has(day));
   if (old.length === 0) return new Set();
-  const ids = columns(
+  const ids = columnArrays(
     old,
     ({ id }) => id,
     ({ scannedAt }) => `${monthOf(scannedAt)}-01`,

@@ -1,7 +1,7 @@
 /** Red, green and blue, 0–255 each. */
 export type Colour = readonly [red: number, green: number, blue: number];
 
-/** Reads `#rgb` or `#rrggbb`. */
+/** Parses `#rgb` or `#rrggbb`. */
 export function parseColour(text: string): Colour {
   const digits = /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.exec(text)?.[1];
   if (digits === undefined) throw new TypeError(`not a colour: ${text}`);

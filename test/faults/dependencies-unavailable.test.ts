@@ -12,7 +12,7 @@ import { expectCounted, killWithChildren, type Readers, scanUrl, startReaders, s
 
 const EVENTUALLY = { timeout: 30_000, interval: 100 };
 
-/** A Postgres, a Kafka, a core and a gateway of this file's own, each of which may be taken away. */
+/** A Postgres, Kafka, core and gateway for this file, each of which a test may stop. */
 let postgres: { start(): Promise<LocalPostgres>; stop(): Promise<void> };
 let kafka: Broker;
 let signpost: Signpost;
@@ -51,7 +51,7 @@ beforeAll(async () => {
   authorization = `Bearer ${(await signpost.createAccount({ plan: Plan.ENTERPRISE })).apiKey}`;
 }, 120_000);
 
-/** Whatever a test has taken away is there again. */
+/** Restores everything that a test has stopped. */
 afterEach(async () => {
   if (noKafka) return;
   await takeAwayKafka('no');
@@ -84,7 +84,7 @@ async function degraded(): Promise<string[]> {
   return ((await response.json()) as { degraded: string[] }).degraded;
 }
 
-/** Readers who have scanned so many times since they started, and nobody of them got anything but redirects. */
+/** Waits until the readers have scanned this often, and expects only redirects. */
 async function expectServed(readers: Readers, scans = 500): Promise<void> {
   const before = readers.answered;
   await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + scans);
@@ -110,19 +110,19 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     120_000,
   );
 
-  test('while Postgres is away and after it is back', async () => {
+  test('while Postgres is unavailable and after it is back', async () => {
     const code = await create();
     const readers = startReaders(scanUrl(signpost, code), 8);
     await expectServed(readers);
     await postgres.stop();
     await expectServed(readers, 2_000);
-    // Nobody can tell whether this one is a code.
+    // This code is unknown and cannot be looked up.
     expect(await statusOf(`${signpost.url}/r/zzzzzzz`)).toBe(503);
     await postgres.start();
     await expect.poll(() => statusOf(`${signpost.url}/r/zzzzzzz`), EVENTUALLY).toBe(404);
     await expectServed(readers);
     await readers.stop();
-    // A core that ends without its database wants to be started again.
+    // A core that has exited without its database must be restarted.
     await core.restart();
     await expectCounted(signpost.databaseUrl, code, [readers]);
   }, 120_000);
@@ -153,7 +153,7 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     120_000,
   );
 
-  test('while all three are away and the gateway is started cold, from its disk alone', async () => {
+  test('while all three are unavailable and the gateway starts from its disk alone', async () => {
     const code = await create();
     expect(await statusOf(scanUrl(signpost, code))).toBe(302);
     await killWithChildren(gateway);

@@ -10,7 +10,7 @@ const api = contract(async () => {
   postgres = await startTcpProxy((await freshDatabase()).url);
   return { databaseUrl: postgres.url, env: { CORE_TIMEOUT_MS: '2000' } };
 });
-afterEach(() => postgres.mend());
+afterEach(() => postgres.restore());
 
 const EVENTUALLY = { timeout: 20_000, interval: 100 };
 const VANISHED = { timeout: 60_000, interval: 500 };
@@ -46,11 +46,11 @@ describe.each([
   ['away', () => postgres.cut()],
   ['hanging', () => postgres.hang()],
 ])('while Postgres is %s', (_how, takeAway) => {
-  test('503 with `Retry-After` from every endpoint within the deadline, never an empty list; all is well once it is back', async () => {
+  test('503 with `Retry-After` from every endpoint within the deadline, never an empty list; recovers once Postgres is back', async () => {
     const account = await api.account();
     const { id } = await account.create({ folder: 'Berlin', tags: ['menu'] });
     takeAway();
-    // More at once than the core has connections.
+    // More concurrent requests than the core has connections.
     const answers = (await Promise.all([1, 2, 3].map(() => everyEndpoint(account, id)))).flat();
     for (const { request, status, headers, body } of answers) {
       expect([request, status]).toEqual([request, 503]);
@@ -60,13 +60,13 @@ describe.each([
       expect(body.error).toMatch(/try again\.$/);
       expect(body.error).not.toMatch(/postgres|sql|connect|timeout|127\.0|ECONN|pool/i);
     }
-    postgres.mend();
+    postgres.restore();
     await expect.poll(async () => (await account.call('GET', '/openapi')).status, EVENTUALLY).toBe(200);
     const read = (await account.call<{ data: unknown[] }>('GET', '/folders')).body.data;
     expect(read).toHaveLength(1);
   });
 
-  test('a key makes what it was sent with once, whatever the first try came to', async () => {
+  test('a request with an idempotency key is carried out once, whatever happened to the first attempt', async () => {
     const account = await api.account();
     const post = () =>
       account.call('POST', '/qr-codes', { json: { target_url: TARGET }, headers: { 'idempotency-key': 'one' } });
@@ -74,23 +74,23 @@ describe.each([
     takeAway();
     expect((await post()).status).toBe(503);
     expect((await post()).status).toBe(503);
-    postgres.mend();
+    postgres.restore();
     await expect.poll(async () => (await post()).status, EVENTUALLY).toBe(201);
     expect((await account.call<Page>('GET', '/qr-codes')).body.total).toBe(2);
   });
 });
 
-test('after its machine has vanished and another one has taken its place, the core finds its way', async () => {
+test('the core reconnects after another machine has taken over the address of Postgres', async () => {
   const account = await api.account();
   await account.create();
   postgres.vanish();
-  // More at once than the core has connections: each of these is one that nobody answers on.
+  // More concurrent requests than the core has connections, each of which is dead.
   await Promise.all(Array.from({ length: 30 }, () => account.call('GET', '/qr-codes')));
   await expect.poll(async () => (await account.call('GET', '/qr-codes')).status, VANISHED).toBe(200);
   await account.create();
-  // The relay had a connection of its own.
+  // The relay had its own connection.
   await expect.poll(() => outboxOf(api.signpost.databaseUrl), VANISHED).toBe(0);
-  // So that the core ends soon: whatever else waits on a connection holds up its stop.
+  // Lets the core stop soon: anything waiting on a dead connection would delay it.
   postgres.cut();
 }, 120_000);
 

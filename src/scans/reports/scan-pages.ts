@@ -1,7 +1,7 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 
-/** A scan as it was recorded. */
-export interface KeptScan {
+/** A stored scan. */
+export interface StoredScan {
   /** UUID. */
   readonly id: string;
   /** UUID. */
@@ -17,34 +17,34 @@ export interface KeptScan {
 
 const COLUMNS = `id, code_id, (extract(epoch from scanned_at) * 1000)::float8 as scanned_ms, country, device,
    operating_system, browser, referrer`;
-const AT_ONCE = 1_000;
+const PAGE_SIZE = 1_000;
 
-// `scans_of_account`, from where the last page ended.
-const SCANS_OF_ACCOUNT = statement<KeptScan>(
+// `scans_of_account`, from the end of the last page.
+const SCANS_OF_ACCOUNT = statement<StoredScan>(
   'scans_of_account_after',
   `select ${COLUMNS} from scans
    where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4)
-   order by scanned_at, id limit ${AT_ONCE}`,
+   order by scanned_at, id limit ${PAGE_SIZE}`,
 );
-// `scans_of_code`, from where the last page ended.
-const SCANS_OF_CODE = statement<KeptScan>(
+// `scans_of_code`, from the end of the last page.
+const SCANS_OF_CODE = statement<StoredScan>(
   'scans_of_code_after',
   `select ${COLUMNS} from scans
    where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4) and code_id = $5
-   order by scanned_at, id limit ${AT_ONCE}`,
+   order by scanned_at, id limit ${PAGE_SIZE}`,
 );
 
-/** Sorts before every id that a scan can have. */
+/** Sorts before the id of any scan. */
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
- * The scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first, in pages of at most
- * 1,000. No transaction and no cursor is held between pages, however slowly they are taken.
+ * Reads the scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first,
+ * in pages of at most 1,000. No transaction or cursor is held between pages, so a slow consumer blocks nothing.
  */
-export async function* walkScans(
+export async function* readScanPages(
   on: Queryable,
   { accountId, codeId, from, to }: { accountId: string; codeId?: string; from: number; to: number },
-): AsyncGenerator<KeptScan[]> {
+): AsyncGenerator<StoredScan[]> {
   let after = { scanned_ms: from, id: NO_ID };
   for (;;) {
     const values = [accountId, new Date(to), new Date(after.scanned_ms), after.id];
@@ -53,7 +53,7 @@ export async function* walkScans(
       : run(on, SCANS_OF_CODE, [...values, codeId]));
     const last = page.at(-1);
     if (last) yield page;
-    if (!last || page.length < AT_ONCE) return;
+    if (!last || page.length < PAGE_SIZE) return;
     after = last;
   }
 }

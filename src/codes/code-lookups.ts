@@ -1,0 +1,37 @@
+import type { Pool } from 'pg';
+import { first, run, statement } from '../../common/postgres/sql.ts';
+
+/** Index: codes_pkey. */
+const exists = statement('codes_exists', 'select from codes where id = $1 and account_id = $2 and deleted_at is null');
+
+/** Whether the account has this code, not deleted. Ids are UUIDs. */
+export async function codeExists(pool: Pool, accountId: string, codeId: string): Promise<boolean> {
+  return (await first(pool, exists, [codeId, accountId])) !== undefined;
+}
+
+/** Index: codes_in_folder. */
+const inFolder = statement<{ id: string }>(
+  'codes_in_folder_ids',
+  'select id from codes where account_id = $1 and folder_id = $2 and deleted_at is null',
+);
+
+/** The codes of a folder of the account, not deleted. Ids are UUIDs. */
+export async function codesInFolder(pool: Pool, accountId: string, folderId: string): Promise<string[]> {
+  return (await run(pool, inFolder, [accountId, folderId])).map(({ id }) => id);
+}
+
+/** Index: codes_pkey. */
+const titles = statement<{ id: string; short_code: string; name: string | null }>(
+  'codes_titles',
+  'select id, short_code, name from codes where account_id = $1 and id = any($2::uuid[])',
+);
+
+/** Short codes and names of the account's codes, deleted ones included, by UUID. */
+export async function codeTitles(
+  pool: Pool,
+  accountId: string,
+  codeIds: readonly string[],
+): Promise<ReadonlyMap<string, { readonly shortCode: string; readonly name: string | null }>> {
+  const rows = await run(pool, titles, [accountId, codeIds]);
+  return new Map(rows.map(({ id, short_code, name }) => [id, { shortCode: short_code, name }]));
+}
