@@ -15,6 +15,11 @@ export interface TcpProxy {
    * client's ends stay open and receive nothing, and new connections are forwarded.
    */
   vanish(): void;
+  /**
+   * Resets the client's ends that `vanish` left open: what the other machine answers to whatever they send, or what the
+   * client's system does when it gives them up.
+   */
+  giveUp(): void;
   /** Forwards everything with a delay in ms, including the ends of connections. */
   delay(ms: number): void;
   /** Forwards everything again, starting with what was held back. */
@@ -29,6 +34,7 @@ export async function openTcpProxy(target: string, listenOn = 0): Promise<TcpPro
   const sockets = new Set<Socket>();
   const servers = new Set<Socket>();
   const vanished = new WeakSet<Socket>();
+  const left = new Set<Socket>();
   let state: 'open' | 'cut' | 'hanging' = 'open';
   let delayMs = 0;
   const server = createServer((incoming) => {
@@ -71,6 +77,11 @@ export async function openTcpProxy(target: string, listenOn = 0): Promise<TcpPro
         vanished.add(socket);
         socket.destroy();
       }
+      for (const socket of sockets) if (!servers.has(socket)) left.add(socket);
+    },
+    giveUp() {
+      for (const socket of left) socket.resetAndDestroy();
+      left.clear();
     },
     delay(ms) {
       delayMs = ms;

@@ -131,6 +131,7 @@ function network(
         for (const proxy of chosen) {
           proxy.delay(0);
           proxy.restore();
+          proxy.giveUp();
         }
         settled();
       };
