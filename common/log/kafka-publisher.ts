@@ -30,7 +30,7 @@ interface Used {
  * Opens a publisher that goes on after failures, each time with a new producer, and leaves trying again to its caller.
  * kafkajs's own second attempt leaves out brokers that have answered the first one, also the records of a partition
  * that one of them leads by then, and reports success. And a broker that hangs makes it learn no new leaders: for as
- * long as the broker hung (110 s), nothing arrived.
+ * long as the broker hung (118 s), nothing arrived.
  */
 export function openPublisher(kafka: Kafka): Publisher {
   let current: Used | undefined;
