@@ -240,11 +240,11 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
 
 test.each([
   [{ KAFKA_CA: 'ca.pem' }, 'KAFKA_CA, KAFKA_CERT and KAFKA_KEY need KAFKA_TLS=true.'],
-  [{ KAFKA_TLS: 'true', KAFKA_CERT: 'cert.pem' }, 'KAFKA_CERT and KAFKA_KEY are needed both, or neither.'],
+  [{ KAFKA_TLS: 'true', KAFKA_CERT: 'cert.pem' }, 'KAFKA_CERT and KAFKA_KEY must both be set, or neither.'],
   [{ KAFKA_TLS: 'true', KAFKA_CA: '/nowhere.pem' }, "KAFKA_CA /nowhere.pem can't be read (ENOENT)."],
   [
     { KAFKA_USERNAME: 'core', KAFKA_PASSWORD: 'secret' },
-    'KAFKA_SASL_MECHANISM, KAFKA_USERNAME and KAFKA_PASSWORD are needed all three, or none of them.',
+    'KAFKA_SASL_MECHANISM, KAFKA_USERNAME and KAFKA_PASSWORD must all be set, or none of them.',
   ],
   [{ KAFKA_SASL_MECHANISM: 'gssapi' }, 'KAFKA_SASL_MECHANISM must be one of plain, scram-sha-256, scram-sha-512.'],
 ])('%j does not start', (env, sentence) => {

@@ -67,6 +67,17 @@ test('an update changes what is set and nothing else, and the next call is judge
   expect((await codes(apiKey)).status).toBe(403);
 });
 
+test('an update with a mask changes what it names, and clears overrides that have no value', async () => {
+  const { accounts } = await newAccount({ name: 'Trattoria', overrides: { codeLimit: 5n } });
+  const unnamed = { name: 'Osteria', plan: Plan.SCALE, updateMask: { paths: ['name'] } };
+  const { account } = await accounts.updateAccount(unnamed);
+  expect(account).toMatchObject({ name: 'Osteria', plan: Plan.BUSINESS, overrides: { codeLimit: 5n } });
+  const cleared = await accounts.updateAccount({ updateMask: { paths: ['overrides'] } });
+  expect(cleared.account?.overrides?.codeLimit).toBeUndefined();
+  expect(await reasonOf(accounts.updateAccount({ name: 'x', updateMask: { paths: ['plan'] } }))).toBe('INVALID_FIELD');
+  expect(await reasonOf(accounts.updateAccount({ name: 'x', updateMask: { paths: ['id'] } }))).toBe('INVALID_FIELD');
+});
+
 test('an update without anything, or with what breaks a rule, changes nothing', async () => {
   const { accounts } = await newAccount({ name: 'Trattoria' });
   const { account } = await accounts.getAccount({});

@@ -1,13 +1,14 @@
+import { create } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Cursors } from '../../common/contract/cursors.ts';
-import { failure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { nameOf, PLAN_BY_NAME } from '../../common/contract/names.ts';
 import { LONG_PAGE, pageById } from '../../common/contract/paging.ts';
 import {
   type AccountsService,
+  OverridesSchema,
   Plan,
   type UpdateAccountRequest,
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -18,6 +19,7 @@ import { AccountEntity } from '../access/entities.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
+import { fieldsToUpdate } from '../rpc/field-mask.ts';
 import { accountMessage, overrideColumns } from './account.ts';
 import type { Clearance } from './clear.ts';
 import { replaceKey, revokeKey } from './key.ts';
@@ -127,12 +129,12 @@ export function accountsService(options: {
   };
 }
 
-function columnsToChange({ name, plan, overrides }: UpdateAccountRequest): Partial<AccountEntity> {
-  const changes = {
-    ...(name === undefined ? {} : { name }),
-    ...(plan === Plan.UNSPECIFIED ? {} : { plan: nameOf(PLAN_BY_NAME, plan) }),
-    ...(overrides === undefined ? {} : overrideColumns(overrides)),
+function columnsToChange({ name = '', plan, overrides, ...request }: UpdateAccountRequest): Partial<AccountEntity> {
+  const hasValue = { name: name !== '', plan: plan !== Plan.UNSPECIFIED, overrides: overrides !== undefined };
+  const fields = fieldsToUpdate(request.updateMask, hasValue, ['overrides']);
+  return {
+    ...(fields.has('name') ? { name } : {}),
+    ...(fields.has('plan') ? { plan: nameOf(PLAN_BY_NAME, plan) } : {}),
+    ...(fields.has('overrides') ? overrideColumns(overrides ?? create(OverridesSchema)) : {}),
   };
-  if (Object.keys(changes).length === 0) throw failure('NO_FIELDS', 'Set at least one of name, plan, overrides.');
-  return changes;
 }

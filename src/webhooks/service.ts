@@ -11,6 +11,7 @@ import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
+import { fieldsToUpdate } from '../rpc/field-mask.ts';
 import { addTestDelivery, findDelivery, listAttempts, listDeliveries, resend, resendFailed } from './deliveries.ts';
 import { readEndpointUrl } from './endpoint-url.ts';
 import {
@@ -84,12 +85,17 @@ export function webhooksService({
     async updateEndpoint(request, context) {
       const { id: accountId } = accountOf(context);
       const id = endpointUuid(request.id);
-      const url = request.url === undefined ? undefined : readEndpointUrl(request.url, allowPrivate);
-      const events = request.events.length === 0 ? undefined : readEvents(request.events);
+      const fields = fieldsToUpdate(request.updateMask, {
+        url: request.url !== undefined,
+        events: request.events.length > 0,
+        enabled: request.enabled !== undefined,
+      });
+      const url = fields.has('url') ? readEndpointUrl(request.url ?? '', allowPrivate) : undefined;
+      const events = fields.has('events') ? readEvents(request.events) : undefined;
       return ormTransactionOf(context, orm, async (em, tx) => {
         const endpoint = await lockEndpoint(em, accountId, id);
         const was = isEnabled(endpoint);
-        const { enabled = was } = request;
+        const enabled = fields.has('enabled') ? (request.enabled ?? was) : was;
         const moved = url !== undefined && url !== endpoint.url;
         if (enabled === was && !moved && (!events || sameEvents(events, endpoint.events))) {
           return { endpoint: endpointMessage(endpoint) };

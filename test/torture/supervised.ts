@@ -5,7 +5,7 @@ import { type Child, type ChildOptions, startChild } from '../../local/child.ts'
 /** How long a supervisor waits before it starts again what has ended, in ms. */
 const RESTART_MS = 1_000;
 const READY_WITHIN_MS = 120_000;
-/** How long a process may take after SIGTERM. Source: docs/operating.md, "Restarting". */
+/** How long a process may take after SIGTERM. */
 const STOP_MS = 30_000;
 
 /** An end of a process that nobody asked for, or one without its last line. */

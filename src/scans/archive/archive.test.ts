@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogRecord } from '../../../common/log/log.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
@@ -279,7 +279,6 @@ describe('deleting the scans of an account', () => {
     const scanned = newScannedCode();
     await handle(scansOf(scanned, Date.now() - 60_000, 10));
     const blocker = await database.pool.connect();
-    onTestFinished(() => blocker.release());
     await blocker.query('begin; lock table scans in row exclusive mode');
     const deleting: Promise<unknown> = deleteAccountScans(database.pool, folder, scanned.accountId).then(
       () => 'deleted',
@@ -287,6 +286,8 @@ describe('deleting the scans of an account', () => {
     );
     const result = await Promise.race([deleting, sleep(20_000, 'still waiting')]);
     await blocker.query('rollback');
+    // Closing the database waits for it.
+    blocker.release();
     expect(result).toSatisfy(isUnavailable);
     await deleteAccountScans(database.pool, folder, scanned.accountId);
     expect(await total(scanned)).toBe(0);

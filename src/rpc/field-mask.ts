@@ -1,0 +1,22 @@
+import type { FieldMask } from '@bufbuild/protobuf/wkt';
+import { failure } from '../../common/contract/errors.ts';
+
+/**
+ * The fields that an update changes: those that its mask names, or without a mask those that have a value. Fails with
+ * NO_FIELDS when there is none, and with INVALID_FIELD when the mask names a field that needs a value and has none.
+ * `hasValue`: of each field that can be changed. `clearable`: fields that are cleared when they are named without a value.
+ * Source: AIP-134.
+ */
+export function fieldsToUpdate<Field extends string>(
+  mask: FieldMask | undefined,
+  hasValue: Readonly<Record<Field, boolean>>,
+  clearable: readonly NoInfer<Field>[] = [],
+): ReadonlySet<Field> {
+  const all = Object.keys(hasValue) as Field[];
+  const named =
+    mask === undefined ? all.filter((field) => hasValue[field]) : all.filter((field) => mask.paths.includes(field));
+  if (named.length === 0) throw failure('NO_FIELDS', `Set at least one of ${all.join(', ')}.`);
+  const missing = named.find((field) => !hasValue[field] && !clearable.includes(field));
+  if (missing !== undefined) throw failure('INVALID_FIELD', `update_mask names ${missing}, which has no value.`);
+  return new Set(named);
+}
