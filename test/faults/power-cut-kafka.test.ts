@@ -107,7 +107,10 @@ describe.skipIf(lacking !== undefined || inject('kafkaBrokers') === null)('a pow
       expect(await run(['events', 'republish'])).toMatchObject({ code: 0, stderr: '' });
       await expect.poll(missing, EVENTUALLY).toEqual({ events: 0, routes: 0 });
       // A later scan of the same worker tells how many there were before it.
-      await expect.poll(async () => (await audit()).recorded, EVENTUALLY).toBe(early.answered.size + codes.length);
+      // A gateway whose disk has lost the renaming of its segments too publishes all of them by itself.
+      const recorded = async () => (await audit()).recorded;
+      await expect.poll(recorded, EVENTUALLY).toBeGreaterThanOrEqual(early.answered.size + codes.length);
+      if (!both) expect(await recorded()).toBe(early.answered.size + codes.length);
       if (!both) expect((await audit()).answered).toBeGreaterThan(early.answered.size + codes.length);
       const since = new Date(Date.now() - 600_000).toISOString();
       const reshipped = await run(['scans', 'reship', '--since', since], {
