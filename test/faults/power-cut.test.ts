@@ -79,7 +79,7 @@ describe.skipIf(lacking !== undefined)('a power cut', () => {
       postgres.restore();
     }
     const complaints = (await gateway.log()).split('\n').filter((line) => /"level":[56]0/.test(line));
-    expect(complaints.filter((line) => !line.includes('bytes that are no whole scan'))).toEqual([]);
+    expect(complaints.filter((line) => !line.includes('damaged bytes in a spool'))).toEqual([]);
 
     await expect.poll(() => waitingBytes(gateway), EVENTUALLY).toBe(0);
     // The recorder has all that was shipped when the last scan of now is there.
