@@ -6,7 +6,8 @@ import { scanUrl, startReaders, statusOf } from './readers.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 50 };
 
-const running = contract();
+// Beyond the limit idle connections would make room for others.
+const running = contract({ gatewayEnv: { MAX_CONNECTIONS: '20000' } });
 let code: CodeJson;
 let port: number;
 beforeAll(async () => {
