@@ -46,6 +46,8 @@ export function limitSessions(server: Http2Server): void {
     const { socket } = session;
     let [open, started, read] = [0, 0, 0];
     const check = () => {
+      // Between its end and `close` a session has no socket: reading from it would throw.
+      if (session.destroyed) return;
       const bytes = socket.bytesRead - read;
       if (bytes > BYTES_WITHOUT_CALL && open === 0 && started === 0) session.destroy();
       read += bytes;
