@@ -4,11 +4,13 @@ import { defineConfig } from 'vitest/config';
 // Property tests draw from it; the reporter prints it.
 process.env.TEST_SEED ??= String(randomInt(2 ** 31));
 
+/** Tests of faults and hostile clients, and those that wait for timeouts, take minutes: `npm run test:long`. */
+export const LONG_TESTS = ['test/{faults,hostile,torture}/**/*.test.ts', '**/*.long.test.ts'];
+
 export default defineConfig({
   test: {
     include: ['{common,src,gateway,local,cli,test}/**/*.test.ts'],
-    // Many rounds of what the others try in few: `npm run test:long`.
-    exclude: ['**/*.long.test.ts'],
+    exclude: LONG_TESTS,
     globalSetup: ['test/harness/global-setup.ts'],
     setupFiles: ['test/harness/after-file.ts', 'test/harness/seed.ts'],
     reporters: ['default', './test/harness/last-line-reporter.ts'],

@@ -18,8 +18,9 @@ const folder = mkdtempSync(join(tmpdir(), 'signpost-test-result-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 process.env.TEST_SEED ??= String(randomInt(2 ** 31));
 
-const runs = [vitest(), vitest('--config', 'vitest.long.config.ts')];
-const failedTests = runs.flatMap((run) => run.failedTests);
+const CONFIGS = ['vitest.config.ts', 'vitest.long.config.ts'];
+const runs = CONFIGS.map((config) => ({ config, ...vitest('--config', config) }));
+const failedTests = runs.flatMap(({ config, failedTests }) => failedTests.map((test) => ({ config, ...test })));
 const count = {
   passed: sum(runs.map(({ passed }) => passed)),
   failed: sum(runs.map(({ failed }) => failed)),
@@ -40,11 +41,10 @@ console.log(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine(count)}`);
 process.exitCode = count.failed === 0 ? 0 : 1;
 
 /** How often a test passes in five runs; it stops at the first failure. */
-function repeat({ file, name }: FailedTest): number {
-  const config = file.endsWith('.long.test.ts') ? ['--config', 'vitest.long.config.ts'] : [];
+function repeat({ config, file, name }: FailedTest & { readonly config: string }): number {
   const only = name === undefined ? [] : ['--testNamePattern', `^${escaped(name)}$`];
   for (let run = 0; run < RUNS; run++) {
-    const { passed, failed } = vitest(...config, file, ...only);
+    const { passed, failed } = vitest('--config', config, file, ...only);
     if (failed > 0 || passed === 0) return run;
   }
   return RUNS;

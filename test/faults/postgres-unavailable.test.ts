@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
+import { type Account, contract, type Failure, type Page, TARGET } from '../contract/client.ts';
 import { freshDatabase } from '../harness/database.ts';
 import type { TcpProxy } from '../harness/open-tcp-proxy.ts';
 import { startTcpProxy } from '../harness/tcp-proxy.ts';
-import { type Account, contract, type Failure, type Page, TARGET } from './client.ts';
 
 let postgres: TcpProxy;
 const api = contract(async () => {
