@@ -1,13 +1,5 @@
 import { type Cursors, positionAfter } from './cursors.ts';
-
-/** Page sizes of codes, batches and deliveries. Source: docs/contract.md, "Bodies and envelopes". */
-export const PAGE = { defaultLimit: 25, maxLimit: 100 } as const;
-
-/** Page sizes of a batch's rows. */
-export const ROWS_PAGE = { defaultLimit: 100, maxLimit: 1_000 } as const;
-
-/** Page sizes of accounts and of audit entries. */
-export const LONG_PAGE = { defaultLimit: 100, maxLimit: 1_000 } as const;
+import { clamp, type Range } from './ranges.ts';
 
 /** The greatest UUID, greater than any UUIDv7. */
 const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
@@ -15,10 +7,10 @@ const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 /** The effective limit and offset of a request: values out of range are clamped. */
 export function pageOf(
   requested: { readonly limit?: number | undefined; readonly offset?: number | undefined },
-  { defaultLimit, maxLimit }: { readonly defaultLimit: number; readonly maxLimit: number },
+  range: Range,
 ): { limit: number; offset: number } {
   return {
-    limit: Math.min(maxLimit, Math.max(1, requested.limit ?? defaultLimit)),
+    limit: clamp(requested.limit, range),
     offset: Math.max(0, requested.offset ?? 0),
   };
 }

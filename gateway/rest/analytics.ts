@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { PERIOD_DAYS } from '../../common/contract/ranges.ts';
 import { AnalyticsService, type Share } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { codeExample } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
-import { envelope } from './page.ts';
+import { envelope, rangeSchema } from './page.ts';
 import { integer } from './query.ts';
 
 const scans = z.int().meta({ description: 'Scans with it.' });
@@ -56,7 +57,7 @@ export function analytics(core: CoreClients): Endpoint[] {
         period: {
           description:
             'Days of the window. Values out of range are clamped; anything but an integer counts as the default.',
-          schema: { type: 'integer', minimum: 1, maximum: 365, default: 30 },
+          schema: rangeSchema(PERIOD_DAYS),
         },
       },
       success: { 200: 'Scan analytics.' },

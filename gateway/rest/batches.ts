@@ -3,6 +3,7 @@ import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { z } from 'zod';
 import { batchJson } from '../../common/contract/batch-json.ts';
 import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../common/contract/names.ts';
+import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import {
   type Batch,
   BatchesService,
@@ -36,7 +37,7 @@ export function batches(core: CoreClients): Endpoint[] {
       tag: 'Batches',
       summary: 'List batches',
       description: 'Batches of the account, newest first, without their rows.',
-      query: { limit: limitParameter(25, 100), offset: offsetParameter },
+      query: { limit: limitParameter(PAGE_LIMIT), offset: offsetParameter },
       success: { 200: 'A page of batches.' },
       answer: {
         schema: z.object({
@@ -132,7 +133,7 @@ export function batches(core: CoreClients): Endpoint[] {
       summary: 'Read a batch',
       description: 'A batch and a page of its rows in the order sent.',
       query: {
-        limit: limitParameter(100, 1_000),
+        limit: limitParameter(LONG_PAGE_LIMIT),
         offset: offsetParameter,
         status: { description: 'Only rows of this status.', schema: { type: 'string', enum: ROW_STATUS_NAMES } },
       },

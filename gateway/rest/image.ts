@@ -1,7 +1,9 @@
+import { IMAGE_PIXELS } from '../../common/contract/ranges.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
+import { rangeSchema } from './page.ts';
 import { integer, oneOf } from './query.ts';
 
 /** An entity tag, weak or strong, or `*`. Source: RFC 9110 §13.1.2. */
@@ -44,7 +46,7 @@ export function image(core: CoreClients): Endpoint[] {
           description:
             'Width and height of a PNG in pixels; ignored for SVG. Values out of range are clamped; anything but an ' +
             'integer counts as the default.',
-          schema: { type: 'integer', minimum: 128, maximum: 4_096, default: 512 },
+          schema: rangeSchema(IMAGE_PIXELS),
         },
       },
       success: { 200: 'The image.', 304: 'The image in `If-None-Match` is still current.' },

@@ -1,11 +1,17 @@
 import { z } from 'zod';
+import type { Range } from '../../common/contract/ranges.ts';
 import type { Parameter } from './endpoint.ts';
 
+/** The schema of a query parameter with a range. */
+export function rangeSchema({ least, most, fallback }: Range): Parameter['schema'] {
+  return { type: 'integer', minimum: least, maximum: most, default: fallback };
+}
+
 /** The page size as a query parameter. */
-export function limitParameter(fallback: number, maximum: number): Parameter {
+export function limitParameter(range: Range): Parameter {
   return {
     description: 'The page size. Values out of range are clamped; anything but an integer counts as the default.',
-    schema: { type: 'integer', minimum: 1, maximum, default: fallback },
+    schema: rangeSchema(range),
   };
 }
 

@@ -2,6 +2,7 @@ import { create, fromJson } from '@bufbuild/protobuf';
 import { FieldMaskSchema } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import { codeJson } from '../../common/contract/code-json.ts';
+import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import {
   type Code,
   CodesService,
@@ -73,7 +74,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
       summary: 'List codes',
       description: 'Codes of the account, newest first, without the deleted ones.',
       query: {
-        limit: limitParameter(25, 100),
+        limit: limitParameter(PAGE_LIMIT),
         offset: { ...offsetParameter, description: `${offsetParameter.description} Ignored with \`cursor\`.` },
         cursor: {
           description: '`pagination.next_cursor` of the previous page; stable while codes are created.',

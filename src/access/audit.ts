@@ -3,7 +3,8 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { LONG_PAGE, pageById } from '../../common/contract/paging.ts';
+import { pageById } from '../../common/contract/paging.ts';
+import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { ListAuditEntriesRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { accountOf, callerKey } from './caller.ts';
@@ -66,7 +67,7 @@ export async function listChanges(
   accountId: string,
   request: ListAuditEntriesRequest,
 ) {
-  const { before, limit, offset, end } = pageById([cursors, `audit ${accountId}`], request, LONG_PAGE);
+  const { before, limit, offset, end } = pageById([cursors, `audit ${accountId}`], request, LONG_PAGE_LIMIT);
   const { items, next } = end(await run(pool, list, [accountId, before, limit, offset]));
   return { entries: items.map((row) => ({ ...row, at: timestampFromDate(row.at) })), ...next };
 }

@@ -6,7 +6,8 @@ import type { Cursors } from '../../common/contract/cursors.ts';
 import { fieldsToUpdate } from '../../common/contract/field-mask.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { nameOf, PLAN_BY_NAME } from '../../common/contract/names.ts';
-import { LONG_PAGE, pageById } from '../../common/contract/paging.ts';
+import { pageById } from '../../common/contract/paging.ts';
+import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import {
   type AccountsService,
   OverridesSchema,
@@ -80,7 +81,7 @@ export function accountsService(options: {
       };
     },
     async listAccounts(request) {
-      const { before, limit, offset, end } = pageById([cursors, 'accounts'], request, LONG_PAGE);
+      const { before, limit, offset, end } = pageById([cursors, 'accounts'], request, LONG_PAGE_LIMIT);
       const [accounts, total] = await orm.em
         .fork()
         .findAndCount(AccountEntity, { id: { $lt: before } }, { limit, offset, orderBy: { id: 'desc' } });

@@ -1,14 +1,12 @@
+import { clamp, PERIOD_DAYS } from '../../common/contract/ranges.ts';
 import type { Database } from '../db/database.ts';
 import { DAY_MS, dayOf } from '../scans/days.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { figuresOf } from './figures.ts';
 
-const PERIOD_DEFAULT = 30;
-const PERIOD_MAX = 365;
-
 /** Days of a window: clamped to 1–365, 30 by default. */
 export function periodOf(requested: number | undefined): number {
-  return Math.min(Math.max(requested ?? PERIOD_DEFAULT, 1), PERIOD_MAX);
+  return clamp(requested, PERIOD_DAYS);
 }
 
 /**

@@ -3,6 +3,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, type IdPrefix } from '../../common/contract/ids.ts';
+import { clamp, PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import {
   type AnalyticsService,
   type GetScanReportRequest,
@@ -23,8 +24,6 @@ import { figuresOf } from './figures.ts';
 
 const REPORT_DAYS = 1_100;
 const REPORT_HOURS = 32 * 24;
-const TOP_DEFAULT = 25;
-const TOP_MAX = 100;
 
 /** Reports on an account's scans. */
 export function analyticsService(database: Database): ServiceImpl<typeof AnalyticsService> {
@@ -52,7 +51,7 @@ export function analyticsService(database: Database): ServiceImpl<typeof Analyti
 
     async listTopCodes({ limit, ...request }, context) {
       const accountId = accountOf(context).id;
-      const cappedLimit = Math.min(Math.max(limit ?? TOP_DEFAULT, 1), TOP_MAX);
+      const cappedLimit = clamp(limit, PAGE_LIMIT);
       const top = await topCodes(pool, accountId, { ...parseWindow(request), limit: cappedLimit });
       const titles = await codeTitles(
         pool,

@@ -3,7 +3,8 @@ import type { Pool } from 'pg';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
-import { PAGE, pageById, pageOf, ROWS_PAGE } from '../../common/contract/paging.ts';
+import { pageById, pageOf } from '../../common/contract/paging.ts';
+import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import {
   type BatchRow,
@@ -82,7 +83,7 @@ export async function getBatch(
   accountId: string,
   request: GetBatchRequest,
 ): Promise<GetBatchResponse> {
-  const { limit, offset } = pageOf(request, ROWS_PAGE);
+  const { limit, offset } = pageOf(request, LONG_PAGE_LIMIT);
   const batch = await findBatch(pool, accountId, request.id);
   const rows = await run(pool, rowsOf(request.status), [batch.id, batch.position, limit, offset, accountId]);
   return create(GetBatchResponseSchema, {
@@ -100,7 +101,7 @@ export async function listBatches(
   accountId: string,
   request: ListBatchesRequest,
 ): Promise<ListBatchesResponse> {
-  const { before, limit, offset, end } = pageById([cursors, `batches ${accountId}`], request, PAGE);
+  const { before, limit, offset, end } = pageById([cursors, `batches ${accountId}`], request, PAGE_LIMIT);
   const [rows, counted] = await Promise.all([
     run(pool, page, [accountId, before, limit, offset]),
     first(pool, count, [accountId]),
@@ -108,7 +109,7 @@ export async function listBatches(
   const { items, next } = end(rows);
   return create(ListBatchesResponseSchema, {
     batches: items.map(batchFrom),
-    ...pageOf(request, PAGE),
+    ...pageOf(request, PAGE_LIMIT),
     ...next,
     total: BigInt(counted?.total ?? 0),
   });

@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
-import { endPage, PAGE, pageOf } from '../../common/contract/paging.ts';
+import { endPage, pageOf } from '../../common/contract/paging.ts';
+import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { first, run, statement } from '../../common/postgres/sql.ts';
 import {
   type ListCodesRequest,
@@ -65,7 +66,7 @@ export async function listCodes(
   accountId: string,
   request: ListCodesRequest,
 ): Promise<ListCodesResponse> {
-  const { limit, offset } = pageOf(request, PAGE);
+  const { limit, offset } = pageOf(request, PAGE_LIMIT);
   const after = positionAfter(cursors, accountId, request.cursor);
   const folder = request.folder === undefined ? 'any' : await folderFilter(pool, accountId, request.folder);
   const tags = request.tags.length === 0 ? null : await existingTags(pool, accountId, request.tags);

@@ -1,9 +1,7 @@
+import { clamp, IMAGE_PIXELS } from '../../common/contract/ranges.ts';
 import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { renderSvg } from './svg.ts';
-
-/** Pixels per side. Source: docs/contract.md, "Bodies and envelopes". */
-const SIZE = { standard: 512, min: 128, max: 4_096 } as const;
 
 /** Image formats. */
 export type Format = 'png' | 'svg';
@@ -20,7 +18,7 @@ export interface Drawing {
 
 /** The requested size in pixels, clamped to the allowed range. */
 export function sizeOf(requested: number | undefined): number {
-  return Math.min(SIZE.max, Math.max(SIZE.min, requested ?? SIZE.standard));
+  return clamp(requested, IMAGE_PIXELS);
 }
 
 /** Draws the image. Throws when the text is too long for a QR code. */

@@ -71,7 +71,7 @@ export function taxonomyService({
 }): ServiceImpl<typeof TaxonomyService> {
   async function list(context: HandlerContext, kind: Kind, request: ListFoldersRequest | ListTagsRequest) {
     const { id: accountId } = accountOf(context);
-    const { limit } = pageOf(request, { defaultLimit: LIMITS[kind.plural], maxLimit: LIMITS[kind.plural] });
+    const { limit } = pageOf(request, { least: 1, most: LIMITS[kind.plural], fallback: LIMITS[kind.plural] });
     const listed = `${kind.plural} ${accountId}`;
     const after = positionAfter(cursors, listed, request.cursor);
     const rows = await run(pool, kind === FOLDER ? pageOfFolders : pageOfTags, [accountId, after, limit]);

@@ -6,7 +6,8 @@ import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/contract/names.ts';
-import { endPage, PAGE, type PageById, pageOf } from '../../common/contract/paging.ts';
+import { endPage, type PageById, pageOf } from '../../common/contract/paging.ts';
+import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import {
   type Attempt,
@@ -107,7 +108,7 @@ export async function listAttempts(
   cursors: Cursors,
 ): Promise<{ attempts: Attempt[]; nextCursor?: string }> {
   const list = `attempts ${id}`;
-  const { limit } = pageOf(asked, PAGE);
+  const { limit } = pageOf(asked, PAGE_LIMIT);
   const before = positionAfter(cursors, list, asked.cursor) ?? 'infinity';
   const read = await run(on, attemptsBefore, [id, before, limit + 1]);
   const { items, next } = endPage(read, limit, [cursors, list], ({ position }) => position);

@@ -5,7 +5,8 @@ import type { Cursors } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { fieldsToUpdate } from '../../common/contract/field-mask.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
-import { PAGE, pageById } from '../../common/contract/paging.ts';
+import { pageById } from '../../common/contract/paging.ts';
+import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import type { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
@@ -138,7 +139,7 @@ export function webhooksService({
     async listDeliveries(request, context) {
       const { id: accountId } = accountOf(context);
       const { id: endpointId } = await findEndpoint(orm.em.fork(), accountId, endpointUuid(request.endpointId));
-      const page = pageById([cursors.byId, `deliveries ${accountId}`], request, PAGE);
+      const page = pageById([cursors.byId, `deliveries ${accountId}`], request, PAGE_LIMIT);
       return listDeliveries(database, accountId, { endpointId, status: request.status, page });
     },
     async listAttempts({ deliveryId, ...asked }, context) {

@@ -1,0 +1,23 @@
+/** The values that a numeric parameter may have. Values out of range are clamped; an absent one becomes `fallback`. */
+export interface Range {
+  readonly least: number;
+  readonly most: number;
+  readonly fallback: number;
+}
+
+/** Pages of codes, batches and deliveries. Source, of all: docs/contract.md, "Bodies and envelopes". */
+export const PAGE_LIMIT: Range = { least: 1, most: 100, fallback: 25 };
+
+/** Pages of a batch's rows, of accounts and of audit entries. */
+export const LONG_PAGE_LIMIT: Range = { least: 1, most: 1_000, fallback: 100 };
+
+/** Days of a window of analytics. */
+export const PERIOD_DAYS: Range = { least: 1, most: 365, fallback: 30 };
+
+/** Width and height of a PNG, in pixels. */
+export const IMAGE_PIXELS: Range = { least: 128, most: 4_096, fallback: 512 };
+
+/** The value that is used for the requested one. */
+export function clamp(requested: number | undefined, { least, most, fallback }: Range): number {
+  return Math.min(most, Math.max(least, requested ?? fallback));
+}
