@@ -45,7 +45,7 @@ import { forgetEndpoints } from './webhooks/forget.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 
-/** What each module does when an account is accountCleanup. Labels are erased after the codes that reference them. */
+/** What each module does when an account is closed. Labels are erased after the codes that reference them. */
 export function accountClearance(config: CoreConfig, database: Database): Clearance {
   const { pool } = database;
   return clearance(pool, {

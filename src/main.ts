@@ -94,9 +94,7 @@ async function main(config: CoreConfig): Promise<void> {
     const sweep = () => {
       accountCleanup
         .sweep()
-        .catch((error: unknown) =>
-          logger.warn({ err: error }, 'clearing a accountCleanup account failed; it is retried'),
-        );
+        .catch((error: unknown) => logger.warn({ err: error }, 'clearing a closed account failed; it is retried'));
     };
     sweep();
     const sweeper = setInterval(sweep, SWEEP_MS);

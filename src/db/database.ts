@@ -12,7 +12,7 @@ import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
 import { migrations } from './migrations/index.ts';
 
-/** Postgres as the rooms use it: entities through the ORM, statements of weight through the pool (see `sql.ts`). */
+/** Postgres as the modules use it: entities through the ORM, hot statements through the pool (see `sql.ts`). */
 export interface Database {
   readonly orm: MikroORM;
   /** The ORM's own pool, for prepared statements and COPY. */
@@ -22,10 +22,10 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** How long a statement may wait for a connection before the caller is told that Postgres is away, in ms. */
+/** How long a statement may wait for a connection before the call fails because Postgres is unavailable, in ms. */
 const CONNECT_TIMEOUT_MS = 3_000;
 
-/** What the ORM is told, also by its own command line (`mikro-orm.config.js`). */
+/** The ORM's options, also for its own command line (`mikro-orm.config.js`). */
 export function ormOptions(url: string, entities: readonly EntitySchema[]): Options {
   return {
     driver: BoundDriver,
@@ -47,7 +47,7 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
       skipViews: ['outbox_waiting'],
       ignoreRoutines: true,
     },
-    // Postgres that is away must not end the start: the core answers 503 until it is back.
+    // A start succeeds while Postgres is unavailable: the core answers 503 until it is back.
     ensureDatabase: false,
   };
 }
