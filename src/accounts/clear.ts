@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { first, run, statement } from '../../common/postgres/sql.ts';
 
-/** What a room does about an account that was closed. Repeatable: it goes on where it was interrupted. UUIDs. */
+/** What a module does when an account was closed. Repeatable: continues after an interruption. Takes a UUID. */
 export type Clearing = (accountId: string) => Promise<void>;
 
 interface Closed {

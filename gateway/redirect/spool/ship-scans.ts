@@ -151,7 +151,7 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
         forcing = true;
       } catch (error) {
         if (forcing)
-          logger.error({ err: error }, 'scans can’t be forced to disk; a power cut would cost those that wait');
+          logger.error({ err: error }, 'scans can’t be synced to disk; a power cut would lose those that wait');
         forcing = false;
       }
     }
