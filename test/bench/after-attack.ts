@@ -10,7 +10,7 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AttackKind } from './attacker.ts';
+import { GATEWAY_ATTACKS } from './gateway-attacks.ts';
 import type { Measured } from './load.ts';
 import { type Platform, startPlatform } from './platform.ts';
 import { runLoad } from './run-load.ts';
@@ -19,14 +19,6 @@ const SECONDS = Number(process.argv[2] ?? 5);
 const CODES = 100;
 const SCANS_A_SECOND = 500;
 const ROUNDS = 7;
-const KINDS: readonly AttackKind[] = [
-  'reset after CONNECT',
-  'garbage',
-  'made-up keys',
-  'large bodies',
-  'unknown codes',
-  'slow heads',
-];
 
 /** A Signpost, and a file of its codes. */
 interface Subject {
@@ -39,7 +31,7 @@ await using otherPlatform = await startPlatform();
 const attacked = await subjectOf(attackedPlatform, 'attacked');
 const other = await subjectOf(otherPlatform, 'other');
 const before = await rounds();
-for (const kind of KINDS) {
+for (const kind of GATEWAY_ATTACKS) {
   const attacker = fork('test/bench/attacker.ts', [JSON.stringify({ kind, port: attacked.port, addresses: 250 })], {
     stdio: 'ignore',
   });

@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { decodeId } from '../../common/contract/ids.ts';
 import type { Attack, AttackKind } from './attacker.ts';
+import { GATEWAY_ATTACKS } from './gateway-attacks.ts';
 import type { Measured } from './load.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
@@ -25,16 +26,7 @@ const CODES = 500;
 const SCANS_A_SECOND = 500;
 const CREATE_EVERY_MS = 50;
 const MANY = 250;
-const KINDS: readonly AttackKind[] = [
-  'reset after CONNECT',
-  'garbage',
-  'made-up keys',
-  'large bodies',
-  'unknown codes',
-  'slow heads',
-  'core: gzip by Connect',
-  'core: gzip by gRPC',
-];
+const KINDS: readonly AttackKind[] = [...GATEWAY_ATTACKS, 'core: gzip by Connect', 'core: gzip by gRPC'];
 
 await using platform = await startPlatform();
 const { apiKey, accountId } = await platform.newAccount();
