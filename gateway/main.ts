@@ -116,7 +116,13 @@ async function main(config: GatewayConfig): Promise<void> {
   });
   running.defer(() => carrier.stop());
 
-  const execArgv = [`--max-semi-space-size=${SEMI_SPACE_MIB}`, NO_PRETENURING, ...process.execArgv];
+  const execArgv = [
+    `--max-semi-space-size=${SEMI_SPACE_MIB}`,
+    NO_PRETENURING,
+    // node:ffi, which closes the port, is experimental.
+    '--disable-warning=ExperimentalWarning',
+    ...process.execArgv,
+  ];
   for (let number = 0; number < count; number++) {
     const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc', port.descriptor(number)];
     workers.push(

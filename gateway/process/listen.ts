@@ -2,12 +2,13 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setImmediate as pollEnds, setTimeout as sleep } from 'node:timers/promises';
+import { ignoreNewConnections } from './ignore-new-connections.ts';
 import { portFailure } from './port.ts';
 
 /** The descriptor of a worker's listening socket, after standard input, output, error and the IPC channel. */
 const SOCKET_DESCRIPTOR = 4;
 /** The port is closed after this long without a new connection, and after `CLOSE_MS` at the latest, in ms. */
-const QUIET_MS = 50;
+const QUIET_MS = 100;
 const CLOSE_MS = 500;
 const CHECK_MS = 5;
 
@@ -21,21 +22,19 @@ export async function listen(server: Server, port: number): Promise<void> {
 }
 
 /**
- * Closes the port once its accept queue is empty, because the kernel resets connections that are still queued. Until then
- * the queue holds one connection at a time: the kernel ignores the SYNs of others, and their clients retry after a second.
- * Resolves when the port is closed; calls `ended` when all connections are.
+ * Closes the port once no connection has arrived for a moment, because the kernel resets those that are still in the accept
+ * queue. Resolves when the port is closed; calls `ended` when all connections are.
  */
 export async function closePort(server: Server, ended: () => void): Promise<void> {
+  ignoreNewConnections(SOCKET_DESCRIPTOR);
   const start = performance.now();
   let last = start;
   server.on('connection', () => {
     last = performance.now();
   });
-  // Node has no other way to change the backlog of a listening server; without this, connections may keep arriving.
-  (server as { _handle?: { listen?(backlog: number): number } })._handle?.listen?.(0);
   do {
     await sleep(CHECK_MS);
-    // All queued connections are accepted by then, which leaves hardly any time for another one to arrive.
+    // All queued connections are accepted by then.
     await pollEnds();
   } while (performance.now() - last < QUIET_MS && performance.now() - start < CLOSE_MS);
   // http.Server.close() would also close connections whose next request is already on its way.

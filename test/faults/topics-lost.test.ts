@@ -121,9 +121,10 @@ describe.skipIf(!ours)('topics that are deleted while everything runs', () => {
     expect((await audit()).events).toEqual([events + 2, events + 2, 0]);
     const after = await recordsOf(EVENTS.name);
     const republished = (of: LogRecord[], key: string) =>
-      of.filter((record) => record.key === key).map(({ headers, value }) => [headers.ce_id, String(value)]);
+      new Map(of.filter((record) => record.key === key).map(({ headers, value }) => [headers.ce_id, String(value)]));
     for (const code of codes.slice(1)) expect(republished(after, code.id)).toEqual(republished(before, code.id));
-    expect(after).toHaveLength(events + 2);
+    // Delivery is at least once: the same event may stand in the topic twice.
+    expect(new Set(after.map(({ headers }) => headers.ce_id)).size).toBe(events + 2);
 
     // First all events, then only recent ones.
     const all = await internal(signpost, EventsService).republishEvents({ all: true });
