@@ -57,6 +57,8 @@ export const REASONS = {
   TOO_MANY_ROWS: { rpc: Code.OutOfRange, http: 413 },
   /** More than 120 requests in 60 seconds. Details: `retry_after`, in seconds. */
   BURST_LIMIT: { rpc: Code.ResourceExhausted, http: 429 },
+  /** The client's address has failed to authenticate too often. REST only. Details: `retry_after`, in seconds. */
+  TOO_MANY_FAILURES: { rpc: Code.ResourceExhausted, http: 429 },
   /** The monthly quota is used up. */
   QUOTA_EXHAUSTED: { rpc: Code.ResourceExhausted, http: 429 },
   /** A method that does not exist yet. */

@@ -101,11 +101,20 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       method: endpoint.method,
       url: endpoint.path.replace('{id}', ':id'),
       async handler(request, reply) {
-        const seconds = attempts.waitOf(request.raw);
-        if (seconds !== undefined) return tooManyFailures(reply, seconds);
+        const attempt = attempts.begin(request.raw);
+        try {
+          attempt.expectAllowed();
+        } catch (error) {
+          const { status, headers, body } = errorAnswer(error);
+          // The body, if there is one, stays unread, so the connection can't be reused.
+          return reply
+            .code(status)
+            .headers({ ...headers, connection: 'close' })
+            .send(body);
+        }
         const name = `${endpoint.method} ${endpoint.path}`;
-        const status = await withSpan(name, request.headers, () => serve(serving, endpoint, request, reply));
-        attempts.answered(request.raw, status);
+        const status = await withSpan(name, request.headers, () => serve(serving, endpoint, attempt, request, reply));
+        attempt.answered(status);
         return reply;
       },
     });
@@ -123,16 +132,6 @@ export async function createApi(options: ApiOptions): Promise<Api> {
 
 function notFound(_request: FastifyRequest, reply: FastifyReply): void {
   reply.code(404).send({ error: 'There is nothing at this path.' } satisfies ErrorBody);
-}
-
-function tooManyFailures(reply: FastifyReply, seconds: number): FastifyReply {
-  const error = `Requests from this address failed to authenticate too often; try again in ${seconds} s.`;
-  // The body, if there is one, stays unread, so the connection can't be reused.
-  const headers = { 'retry-after': String(seconds), connection: 'close' };
-  return reply
-    .code(429)
-    .headers(headers)
-    .send({ error } satisfies ErrorBody);
 }
 
 /** The methods of each path; HEAD wherever GET is supported. */

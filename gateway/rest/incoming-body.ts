@@ -2,9 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
 import { Refusal } from './refusal.ts';
 
-/** Limits for reading and discarding an unwanted body: bytes, and time in ms. */
+/** Limits for reading and discarding unwanted bodies: bytes and time in ms of each, and the number at a time. */
 const DRAIN_BYTES = 32 * 1024 * 1024;
 const DRAIN_MS = 5_000;
+const MAX_DRAINS = 16;
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
@@ -29,6 +30,8 @@ export class IncomingBody {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   #awaitsContinue: boolean;
+  /** The number of bodies that this process is discarding. */
+  static #drains = 0;
 
   constructor(request: IncomingMessage, response: ServerResponse) {
     const { headers, httpVersion } = request;
@@ -84,6 +87,8 @@ export class IncomingBody {
    */
   async *drainBehind(answer: Buffer): AsyncGenerator<Buffer> {
     yield answer;
+    if (IncomingBody.#drains >= MAX_DRAINS) return;
+    IncomingBody.#drains++;
     const request = this.#request;
     const timer = setTimeout(() => request.destroy(), DRAIN_MS);
     let bytes = 0;
@@ -96,6 +101,7 @@ export class IncomingBody {
       // The client disconnected or took too long: the response was sent.
     } finally {
       clearTimeout(timer);
+      IncomingBody.#drains--;
     }
   }
 }

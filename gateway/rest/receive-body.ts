@@ -1,6 +1,7 @@
 import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply } from 'fastify';
 import type { CoreClients } from '../core.ts';
+import type { Attempt } from './authentication-attempts.ts';
 import { type BodyMemory, tooBusy } from './body-memory.ts';
 import { abortOnDisconnect, expectConnected } from './caller-disconnect.ts';
 import type { Endpoint, RequestBody } from './endpoint.ts';
@@ -19,6 +20,7 @@ export interface Receiving {
 export interface Received {
   readonly rpc: Endpoint['rpc'];
   readonly body: RequestBody<unknown>;
+  readonly attempt: Attempt;
   readonly incoming: IncomingBody;
   readonly reply: FastifyReply;
   /** Options of the RPC for the request. */
@@ -46,10 +48,9 @@ export async function receiveBody({ core, limits, memory }: Receiving, request: 
 
   const waiting = abortOnDisconnect(reply);
   const { signal } = waiting;
-  const { accountId: account } = await core.admission.authenticate(
-    { method: fullName(request.rpc) },
-    { ...options, signal },
-  );
+  const method = fullName(request.rpc);
+  const authenticate = () => core.admission.authenticate({ method }, { ...options, signal });
+  const { accountId: account } = await request.attempt.call(reply, authenticate);
   const bytes = Math.min(declaredBytes, body.maxBytes);
   request.held.defer(await atMost(limits.waitMs, waiting, memory.take(account, bytes, signal)));
   const raw = await incoming.read(body.maxBytes, limits.bodyMs);

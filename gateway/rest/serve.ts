@@ -3,6 +3,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { Attempt } from './authentication-attempts.ts';
 import { fingerprint } from './body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
@@ -24,6 +25,7 @@ export interface Serving extends Receiving {
 export async function serve(
   serving: Serving,
   endpoint: Endpoint,
+  attempt: Attempt,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<number> {
@@ -35,6 +37,8 @@ export async function serve(
   };
   // Every response to a request with a key has this header, even one without a response from the core.
   if (metadata.has('idempotency-key')) reply.header('idempotent-replay', 'false');
+  const refused = (refusal: Refusal) =>
+    attempt.call(reply, () => refuse(core, endpoint.rpc, refusal, { headers: metadata }));
   const incoming = new IncomingBody(request.raw, reply.raw);
   using held = new DisposableStack();
   try {
@@ -43,7 +47,16 @@ export async function serve(
     const { rpc } = endpoint;
     const body =
       endpoint.body &&
-      (await receiveBody(serving, { rpc, body: endpoint.body, incoming, reply, options: shared, onRaw, held }));
+      (await receiveBody(serving, {
+        rpc,
+        body: endpoint.body,
+        attempt,
+        incoming,
+        reply,
+        options: shared,
+        onRaw,
+        held,
+      }));
     const { id = '' } = request.params as { id?: string };
     const query = request.query as Record<string, string | string[]>;
     const options = {
@@ -52,9 +65,10 @@ export async function serve(
       // Changes are never aborted: they may have taken effect already.
       ...(endpoint.method === 'GET' ? { signal: abortOnDisconnect(reply).signal } : {}),
     } satisfies CallOptions;
-    return send(reply, await endpoint.handle({ id, query, headers: request.headers, body, options }));
+    const call = { id, query, headers: request.headers, body, options };
+    return send(reply, await attempt.call(reply, () => endpoint.handle(call)));
   } catch (error) {
-    const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, { headers: metadata }) : error;
+    const shown = error instanceof Refusal ? await refused(error).catch((reason: unknown) => reason) : error;
     const answer = errorAnswer(shown);
     // Internal errors of the core are logged there under the same request id; a disconnected caller is no error.
     if (answer.status >= 500 && !isCoreError(shown) && !reply.raw.destroyed) {

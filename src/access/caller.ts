@@ -48,5 +48,15 @@ export function accountOf(context: HandlerContext): Account {
   return caller.account;
 }
 
-/** Common name in the client certificate of an internal service, set by the servers; undefined without one. */
-export const peerKey = createContextKey<string | undefined>(undefined, { description: 'peer' });
+/** Who is at the other end of a call's connection; set by the servers. */
+export interface Peer {
+  /** IP address; empty if the connection is closed already. */
+  readonly address: string;
+  /** Common name in the client certificate of an internal service; undefined without one. */
+  readonly certificateName: string | undefined;
+}
+
+export const peerKey = createContextKey<Peer>(
+  { address: '', certificateName: undefined },
+  { description: 'the peer of the connection' },
+);

@@ -4,6 +4,8 @@ import type { Pool } from 'pg';
 import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../common/contract/api-key.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
+import { KnownKeys } from '../../common/contract/known-keys.ts';
+import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import {
   AdmissionService,
   AuthenticateRequestSchema,
@@ -17,6 +19,12 @@ import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { commitByIn } from './commit-limit.ts';
 import { requirementsOf } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
+
+/**
+ * Calls with keys that are not known to be valid: look-ups at a time, fairly by the peer's address. A flood of made-up
+ * keys would otherwise delay calls with valid keys by as many statements as it has connections.
+ */
+const UNKNOWN_KEYS = { concurrency: 8, maxWaiting: 2_000, items: 'API keys' };
 
 /** Maximum length of an actor's name in the audit. */
 const MAX_ACTOR_LENGTH = 200;
@@ -46,12 +54,14 @@ export function access(options: {
   methodNamed(name: string): DescMethod | undefined;
 }): Access {
   const { pool, tokens } = options;
+  const knownKeys = new KnownKeys();
+  const inTurn = fairQueue(UNKNOWN_KEYS);
 
   /** The actor's name of an internal caller; for a caller that presents something like an API key, that token. */
   function identify(header: Headers, values: ContextValues): { actor?: string; token: string } {
     const token = bearerToken(header.get('authorization'));
     // A certificate identifies the caller only if nothing else does.
-    const peer = token === undefined ? values.get(peerKey) : undefined;
+    const peer = token === undefined ? values.get(peerKey).certificateName : undefined;
     if (token === undefined && peer === undefined) throw missingApiKey();
     if (token === undefined || tokens.has(token)) {
       return { actor: (header.get('signpost-actor') || peer || 'service').slice(0, MAX_ACTOR_LENGTH), token: '' };
@@ -64,8 +74,7 @@ export function access(options: {
   async function check(
     method: DescMethod,
     target: DescMethod,
-    header: Headers,
-    values: ContextValues,
+    { header, values, signal }: { header: Headers; values: ContextValues; signal: AbortSignal },
   ): Promise<Caller> {
     const needs = requirementsOf(target);
     if (needs.caller === CallerKind.ANYONE) return { kind: 'anyone' };
@@ -81,10 +90,16 @@ export function access(options: {
       return { kind: 'service', account, actor };
     }
     const unmetered = requirementsOf(method).cost === Cost.NOTHING;
-    const admission = unmetered
-      ? await checkUnmetered(pool, hashApiKey(token), needs.features)
-      : await admit(pool, hashApiKey(token), needs.features, commitByIn(header));
-    if (!admission) throw invalidApiKey();
+    const lookUp = () =>
+      unmetered
+        ? checkUnmetered(pool, hashApiKey(token), needs.features)
+        : admit(pool, hashApiKey(token), needs.features, commitByIn(header));
+    const admission = await (knownKeys.has(token) ? lookUp() : inTurn(values.get(peerKey).address, signal, lookUp));
+    if (!admission) {
+      knownKeys.delete(token);
+      throw invalidApiKey();
+    }
+    knownKeys.add(token);
     if (needs.caller !== CallerKind.ACCOUNT) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key cannot call it.');
     }
@@ -93,16 +108,17 @@ export function access(options: {
   }
 
   return {
-    async admit({ method, requestHeader, values }) {
+    async admit({ method, requestHeader, values, signal }) {
       // These are checked as the method that their message names. Until then, only callers without credentials are
       // rejected.
       if (checkedByMessage(method)) identify(requestHeader, values);
-      else values.set(callerKey, await check(method, method, requestHeader, values));
+      else values.set(callerKey, await check(method, method, { header: requestHeader, values, signal }));
     },
     interceptor: (next) => async (request) => {
-      const { contextValues: values, method, header } = request;
+      const { contextValues: values, method, header, signal } = request;
       if (checkedByMessage(method)) {
-        values.set(callerKey, await check(method, targetMethod(request, options.methodNamed), header, values));
+        const target = targetMethod(request, options.methodNamed);
+        values.set(callerKey, await check(method, target, { header, values, signal }));
       }
       const caller = values.get(callerKey);
       if (caller.kind === 'anyone' && requirementsOf(method).caller !== CallerKind.ANYONE) {

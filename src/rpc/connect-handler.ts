@@ -64,7 +64,10 @@ function callOf(
   { allowedMethods }: UniversalHandler,
 ): UniversalServerRequest {
   const socket = 'stream' in request ? request.stream.session?.socket : request.socket;
-  const values = createContextValues().set(peerKey, peerName(socket));
+  const values = createContextValues().set(peerKey, {
+    address: socket?.remoteAddress ?? '',
+    certificateName: peerName(socket),
+  });
   const call = universalRequestFromNodeRequest(request, response, undefined, values);
   return call.method === 'GET' && allowedMethods.includes('GET') ? asPost(call) : call;
 }

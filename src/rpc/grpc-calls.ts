@@ -9,7 +9,7 @@ import {
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { headersOf } from '../../common/contract/grpc-headers.ts';
-import { callerKey, fairnessKey, peerKey } from '../access/caller.ts';
+import { callerKey, fairnessKey, type Peer, peerKey } from '../access/caller.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
 import { RECEIVE_MS, type ServerOptions } from './services.ts';
 import { certificateName } from './tls.ts';
@@ -124,10 +124,13 @@ function contextOf(
   });
 }
 
-/** The library exposes a certificate only if the client CA issued it. */
-function peerOf(call: grpc.ServerInterceptingCallInterface): string | undefined {
+/** The library exposes a certificate only if the client CA issued it, and an address as `ip:port`. */
+function peerOf(call: grpc.ServerInterceptingCallInterface): Peer {
   const { sslPeerCertificate } = call.getAuthContext();
-  return sslPeerCertificate && certificateName(sslPeerCertificate);
+  return {
+    address: call.getPeer().replace(/:\d+$/, ''),
+    certificateName: sslPeerCertificate && certificateName(sslPeerCertificate),
+  };
 }
 
 /** Converts headers to the library's metadata. */

@@ -1,7 +1,7 @@
 /**
  * What scans and creates of others take beside an attacker at full speed, from one address and from many.
  *
- *   npm run bench:hostile [-- seconds]      5 for each unless told
+ *   npm run bench:hostile [-- seconds [attacks…]]      default: 5 for each of all attacks
  *
  * The attacker takes processor time itself, so the same attack on a bare `node:http` server that turns everything down is
  * measured as well: what it costs beyond that is ours. Callers and attacker share the machine with everything else.
@@ -26,7 +26,8 @@ const CODES = 500;
 const SCANS_A_SECOND = 500;
 const CREATE_EVERY_MS = 50;
 const MANY = 250;
-const KINDS: readonly AttackKind[] = [...GATEWAY_ATTACKS, 'core: gzip by Connect', 'core: gzip by gRPC'];
+const ALL: readonly AttackKind[] = [...GATEWAY_ATTACKS, 'core: gzip by Connect', 'core: gzip by gRPC'];
+const KINDS = process.argv.length > 3 ? ALL.filter((kind) => process.argv.includes(kind)) : ALL;
 
 await using platform = await startPlatform();
 const { apiKey, accountId } = await platform.newAccount();

@@ -4,8 +4,10 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { limitAttempts } from '../../gateway/address-limits.ts';
 import { connectCore } from '../../gateway/core.ts';
 import { createApi } from '../../gateway/rest/api.ts';
+import { limitAuthenticationFailures } from '../../gateway/rest/authentication-attempts.ts';
 import type { RequestLimits } from '../../gateway/rest/request-limits.ts';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -74,7 +76,11 @@ async function apiWith(limits: Partial<RequestLimits>, coreAddress?: string): Pr
   const api = await createApi({
     core,
     limits,
-    attempts: { waitOf: () => undefined, answered: () => undefined },
+    attempts: limitAuthenticationFailures(
+      limitAttempts(100_000),
+      () => LOOPBACK,
+      () => undefined,
+    ),
     logger: pino({ level: 'silent' }),
     publicUrl: running.signpost.url,
     onRoute: async () => {},
