@@ -8,11 +8,11 @@ import type { CountRefusal } from '../metrics.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
 
 /**
- * Calls with keys that are not known to be valid: at most this many at a time, for each worker. A call with a made-up key
- * takes 1 to 2 ms of processor time in all processes together, so these are a few thousand a second.
+ * Keys that are not known to be valid: at most this many are checked at a time in each worker. A check takes 1 to 2 ms of
+ * processor time in all processes together, so even from many addresses made-up keys use only a part of a machine.
  */
-const UNKNOWN_KEYS = { concurrency: 4, concurrencyPerCaller: 2, maxWaiting: 2_000, items: 'API keys' };
-/** How long such a call may wait, in ms. */
+const UNKNOWN_KEYS = { concurrency: 2, concurrencyPerCaller: 1, maxWaiting: 2_000, items: 'API keys' };
+/** How long a check may wait, in ms. */
 const WAIT_MS = 10_000;
 
 /** Limits what requests with wrong keys cost others. */
@@ -26,16 +26,20 @@ export interface Attempt {
   /** Throws TOO_MANY_FAILURES if the client's address has failed to authenticate too often. */
   expectAllowed(): void;
   /**
-   * Calls the core once it is the client's turn. Rejects with TOO_MANY_FAILURES if its address has failed too often by
-   * then, with UNAVAILABLE if the wait is too long, and if the client disconnects before the call.
+   * Runs `check`, a call that only authenticates, once it is the client's turn. Resolves with undefined without a check if
+   * the key was valid lately. Rejects with TOO_MANY_FAILURES if the address has failed too often by then, with UNAVAILABLE
+   * if the wait is too long, and if the client disconnects before the check.
    */
-  call<Result>(reply: FastifyReply, call: () => Promise<Result>): Promise<Result>;
+  authenticate<Result>(
+    reply: FastifyReply,
+    check: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result | undefined>;
   /** Records the status of the response. */
   answered(status: number): void;
 }
 
 /**
- * Limits how often a client address may fail to authenticate, and how many calls with unknown keys run at a time.
+ * Limits how often a client address may fail to authenticate, and how many unknown keys are checked at a time.
  *
  * `addressOf` determines the client's address. A valid key is exempt, because behind the shared address of an office or a
  * cloud service one client's wrong key must not lock out the others.
@@ -60,28 +64,25 @@ export function limitAuthenticationFailures(
       };
       return {
         expectAllowed,
-        async call(reply, call) {
-          if (knownKeys.has(credentials)) return call();
+        async authenticate(reply, check) {
+          if (knownKeys.has(credentials)) return undefined;
           const waiting = abortOnDisconnect(reply);
           const timer = setTimeout(() => waiting.abort(tooManyUnknownKeys()), WAIT_MS);
-          const start = () => {
+          const start = async () => {
             clearTimeout(timer);
+            // Meanwhile another request with this key may have succeeded.
+            if (knownKeys.has(credentials)) return undefined;
             expectAllowed();
-            return call();
+            const result = await check(waiting.signal);
+            knownKeys.add(credentials);
+            return result;
           };
-          const result = await inTurn(clientOf(addressOf(request)), waiting.signal, start).finally(() =>
-            clearTimeout(timer),
-          );
-          knownKeys.add(credentials);
-          return result;
+          return inTurn(clientOf(addressOf(request)), waiting.signal, start).finally(() => clearTimeout(timer));
         },
         answered(status) {
-          if (status === 401) {
-            limit.count(addressOf(request));
-            knownKeys.delete(credentials);
-          } else if (status < 500 && status !== 429) {
-            knownKeys.add(credentials);
-          }
+          if (status !== 401) return;
+          limit.count(addressOf(request));
+          knownKeys.delete(credentials);
         },
       };
     },

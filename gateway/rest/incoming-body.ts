@@ -5,7 +5,7 @@ import { Refusal } from './refusal.ts';
 /** Limits for reading and discarding unwanted bodies: bytes and time in ms of each, and the number at a time. */
 const DRAIN_BYTES = 32 * 1024 * 1024;
 const DRAIN_MS = 5_000;
-const MAX_DRAINS = 16;
+const MAX_DRAINS = 4;
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 

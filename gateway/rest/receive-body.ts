@@ -1,30 +1,23 @@
-import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply } from 'fastify';
-import type { CoreClients } from '../core.ts';
-import type { Attempt } from './authentication-attempts.ts';
 import { type BodyMemory, tooBusy } from './body-memory.ts';
 import { abortOnDisconnect, expectConnected } from './caller-disconnect.ts';
-import type { Endpoint, RequestBody } from './endpoint.ts';
+import type { RequestBody } from './endpoint.ts';
 import { BodyTooLarge, type IncomingBody } from './incoming-body.ts';
-import { fullName } from './refusal.ts';
 import type { RequestLimits } from './request-limits.ts';
 
 /** What receiving bodies needs. */
 export interface Receiving {
-  readonly core: CoreClients;
   readonly limits: RequestLimits;
   readonly memory: BodyMemory;
 }
 
 /** A request whose body is to be received. */
 export interface Received {
-  readonly rpc: Endpoint['rpc'];
   readonly body: RequestBody<unknown>;
-  readonly attempt: Attempt;
   readonly incoming: IncomingBody;
   readonly reply: FastifyReply;
-  /** Options of the RPC for the request. */
-  readonly options: CallOptions;
+  /** Resolves with the caller's account, `acct_…`; rejects if the core does not authenticate the caller. */
+  authenticate(signal: AbortSignal): Promise<string>;
   /** Called with the raw body before it is parsed. */
   onRaw(raw: Buffer): void;
   /** Releases the body's memory once the request was answered. */
@@ -36,8 +29,8 @@ export interface Received {
  * whose client waits for a 100, is not read before the core has authenticated the caller and its memory is reserved, and
  * not parsed if the caller has disconnected by then. Rejects with the error to respond with.
  */
-export async function receiveBody({ core, limits, memory }: Receiving, request: Received): Promise<unknown> {
-  const { body, incoming, reply, options, onRaw } = request;
+export async function receiveBody({ limits, memory }: Receiving, request: Received): Promise<unknown> {
+  const { body, incoming, reply, onRaw } = request;
   const { declaredBytes } = incoming;
   if (declaredBytes > body.maxBytes && declaredBytes !== Infinity) throw new BodyTooLarge(body.maxBytes);
   if (declaredBytes <= body.bytesBeforeAuthentication && !incoming.awaitsContinue) {
@@ -48,9 +41,7 @@ export async function receiveBody({ core, limits, memory }: Receiving, request: 
 
   const waiting = abortOnDisconnect(reply);
   const { signal } = waiting;
-  const method = fullName(request.rpc);
-  const authenticate = () => core.admission.authenticate({ method }, { ...options, signal });
-  const { accountId: account } = await request.attempt.call(reply, authenticate);
+  const account = await request.authenticate(signal);
   const bytes = Math.min(declaredBytes, body.maxBytes);
   request.held.defer(await atMost(limits.waitMs, waiting, memory.take(account, bytes, signal)));
   const raw = await incoming.read(body.maxBytes, limits.bodyMs);

@@ -15,7 +15,7 @@ export class Refusal extends Error {
 
 /**
  * Has the core authenticate and meter a refused request as a call of its method, so that errors of the key, the plan or a
- * limit take precedence. Rejects with the error to respond with: one of those, or the refusal as the core returned it.
+ * limit take precedence. Returns the error to respond with: one of those, or the refusal as the core returned it.
  * Source: docs/contract.md, "Idempotency".
  */
 export async function refuse(
@@ -23,9 +23,13 @@ export async function refuse(
   method: DescMethod,
   { reason, message }: Refusal,
   options: CallOptions,
-): Promise<never> {
-  await core.admission.refuse({ method: fullName(method), reason, message }, options);
-  throw new Error('the core accepted a refused request');
+): Promise<unknown> {
+  try {
+    await core.admission.refuse({ method: fullName(method), reason, message }, options);
+  } catch (error) {
+    return error;
+  }
+  return new Error('the core accepted a refused request');
 }
 
 /** The full name of a method. */

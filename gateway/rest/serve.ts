@@ -3,6 +3,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { CoreClients } from '../core.ts';
 import type { Attempt } from './authentication-attempts.ts';
 import { fingerprint } from './body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
@@ -12,10 +13,11 @@ import { errorAnswer, isCoreError } from './errors.ts';
 import { IncomingBody } from './incoming-body.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { type Receiving, receiveBody } from './receive-body.ts';
-import { Refusal, refuse } from './refusal.ts';
+import { fullName, Refusal, refuse } from './refusal.ts';
 
 /** What serving any endpoint needs. */
 export interface Serving extends Receiving {
+  readonly core: CoreClients;
   readonly logger: Logger;
   /** Logs now and then that requests got no answer of the core. */
   readonly logUnavailable: (requests: number, latest: object) => void;
@@ -37,25 +39,26 @@ export async function serve(
   };
   // Every response to a request with a key has this header, even one without a response from the core.
   if (metadata.has('idempotency-key')) reply.header('idempotent-replay', 'false');
-  const refused = (refusal: Refusal) =>
-    attempt.call(reply, () => refuse(core, endpoint.rpc, refusal, { headers: metadata }));
   const incoming = new IncomingBody(request.raw, reply.raw);
   using held = new DisposableStack();
   try {
     metadata.set('authorization', callAuthorization(request.headers));
     const onRaw = (raw: Buffer) => metadata.set('idempotency-fingerprint', fingerprint(request, raw));
     const { rpc } = endpoint;
+    const authenticate = async (signal?: AbortSignal) => {
+      const options = { ...shared, ...(signal && { signal }) };
+      return (await core.admission.authenticate({ method: fullName(rpc) }, options)).accountId;
+    };
+    const authenticated = await attempt.authenticate(reply, authenticate);
     const body =
       endpoint.body &&
       (await receiveBody(serving, {
-        rpc,
         body: endpoint.body,
-        attempt,
         incoming,
         reply,
-        options: shared,
         onRaw,
         held,
+        authenticate: async (signal) => authenticated ?? authenticate(signal),
       }));
     const { id = '' } = request.params as { id?: string };
     const query = request.query as Record<string, string | string[]>;
@@ -66,9 +69,10 @@ export async function serve(
       ...(endpoint.method === 'GET' ? { signal: abortOnDisconnect(reply).signal } : {}),
     } satisfies CallOptions;
     const call = { id, query, headers: request.headers, body, options };
-    return send(reply, await attempt.call(reply, () => endpoint.handle(call)));
+    return send(reply, await endpoint.handle(call));
   } catch (error) {
-    const shown = error instanceof Refusal ? await refused(error).catch((reason: unknown) => reason) : error;
+    const options = { headers: metadata };
+    const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, options) : error;
     const answer = errorAnswer(shown);
     // Internal errors of the core are logged there under the same request id; a disconnected caller is no error.
     if (answer.status >= 500 && !isCoreError(shown) && !reply.raw.destroyed) {

@@ -5,8 +5,8 @@ import { newApiKey } from '../../src/access/api-key.ts';
 import { type Account, contract } from '../contract/client.ts';
 
 const FAILURES = 8;
-/** Calls with unknown keys at a time: of one client address and of one worker, and of one core. */
-const [OF_ADDRESS, OF_WORKER, OF_CORE] = [2, 4, 8];
+/** Unknown keys that are checked at a time: of one client address, by one worker, and by one core. */
+const [OF_ADDRESS, OF_WORKER, OF_CORE] = [1, 2, 8];
 const EVENTUALLY = { timeout: 10_000, interval: 20 };
 
 const running = contract({
