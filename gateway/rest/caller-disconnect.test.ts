@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
 import { LOOPBACK } from '../../local/free-port.ts';
+import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serveGrpc } from '../../src/rpc/grpc-server.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
@@ -35,11 +36,13 @@ beforeAll(async () => {
   const core = await serveGrpc({
     host: LOOPBACK,
     port: 0,
-    register: (services) =>
+    register(services) {
+      services.service(AdmissionService, { authenticate: () => ({ accountId: `acct_${UUID}` }) });
       services.service(CodesService, {
         getCode: (_, { signal }) => slow(signal),
         createCode: (_, { signal }) => slow(signal),
-      }),
+      });
+    },
     gate: async () => {},
     interceptors: [],
     largeMessages: (_caller, _signal, work) => work(),

@@ -4,12 +4,14 @@ import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { cursors } from '../../common/contract/cursors.ts';
+import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { admissionService } from '../access/admission.ts';
 import { serviceTokens } from '../access/service-token.ts';
 import { clearance } from '../accounts/clear.ts';
 import { accountsService } from '../accounts/service.ts';
@@ -52,6 +54,7 @@ export async function startServing(tls?: Tls): Promise<Serving> {
         AccountsService,
         accountsService({ database, cursors: byId, clearance: clearance(pool, { stop: [], erase: [] }), changed }),
       );
+      services.service(AdmissionService, admissionService(pool));
       services.service(BatchesService, {});
       services.service(ImagesService, {
         async renderImage(_, { signal }) {
