@@ -1,5 +1,3 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -131,21 +129,4 @@ test('positions survive a restart together with their routes', async () => {
 
 test('a host of any length can be looked up', () => {
   expect(table.customDomain('x'.repeat(16_000))).toBeUndefined();
-});
-
-test('a process that is killed while it writes does not block other writers', async () => {
-  const start = () => {
-    const child = fork(join(import.meta.dirname, 'route-writer.fixture.ts'), [folder], { execArgv: [] });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    return child;
-  };
-  const survivor = start();
-  await once(survivor, 'message');
-  for (let round = 0; round < 10; round++) {
-    const victim = start();
-    await once(victim, 'message');
-    victim.kill('SIGKILL');
-    await once(victim, 'exit');
-    for (let more = 0; more < 3; more++) await once(survivor, 'message');
-  }
 });

@@ -1,5 +1,3 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { pino } from 'pino';
@@ -311,29 +309,6 @@ test('counters agree with the rows for any scans', async () => {
     }),
     { numRuns: 25 },
   );
-});
-
-test('a recorder killed in the middle of its work loses no scan and counts none twice', async () => {
-  const scanned = newScannedCode();
-  const polls = Array.from({ length: 10 }, () => Array.from({ length: 300 }, () => scanRecord(scanned)));
-  const values = polls.map((poll) => poll.map(({ value }) => Buffer.from(value ?? []).toString('base64')));
-  const killed = new Set<number>();
-  for (let next = 0; next < polls.length; ) {
-    const child = fork(new URL('./recorder-process.fixture.ts', import.meta.url), [url], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
-    child.send(values.slice(next));
-    // Each child is killed at a different moment of its second poll, which is then delivered again as by the log.
-    const [done] = (await once(child, 'message')) as [number];
-    await new Promise((resolve) => setTimeout(resolve, next * 2));
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    killed.add(next);
-    next += done;
-  }
-  expect(killed.size).toBe(10);
-  expect(await total(scanned)).toBe(3_000);
-  await expectCleanAudit();
 });
 
 test('a recorder creates the partitions of this month and the next, joins its group, and stops', async () => {
