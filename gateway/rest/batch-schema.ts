@@ -7,9 +7,9 @@ import { nullableText, optionalText, optionalTexts } from './fields.ts';
 export const rowInput = z
   .object(
     {
-      target_url: optionalText({ maxLength: 2_048, description: 'Where scans lead.' }),
+      target_url: optionalText({ maxLength: 2_048, description: 'The target of scans.' }),
       name: optionalText({ maxLength: 200, description: 'Free label.' }),
-      campaign_type: optionalText({ maxLength: 64, description: 'Your own word for the campaign.' }),
+      campaign_type: optionalText({ maxLength: 64, description: 'Your own term for the kind of campaign.' }),
       folder: nullableText({ description: 'Folder id or name; an unknown name is created.' }),
       tags: optionalTexts({ maxItems: 20, description: 'Tag ids or names; unknown names are created.' }),
       external_ref: optionalText({

@@ -71,7 +71,7 @@ export function batches(core: CoreClients): Endpoint[] {
       tag: 'Batches',
       summary: 'Create a batch',
       description:
-        'Stages every row, creates as many codes as it can in about 20 seconds, and the rest in the background. ' +
+        'Stores all rows, creates as many codes as it can in about 20 seconds, and the rest in the background. ' +
         'Every row is processed individually: an invalid one fails with a reason, and rows beyond the QR code limit are skipped. ' +
         'A row whose folder or tags are invalid is created without them, with `warnings`. ' +
         'Costs one request of the quota for every 100 rows, at least one.',

@@ -34,7 +34,7 @@ const TAGS = { maxItems: 20, description: 'Tag ids or names; unknown names are c
 const createBody = z.object({
   target_url: requiredText({ ...TARGET, format: 'uri' }),
   name: optionalText(NAME),
-  campaign_type: optionalText({ maxLength: 64, description: 'Your own word for the campaign.' }),
+  campaign_type: optionalText({ maxLength: 64, description: 'Your own term for the kind of campaign.' }),
   domain_id: optionalText({ description: 'A verified custom domain of the account; default: the platform’s.' }),
   folder: nullableText({ description: 'Folder id or name; an unknown name is created.' }),
   tags: optionalTexts(TAGS),

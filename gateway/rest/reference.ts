@@ -40,7 +40,7 @@ ${groups.map(({ tag, members }) => `<strong>${escaped(tag)}</strong><ul>${member
 </nav>
 <main>
 <h1>${escaped(info.title)}: API reference</h1>
-<p class="quiet">Version ${escaped(info.version)}. For machines: <code>GET /api/v1/openapi</code>, with a key.</p>
+<p class="quiet">Version ${escaped(info.version)}. The OpenAPI document is at <code>GET /api/v1/openapi</code>, with a key.</p>
 ${info.description
   .split('\n\n')
   .map((paragraph) => `<p>${prose(paragraph)}</p>`)

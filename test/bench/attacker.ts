@@ -17,7 +17,7 @@ export type AttackKind =
   | 'made-up keys'
   | 'large bodies'
   | 'unknown codes'
-  | 'slow heads'
+  | 'slow headers'
   | 'core: gzip by Connect'
   | 'core: gzip by gRPC';
 
@@ -61,7 +61,7 @@ const ATTACKS: Readonly<Record<AttackKind, () => Promise<void>>> = {
     requests(() => `GET /api/v1/qr-codes HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key()}\r\n\r\n`),
   'large bodies': () => requests(() => `${head(`/api/v1/batches`, key(), large.length)}${large}`),
   'unknown codes': () => requests(() => `GET /r/${drawn(CODE, 7)} HTTP/1.1\r\nhost: localhost\r\n\r\n`),
-  async 'slow heads'() {
+  async 'slow headers'() {
     const socket = await open();
     socket.write('GET /r/');
     const dripping = setInterval(() => socket.write('a'), 1_000);
@@ -101,7 +101,7 @@ async function attack(): Promise<never> {
   }
 }
 
-await Promise.all(Array.from({ length: kind === 'slow heads' ? SLOW : LANES }, attack));
+await Promise.all(Array.from({ length: kind === 'slow headers' ? SLOW : LANES }, attack));
 
 function head(path: string, token: string, length: number, more = ''): string {
   return `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n${more}content-length: ${length}\r\n\r\n`;

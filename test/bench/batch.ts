@@ -207,10 +207,10 @@ await beside.ask(async () => {
     await eventLoops(platform);
     await beside.during('beside a batch', () => batch(ROWS, largest));
     batchLoops.push(...(await eventLoops(platform)));
-    await beside.during('while the log takes it', () => settled(pool));
+    await beside.during('while it is published', () => settled(pool));
   }
 });
-const phases = ['alone', 'beside a batch', 'while the log takes it'];
+const phases = ['alone', 'beside a batch', 'while it is published'];
 console.log(
   `\n| | ${phases.map((phase) => `${phase}: p50 | p99`).join(' | ')} |\n| --- | ${phases.map(() => '--- | ---').join(' | ')} |`,
 );
@@ -223,7 +223,7 @@ for (const name of ['create', 'scan'] as const) {
 }
 
 console.log(`\nTurns of event loops during ${BESIDE} bodies of ${largest.length} bytes:\n`);
-console.log('| process | p99 | longest of each | at work | peak memory |\n| --- | --- | --- | --- | --- |');
+console.log('| process | p99 | longest for each | busy | peak memory |\n| --- | --- | --- | --- | --- |');
 for (const [process, loops] of Map.groupBy(batchLoops, (loop) => loop.process)) {
   const longest = loops.map(({ max }) => max.toFixed(0)).join(', ');
   const [p99, work] = [

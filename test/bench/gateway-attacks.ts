@@ -7,5 +7,5 @@ export const GATEWAY_ATTACKS: readonly AttackKind[] = [
   'made-up keys',
   'large bodies',
   'unknown codes',
-  'slow heads',
+  'slow headers',
 ];

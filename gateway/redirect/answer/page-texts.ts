@@ -9,8 +9,8 @@ interface PageText {
 /** Texts of the pages by language (BCP 47). English is the fallback. */
 export const PAGE_TEXTS = {
   en: {
-    paused: { title: 'This code is paused', text: 'Whoever put it up has paused it for now. Please try again later.' },
-    gone: { title: 'This code is no longer active', text: 'Whoever put it up has taken it out of service.' },
+    paused: { title: 'This code is paused', text: 'Its owner has paused it for now. Please try again later.' },
+    gone: { title: 'This code is no longer active', text: 'Its owner has taken it out of service.' },
     unknown: { title: 'There is nothing here', text: 'This code does not exist. Was the address typed by hand?' },
     unavailable: {
       title: 'Just a moment',
