@@ -72,6 +72,15 @@ export interface Finding {
   readonly ageMs?: number;
 }
 
+/** A request whose client waited for more than `LONG_MS` for an answer, or for its connection to break. */
+export interface LongWait {
+  readonly what: string;
+  readonly startedAt: number;
+  readonly endedAt: number;
+}
+
+const LONG_MS = 5_000;
+
 /** See `Ledger.documentedLosses`; times in ms since 1970. */
 export interface DocumentedLoss {
   readonly gateway: number;
@@ -87,6 +96,7 @@ export class Ledger {
   readonly creations: Creation[] = [];
   readonly scans: AskedScan[] = [];
   readonly findings: Finding[] = [];
+  readonly longWaits: LongWait[] = [];
   /** When processes of gateways ended, or were stopped for so long that they may have been ended. */
   readonly gatewayEnds: { readonly gateway: number; readonly at: number }[] = [];
   /** When carriers of gateways were stopped or ended, and when they went on. */
@@ -120,6 +130,9 @@ export class Ledger {
     if (status === undefined) window.unanswered++;
     if (status === 503) window.unavailable++;
     window.longestMs = Math.max(window.longestMs, endedAt - startedAt);
+    if (endedAt - startedAt > LONG_MS) {
+      this.longWaits.push({ what: `${what}: ${status ?? error}`, startedAt, endedAt });
+    }
     if (status === 500) this.find('wrong', endedAt, `${what}: 500`);
     if (error === 'hung') this.find('wrong', endedAt, `${what}: no answer within a minute`);
   }

@@ -8,7 +8,7 @@ import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { ApiClient } from './api-load.ts';
 import { auditChanges } from './audit-changes.ts';
 import { auditScans } from './audit-scans.ts';
-import { FAULTS, type Heal } from './faults.ts';
+import { FAULTS } from './faults.ts';
 import { Ledger, type TortureAccount } from './ledger.ts';
 import { startEventConsumer, startWebhookReceiver } from './listeners.ts';
 import { type Platform, startPlatform } from './platform.ts';
@@ -107,10 +107,12 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
     await sleep(QUIET_MS);
     if (Date.now() >= end) break;
     const window = ledger.open(injection.name);
-    await inject(injection, { platform, ledger });
+    const takenBackMs = await inject(injection, { platform, ledger });
     window.recoveredMs = await recovery.measure();
     if (window.recoveredMs === undefined) ledger.find('wrong', Date.now(), `no recovery from ${injection.name}`);
-    say(`${injection.name}: ${seconds(injection)}, recovered in ${window.recoveredMs} ms`);
+    say(
+      `${injection.name}: ${seconds(injection)}, taken back in ${takenBackMs} ms, recovered in ${window.recoveredMs} ms`,
+    );
   }
   going = false;
   await Promise.all(load);
@@ -142,6 +144,12 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
       ...failures.slice(0, SHOWN).map(({ kind, at, what }) => {
         return `${kind}: ${what} (${new Date(at).toISOString()}, ${ledger.windowAt(at)?.fault})`;
       }),
+      ...ledger.longWaits.slice(0, SHOWN).map(({ what, startedAt, endedAt }) => {
+        const during = [startedAt, endedAt].map(
+          (at) => `${new Date(at).toISOString()} (${ledger.windowAt(at)?.fault})`,
+        );
+        return `waited ${((endedAt - startedAt) / 1_000).toFixed(1)} s: ${what}, from ${during.join(' to ')}`;
+      }),
       ...platform.accidents.map(
         ({ process, at, how }) => `accident: ${process} (${new Date(at).toISOString()}): ${how}`,
       ),
@@ -158,24 +166,27 @@ async function newAccount(platform: Platform, url: string): Promise<TortureAccou
   return account;
 }
 
-/** Injects faults, lets each stay for its time, and takes all of them back. */
+/** Injects faults, lets each stay for its time, and takes all of them back; gives how long that took at most, in ms. */
 async function inject(
   { faults, apartMs }: Injection,
   { platform, ledger }: { platform: Platform; ledger: Ledger },
-): Promise<void> {
-  await Promise.all(
+): Promise<number> {
+  const takenBack = await Promise.all(
     faults.map(async ({ fault, seconds, random }, index) => {
       await sleep(index * apartMs);
-      let heal: Heal | undefined;
+      let since = Date.now();
       try {
-        heal = await fault.inject({ platform, ledger, random });
+        const heal = await fault.inject({ platform, ledger, random });
         await sleep(seconds * 1_000);
+        since = Date.now();
         await heal?.();
       } catch (error) {
         ledger.find('wrong', Date.now(), `${fault.name} could not be injected or taken back: ${error}`);
       }
+      return Date.now() - since;
     }),
   );
+  return Math.max(...takenBack);
 }
 
 function seconds({ faults }: Injection): string {
