@@ -5,6 +5,7 @@ import { TOPICS } from '../common/log/topics.ts';
 import { isUnavailable } from '../common/postgres/unavailable.ts';
 import { measureEventLoop } from '../common/runtime/event-loop.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { logConsole } from '../common/runtime/log-console.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { stopRequest } from '../common/runtime/stop-request.ts';
@@ -40,6 +41,7 @@ async function main(config: CoreConfig): Promise<void> {
   exitOnFatalErrors(logger);
   measureEventLoop();
   await using running = new AsyncDisposableStack();
+  running.use(logConsole(logger));
   running.defer(() => logger.info('the core has stopped'));
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, entities, logger);
   running.defer(() => database.close());
