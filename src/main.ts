@@ -6,6 +6,7 @@ import { isUnavailable } from '../common/postgres/unavailable.ts';
 import { measureEventLoop } from '../common/runtime/event-loop.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logConsole } from '../common/runtime/log-console.ts';
+import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { stopRequest } from '../common/runtime/stop-request.ts';
@@ -39,6 +40,7 @@ const SWEEP_MS = 60_000;
 async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
   exitOnFatalErrors(logger);
+  logWarnings(logger);
   measureEventLoop();
   await using running = new AsyncDisposableStack();
   running.use(logConsole(logger));

@@ -6,12 +6,13 @@ const EVENTUALLY = { timeout: 20_000, interval: 50 };
 const SECRET = 'anna@example.com';
 /**
  * On SIGUSR2 a process gets an unhandled rejection whose error contains a value from a row. On SIGWINCH it prints such an
- * error to the console, as libraries do.
+ * error to the console, as libraries do, and on SIGURG it causes a warning of Node.js.
  */
 const ON_SIGNALS = `data:text/javascript,${encodeURIComponent(
   `const error = Object.assign(new Error('unforeseen'), { detail: '${SECRET}' });
    process.on('SIGUSR2', () => Promise.reject(error));
-   process.on('SIGWINCH', () => console.trace(error));`,
+   process.on('SIGWINCH', () => console.trace(error));
+   process.on('SIGURG', () => process.emitWarning('unusual'));`,
 )}`;
 
 let signpost: Signpost;
@@ -87,6 +88,19 @@ test('what a library prints to the console of a core is a line of its log', asyn
   });
   expect(await core.log()).not.toMatch(/^(Trace| {4}at )/m);
   expect(await core.log()).not.toContain(SECRET);
+});
+
+test.each([
+  ['core', () => signpost.cores[0]],
+  ['gateway', () => signpost.gateways[0]],
+])('a warning of Node.js is a line of the log of a %s', async (_, which) => {
+  const warned = which();
+  if (!warned) throw new Error('There is one of each.');
+  process.kill(warned.pid, 'SIGURG');
+  await expect.poll(() => warned.log(), EVENTUALLY).toContain('unusual');
+  const line = (await lines(warned)).find(({ msg }) => msg === 'Node.js warns');
+  expect(line).toMatchObject({ level: 40, err: { message: 'unusual' } });
+  expect(await warned.log()).not.toMatch(/^\(node:/m);
 });
 
 test('every process that is asked to stop logs at the end that it has stopped', async () => {
