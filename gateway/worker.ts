@@ -81,7 +81,7 @@ async function main(number: number, spoolName: string): Promise<void> {
     ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
     countRefusal,
   );
-  const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.applySoon });
+  const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.apply });
   running.defer(() => api.close());
   // After everything that blocks the event loop, which would make the first read time out.
   const salts = openSalts(config.DATABASE_URL, logger);
