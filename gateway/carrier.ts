@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: 'carrier' });
   exitOnFatalErrors(logger);
+  logWarnings(logger);
   const stopped = stopRequested(logger);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the carrier has stopped'));

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { stopRequest } from '../common/runtime/stop-request.ts';
@@ -48,6 +49,7 @@ const LOOK_MS = 5;
 async function main(config: GatewayConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway' });
   exitOnFatalErrors(logger);
+  logWarnings(logger);
   // Only the carrier uses it, but a mistake in it fails the start here, with one sentence.
   readKafkaSecurity(config);
   await using running = new AsyncDisposableStack();

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
@@ -44,6 +45,7 @@ async function main(number: number, spoolName: string): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: `worker ${number}` });
   exitOnFatalErrors(logger);
+  logWarnings(logger);
   const stopped = stopRequested(logger);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the worker has stopped'));
@@ -79,7 +81,7 @@ async function main(number: number, spoolName: string): Promise<void> {
     ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
     countRefusal,
   );
-  const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.applySoon });
+  const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.apply });
   running.defer(() => api.close());
   // After everything that blocks the event loop, which would make the first read time out.
   const salts = openSalts(config.DATABASE_URL, logger);

@@ -111,6 +111,28 @@ export async function transaction<Result>(
   }
 }
 
+/**
+ * Runs `work` in one transaction that takes at most `withinMs`: its connection is closed then, which fails the statement
+ * under way, a COPY too. For work whose statements may take longer than `PROMPT_MS`, as they all end together.
+ */
+export async function transactionWithin<Result>(
+  pool: Pool,
+  withinMs: number,
+  work: (tx: PoolClient) => Promise<Result>,
+): Promise<Result> {
+  return withConnection(pool, async (connection) => {
+    const timer = setTimeout(() => {
+      connection.markBroken(new Error(`The transaction was not over after ${withinMs} ms.`));
+      connection.client.end().catch(() => undefined);
+    }, withinMs);
+    try {
+      return await transaction(connection, work);
+    } finally {
+      clearTimeout(timer);
+    }
+  });
+}
+
 /** Begins a transaction in one round trip, including the timeout at its limit. */
 async function begin(client: PoolClient, limit: CommitLimit | undefined): Promise<void> {
   limit?.signal.throwIfAborted();

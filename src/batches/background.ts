@@ -17,8 +17,13 @@ const AT_ONCE = 4;
  */
 const REPORTED_FAILURES = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
 
-/** How long a batch may be unfinished, and nobody at it, before it gets a new job, and how often that is looked for. */
-const STALLED_MS = 10_000;
+/**
+ * How long ago the job of an unfinished batch must have been taken before it gets a new one if nobody works on the batch,
+ * and how often to look for such batches, in ms: the request that created the batch may be waiting for it.
+ */
+const STALLED_MS = 2_000;
+/** How long a job that has failed may wait before it is tried again, in ms: the library lets it wait for hours. */
+const LONGEST_RETRY_MS = 10_000;
 
 /** Replaces the job of the same batch that has not begun. */
 const schedule = statement(
@@ -27,15 +32,21 @@ const schedule = statement(
 );
 
 /**
- * A batch that somebody is at is locked but for moments, and to be at it twice does no harm; a job that only waits keeps
- * its turn. Indexes: batches_unfinished, accounts_pkey.
+ * A batch that a process works on is locked except for moments, and two processes working on it do no harm. A job that has
+ * not been taken keeps its turn. Indexes: batches_unfinished, accounts_pkey, and the
+ * unique one of the library on the keys of jobs.
  */
 const scheduleStalled = statement(
   'batches_schedule_stalled',
   `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', b.id), job_key := b.id::text,
                                   job_key_mode := 'preserve_run_at')
    from batches b join accounts a on a.id = b.account_id and a.closed_at is null
-   where b.completed_at is null and b.created_at < now() - ${STALLED_MS} * interval '1 ms'
+   where b.completed_at is null
+     and not exists (
+       select from graphile_worker.jobs j
+       where j.key = b.id::text
+         and case when j.locked_at is null then j.run_at < now() + ${LONGEST_RETRY_MS} * interval '1 ms'
+                  else j.locked_at > now() - ${STALLED_MS} * interval '1 ms' end)
    for update of b skip locked`,
 );
 
@@ -52,8 +63,8 @@ export interface BatchWorker {
 
 /**
  * Runs the jobs that finish batches. Any number of processes may: a step of a batch is one transaction, and whoever
- * comes second goes on behind it. The job of a process that died is locked for hours, so every batch that should have
- * been done and that nobody is at gets a new one.
+ * comes second goes on behind it. The job of a process that died is locked for hours, so every batch whose job was
+ * taken and that nobody works on gets a new one.
  */
 export function startBatchWorker(options: {
   databaseUrl: string;

@@ -4,14 +4,20 @@ import { childrenOf, isThere } from './readers.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 50 };
 const SECRET = 'anna@example.com';
-/** On SIGUSR2 a process gets an unhandled rejection whose error contains a value from a row. */
-const REJECT_ON_SIGNAL = `data:text/javascript,${encodeURIComponent(
-  `process.on('SIGUSR2', () => Promise.reject(Object.assign(new Error('unforeseen'), { detail: '${SECRET}' })))`,
+/**
+ * On SIGUSR2 a process gets an unhandled rejection whose error contains a value from a row. On SIGWINCH it prints such an
+ * error to the console, as libraries do, and on SIGURG it causes a warning of Node.js.
+ */
+const ON_SIGNALS = `data:text/javascript,${encodeURIComponent(
+  `const error = Object.assign(new Error('unforeseen'), { detail: '${SECRET}' });
+   process.on('SIGUSR2', () => Promise.reject(error));
+   process.on('SIGWINCH', () => console.trace(error));
+   process.on('SIGURG', () => process.emitWarning('unusual'));`,
 )}`;
 
 let signpost: Signpost;
 beforeEach(async () => {
-  signpost = await startSignpost({ env: { NODE_OPTIONS: `--import=${REJECT_ON_SIGNAL}` } });
+  signpost = await startSignpost({ env: { NODE_OPTIONS: `--import=${ON_SIGNALS}` } });
 }, 60_000);
 afterEach(() => signpost.stop());
 
@@ -68,6 +74,33 @@ test('so do a gateway’s worker and carrier, which are then replaced', async ()
       EVENTUALLY,
     )
     .toBe(200);
+});
+
+test('what a library prints to the console of a core is a line of its log', async () => {
+  const [core] = signpost.cores;
+  if (!core) throw new Error('There is one.');
+  process.kill(core.pid, 'SIGWINCH');
+  await expect.poll(() => core.log(), EVENTUALLY).toContain('unforeseen');
+  expect((await lines(core)).at(-1)).toMatchObject({
+    level: 40,
+    msg: 'a library wrote to the console',
+    err: { message: 'unforeseen' },
+  });
+  expect(await core.log()).not.toMatch(/^(Trace| {4}at )/m);
+  expect(await core.log()).not.toContain(SECRET);
+});
+
+test.each([
+  ['core', () => signpost.cores[0]],
+  ['gateway', () => signpost.gateways[0]],
+])('a warning of Node.js is a line of the log of a %s', async (_, which) => {
+  const warned = which();
+  if (!warned) throw new Error('There is one of each.');
+  process.kill(warned.pid, 'SIGURG');
+  await expect.poll(() => warned.log(), EVENTUALLY).toContain('unusual');
+  const line = (await lines(warned)).find(({ msg }) => msg === 'Node.js warns');
+  expect(line).toMatchObject({ level: 40, err: { message: 'unusual' } });
+  expect(await warned.log()).not.toMatch(/^\(node:/m);
 });
 
 test('every process that is asked to stop logs at the end that it has stopped', async () => {

@@ -16,7 +16,7 @@ import { api, expectRecorded, locationOf, startScans, waitingBytes } from './pow
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 
 const lacking = await whyNoPowerCuts();
-if (lacking !== undefined) console.error(`${lacking} They are skipped.`);
+if (lacking !== undefined) console.error(`${lacking} The tests of power cuts are skipped.`);
 
 describe.skipIf(lacking !== undefined || inject('kafkaBrokers') === null)('a power cut', () => {
   test.each([{ of: 'a single broker' }, { of: 'a single broker and the gateway on its machine', both: true }])(

@@ -19,7 +19,7 @@ import { isThere } from './readers.ts';
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 
 const lacking = await whyNoPowerCuts();
-if (lacking !== undefined) console.error(`${lacking} They are skipped.`);
+if (lacking !== undefined) console.error(`${lacking} The tests of power cuts are skipped.`);
 
 describe.skipIf(lacking !== undefined)('a power cut', () => {
   test('of Postgres undoes nothing that was acknowledged; cores, outbox and recorder go on', async () => {

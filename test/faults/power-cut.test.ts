@@ -25,7 +25,7 @@ const AWAY_MS = 10_000;
 const MOST_LOST_MS = 4_000;
 
 const lacking = await whyNoPowerCuts();
-if (lacking !== undefined) console.error(`${lacking} They are skipped.`);
+if (lacking !== undefined) console.error(`${lacking} The tests of power cuts are skipped.`);
 
 describe.skipIf(lacking !== undefined)('a power cut', () => {
   test('of a gateway costs it the scans of the last moments and nothing else, again and again', async () => {

@@ -22,8 +22,11 @@ export interface KafkaCluster extends AsyncDisposable {
   readonly brokers: readonly ClusterBroker[];
 }
 
-/** Starts it on free loopback ports; it dies with this process. */
-export async function startKafkaCluster(): Promise<KafkaCluster> {
+/**
+ * Starts it on free loopback ports; it dies with this process. `disks`: folders for the data of the brokers, one for each;
+ * by default all of them are in a temporary folder.
+ */
+export async function startKafkaCluster(disks: readonly string[] = []): Promise<KafkaCluster> {
   await using starting = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'signpost-cluster-'));
   starting.defer(() => rm(folder, { recursive: true, force: true }));
@@ -34,7 +37,7 @@ export async function startKafkaCluster(): Promise<KafkaCluster> {
       port: await freePort(),
       controllerPort: await freePort(),
       clientPort: await freePort(),
-      folder: await mkdtemp(join(folder, `broker-${id}-`)),
+      folder: await mkdtemp(join(disks[id - 1] ?? folder, `broker-${id}-`)),
     })),
   );
   const voters = nodes.map(({ id, controllerPort }) => `${id}@${LOOPBACK}:${controllerPort}`).join(',');

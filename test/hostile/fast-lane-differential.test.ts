@@ -56,11 +56,11 @@ beforeAll(async () => {
         },
       }),
     );
-  for (const shortCode of ACTIVE) code(shortCode, Answer.REDIRECT);
-  code('Ab3dE9n', Answer.REDIRECT, HOSTS.custom);
-  code('Ab3dE9p', Answer.PAUSED);
-  code('Ab3dE9q', Answer.GONE);
-  table.apply(
+  for (const shortCode of ACTIVE) await code(shortCode, Answer.REDIRECT);
+  await code('Ab3dE9n', Answer.REDIRECT, HOSTS.custom);
+  await code('Ab3dE9p', Answer.PAUSED);
+  await code('Ab3dE9q', Answer.GONE);
+  await table.apply(
     create(RouteSchema, {
       version: 1n,
       entry: { case: 'host', value: { hostname: HOSTS.custom, accountId, removed: false } },

@@ -174,7 +174,7 @@ export class ApiClient {
       ...(body !== undefined && { body: JSON.stringify(body) }),
       agent: this.#agent,
     });
-    this.#ledger.count(asked, `${method} ${path}`);
+    this.#ledger.count(asked, `${method} ${path} at gateway ${this.#gateway}`);
     if (asked.status === undefined) this.#gateway = (this.#gateway + 1) % this.#platform.gateways.length;
     return asked;
   }

@@ -31,8 +31,11 @@ export async function auditScans(audit: ScansAudit): Promise<Record<string, unkn
     const times = recorded.get(scan.token) ?? 0;
     const what = `scan ${scan.token} of ${scan.code.key} at gateway ${scan.gateway}`;
     if (times > 1) ledger.find('duplicated', scan.endedAt, `${what} was recorded ${times} times`);
-    if (times === 0 && scan.answered)
-      ledger.find(isDocumented(ledger, scan) ? 'documented' : 'lost', scan.endedAt, what);
+    if (times === 0 && scan.answered) {
+      const loss = documentedLoss(ledger, scan);
+      if (loss) ledger.find('documented', loss.to, what, Math.max(0, loss.cutAt - scan.endedAt));
+      else ledger.find('lost', scan.endedAt, what);
+    }
   }
   await expectCounters(audit);
   const figures = await platform.operator(['scans', 'audit', '--from', yesterday()]);
@@ -49,8 +52,8 @@ export async function auditScans(audit: ScansAudit): Promise<Record<string, unkn
   return figures;
 }
 
-function isDocumented({ documentedLosses }: Ledger, { gateway, endedAt }: AskedScan): boolean {
-  return documentedLosses.some((loss) => loss.gateway === gateway && loss.from <= endedAt && endedAt <= loss.to);
+function documentedLoss({ documentedLosses }: Ledger, { gateway, endedAt }: AskedScan) {
+  return documentedLosses.find((loss) => loss.gateway === gateway && loss.from <= endedAt && endedAt <= loss.to);
 }
 
 /** A code's `scan_count` and analytics say how many rows it has. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { expectCreated, expectHistory, expectState, type Told } from './audit-changes.ts';
+import { FAULTS } from './faults.ts';
 import { type Change, Ledger, type TrackedCode, targetOf } from './ledger.ts';
 import { schedule } from './schedule.ts';
 
@@ -67,7 +68,7 @@ test('a creation that was acknowledged is there once, another one at most once',
 
 test('a seed decides all that is injected', () => {
   const first = (seed: number) =>
-    schedule(seed)
+    schedule(seed, FAULTS)
       .take(50)
       .map(({ name, apartMs, faults }) => [
         name,

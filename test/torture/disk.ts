@@ -1,35 +1,39 @@
 import { execFile } from 'node:child_process';
-import { mkdir, open, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** What a machine of Signpost's keeps its data on. */
+/** The disk of a machine of Signpost's. */
 export interface Disk {
   /** A folder on it. */
   readonly path: string;
   close(): Promise<void>;
 }
 
-/** Room for some hundred thousand scans and their routes. */
-const SIZE = '256m';
+/** In MiB, for some hundred thousand scans and their routes. */
+export const SMALL_DISK_MIB = 256;
+
+/** How often processes that were killed are looked for until they are gone, in ms. */
+const GONE_MS = 20;
 
 /** A disk that is small enough to be filled; undefined where this process may not mount one (it has to be root). */
 export async function openSmallDisk(path: string): Promise<Disk | undefined> {
   await mkdir(path, { recursive: true });
   try {
-    await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'signpost-torture', path]);
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${SMALL_DISK_MIB}m`, 'signpost-torture', path]);
   } catch {
     return undefined;
   }
   return { path, close: async () => void (await run('umount', ['--lazy', path])) };
 }
 
-/** Takes all the room that there is, until the function that it gives is called. */
+/** Fills the disk, until the function that it returns is called. */
 export async function fill({ path }: Disk): Promise<() => Promise<void>> {
   const filler = join(path, 'filler');
-  const file = await open(filler, 'w');
+  await using file = await open(filler, 'w');
   for (const size of [1 << 20, 4_096, 1]) {
     try {
       for (;;) {
@@ -40,6 +44,37 @@ export async function fill({ path }: Disk): Promise<() => Promise<void>> {
       if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
     }
   }
-  await file.close();
   return () => rm(filler, { force: true });
+}
+
+/**
+ * Sends SIGKILL to the processes of a machine, which are those that work in a folder on its disk or have one in their
+ * environment, and resolves when all of them are gone. Never this process, whatever it does there.
+ */
+export async function killUsers({ path }: Disk): Promise<void> {
+  for (;;) {
+    const users = await usersOf(path);
+    if (users.length === 0) return;
+    for (const pid of users) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+    await sleep(GONE_MS);
+  }
+}
+
+async function usersOf(path: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 0 && pid !== process.pid);
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      // Both are unreadable once it has ended; a zombie has neither.
+      const folder = await readlink(`/proc/${pid}/cwd`).catch(() => '');
+      const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+      return folder.startsWith(`${path}/`) || environment.includes(`=${path}/`) ? pid : undefined;
+    }),
+  );
+  return found.filter((pid) => pid !== undefined);
 }

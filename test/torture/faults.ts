@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import { EVENTS, ROUTES, SCANS } from '../../common/log/topics.ts';
 import type { TcpProxy } from '../harness/open-tcp-proxy.ts';
-import { fill } from './disk.ts';
+import type { Gateway } from './gateway-machine.ts';
 import type { Ledger } from './ledger.ts';
-import type { Gateway, Platform } from './platform.ts';
+import type { Platform } from './platform.ts';
 import type { Random } from './random.ts';
 import type { Supervised } from './supervised.ts';
 
@@ -22,6 +22,8 @@ export interface Fault {
   readonly name: string;
   /** How long it stays, in s: the least and the most. */
   readonly lasts: readonly [number, number];
+  /** Whether it needs disks whose power can be cut. */
+  readonly cutsPower?: boolean;
   /** Undefined where it can't be injected here. */
   inject(context: FaultContext): Promise<Heal | undefined>;
 }
@@ -99,7 +101,10 @@ function children(
       const chosen = all ? found : [context.random.oneOf(found)];
       for (const pid of chosen) signal(pid, how);
       endGateway(context, gateway);
+      const stop = { gateway: gateway.index, from: Date.now(), to: Number.POSITIVE_INFINITY };
+      if (program === 'carrier') context.ledger.carrierStops.push(stop);
       return () => {
+        stop.to = Date.now();
         endGateway(context, gateway);
         for (const pid of chosen) signal(pid, 'SIGCONT');
       };
@@ -202,17 +207,42 @@ const diskFull: Fault = {
   lasts: [5, 12],
   async inject({ platform, ledger, random }) {
     const gateway = random.oneOf(platform.gateways);
-    if (!gateway.disk) return undefined;
     const from = Date.now();
-    const empty = await fill(gateway.disk);
+    const empty = await gateway.fillDisk();
+    if (!empty) return undefined;
     return async () => {
       await empty();
       // What waits in memory is written within a second or two.
       await sleep(3_000);
       const to = Date.now();
       const hasEnded = ledger.gatewayEnds.some(({ gateway: index, at }) => index === gateway.index && at >= from);
-      if (hasEnded) ledger.documentedLosses.push({ gateway: gateway.index, from, to });
+      if (hasEnded) ledger.documentedLosses.push({ gateway: gateway.index, from, to, cutAt: to });
     };
+  },
+};
+
+/**
+ * How old scans may be that a power cut costs, in ms. The documentation says a second; all processes of this platform
+ * share a machine, on which a carrier may be late.
+ */
+const POWER_CUT_MS = 4_000;
+
+const gatewayPowerCut: Fault = {
+  name: 'power of a gateway cut',
+  lasts: [2, 5],
+  cutsPower: true,
+  async inject(context) {
+    const { ledger, platform, random } = context;
+    const gateway = random.oneOf(platform.gateways);
+    endGateway(context, gateway);
+    const { cutAt, restore } = await gateway.cutPower();
+    // Meanwhile nothing was forced to disk.
+    const stops = ledger.carrierStops.filter(
+      (stop) => stop.gateway === gateway.index && stop.to >= cutAt - POWER_CUT_MS,
+    );
+    const from = Math.min(cutAt, ...stops.map((stop) => stop.from)) - POWER_CUT_MS;
+    ledger.documentedLosses.push({ gateway: gateway.index, from, to: Date.now(), cutAt });
+    return restore;
   },
 };
 
@@ -275,6 +305,13 @@ export const FAULTS: readonly Fault[] = [
     await platform.postgres.kill();
     return () => platform.postgres.start();
   }),
+  {
+    ...onPostgres('power of Postgres cut', [2, 5], async ({ platform }) => {
+      await platform.postgres.cutPower();
+      return () => platform.postgres.start();
+    }),
+    cutsPower: true,
+  },
   onPostgres('Postgres backend killed', [2, 4], async ({ platform, random }) => {
     await platform.postgres.killBackend(random);
     return NOTHING;
@@ -290,6 +327,16 @@ export const FAULTS: readonly Fault[] = [
     async inject({ platform, random }) {
       const broker = random.oneOf(platform.kafka.brokers);
       await broker.kill();
+      return () => broker.start();
+    },
+  },
+  {
+    name: 'power of a broker cut',
+    lasts: [2, 5],
+    cutsPower: true,
+    async inject({ platform, random }) {
+      const broker = random.oneOf(platform.kafka.brokers);
+      await broker.cutPower();
       return () => broker.start();
     },
   },
@@ -326,5 +373,6 @@ export const FAULTS: readonly Fault[] = [
   network('Kafka hanging', toKafka, 'hang', [3, 15]),
   network('Kafka cut', toKafka, 'cut', [2, 5]),
   diskFull,
+  gatewayPowerCut,
   topicDeleted,
 ];

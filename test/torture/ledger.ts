@@ -68,6 +68,25 @@ export interface Finding {
   readonly kind: 'lost' | 'duplicated' | 'undone' | 'wrong' | 'documented';
   readonly at: number;
   readonly what: string;
+  /** Of a documented loss: how old the scan was then, in ms. */
+  readonly ageMs?: number;
+}
+
+/** A request whose client waited for more than `LONG_MS` for an answer, or for its connection to break. */
+export interface LongWait {
+  readonly what: string;
+  readonly startedAt: number;
+  readonly endedAt: number;
+}
+
+const LONG_MS = 5_000;
+
+/** See `Ledger.documentedLosses`; times in ms since 1970. */
+export interface DocumentedLoss {
+  readonly gateway: number;
+  readonly from: number;
+  readonly to: number;
+  readonly cutAt: number;
 }
 
 /** What was asked of the platform, and what it answered. */
@@ -77,10 +96,16 @@ export class Ledger {
   readonly creations: Creation[] = [];
   readonly scans: AskedScan[] = [];
   readonly findings: Finding[] = [];
+  readonly longWaits: LongWait[] = [];
   /** When processes of gateways ended, or were stopped for so long that they may have been ended. */
   readonly gatewayEnds: { readonly gateway: number; readonly at: number }[] = [];
-  /** Scans that a gateway answered in these times may be lost, as the documentation says. */
-  readonly documentedLosses: { readonly gateway: number; readonly from: number; readonly to: number }[] = [];
+  /** When carriers of gateways were stopped or ended, and when they went on. */
+  readonly carrierStops: { readonly gateway: number; readonly from: number; to: number }[] = [];
+  /**
+   * Scans that a gateway answered in these times, as its clients saw it, may be lost, as the documentation says. `cutAt`:
+   * when the gateway answered no more of them.
+   */
+  readonly documentedLosses: DocumentedLoss[] = [];
 
   /** From now on, everything falls into a window of this name. */
   open(fault: string): FaultWindow {
@@ -105,12 +130,15 @@ export class Ledger {
     if (status === undefined) window.unanswered++;
     if (status === 503) window.unavailable++;
     window.longestMs = Math.max(window.longestMs, endedAt - startedAt);
+    if (endedAt - startedAt > LONG_MS) {
+      this.longWaits.push({ what: `${what}: ${status ?? error}`, startedAt, endedAt });
+    }
     if (status === 500) this.find('wrong', endedAt, `${what}: 500`);
     if (error === 'hung') this.find('wrong', endedAt, `${what}: no answer within a minute`);
   }
 
-  find(kind: Finding['kind'], at: number, what: string): void {
-    this.findings.push({ kind, at, what });
+  find(kind: Finding['kind'], at: number, what: string, ageMs?: number): void {
+    this.findings.push({ kind, at, what, ...(ageMs !== undefined && { ageMs }) });
   }
 
   /** The window that a time falls into. */

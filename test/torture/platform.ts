@@ -6,35 +6,24 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { type Core, connectCore } from '../../cli/core.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
-import { childrenOf } from '../faults/readers.ts';
-import { type KafkaCluster, startKafkaCluster } from '../harness/kafka-cluster.ts';
 import { openTcpProxy, type TcpProxy } from '../harness/open-tcp-proxy.ts';
-import { type Disk, openSmallDisk } from './disk.ts';
+import { openSmallDisk, SMALL_DISK_MIB } from './disk.ts';
+import { type Gateway, startGateway } from './gateway-machine.ts';
+import { startTorturedKafka, type TorturedKafka } from './kafka.ts';
 import { startTorturedPostgres, type TorturedPostgres } from './postgres.ts';
+import { PowerCutDisk } from './power-cut.ts';
 import { type Accident, Supervised } from './supervised.ts';
 
 const PROJECT = resolve(import.meta.dirname, '../..');
 const COUNT = 2;
 const WORKERS = 2;
+/** Room for what Postgres or a broker keeps of some hours, in MiB; the file takes as much as has been written. */
+const LARGE_DISK_MIB = 8_192;
 /** How long cores that could not start without Postgres may go on failing once it is there again, in ms. */
 const AFTER_POSTGRES_MS = 15_000;
 
 /** What a core says that can't start, and what LMDB itself prints on a full disk, without ending the line. */
 const KNOWN_OUTPUT = /^(Postgres does not answer:|Write error: No space left on device)/;
-
-/** A gateway with its machine. */
-export interface Gateway {
-  readonly index: number;
-  /** REST and scans. */
-  readonly url: string;
-  readonly process: Supervised;
-  /** Undefined where this process may not mount one: then its data are in a folder. */
-  readonly disk: Disk | undefined;
-  /** `DATA_DIR`. */
-  readonly folder: string;
-  /** Process ids of its children, of one program. */
-  children(program: 'worker' | 'carrier'): Promise<number[]>;
-}
 
 /** A whole Signpost of many processes, with everything that it needs, on this machine. */
 export interface Platform extends AsyncDisposable {
@@ -43,7 +32,7 @@ export interface Platform extends AsyncDisposable {
   readonly cores: readonly Supervised[];
   readonly backgroundCores: readonly Supervised[];
   readonly postgres: TorturedPostgres;
-  readonly kafka: KafkaCluster;
+  readonly kafka: TorturedKafka;
   /** What stands between gateways and each core, between cores and Postgres, and between gateways and Postgres. */
   readonly proxies: { readonly cores: readonly TcpProxy[]; readonly postgres: readonly TcpProxy[] };
   readonly accidents: readonly Accident[];
@@ -57,13 +46,38 @@ export interface Platform extends AsyncDisposable {
   unstructured(): Promise<string[]>;
 }
 
-/** Starts everything; resolves when all of it is ready. */
-export async function startPlatform(): Promise<Platform> {
+/**
+ * Starts everything; resolves when all of it is ready. `powerCuts`: on disks whose power can be cut, for which
+ * `process.execPath` is another one until the end.
+ */
+export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Promise<Platform> {
   await using starting = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'signpost-torture-'));
   starting.defer(() => rm(folder, { recursive: true, force: true }));
-  const kafka = starting.use(await startKafkaCluster());
-  const postgres = await startTorturedPostgres(join(folder, 'postgres'));
+  const disk = async (sizeInMiB: number) => {
+    const made = await PowerCutDisk.create(sizeInMiB);
+    starting.defer(() => made.close());
+    return made;
+  };
+  const gatewayDisks = [];
+  for (let index = 0; index < COUNT; index++) {
+    if (powerCuts) gatewayDisks.push(await disk(SMALL_DISK_MIB));
+    else {
+      const small = await openSmallDisk(join(folder, `gateway-${index}`));
+      if (small) starting.defer(() => small.close());
+      gatewayDisks.push(small);
+    }
+  }
+  const { execPath } = process;
+  const [powerCutDisk] = gatewayDisks;
+  if (powerCutDisk instanceof PowerCutDisk) process.execPath = powerCutDisk.node;
+  starting.defer(() => {
+    process.execPath = execPath;
+  });
+  const large = () => disk(LARGE_DISK_MIB);
+  const kafka = starting.use(await startTorturedKafka(powerCuts ? [await large(), await large(), await large()] : []));
+  const postgresDisk = powerCuts ? await large() : undefined;
+  const postgres = await startTorturedPostgres(join(postgresDisk?.path ?? folder, 'postgres'), postgresDisk);
   starting.defer(() => postgres.stop());
   const proxy = async (target: string) => {
     const opened = await openTcpProxy(target);
@@ -123,10 +137,7 @@ export async function startPlatform(): Promise<Platform> {
   );
   const gateways: Gateway[] = [];
   for (const [index, port] of gatewayPorts.entries()) {
-    const disk = await openSmallDisk(join(folder, `gateway-${index}`));
-    if (disk) starting.defer(() => disk.close());
-    const dataDir = join(disk?.path ?? folder, `data-${index}`);
-    const supervised = start(`gateway ${index}`, 'gateway/main.ts', {
+    const env = {
       ...shared,
       PORT: String(port),
       GATEWAY_WORKERS: String(WORKERS),
@@ -135,21 +146,14 @@ export async function startPlatform(): Promise<Platform> {
       FAILED_AUTHENTICATIONS_PER_MINUTE: '100000',
       UNKNOWN_CODES_PER_MINUTE: '100000',
       SPOOL_RETENTION_HOURS: '1',
-      DATA_DIR: dataDir,
       DATABASE_URL: databases.gateways.url,
       CORE_ADDRESS: coreProxies.map(({ url }) => new URL(url).host).join(','),
-    });
-    gateways.push({
-      index,
-      url: `http://${LOOPBACK}:${port}`,
-      process: supervised,
-      disk,
-      folder: dataDir,
-      children: async (program) => {
-        const { pid } = await supervised.ready();
-        return childrenOf({ pid }, `gateway/${program}.ts`);
-      },
-    });
+    };
+    const url = `http://${LOOPBACK}:${port}`;
+    const options = { index, url, disk: gatewayDisks[index], otherwise: folder };
+    gateways.push(
+      startGateway({ ...options, start: (name, program, own) => start(name, program, { ...env, ...own }) }),
+    );
   }
   await Promise.all(
     [...cores, ...backgroundCores, ...gateways.map((each) => each.process)].map((each) => each.ready()),

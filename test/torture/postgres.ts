@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
 import { childrenOf } from '../bench/process-tree.ts';
+import { killUsers } from './disk.ts';
+import { oneAtATime } from './one-at-a-time.ts';
+import type { PowerCutDisk } from './power-cut.ts';
 import type { Random } from './random.ts';
 
 /** How long what is left of a killed one may stand in the way of the next, in ms. */
@@ -21,15 +24,19 @@ export interface TorturedPostgres {
   pause(): Promise<() => void>;
   /** An orderly end that does not wait for connections. */
   stop(): Promise<void>;
-  /** After `kill` or `stop`; resolves when it answers. */
+  /** Cuts the power of its machine. Only with a disk of its own. */
+  cutPower(): Promise<void>;
+  /** After `kill`, `stop` or `cutPower`; resolves when it answers. */
   start(): Promise<void>;
 }
 
-/** Starts it, with everything that it keeps in `folder`. */
-export async function startTorturedPostgres(folder: string): Promise<TorturedPostgres> {
+/** Starts it, with everything that it keeps in `folder`, on a `disk` of its own or on that of this machine. */
+export async function startTorturedPostgres(folder: string, disk: PowerCutDisk | undefined): Promise<TorturedPostgres> {
   const settings = { max_connections: '200' };
   let running: LocalPostgres = await startPostgres({ folder, settings });
   const { url, gatewayUrl } = running;
+  // On an unmounted disk a start would find no data, and make new ones.
+  const withDisk = oneAtATime();
   /** 0 while it does not run: without children, and signals to it go to nobody. */
   const postmaster = async () => {
     const file = await readFile(join(folder, 'data', 'postmaster.pid'), 'latin1').catch(() => '0');
@@ -66,10 +73,16 @@ export async function startTorturedPostgres(folder: string): Promise<TorturedPos
       };
     },
     stop: () => running.stop(),
+    cutPower: () =>
+      withDisk(async () => {
+        if (!disk) throw new Error('The disk of Postgres can not lose power.');
+        await killUsers(disk);
+        await disk.cut();
+      }),
     async start() {
       for (const end = Date.now() + START_MS; ; ) {
         try {
-          running = await startPostgres({ folder, settings });
+          running = await withDisk(() => startPostgres({ folder, settings }));
           break;
         } catch (error) {
           if (Date.now() > end) throw error;

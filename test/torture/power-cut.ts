@@ -30,7 +30,8 @@ export class PowerCutDisk {
   /**
    * Runs Node like `process.execPath`, where nothing tells that the machine has not been started anew since the cut.
    * LMDB has to see another boot id after one: while it is the same, it relies on pages that the system still has to
-   * write. A test sets `process.execPath` to this before it starts processes that keep an LMDB table on the disk.
+   * write. A test sets `process.execPath` to this before it starts processes that keep an LMDB table on such a disk, on this
+   * or any other one.
    */
   readonly node: string;
   readonly #folder: string;
@@ -116,7 +117,7 @@ export class PowerCutDisk {
 }
 
 /**
- * Why there can be no such disk on this machine, as a sentence; undefined where there can be. With `CI=true` a machine
+ * Why there can't be such a disk on this machine, as a sentence; undefined where there can be. With `CI=true` a machine
  * that has none is a failure, and this throws.
  */
 export async function whyNoPowerCuts(): Promise<string | undefined> {
@@ -127,7 +128,7 @@ export async function whyNoPowerCuts(): Promise<string | undefined> {
   } catch (error) {
     const { stderr, message } = error as { stderr?: string; message: string };
     const reason = (stderr?.trim() || message).replaceAll(/\s*\n\s*/g, ' ');
-    const sentence = `Tests of power cuts need root, loop devices, ext4 and perl: ${reason}`;
+    const sentence = `Power cuts need root, loop devices, ext4 and perl: ${reason}`;
     if (process.env.CI) throw new Error(sentence, { cause: error });
     return sentence;
   }

@@ -35,7 +35,7 @@ export async function scanClient(
     const url = `${platform.gateways[gateway]?.url}/r/${code.shortCode}`;
     const headers = { ...PHONE_HEADERS, referer: `https://${token}/` };
     const asked = await ask(url, { headers, agent });
-    ledger.count(asked, 'scan');
+    ledger.count(asked, `scan at gateway ${gateway}`);
     const { status, endedAt } = asked;
     const answered = status === 302 || status === 200;
     ledger.scans.push({ token, code, gateway, endedAt, answered });

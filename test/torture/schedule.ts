@@ -1,4 +1,4 @@
-import { FAULTS, type Fault } from './faults.ts';
+import type { Fault } from './faults.ts';
 import { type Random, randomFrom } from './random.ts';
 
 /** Faults that are injected together, how long each stays, and what their choices are drawn from. */
@@ -14,11 +14,10 @@ const DOUBLE_EVERY = 3;
 
 /**
  * The endless schedule of a seed: all faults in a random order, then again in another one; every third injection is of
- * two faults. `only`: names of the faults to choose from.
+ * two faults.
  */
-export function* schedule(seed: number, only: readonly string[] = []): Generator<Injection> {
+export function* schedule(seed: number, faults: readonly Fault[]): Generator<Injection> {
   const random = randomFrom(seed);
-  const faults = only.length === 0 ? FAULTS : FAULTS.filter(({ name }) => only.includes(name));
   let deck: Fault[] = [];
   const next = (): Fault => {
     if (deck.length === 0) deck = random.shuffled(faults);

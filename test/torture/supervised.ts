@@ -30,6 +30,9 @@ export class Supervised {
   #ready = Promise.withResolvers<Child>();
   #asked: NodeJS.Signals | undefined;
   #over = false;
+  /** Resolves when the machine has power again; undefined while it has. */
+  #power: Promise<void> | undefined;
+  #waitsForPower = false;
   readonly #running: Promise<void>;
 
   constructor(options: SupervisedOptions) {
@@ -65,6 +68,24 @@ export class Supervised {
     await ended;
   }
 
+  /**
+   * Cuts the power of its machine: `kill` ends all processes there, and none is started until the function that this
+   * returns is called.
+   */
+  async powerOff(kill: () => Promise<void>): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#power = promise;
+    // Again, as a start may have been under way.
+    do {
+      await kill();
+      await sleep(10);
+    } while (!this.#waitsForPower);
+    return () => {
+      this.#power = undefined;
+      resolve();
+    };
+  }
+
   /** Ends it for good. */
   async stop(): Promise<void> {
     this.#over = true;
@@ -75,6 +96,9 @@ export class Supervised {
 
   async #supervise(): Promise<void> {
     while (!this.#over) {
+      this.#waitsForPower = true;
+      await this.#power;
+      this.#waitsForPower = false;
       try {
         const child = await startChild(this.#options);
         this.#asked = undefined;
@@ -95,6 +119,7 @@ export class Supervised {
   }
 
   #accident(how: string): void {
+    if (this.#power) return;
     this.#options.accident({ process: this.name, at: Date.now(), how });
   }
 

@@ -5,54 +5,55 @@ import type { FaultWindow, Finding, Ledger } from './ledger.ts';
 interface Row {
   readonly fault: string;
   readonly windows: FaultWindow[];
-  readonly found: Record<Finding['kind'], number>;
+  readonly findings: Finding[];
 }
 
-const KINDS = ['lost', 'duplicated', 'undone', 'wrong', 'documented'] as const;
+/** Findings that fail a run. */
+const FAILURES = ['lost', 'duplicated', 'undone', 'wrong'] as const;
 
 /** The table of a run: a row for each fault, and one for all. */
 export function resultTable(ledger: Ledger): string {
   const rows = new Map<string, Row>();
   const rowOf = (fault: string): Row => {
-    const row = rows.get(fault) ?? {
-      fault,
-      windows: [],
-      found: { lost: 0, duplicated: 0, undone: 0, wrong: 0, documented: 0 },
-    };
+    const row = rows.get(fault) ?? { fault, windows: [], findings: [] };
     rows.set(fault, row);
     return row;
   };
   for (const window of ledger.windows) rowOf(window.fault).windows.push(window);
-  for (const { kind, at } of ledger.findings) rowOf(ledger.windowAt(at)?.fault ?? 'no fault').found[kind]++;
+  for (const finding of ledger.findings) rowOf(ledger.windowAt(finding.at)?.fault ?? 'no fault').findings.push(finding);
+  const documented = ['documented scans', 'of the last s'];
   const table = new Table({
-    head: ['fault', 'times', 'operations', 'unanswered', '503', ...KINDS, 'longest wait s', 'recovery s'],
+    head: [
+      ...['fault', 'times', 'operations', 'unanswered', '503', ...FAILURES],
+      ...documented,
+      ...['longest wait s', 'recovery s'],
+    ],
     style: { head: [], border: [], compact: true },
   });
-  const all: Row = {
-    fault: 'all',
-    windows: ledger.windows,
-    found: { lost: 0, duplicated: 0, undone: 0, wrong: 0, documented: 0 },
-  };
-  for (const row of rows.values()) {
-    table.push(cells(row));
-    for (const kind of KINDS) all.found[kind] += row.found[kind];
-  }
-  table.push(cells(all));
+  for (const row of rows.values()) table.push(cells(row));
+  table.push(cells({ fault: 'all', windows: ledger.windows, findings: ledger.findings }));
   return table.toString();
 }
 
-function cells({ fault, windows, found }: Row): (string | number)[] {
+function cells({ fault, windows, findings }: Row): (string | number)[] {
   const sum = (of: (window: FaultWindow) => number) => windows.reduce((total, each) => total + of(each), 0);
-  const longest = Math.max(0, ...windows.map(({ longestMs }) => longestMs));
   const recovered = windows.map(({ recoveredMs }) => recoveredMs ?? Number.POSITIVE_INFINITY);
+  const documented = findings.filter(({ kind }) => kind === 'documented');
   return [
     fault,
     windows.length,
     sum(({ operations }) => operations),
     sum(({ unanswered }) => unanswered),
     sum(({ unavailable }) => unavailable),
-    ...KINDS.map((kind) => found[kind]),
-    (longest / 1_000).toFixed(1),
-    recovered.length === 0 ? '' : (Math.max(...recovered) / 1_000).toFixed(1),
+    ...FAILURES.map((kind) => findings.filter((finding) => finding.kind === kind).length),
+    documented.length,
+    seconds(documented.map(({ ageMs = 0 }) => ageMs)),
+    seconds(windows.map(({ longestMs }) => longestMs)),
+    seconds(recovered),
   ];
+}
+
+/** The longest of some durations in ms, in s; empty where there is none. */
+function seconds(durations: readonly number[]): string {
+  return durations.length === 0 ? '' : (Math.max(...durations) / 1_000).toFixed(1);
 }

@@ -8,10 +8,11 @@ import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { ApiClient } from './api-load.ts';
 import { auditChanges } from './audit-changes.ts';
 import { auditScans } from './audit-scans.ts';
-import type { Heal } from './faults.ts';
+import { FAULTS } from './faults.ts';
 import { Ledger, type TortureAccount } from './ledger.ts';
 import { startEventConsumer, startWebhookReceiver } from './listeners.ts';
 import { type Platform, startPlatform } from './platform.ts';
+import { whyNoPowerCuts } from './power-cut.ts';
 import { randomFrom } from './random.ts';
 import { watchRecovery } from './recovery.ts';
 import { scanClient } from './scan-load.ts';
@@ -50,8 +51,14 @@ const SHOWN = 40;
 
 /** Runs everything: starts a platform, loads it, injects faults, lets it settle, and audits all that it answered. */
 export async function torture({ minutes, seed, only = [], say }: TortureOptions): Promise<TortureResult> {
+  const lacking = await whyNoPowerCuts();
+  if (lacking !== undefined) say(`${lacking} The faults that cut power are left out.`);
+  const faults = FAULTS.filter(
+    ({ name, cutsPower }) => (only.length === 0 || only.includes(name)) && !(cutsPower && lacking !== undefined),
+  );
+  if (faults.length === 0) throw new Error('There is no fault left to inject.');
   await using running = new AsyncDisposableStack();
-  const platform = running.use(await startPlatform());
+  const platform = running.use(await startPlatform({ powerCuts: lacking === undefined }));
   say('everything has started');
   // What is read for the audit comes directly, and breaks when Postgres does.
   const pool = new pg.Pool({ connectionString: platform.postgres.url, max: 4 });
@@ -96,14 +103,16 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
     ),
   ];
   const end = Date.now() + minutes * 60_000;
-  for (const injection of schedule(seed, only)) {
+  for (const injection of schedule(seed, faults)) {
     await sleep(QUIET_MS);
     if (Date.now() >= end) break;
     const window = ledger.open(injection.name);
-    await inject(injection, { platform, ledger });
+    const takenBackMs = await inject(injection, { platform, ledger });
     window.recoveredMs = await recovery.measure();
     if (window.recoveredMs === undefined) ledger.find('wrong', Date.now(), `no recovery from ${injection.name}`);
-    say(`${injection.name}: ${seconds(injection)}, recovered in ${window.recoveredMs} ms`);
+    say(
+      `${injection.name}: ${seconds(injection)}, taken back in ${takenBackMs} ms, recovered in ${window.recoveredMs} ms`,
+    );
   }
   going = false;
   await Promise.all(load);
@@ -122,8 +131,8 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
     if (missing > 0) ledger.find('lost', Date.now(), `events audit: ${missing} ${topic} missing`);
   }
   const unstructured = await platform.unstructured();
-  const failed = ledger.findings.some(({ kind }) => kind !== 'documented');
-  const passed = !failed && platform.accidents.length === 0 && unstructured.length === 0;
+  const failures = ledger.findings.filter(({ kind }) => kind !== 'documented');
+  const passed = failures.length === 0 && platform.accidents.length === 0 && unstructured.length === 0;
   const { differences, ...figures } = scans;
   return {
     passed,
@@ -132,14 +141,20 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
       `scans audit: ${JSON.stringify(figures)}; events audit: ${JSON.stringify(kept)}`,
       `webhooks: ${[...webhooks.ids.values()].reduce((sum, each) => sum + each, 0)} calls of ${webhooks.ids.size} events; ` +
         `events consumer: ${[...events.ids.values()].reduce((sum, each) => sum + each, 0)} records of ${events.ids.size} events`,
-      ...ledger.findings.slice(0, SHOWN).map(({ kind, at, what }) => {
+      ...failures.slice(0, SHOWN).map(({ kind, at, what }) => {
         return `${kind}: ${what} (${new Date(at).toISOString()}, ${ledger.windowAt(at)?.fault})`;
+      }),
+      ...ledger.longWaits.slice(0, SHOWN).map(({ what, startedAt, endedAt }) => {
+        const during = [startedAt, endedAt].map(
+          (at) => `${new Date(at).toISOString()} (${ledger.windowAt(at)?.fault})`,
+        );
+        return `waited ${((endedAt - startedAt) / 1_000).toFixed(1)} s: ${what}, from ${during.join(' to ')}`;
       }),
       ...platform.accidents.map(
         ({ process, at, how }) => `accident: ${process} (${new Date(at).toISOString()}): ${how}`,
       ),
       ...unstructured.slice(0, SHOWN).map((line) => `unstructured: ${line}`),
-      `${passed ? 'passed' : 'FAILED'}: seed ${seed}, ${minutes} min, ${ledger.findings.length} findings`,
+      `${passed ? 'passed' : 'FAILED'}: seed ${seed}, ${minutes} min, ${failures.length} findings`,
     ].join('\n'),
   };
 }
@@ -151,24 +166,27 @@ async function newAccount(platform: Platform, url: string): Promise<TortureAccou
   return account;
 }
 
-/** Injects faults, lets each stay for its time, and takes all of them back. */
+/** Injects faults, lets each stay for its time, and takes all of them back; gives how long that took at most, in ms. */
 async function inject(
   { faults, apartMs }: Injection,
   { platform, ledger }: { platform: Platform; ledger: Ledger },
-): Promise<void> {
-  await Promise.all(
+): Promise<number> {
+  const takenBack = await Promise.all(
     faults.map(async ({ fault, seconds, random }, index) => {
       await sleep(index * apartMs);
-      let heal: Heal | undefined;
+      let since = Date.now();
       try {
-        heal = await fault.inject({ platform, ledger, random });
+        const heal = await fault.inject({ platform, ledger, random });
         await sleep(seconds * 1_000);
+        since = Date.now();
         await heal?.();
       } catch (error) {
         ledger.find('wrong', Date.now(), `${fault.name} could not be injected or taken back: ${error}`);
       }
+      return Date.now() - since;
     }),
   );
+  return Math.max(...takenBack);
 }
 
 function seconds({ faults }: Injection): string {

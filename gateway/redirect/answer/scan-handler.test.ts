@@ -270,10 +270,10 @@ describe.each([
   });
 
   describe('hosts', () => {
-    beforeAll(() => {
+    beforeAll(async () => {
       for (const hostname of ['go.example.com', 'other.example.com', 'removed.example.com']) {
         const value = { hostname, accountId: encodeId('acct', accountId), removed: hostname.startsWith('removed') };
-        table.apply(create(RouteSchema, { version: 1n, entry: { case: 'host', value } }));
+        await table.apply(create(RouteSchema, { version: 1n, entry: { case: 'host', value } }));
       }
     });
 

@@ -66,8 +66,9 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
     }
     unknown.find(shortCode, origin.address).then(
       (found) => {
+        // The answer does not wait for other writers.
         if (found) table.apply(found);
-        // The table may have a newer version by now; if its disk can't be written, the route from Postgres is used.
+        // The table may have a newer version by now.
         const lookedUp = found?.entry.case === 'code' ? foundRoute(found.entry.value) : undefined;
         respond(request, reply, origin, table.code(shortCode) ?? lookedUp);
       },

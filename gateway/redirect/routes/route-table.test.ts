@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +48,7 @@ test('no other user of the machine can read the table, neither a new one nor one
   const another = openRouteTable(made, logger);
   onTestFinished(() => another.close());
   expect(modes(made)).toEqual([0o700, 0o600, 0o600]);
-  table.apply(code(1n, 'https://one.example'));
+  await table.apply(code(1n, 'https://one.example'));
   chmodSync(folder, 0o755);
   for (const name of ['data.mdb', 'lock.mdb']) chmodSync(join(folder, name), 0o664);
   await reopen();
@@ -56,14 +58,14 @@ test('no other user of the machine can read the table, neither a new one nor one
 
 test('a change is visible at once, and still after a restart', async () => {
   expect(table.code('abcdefg')).toBeUndefined();
-  table.apply(code(1n, 'https://one.example'));
+  await table.apply(code(1n, 'https://one.example'));
   expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
   await reopen();
   expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
 });
 
 test('the higher version wins, in whatever order they arrive', async () => {
-  table.apply(code(3n, 'https://three.example'));
+  await table.apply(code(3n, 'https://three.example'));
   await table.advance([code(2n, 'https://two.example')], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://three.example');
   await table.advance([code(5n, 'https://five.example'), code(4n, 'https://four.example')], START);
@@ -74,11 +76,11 @@ test('the higher version wins, in whatever order they arrive', async () => {
 });
 
 test('routes that share a commit are visible once it resolves, by version, and still after a restart', async () => {
-  await table.applySoon(code(2n, 'https://two.example'));
+  await table.apply(code(2n, 'https://two.example'));
   expect(table.code('abcdefg')?.targetUrl).toBe('https://two.example');
   const versions = [5n, 3n, 9n, 4n, 8n];
-  const soon = versions.map((version) => table.applySoon(code(version, `https://${version}.example`)));
-  table.apply(code(7n, 'https://7.example'));
+  const soon = versions.map((version) => table.apply(code(version, `https://${version}.example`)));
+  await table.apply(code(7n, 'https://7.example'));
   await table.advance([code(6n, 'https://6.example')], START);
   await Promise.all(soon);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://9.example');
@@ -87,8 +89,8 @@ test('routes that share a commit are visible once it resolves, by version, and s
 });
 
 test('after many versions in a row the newest is on disk', async () => {
-  for (let version = 1n; version <= 50n; version++) table.apply(code(version, `https://example.com/${version}`));
-  table.apply(code(7n, 'https://late.example'));
+  for (let version = 1n; version <= 50n; version++) await table.apply(code(version, `https://example.com/${version}`));
+  await table.apply(code(7n, 'https://late.example'));
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
   await table.advance([], START);
   expect(table.code('abcdefg')?.targetUrl).toBe('https://example.com/50');
@@ -99,7 +101,7 @@ test('after many versions in a row the newest is on disk', async () => {
 test('the answer to a change does not wait until the whole topic is applied', async () => {
   const routes = Array.from({ length: 1_000 }, (_, version) => code(BigInt(version), 'https://topic.example'));
   const topic = table.advance(routes, START).then(() => 'topic');
-  const answer = table.applySoon(code(5_000n, 'https://answer.example')).then(() => 'answer');
+  const answer = table.apply(code(5_000n, 'https://answer.example')).then(() => 'answer');
   expect(await Promise.race([topic, answer])).toBe('answer');
   expect(table.code('abcdefg')?.targetUrl).toBe('https://answer.example');
   await topic;
@@ -129,4 +131,27 @@ test('positions survive a restart together with their routes', async () => {
 
 test('a host of any length can be looked up', () => {
   expect(table.customDomain('x'.repeat(16_000))).toBeUndefined();
+});
+
+test('a process that is suspended while it writes keeps no other writer from its other work', async () => {
+  const start = (program: string) => {
+    const child = fork(join(import.meta.dirname, program), [folder], { execArgv: [] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    return child;
+  };
+  const suspended = start('route-writer.fixture.ts');
+  await once(suspended, 'message');
+  const other = start('occasional-writer.fixture.ts');
+  await once(other, 'message');
+  const said = new Set<unknown>();
+  other.on('message', (message) => said.add(message));
+  const says = (message: string) => expect.poll(() => said.has(message), { timeout: 5_000 }).toBe(true);
+  // It is in the middle of a transaction most of the time.
+  for (let round = 1; round <= 10; round++) {
+    suspended.kill('SIGSTOP');
+    other.send(round);
+    await says(`going on ${round}`);
+    suspended.kill('SIGCONT');
+    await says(`written ${round}`);
+  }
 });

@@ -9,11 +9,11 @@ const table = openRouteTable(process.argv[2] ?? '', pino({ level: 'warn' }));
 const [codeId, accountId] = [encodeId('qr', newUuid()), encodeId('acct', newUuid())];
 process.once('disconnect', () => process.exit());
 
-function write(): void {
+async function write(): Promise<void> {
   for (let written = 0; written < 100; written++) {
     const shortCode = Math.random().toString(36).slice(2, 9);
     const value = { shortCode, codeId, accountId, answer: Answer.REDIRECT, targetUrl: 'https://example.com/' };
-    table.apply(create(RouteSchema, { version: 1n, entry: { case: 'code', value } }));
+    await table.apply(create(RouteSchema, { version: 1n, entry: { case: 'code', value } }));
   }
   process.send?.('written');
   setImmediate(write);

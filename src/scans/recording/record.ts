@@ -1,6 +1,6 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
 import type { LogRecord } from '../../../common/log/log.ts';
-import { run, statement, transaction } from '../../../common/postgres/sql.ts';
+import { run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { columnArrays } from '../column-arrays.ts';
 import { countByDay } from '../days.ts';
 import { type DayEntry, type LedgerEntry, lockPosition, writeEntry } from '../ledger/ledger.ts';
@@ -18,6 +18,13 @@ const KNOWN_DAYS = statement<{ code_day: string }>(
   `select code_id || ' ' || to_char(day, 'YYYY-MM-DD') as code_day
    from unnest($1::uuid[], $2::date[]) as requested (code_id, day) join scan_days using (code_id, day)`,
 );
+
+/**
+ * How long the transaction of a poll may take, in ms: 60 times what 10,000 scans take. A Postgres whose machine vanished
+ * in the middle of one ends no connection, and the system waits for it for a quarter of an hour. Meanwhile the recorder
+ * stays a member of its group, so nobody else would record its partitions.
+ */
+const RECORDING_MS = 20_000;
 
 /** SQLSTATE of an insert whose key exists. */
 const UNIQUE_VIOLATION = '23505';
@@ -50,7 +57,7 @@ export async function record(
   const { scans, partition, gateways } = poll;
   const ordered = uniqueById(scans);
   const recordAs = (allNew: boolean) =>
-    transaction(pool, async (tx) => {
+    transactionWithin(pool, RECORDING_MS, async (tx) => {
       const position = await lockPosition(tx, partition);
       const inserted = await (allNew ? copyScans(tx, ordered, derive) : insertScans(tx, ordered.map(derive)));
       const { kept, deleted } = await discardInserted(tx, inserted);

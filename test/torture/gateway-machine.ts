@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import { childrenOf } from '../faults/readers.ts';
+import { type Disk, fill, killUsers } from './disk.ts';
+import { oneAtATime } from './one-at-a-time.ts';
+import { PowerCutDisk } from './power-cut.ts';
+import type { Supervised } from './supervised.ts';
+
+/** A gateway with its machine. */
+export interface Gateway {
+  readonly index: number;
+  /** REST and scans. */
+  readonly url: string;
+  readonly process: Supervised;
+  /** `DATA_DIR`. */
+  readonly folder: string;
+  /** Process ids of its children, of one program. */
+  children(program: 'worker' | 'carrier'): Promise<number[]>;
+  /** Fills its disk until the function that it returns is called; undefined where it has none of its own. */
+  fillDisk(): Promise<(() => Promise<void>) | undefined>;
+  /** Cuts the power of its machine until `restore` is called. Its disk has to be a `PowerCutDisk`. */
+  cutPower(): Promise<{ readonly cutAt: number; restore(): void }>;
+}
+
+export interface GatewayOptions {
+  readonly index: number;
+  readonly url: string;
+  /** Undefined where this process may not mount one: then its data are in `otherwise`. */
+  readonly disk: Disk | undefined;
+  readonly otherwise: string;
+  /** Starts its main process. */
+  start(name: string, program: string, env: { readonly DATA_DIR: string }): Supervised;
+}
+
+export function startGateway({ index, url, disk, otherwise, start }: GatewayOptions): Gateway {
+  const folder = join(disk?.path ?? otherwise, `data-${index}`);
+  const supervised = start(`gateway ${index}`, 'gateway/main.ts', { DATA_DIR: folder });
+  // A disk that is being filled is in use, and could not be unmounted.
+  const withDisk = oneAtATime();
+  return {
+    index,
+    url,
+    process: supervised,
+    folder,
+    async children(program) {
+      const { pid } = await supervised.ready();
+      return childrenOf({ pid }, `gateway/${program}.ts`);
+    },
+    async fillDisk() {
+      if (!disk) return undefined;
+      const empty = await withDisk(() => fill(disk));
+      return () => withDisk(empty);
+    },
+    async cutPower() {
+      if (!(disk instanceof PowerCutDisk)) throw new Error('The disk of this gateway can not lose power.');
+      let cutAt = Number.POSITIVE_INFINITY;
+      const restore = await supervised.powerOff(async () => {
+        await killUsers(disk);
+        cutAt = Math.min(cutAt, Date.now());
+      });
+      try {
+        await withDisk(() => disk.cut());
+      } catch (error) {
+        restore();
+        throw error;
+      }
+      return { cutAt, restore };
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import { type ClusterBroker, type KafkaCluster, startKafkaCluster } from '../harness/kafka-cluster.ts';
+import { oneAtATime } from './one-at-a-time.ts';
+import type { PowerCutDisk } from './power-cut.ts';
+
+/** A broker, which a fault may treat badly. */
+export interface TorturedBroker extends ClusterBroker {
+  /** Cuts the power of its machine; `start` brings it back. Only with a disk of its own. */
+  cutPower(): Promise<void>;
+}
+
+export interface TorturedKafka extends KafkaCluster {
+  readonly brokers: readonly TorturedBroker[];
+}
+
+/** Starts three brokers. `disks`: one for each of them, or none. */
+export async function startTorturedKafka(disks: readonly PowerCutDisk[]): Promise<TorturedKafka> {
+  const cluster = await startKafkaCluster(disks.map(({ path }) => path));
+  const brokers = cluster.brokers.map((broker, index) => {
+    // A broker must not be started while its disk is unmounted.
+    const withDisk = oneAtATime();
+    return {
+      ...broker,
+      start: () => withDisk(() => broker.start()),
+      cutPower: () =>
+        withDisk(async () => {
+          await broker.kill();
+          await disks[index]?.cut();
+        }),
+    };
+  });
+  return { ...cluster, brokers };
+}
