@@ -15,13 +15,14 @@ const CONNECTIONS = 2;
 const BATCHES = 3 * CONNECTIONS;
 
 test('more batches at once than the pool has connections are all staged, their targets looked up too', async () => {
-  const { pool, close } = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
-  onTestFinished(() => close());
+  const database = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
+  const { pool, close } = database;
+  onTestFinished(close);
   const id = newUuid();
   await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [id]);
   await pool.query('insert into code_counts (account_id) values ($1)', [id]);
   const service = batchesService({
-    pool,
+    database,
     cursors: cursors(randomBytes(32)).byId,
     platformUrl: 'https://signpost.example',
     isPlatformHost: platformHosts('https://signpost.example', []),
