@@ -20,20 +20,21 @@ import {
 import { scanUrl } from '../codes/code-row.ts';
 import type { Database } from '../db/database.ts';
 import { batchMessage } from './batch-message.ts';
-import { BatchEntity } from './entities.ts';
+import { BatchEntity, type BatchRowRecord } from './entities.ts';
+
+const SHOWN_COLUMNS = [
+  'index',
+  'target_url',
+  'name',
+  'external_ref',
+  'outcome',
+  'reason',
+  'warnings',
+  'code_id',
+] as const satisfies readonly (keyof BatchRowRecord)[];
 
 /** A row with its code, if it has become one. */
-export interface RowRecord {
-  index: number;
-  target_url: string | null;
-  name: string | null;
-  external_ref: string | null;
-  outcome: 'failed' | 'skipped' | null;
-  reason: string | null;
-  warnings: string[] | null;
-  code_id: string | null;
-  short_code: string | null;
-}
+type RowWithCode = Pick<BatchRowRecord, (typeof SHOWN_COLUMNS)[number]> & { readonly short_code: string | null };
 
 /** Each status as a condition on the rows `r` of a batch at position $2. */
 const CONDITIONS: Record<number, string> = {
@@ -46,9 +47,9 @@ const CONDITIONS: Record<number, string> = {
 
 /** Indexes: batch_rows_pkey in its order, codes_pkey. */
 const rowsOf = (status: RowStatus) =>
-  statement<RowRecord>(
+  statement<RowWithCode>(
     `batches_rows_${status}`,
-    `select r.index, r.target_url, r.name, r.external_ref, r.outcome, r.reason, r.warnings, r.code_id, c.short_code
+    `select ${SHOWN_COLUMNS.map((name) => `r.${name}`).join(', ')}, c.short_code
      from batch_rows r left join codes c on c.id = r.code_id and c.account_id = $5
      where r.batch_id = $1 and ($2::integer is not null) and ${CONDITIONS[status]}
      order by r.index limit $3 offset $4`,
@@ -118,7 +119,7 @@ function totalOf({ total, created, failed, skipped }: BatchEntity, status: RowSt
   }
 }
 
-function rowFrom(batch: BatchEntity, row: RowRecord, platformUrl: string): BatchRow {
+function rowFrom(batch: BatchEntity, row: RowWithCode, platformUrl: string): BatchRow {
   const { index, target_url, name, external_ref, outcome, reason, code_id, short_code } = row;
   const told = create(BatchRowSchema, {
     index,
@@ -137,7 +138,7 @@ function rowFrom(batch: BatchEntity, row: RowRecord, platformUrl: string): Batch
   return told;
 }
 
-function statusOf({ position }: BatchEntity, { outcome, index }: RowRecord): RowStatus {
+function statusOf({ position }: BatchEntity, { outcome, index }: RowWithCode): RowStatus {
   if (outcome !== null) return outcome === 'failed' ? RowStatus.FAILED : RowStatus.SKIPPED;
   return index < position ? RowStatus.CREATED : RowStatus.PENDING;
 }

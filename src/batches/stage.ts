@@ -95,8 +95,8 @@ export async function stage(
 }
 
 function keep(tx: PoolClient, batchId: string, start: number, rows: readonly JudgedRow[]): Promise<void> {
-  const records = rows.map((row, offset) => recordOf(batchId, start + offset, row));
-  return copyRows(tx, 'batch_rows', BATCH_ROW_COLUMNS, records);
+  let index = start;
+  return copyRows(tx, 'batch_rows', BATCH_ROW_COLUMNS, rows, (row) => [recordOf(batchId, index++, row)]);
 }
 
 function recordOf(

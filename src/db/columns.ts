@@ -56,6 +56,11 @@ export function listed(columns: readonly Column[], of?: string): string {
   return columns.map(({ name }) => (of ? `${of}.${name}` : name)).join(', ');
 }
 
+/** The assignments of `on conflict do update` that replace a row's columns by those of the row to insert. */
+export function fromExcluded(columns: readonly Column[]): string {
+  return columns.map(({ name }) => `${name} = excluded.${name}`).join(', ');
+}
+
 /** As many parameters as there are columns, from `$first` on. */
 export function parameters(columns: readonly Column[], first = 1): string {
   return columns.map((_, index) => `$${first + index}`).join(', ');
@@ -88,22 +93,29 @@ const WRITERS: Record<string, (to: BinaryRows, value: never) => void> = {
   jsonb: (to, value: unknown) => (value === null ? to.null() : to.json(JSON.stringify(value))),
   int: (to, value: number) => to.integer(value),
   'text[]': (to, value: readonly string[] | null) => (value === null ? to.null() : to.texts(value)),
+  bytea: (to, value: Uint8Array | null) => to.bytes(value),
 };
 
-/** Copies rows into some columns of a table, as `BinaryRows.copyEach` does. */
-export function copyRows<Row extends object>(
+/**
+ * Copies the rows of each item into some columns of a table, as `BinaryRows.copyEach` does. They are created while the
+ * rows of the items before are sent.
+ */
+export function copyRows<Item, Row extends object>(
   tx: PoolClient,
   table: string,
   columns: readonly Column[],
-  rows: readonly Row[],
+  items: readonly Item[],
+  rowsOf: (item: Item) => readonly Row[],
 ): Promise<void> {
   const fields = columns.map(({ name, type }) => {
     const write = WRITERS[type];
     if (!write) throw new Error(`Columns of type ${type} are not copied yet: add a writer.`);
     return { name: name as keyof Row, write };
   });
-  return BinaryRows.copyEach(tx, `${table} (${listed(columns)})`, rows, (to, row) => {
-    to.row(fields.length);
-    for (const { name, write } of fields) write(to, row[name] as never);
+  return BinaryRows.copyEach(tx, `${table} (${listed(columns)})`, items, (to, item) => {
+    for (const row of rowsOf(item)) {
+      to.row(fields.length);
+      for (const { name, write } of fields) write(to, row[name] as never);
+    }
   });
 }
