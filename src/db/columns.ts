@@ -30,6 +30,7 @@ const platform = new PostgreSqlPlatform();
 interface Property {
   readonly fieldName?: string;
   readonly columnType?: string;
+  readonly nativeEnumName?: string;
   readonly nullable?: boolean;
   /** Of a reference to another entity. */
   readonly kind?: string;
@@ -41,7 +42,7 @@ export function columnsOf(entity: EntitySchema): Column[] {
   return Object.entries(entity.properties as unknown as Record<string, Property>).map(([property, options]) => ({
     name: options.fieldName ?? naming.propertyToColumnName(property),
     // What refers to another row holds its UUID: all keys that are referred to are such.
-    type: options.columnType ?? (options.kind === undefined ? typeOf(options) : 'uuid'),
+    type: options.columnType ?? options.nativeEnumName ?? (options.kind === undefined ? typeOf(options) : 'uuid'),
     nullable: options.nullable === true,
   }));
 }
@@ -91,7 +92,12 @@ const WRITERS: Record<string, (to: BinaryRows, value: never) => void> = {
   uuid: (to, value: string | null) => to.uuid(value),
   text: (to, value: string | null) => to.text(value),
   jsonb: (to, value: unknown) => (value === null ? to.null() : to.json(JSON.stringify(value))),
+  smallint: (to, value: number) => to.smallint(value),
   int: (to, value: number) => to.integer(value),
+  bigint: (to, value: bigint | number) => to.bigint(value),
+  date: (to, value: string) => to.day(value),
+  timestamptz: (to, value: Date) => to.time(value.getTime()),
+  scan_dimension: (to, value: string) => to.text(value),
   'text[]': (to, value: readonly string[] | null) => (value === null ? to.null() : to.texts(value)),
   bytea: (to, value: Uint8Array | null) => to.bytes(value),
 };
