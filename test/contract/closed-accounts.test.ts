@@ -49,7 +49,7 @@ test('a key that is replaced or revoked is invalid at once on every gateway and 
 });
 
 /** Creates an account with data in every table of accounts. */
-async function furnished() {
+async function accountWithData() {
   const account = await api.account();
   const dynamic = await account.create({ name: 'a', folder: 'Berlin', tags: ['x', 'y'], campaign_type: 'print' });
   const deleted = await account.create({ folder: 'Berlin' });
@@ -183,7 +183,7 @@ async function unerased(account: Account): Promise<string[]> {
 
 describe('a closed account', () => {
   test('has no key and no resolving code, and no caller can act for it', async () => {
-    const { account, shortCodes } = await furnished();
+    const { account, shortCodes } = await accountWithData();
     const { account: closed } = await accounts(account).closeAccount({});
     expect(closed?.closedAt).toBeDefined();
     expect(await statuses(account.apiKey)).toEqual([401, 401]);
@@ -205,7 +205,7 @@ describe('a closed account', () => {
   });
 
   test('leaves nothing when its data is deleted, now or later, except ids, its audit, its short codes and its verified hostnames', async () => {
-    const { account, shortCodes } = await furnished();
+    const { account, shortCodes } = await accountWithData();
     // Every table with data of accounts must have rows before, so that this test sees them deleted.
     const tables = await tablesOfAccounts();
     const empty = await Promise.all(tables.map(async (name) => ((await count(name, account)) === 0 ? [name] : [])));
@@ -235,7 +235,7 @@ describe('a closed account', () => {
   });
 
   test('is cleared of late writes too', async () => {
-    const { account, shortCodes } = await furnished();
+    const { account, shortCodes } = await accountWithData();
     await accounts(account).closeAccount({ deleteData: true });
     // As if a running call had committed afterwards, and a minute had passed.
     await pool.query(
