@@ -160,14 +160,14 @@ describe('a typed client over grpc-js', () => {
     await calls.getCode({});
     // It knew nothing; then it did; then the clock had been set.
     expect(limits).toEqual(['0', expect.any(String), expect.any(String), expect.any(String), null]);
-    for (const [index, told] of [
+    for (const [index, coreClock] of [
       [1, clock],
       [2, clock],
       [3, 3 * clock],
     ] as const) {
-      expect(Number(limits[index])).toBeGreaterThan(told);
+      expect(Number(limits[index])).toBeGreaterThan(coreClock);
       // Until then the caller waits, whatever time has passed here meanwhile.
-      expect(Number(limits[index])).toBeLessThan(told + 20_000 + (index === 2 ? 10_000 : 0));
+      expect(Number(limits[index])).toBeLessThan(coreClock + 20_000 + (index === 2 ? 10_000 : 0));
     }
   });
 

@@ -52,7 +52,7 @@ export function accountClearance(config: CoreConfig, database: Database): Cleara
     stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
     erase: [
       (id) => eraseCodes(pool, id),
-      (id) => forgetBatches(pool, id),
+      (id) => forgetBatches(database, id),
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => forgetLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
@@ -98,7 +98,7 @@ export function services({
     target.service(
       BatchesService,
       batchesService({
-        pool,
+        database,
         cursors: byId,
         platformUrl,
         isPlatformHost,

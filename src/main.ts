@@ -84,7 +84,7 @@ async function main(config: CoreConfig): Promise<void> {
   if (roles.has('worker')) {
     const worker = startBatchWorker({
       databaseUrl: config.DATABASE_URL,
-      pool,
+      database,
       platformUrl: config.PUBLIC_URL,
       logger,
       changed,

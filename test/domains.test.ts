@@ -31,7 +31,7 @@ beforeAll(async () => {
   const { databaseUrl } = signpost;
   const worker = startBatchWorker({
     databaseUrl,
-    pool: database.pool,
+    database,
     platformUrl: env.PUBLIC_URL,
     logger,
     changed: () => undefined,

@@ -13,7 +13,7 @@ function bytes(json: unknown): Buffer {
 }
 
 /** Counts event loop iterations while another thread works. */
-async function turnsWhile(work: Promise<unknown>): Promise<number> {
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let [turns, over] = [0, false];
   const end = () => {
     over = true;
@@ -38,7 +38,7 @@ test.each([0, 1, 25_000])('a batch of %i rows is read as it was sent, whoever re
 test('while a large body is parsed, the event loop stays responsive', async () => {
   const raw = bytes({ rows: rows(25_000) });
   const reading = readBatch(raw, BY);
-  expect(await turnsWhile(reading)).toBeGreaterThan(20);
+  expect(await turnsDuring(reading)).toBeGreaterThan(20);
   // The transferred memory is detached.
   expect(raw.length).toBe(0);
   await reading;

@@ -7,12 +7,24 @@ import { pageById } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { ListAuditEntriesRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { columnsOf, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
 import { accountOf, callerKey } from './caller.ts';
+import { AuditEntryEntity } from './entities.ts';
 
-const insert = statement(
+type EntryRow = RowOf<AuditEntryEntity>;
+
+const COLUMNS = columnsOf(AuditEntryEntity);
+/** What is written; Postgres sets the time. */
+const NEW_COLUMNS = COLUMNS.filter(({ name }) => name !== 'at');
+
+const insertEntry = statement(
   'access_record_change',
-  'insert into audit_entries (id, account_id, actor, action, subject) values ($1, $2, $3, $4, $5)',
+  `insert into audit_entries (${listed(NEW_COLUMNS)}) values (${parameters(NEW_COLUMNS)})`,
 );
+
+async function insert(on: Queryable, entry: Omit<EntryRow, 'id' | 'at'>): Promise<void> {
+  await run(on, insertEntry, valuesOf(NEW_COLUMNS, { id: newUuid(), ...entry }));
+}
 
 /**
  * Adds an audit entry to an account, in the transaction of the change. Every method that changes something and that
@@ -28,7 +40,7 @@ export async function recordChange(
   const caller = context.values.get(callerKey);
   const actor = caller.kind === 'service' ? caller.actor : caller.kind;
   const action = `${context.service.name}/${context.method.name}`;
-  await run(on, insert, [newUuid(), accountId, actor, action, subject]);
+  await insert(on, { account_id: accountId, actor, action, subject });
 }
 
 /** The same for methods that accounts may call too: calls by API key are not audited. */
@@ -43,21 +55,13 @@ export async function recordOwnChange(
   action: string,
   subject: string,
 ): Promise<void> {
-  await run(on, insert, [newUuid(), accountId, 'signpost', action, subject]);
-}
-
-interface EntryRow {
-  id: string;
-  at: Date;
-  actor: string;
-  action: string;
-  subject: string;
+  await insert(on, { account_id: accountId, actor: 'signpost', action, subject });
 }
 
 /** Index: audit_entries_by_account. */
 const list = statement<EntryRow>(
   'access_list_changes',
-  `select id, at, actor, action, subject from audit_entries
+  `select ${listed(COLUMNS)} from audit_entries
    where account_id = $1 and id < $2 order by id desc limit $3 offset $4`,
 );
 
@@ -69,5 +73,12 @@ export async function listChanges(
 ) {
   const { before, limit, offset, end } = pageById([cursors, `audit ${accountId}`], request, LONG_PAGE_LIMIT);
   const { items, next } = end(await run(pool, list, [accountId, before, limit, offset]));
-  return { entries: items.map((row) => ({ ...row, at: timestampFromDate(row.at) })), ...next };
+  const entries = items.map(({ id, at, actor, action, subject }) => ({
+    id,
+    at: timestampFromDate(at),
+    actor,
+    action,
+    subject,
+  }));
+  return { entries, ...next };
 }

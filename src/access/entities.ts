@@ -82,6 +82,8 @@ export const IdempotencyEntity = defineEntity({
   },
 });
 
+export type IdempotencyEntity = InferEntity<typeof IdempotencyEntity>;
+
 /** Who changed what and when. */
 export const AuditEntryEntity = defineEntity({
   name: 'AuditEntry',

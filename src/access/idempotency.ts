@@ -5,8 +5,10 @@ import type { Pool, PoolClient } from 'pg';
 import { failure, REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
 import { first, run, statement, withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
+import { columnsOf, fromExcluded, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
 import { asFailure } from './as-failure.ts';
 import { transactionOf } from './commit-limit.ts';
+import { IdempotencyEntity } from './entities.ts';
 import { expectValid } from './validator.ts';
 
 /** 1–255 visible ASCII characters. Source: docs/contract.md, "Idempotency". */
@@ -20,11 +22,16 @@ export function isIdempotencyKey(key: string): boolean {
 /** HTTP statuses of errors that are stored and replayed; after any other error a retry runs again. */
 const STORED_STATUSES = new Set([400, 403, 413]);
 
-interface RecordRow {
-  fingerprint: Buffer;
-  response: Buffer | null;
+type RecordRow = Omit<RowOf<IdempotencyEntity>, 'created_at' | 'error'> & {
   error: { reason: Reason; message: string; details: Record<string, string> } | null;
-}
+};
+
+type StoredAnswer = Omit<RecordRow, 'account_id' | 'key'>;
+
+/** What is written; Postgres sets the time. */
+const NEW_COLUMNS = columnsOf(IdempotencyEntity).filter(({ name }) => name !== 'created_at');
+/** The call and its answer. */
+const ANSWER_COLUMNS = NEW_COLUMNS.filter(({ name }) => name !== 'account_id' && name !== 'key');
 
 /**
  * Held until the transaction ends, so a crash leaves nothing behind. A call that does not get it is answered "in
@@ -47,19 +54,22 @@ const unlockSession = statement(
 );
 
 /** Index: idempotency_pkey. */
-const find = statement<RecordRow>(
+const find = statement<StoredAnswer>(
   'access_idempotency_find',
-  `select fingerprint, response, error from idempotency
+  `select ${listed(ANSWER_COLUMNS)} from idempotency
    where account_id = $1 and key = $2 and created_at > now() - interval '24 hours'`,
 );
 
 /** Replaces a record that is older than 24 hours and not deleted yet. */
 const store = statement(
   'access_idempotency_store',
-  `insert into idempotency (account_id, key, fingerprint, response, error) values ($1, $2, $3, $4, $5)
-   on conflict (account_id, key) do update
-   set fingerprint = excluded.fingerprint, response = excluded.response, error = excluded.error, created_at = now()`,
+  `insert into idempotency (${listed(NEW_COLUMNS)}) values (${parameters(NEW_COLUMNS)})
+   on conflict (account_id, key) do update set ${fromExcluded(ANSWER_COLUMNS)}, created_at = now()`,
 );
+
+async function storeAnswer(tx: PoolClient, record: RecordRow): Promise<void> {
+  await run(tx, store, valuesOf(NEW_COLUMNS, record));
+}
 
 /** Index: idempotency_pkey. */
 const replaceResponse = statement(
@@ -152,16 +162,17 @@ async function runOrReplay<Request extends DescMessage, Response extends DescMes
   const fingerprint = fingerprintOf(call);
   const stored = await findStored(tx, accountId, key, fingerprint);
   if (stored) return { replay: true, ...answerOf(stored, method.output) };
+  const record = { account_id: accountId, key, fingerprint, response: null, error: null };
   await tx.query('savepoint operation');
   try {
     const response = await validated(call, tx, operation);
-    await run(tx, store, [accountId, key, fingerprint, toBinary(method.output, response), null]);
+    await storeAnswer(tx, { ...record, response: toBinary(method.output, response) });
     return { replay: false, response };
   } catch (error) {
     const rejection = readFailure(asFailure(error));
     if (!STORED_STATUSES.has(REASONS[rejection.reason].http)) throw error;
     await tx.query('rollback to savepoint operation');
-    await run(tx, store, [accountId, key, fingerprint, null, JSON.stringify(rejection)]);
+    await storeAnswer(tx, { ...record, error: rejection });
     return { replay: false, error: failure(rejection.reason, rejection.message, rejection.details) };
   }
 }
@@ -184,11 +195,11 @@ async function findStored(
   accountId: string,
   key: string,
   fingerprint: Buffer,
-): Promise<RecordRow | undefined> {
+): Promise<StoredAnswer | undefined> {
   if (!(await first(tx, lock, [accountId, key]))?.acquired) throw inFlight();
   // A separate statement, so that it sees what the last holder of the lock committed.
   const stored = await first(tx, find, [accountId, key]);
-  if (stored && !stored.fingerprint.equals(fingerprint)) {
+  if (stored && Buffer.compare(stored.fingerprint, fingerprint) !== 0) {
     throw failure('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with a different request.');
   }
   return stored;
@@ -198,7 +209,7 @@ function inFlight() {
   return failure('IDEMPOTENCY_KEY_IN_FLIGHT', 'A request with this Idempotency-Key is still running.');
 }
 
-function answerOf<Response extends DescMessage>({ response, error }: RecordRow, schema: Response) {
+function answerOf<Response extends DescMessage>({ response, error }: StoredAnswer, schema: Response) {
   if (response) return { response: fromBinary(schema, response) };
   if (error) return { error: failure(error.reason, error.message, error.details) };
   throw new Error('an idempotency record has neither a response nor an error');

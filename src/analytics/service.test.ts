@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { createClient, createRouterTransport } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
@@ -13,9 +12,9 @@ import {
   ShareSchema,
 } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { callerKey } from '../access/caller.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
+import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { archiveMonths } from '../scans/archive/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
 import { createPollHandler } from '../scans/recording/recorder.ts';
@@ -31,21 +30,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-/** Calls the service as this account, over a real in-memory Connect transport. */
-function clientOf(accountId: string) {
-  const account = { id: accountId, features: { api: true, bulk: true, images: true }, codeLimit: null, batchLimit: 0 };
-  const transport = createRouterTransport(({ service }) => service(AnalyticsService, analyticsService(database)), {
-    router: {
-      interceptors: [
-        (next) => (request) => {
-          request.contextValues.set(callerKey, { kind: 'service', account, actor: 'test' });
-          return next(request);
-        },
-      ],
-    },
-  });
-  return createClient(AnalyticsService, transport);
-}
+/** Calls the service as this account. */
+const clientOf = (id: string) => serviceClient(AnalyticsService, analyticsService(database), { id });
 
 /** Creates a code, and its account unless that exists. */
 async function newCode(accountId: string = newUuid()): Promise<ScannedCode> {

@@ -1,36 +1,27 @@
-import type { Pool, PoolClient } from 'pg';
-import { first, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { LockMode } from '@mikro-orm/core';
+import type { MikroORM } from '@mikro-orm/postgresql';
+import type { PoolClient } from 'pg';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 import { createCodes } from '../codes/create-many.ts';
+import { listed } from '../db/columns.ts';
+import { ormTransaction } from '../db/orm-transaction.ts';
 import { bulkCompleted } from '../events/events.ts';
-import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
+import { batchMessage, isCompleted } from './batch-message.ts';
+import { BATCH_ROW_COLUMNS, BatchEntity, type BatchRowRecord } from './entities.ts';
 
 /** Rows of one transaction: few enough that no other request waits for long, and that progress is seen. */
 const STEP = 1_000;
 
-/**
- * Whoever else works on this batch waits, and then goes on behind this step. Accounts that were closed get no more codes.
- * Indexes: batches_pkey, accounts_pkey.
- */
-const lock = statement<BatchRecord & { now: Date }>(
-  'batches_lock',
-  `select ${BATCH_COLUMNS}, now() as now from batches
-   where id = $1 and exists (select from accounts a where a.id = account_id and a.closed_at is null) for update`,
+/** The time of the transaction, unless the account is closed: then it gets no more codes. Index: accounts_pkey. */
+const timeIfOpen = statement<{ now: Date }>(
+  'batches_time_if_open',
+  'select now() as now from accounts where id = $1 and closed_at is null',
 );
 
-interface PendingRow {
-  index: number;
-  code_id: string;
-  target_url: string;
-  name: string | null;
-  campaign_type: string | null;
-  folder: string | null;
-  tags: string[];
-}
-
-/** Index: batch_rows_pkey. */
-const pending = statement<PendingRow>(
+/** Rows that become codes. Index: batch_rows_pkey. */
+const pending = statement<BatchRowRecord & { code_id: string; target_url: string }>(
   'batches_pending',
-  `select index, code_id, target_url, name, campaign_type, folder, tags
+  `select ${listed(BATCH_ROW_COLUMNS)}
    from batch_rows where batch_id = $1 and index >= $2 and index < $2 + ${STEP} and outcome is null
    order by index`,
 );
@@ -43,39 +34,35 @@ const warn = statement(
    where r.batch_id = $1 and r.index = w.index`,
 );
 
-/** Index: batches_pkey. */
-const move = statement<BatchRecord>(
-  'batches_move',
-  `update batches
-   set created = created + $2, position = least(total, position + ${STEP}),
-       completed_at = case when position + ${STEP} >= total then now() end
-   where id = $1
-   returning ${BATCH_COLUMNS}`,
-);
-
 /**
- * Creates the codes of the next rows of a batch in one transaction, and tells when they were the last. Gives the batch
- * as it then is; undefined when there is no such batch, or no such account, any more. `batchId`: UUID.
+ * Creates the codes of the next rows of a batch in one transaction, and announces the batch when they were the last.
+ * Returns the batch as it then is; null when the batch is gone or its account is closed. `batchId`: UUID.
  */
-export function advance(pool: Pool, platformUrl: string, batchId: string): Promise<BatchRecord | undefined> {
-  return transaction(pool, async (tx) => {
-    const batch = await first(tx, lock, [batchId]);
-    if (!batch || batch.completed_at !== null) return batch;
-    const created = await createNext(tx, platformUrl, batch, batch.now);
-    const moved = await first(tx, move, [batchId, created]);
-    if (moved?.completed_at) await bulkCompleted(tx, moved.account_id, batchFrom(moved));
-    return moved;
+export function advance(orm: MikroORM, platformUrl: string, batchId: string): Promise<BatchEntity | null> {
+  return ormTransaction(orm, async (em, tx) => {
+    // Others that work on this batch wait, and continue after this step. Index: batches_pkey.
+    const batch = await em.findOne(BatchEntity, { id: batchId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+    if (!batch || isCompleted(batch)) return batch;
+    const open = await first(tx, timeIfOpen, [batch.accountId]);
+    if (!open) return null;
+    batch.created += await createNext(tx, platformUrl, batch, open.now);
+    batch.position = Math.min(batch.total, batch.position + STEP);
+    if (batch.position === batch.total) {
+      batch.completedAt = open.now;
+      await bulkCompleted(tx, batch.accountId, batchMessage(batch));
+    }
+    return batch;
   });
 }
 
-async function createNext(tx: PoolClient, platformUrl: string, batch: BatchRecord, now: Date): Promise<number> {
+async function createNext(tx: PoolClient, platformUrl: string, batch: BatchEntity, now: Date): Promise<number> {
   const rows = await run(tx, pending, [batch.id, batch.position]);
   if (rows.length === 0) return 0;
-  const { domain_id: id, hostname } = batch;
+  const { accountId, domainId, hostname, foregroundColor, backgroundColor } = batch;
   const together = {
-    accountId: batch.account_id,
-    domain: id === null || hostname === null ? null : { id, hostname },
-    design: { foregroundColor: batch.foreground_color, backgroundColor: batch.background_color },
+    accountId,
+    domain: domainId == null || hostname == null ? null : { id: domainId, hostname },
+    design: { foregroundColor, backgroundColor },
     now,
   };
   const wanted = rows.map(({ code_id, target_url, name, campaign_type, folder, tags }) => ({

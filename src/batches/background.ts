@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
-import type { Pool, PoolClient } from 'pg';
+import type { PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { run, statement } from '../../common/postgres/sql.ts';
+import type { Database } from '../db/database.ts';
 import { advance } from './advance.ts';
+import { isCompleted } from './batch-message.ts';
 
 const RETRY_MS = 1_000;
 
@@ -68,22 +70,23 @@ export interface BatchWorker {
  */
 export function startBatchWorker(options: {
   databaseUrl: string;
-  pool: Pool;
+  database: Database;
   platformUrl: string;
   logger: Logger;
   /** Called when codes were created: the outbox has something to carry. */
   changed(): void;
 }): BatchWorker {
-  const { pool, platformUrl, logger, changed } = options;
+  const { platformUrl, logger, changed } = options;
+  const { orm, pool } = options.database;
   const stopping = new AbortController();
   let runner: Runner | undefined;
 
   /** A job that can't end its batch fails, so that its library tries it again. */
   async function finish(batchId: string): Promise<void> {
     for (;;) {
-      const batch = await advance(pool, platformUrl, batchId);
+      const batch = await advance(orm, platformUrl, batchId);
       changed();
-      if (!batch || batch.completed_at !== null) return;
+      if (!batch || isCompleted(batch)) return;
       stopping.signal.throwIfAborted();
     }
   }

@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { accountOfRow } from '../access/entities.ts';
+import { columnsOf, type RowOf } from '../db/columns.ts';
 
 /** A batch: what its rows have in common, and how far it has come. */
 export const BatchEntity = defineEntity({
@@ -59,3 +60,9 @@ export const BatchRowEntity = defineEntity({
     warnings: p.array().nullable(),
   },
 });
+
+/** A row of a batch as statements read and write it. */
+export type BatchRowRecord = RowOf<InferEntity<typeof BatchRowEntity>>;
+
+/** The columns of a `BatchRowRecord`. */
+export const BATCH_ROW_COLUMNS = columnsOf(BatchRowEntity);

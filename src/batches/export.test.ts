@@ -57,11 +57,11 @@ async function finished(rows: number, name = (n: number) => `Table ${n}`): Promi
 
 async function exported(request: { id: string; format?: ImageFormat; size?: number }): Promise<Map<string, Buffer>> {
   const chunks: Uint8Array[] = [];
-  let told = 0;
+  let before = 0;
   for await (const { chunk, images } of batches.exportBatch(request)) {
     expect(chunk.length).toBeLessThanOrEqual(64 * 1024);
-    expect(images).toBeGreaterThanOrEqual(told);
-    told = images;
+    expect(images).toBeGreaterThanOrEqual(before);
+    before = images;
     chunks.push(chunk);
   }
   const zip = (await promisify<Buffer, object, ZipFile>(fromBuffer)(Buffer.concat(chunks), {

@@ -9,10 +9,11 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import type { ExportBatchRequest } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { ImageFormat } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { scanUrl } from '../codes/code-row.ts';
+import type { Database } from '../db/database.ts';
 import { domainResolves } from '../domains/for-printing.ts';
 import { draw } from '../images/draw.ts';
 import { type Format, sizeOf } from '../images/drawing.ts';
-import type { BatchRecord } from './batch-row.ts';
+import type { BatchEntity } from './entities.ts';
 import { findBatch } from './read.ts';
 
 const CHUNK_BYTES = 64 * 1024;
@@ -55,13 +56,13 @@ const page = statement<PrintedRow | { index: number; short_code: null }>(
  * taken the chunks before, so that a page of rows, a chunk, and a line for each code are all that is in memory.
  */
 export async function* exportBatch(
-  pool: Pool,
+  { orm, pool }: Database,
   platformUrl: string,
   accountId: string,
   request: ExportBatchRequest,
 ): AsyncGenerator<{ chunk: Uint8Array; images: number }> {
-  const batch = await findBatch(pool, accountId, request.id);
-  if (batch.hostname !== null && !(await domainResolves(pool, accountId, batch.hostname))) {
+  const batch = await findBatch(orm.em.fork(), accountId, request.id);
+  if (batch.hostname != null && !(await domainResolves(pool, accountId, batch.hostname))) {
     throw failure('DOMAIN_NOT_RESOLVED', "The batch's custom domain does not resolve at the moment; try again.");
   }
   const format: Format = request.format === ImageFormat.SVG ? 'svg' : 'png';
@@ -78,7 +79,7 @@ export async function* exportBatch(
     const packed = deflated ? await deflate(content) : content;
     const compression = deflated ? DEFLATED : STORED;
     const { length: size } = content;
-    const file: ZipInputFile = { filename, size, crc: crc32(content), compression, mtime: batch.created_at };
+    const file: ZipInputFile = { filename, size, crc: crc32(content), compression, mtime: batch.createdAt };
     zip.add(file);
     file.ondata?.(null, packed as Uint8Array<ArrayBuffer>, true);
   };
@@ -93,8 +94,8 @@ export async function* exportBatch(
 
   for await (const row of rowsOf(pool, batch)) {
     const file = `${String(row.index + 1).padStart(5, '0')}-${row.short_code}.${format}`;
-    const url = scanUrl({ hostname: batch.hostname, short_code: row.short_code }, platformUrl);
-    const { foreground_color: foreground, background_color: background } = batch;
+    const url = scanUrl({ hostname: batch.hostname ?? null, short_code: row.short_code }, platformUrl);
+    const { foregroundColor: foreground, backgroundColor: background } = batch;
     const title = row.name || row.short_code;
     await add(file, await draw({ text: url, format, size, foreground, background, title }), format === 'svg');
     manifest.push(
@@ -117,10 +118,10 @@ export async function* exportBatch(
   yield* taken(0);
 }
 
-async function* rowsOf(pool: Pool, batch: BatchRecord): AsyncGenerator<PrintedRow> {
+async function* rowsOf(pool: Pool, batch: BatchEntity): AsyncGenerator<PrintedRow> {
   let last = -1;
   for (;;) {
-    const rows = await run(pool, page, [batch.id, last, batch.account_id]);
+    const rows = await run(pool, page, [batch.id, last, batch.accountId]);
     for (const row of rows) if (row.short_code !== null) yield row;
     const end = rows.at(-1);
     if (!end || rows.length < PAGE_ROWS) return;

@@ -1,5 +1,7 @@
 import type { Pool } from 'pg';
 import { run, statement } from '../../common/postgres/sql.ts';
+import type { Database } from '../db/database.ts';
+import { BatchEntity } from './entities.ts';
 
 /**
  * A batch without rows gives one row of null. Each row looks for its code, as for an export: a join may begin at all codes of
@@ -22,10 +24,7 @@ export async function codesOfBatch(pool: Pool, accountId: string, id: string): P
   return rows.length === 0 ? undefined : rows.flatMap(({ code_id }) => code_id ?? []);
 }
 
-/** Index: batches_listed. Their rows go with them. */
-const forget = statement('batches_forget', 'delete from batches where account_id = $1');
-
-/** Deletes the batches of a closed account, rows and all. `accountId`: UUID. */
-export async function forgetBatches(pool: Pool, accountId: string): Promise<void> {
-  await run(pool, forget, [accountId]);
+/** Deletes the batches of a closed account; their foreign key deletes the rows. `accountId`: UUID. */
+export async function forgetBatches({ orm }: Database, accountId: string): Promise<void> {
+  await orm.em.fork().nativeDelete(BatchEntity, { accountId });
 }

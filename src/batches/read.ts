@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf';
-import type { Pool } from 'pg';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
 import { pageById, pageOf } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../common/contract/ranges.ts';
-import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import {
   type BatchRow,
   BatchRowSchema,
@@ -18,36 +18,23 @@ import {
   RowStatus,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { scanUrl } from '../codes/code-row.ts';
-import { BATCH_COLUMNS, type BatchRecord, batchFrom } from './batch-row.ts';
+import type { Database } from '../db/database.ts';
+import { batchMessage } from './batch-message.ts';
+import { BatchEntity, type BatchRowRecord } from './entities.ts';
 
-/** Index: batches_pkey. */
-const find = statement<BatchRecord>(
-  'batches_find',
-  `select ${BATCH_COLUMNS} from batches where id = $1 and account_id = $2`,
-);
-
-/** Indexes: batches_listed for both, the count index only. */
-const page = statement<BatchRecord>(
-  'batches_page',
-  `select ${BATCH_COLUMNS} from batches where account_id = $1 and id < $2 order by id desc limit $3 offset $4`,
-);
-const count = statement<{ total: string }>(
-  'batches_count',
-  'select count(*) as total from batches where account_id = $1',
-);
+const SHOWN_COLUMNS = [
+  'index',
+  'target_url',
+  'name',
+  'external_ref',
+  'outcome',
+  'reason',
+  'warnings',
+  'code_id',
+] as const satisfies readonly (keyof BatchRowRecord)[];
 
 /** A row with its code, if it has become one. */
-export interface RowRecord {
-  index: number;
-  target_url: string | null;
-  name: string | null;
-  external_ref: string | null;
-  outcome: 'failed' | 'skipped' | null;
-  reason: string | null;
-  warnings: string[] | null;
-  code_id: string | null;
-  short_code: string | null;
-}
+type RowWithCode = Pick<BatchRowRecord, (typeof SHOWN_COLUMNS)[number]> & { readonly short_code: string | null };
 
 /** Each status as a condition on the rows `r` of a batch at position $2. */
 const CONDITIONS: Record<number, string> = {
@@ -60,34 +47,34 @@ const CONDITIONS: Record<number, string> = {
 
 /** Indexes: batch_rows_pkey in its order, codes_pkey. */
 const rowsOf = (status: RowStatus) =>
-  statement<RowRecord>(
+  statement<RowWithCode>(
     `batches_rows_${status}`,
-    `select r.index, r.target_url, r.name, r.external_ref, r.outcome, r.reason, r.warnings, r.code_id, c.short_code
+    `select ${SHOWN_COLUMNS.map((name) => `r.${name}`).join(', ')}, c.short_code
      from batch_rows r left join codes c on c.id = r.code_id and c.account_id = $5
      where r.batch_id = $1 and ($2::integer is not null) and ${CONDITIONS[status]}
      order by r.index limit $3 offset $4`,
   );
 
-/** The account's batch by its id `batch_…`. Fails with NOT_FOUND. */
-export async function findBatch(on: Queryable, accountId: string, id: string): Promise<BatchRecord> {
+/** The account's batch by its id `batch_…`. Fails with NOT_FOUND. Index: batches_pkey. */
+export async function findBatch(em: EntityManager, accountId: string, id: string): Promise<BatchEntity> {
   const uuid = decodeId('batch', id);
-  const batch = uuid === undefined ? undefined : await first(on, find, [uuid, accountId]);
+  const batch = uuid === undefined ? null : await em.findOne(BatchEntity, { id: uuid, accountId });
   if (!batch) throw failure('NOT_FOUND', 'There is no such batch on this account.');
   return batch;
 }
 
 /** A batch and a page of its rows in the order sent. */
 export async function getBatch(
-  pool: Pool,
+  { orm, pool }: Database,
   platformUrl: string,
   accountId: string,
   request: GetBatchRequest,
 ): Promise<GetBatchResponse> {
   const { limit, offset } = pageOf(request, LONG_PAGE_LIMIT);
-  const batch = await findBatch(pool, accountId, request.id);
+  const batch = await findBatch(orm.em.fork(), accountId, request.id);
   const rows = await run(pool, rowsOf(request.status), [batch.id, batch.position, limit, offset, accountId]);
   return create(GetBatchResponseSchema, {
-    batch: batchFrom(batch),
+    batch: batchMessage(batch),
     rows: rows.map((row) => rowFrom(batch, row, platformUrl)),
     limit,
     offset,
@@ -95,27 +82,29 @@ export async function getBatch(
   });
 }
 
-/** A page of the account's batches, newest first. */
+/** A page of the account's batches, newest first. Index: batches_listed, also for the count. */
 export async function listBatches(
-  { pool, cursors }: { pool: Pool; cursors: Cursors },
+  { orm }: Database,
+  cursors: Cursors,
   accountId: string,
   request: ListBatchesRequest,
 ): Promise<ListBatchesResponse> {
   const { before, limit, offset, end } = pageById([cursors, `batches ${accountId}`], request, PAGE_LIMIT);
-  const [rows, counted] = await Promise.all([
-    run(pool, page, [accountId, before, limit, offset]),
-    first(pool, count, [accountId]),
+  const em = orm.em.fork();
+  const [batches, total] = await Promise.all([
+    em.find(BatchEntity, { accountId, id: { $lt: before } }, { orderBy: { id: 'desc' }, limit, offset }),
+    em.count(BatchEntity, { accountId }),
   ]);
-  const { items, next } = end(rows);
+  const { items, next } = end(batches);
   return create(ListBatchesResponseSchema, {
-    batches: items.map(batchFrom),
+    batches: items.map(batchMessage),
     ...pageOf(request, PAGE_LIMIT),
     ...next,
-    total: BigInt(counted?.total ?? 0),
+    total: BigInt(total),
   });
 }
 
-function totalOf({ total, created, failed, skipped }: BatchRecord, status: RowStatus): number {
+function totalOf({ total, created, failed, skipped }: BatchEntity, status: RowStatus): number {
   switch (status) {
     case RowStatus.PENDING:
       return total - created - failed - skipped;
@@ -130,7 +119,7 @@ function totalOf({ total, created, failed, skipped }: BatchRecord, status: RowSt
   }
 }
 
-function rowFrom(batch: BatchRecord, row: RowRecord, platformUrl: string): BatchRow {
+function rowFrom(batch: BatchEntity, row: RowWithCode, platformUrl: string): BatchRow {
   const { index, target_url, name, external_ref, outcome, reason, code_id, short_code } = row;
   const told = create(BatchRowSchema, {
     index,
@@ -143,13 +132,13 @@ function rowFrom(batch: BatchRecord, row: RowRecord, platformUrl: string): Batch
   if (told.status === RowStatus.CREATED && code_id !== null && short_code !== null) {
     told.codeId = encodeId('qr', code_id);
     told.shortCode = short_code;
-    told.scanUrl = scanUrl({ hostname: batch.hostname, short_code }, platformUrl);
+    told.scanUrl = scanUrl({ hostname: batch.hostname ?? null, short_code }, platformUrl);
     told.warnings = row.warnings ?? [];
   }
   return told;
 }
 
-function statusOf({ position }: BatchRecord, { outcome, index }: RowRecord): RowStatus {
+function statusOf({ position }: BatchEntity, { outcome, index }: RowWithCode): RowStatus {
   if (outcome !== null) return outcome === 'failed' ? RowStatus.FAILED : RowStatus.SKIPPED;
   return index < position ? RowStatus.CREATED : RowStatus.PENDING;
 }

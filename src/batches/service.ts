@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
@@ -15,8 +14,10 @@ import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
 import { designWarnings } from '../codes/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
+import type { Database } from '../db/database.ts';
 import { finishSoon } from './background.ts';
-import { type BatchRecord, batchFrom } from './batch-row.ts';
+import { batchMessage, isCompleted } from './batch-message.ts';
+import type { BatchEntity } from './entities.ts';
 import { exportBatch } from './export.ts';
 import { findBatch, getBatch, listBatches } from './read.ts';
 import { stage } from './stage.ts';
@@ -27,14 +28,14 @@ const WATCH_MS = 200;
 /** How often a request looks whether its batch is done: soon, as most are small, then up to so many ms apart. */
 const LOOK_MS = { first: 5, last: 50 };
 
-function answer(batch: BatchRecord): CreateBatchResponse {
-  const staged = batchFrom(batch);
+function answer(batch: BatchEntity): CreateBatchResponse {
+  const staged = batchMessage(batch);
   return create(CreateBatchResponseSchema, { batch: staged, warnings: designWarnings(staged.design) });
 }
 
 /** Batches of an account. `platformUrl`: what scan URLs on the platform's host start with. */
 export function batchesService(options: {
-  pool: Pool;
+  database: Database;
   cursors: Cursors;
   platformUrl: string;
   isPlatformHost: IsPlatformHost;
@@ -46,11 +47,12 @@ export function batchesService(options: {
   /** Aborts when the process is asked to stop: no request waits any longer. */
   stopping: AbortSignal;
 }): ServiceImpl<typeof BatchesService> {
-  const { pool, platformUrl, windowMs, windows, logger, stopping } = options;
+  const { database, cursors, platformUrl, windowMs, windows, logger, stopping } = options;
+  const { orm, pool } = database;
   let open = 0;
 
   /** Waits until the background has ended the batch or the window closes; the batch as it then is. */
-  async function wait(staged: BatchRecord, closes: number, left: AbortSignal): Promise<BatchRecord> {
+  async function wait(staged: BatchEntity, closes: number, left: AbortSignal): Promise<BatchEntity> {
     let batch = staged;
     if (open >= windows) return batch;
     open += 1;
@@ -58,10 +60,10 @@ export function batchesService(options: {
     try {
       const id = encodeId('batch', batch.id);
       let pause = LOOK_MS.first;
-      while (batch.completed_at === null && Date.now() < closes && !signal.aborted) {
+      while (!isCompleted(batch) && Date.now() < closes && !signal.aborted) {
         await sleep(pause, undefined, { signal }).catch(() => undefined);
         pause = Math.min(pause * 2, LOOK_MS.last);
-        batch = await findBatch(pool, batch.account_id, id);
+        batch = await findBatch(orm.em.fork(), batch.accountId, id);
       }
     } catch (error) {
       logger.warn({ err: error }, 'a request waits for its batch no longer');
@@ -76,32 +78,32 @@ export function batchesService(options: {
       const account = accountOf(context);
       const closes = Date.now() + windowMs;
       const call = { pool, accountId: account.id, context, method: BatchesService.method.createBatch, request };
-      let staged: BatchRecord | undefined;
+      let staged: BatchEntity | undefined;
       return once(
         call,
         async (tx) => {
           staged = await stage(options, tx, context, request);
           await recordInternalChange(tx, context, encodeId('batch', staged.id));
-          if (staged.completed_at === null) await finishSoon(tx, staged.id);
+          if (!isCompleted(staged)) await finishSoon(tx, staged.id);
           return answer(staged);
         },
         async (told) => (staged ? answer(await wait(staged, closes, context.signal)) : told),
       );
     },
-    getBatch: (request, context) => getBatch(pool, platformUrl, accountOf(context).id, request),
-    listBatches: (request, context) => listBatches(options, accountOf(context).id, request),
+    getBatch: (request, context) => getBatch(database, platformUrl, accountOf(context).id, request),
+    listBatches: (request, context) => listBatches(database, cursors, accountOf(context).id, request),
     async *watchBatch({ id }, context) {
       const accountId = accountOf(context).id;
       let told = -1;
       for (;;) {
-        const batch = await findBatch(pool, accountId, id);
-        if (batch.position !== told || batch.completed_at !== null) yield { batch: batchFrom(batch) };
-        if (batch.completed_at !== null) return;
+        const batch = await findBatch(orm.em.fork(), accountId, id);
+        if (batch.position !== told || isCompleted(batch)) yield { batch: batchMessage(batch) };
+        if (isCompleted(batch)) return;
         told = batch.position;
         await sleep(WATCH_MS, undefined, { signal: context.signal }).catch(() => undefined);
         if (context.signal.aborted || stopping.aborted) return;
       }
     },
-    exportBatch: (request, context) => exportBatch(pool, platformUrl, accountOf(context).id, request),
+    exportBatch: (request, context) => exportBatch(database, platformUrl, accountOf(context).id, request),
   };
 }

@@ -1,37 +1,28 @@
 import { randomBytes } from 'node:crypto';
-import { createClient, createRouterTransport, type Interceptor } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { cursors } from '../../common/contract/cursors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { callerKey } from '../access/caller.ts';
 import { platformHosts } from '../codes/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
+import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { batchesService } from './service.ts';
 
 const CONNECTIONS = 2;
 const BATCHES = 3 * CONNECTIONS;
 
 test('more batches at once than the pool has connections are all staged, their targets looked up too', async () => {
-  const { pool, close } = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
-  onTestFinished(() => close());
-  const account = {
-    id: newUuid(),
-    features: { api: true, bulk: true, images: true },
-    codeLimit: null,
-    batchLimit: 1_000,
-  };
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [account.id]);
-  await pool.query('insert into code_counts (account_id) values ($1)', [account.id]);
-  const asAccount: Interceptor = (next) => (request) => {
-    request.contextValues.set(callerKey, { kind: 'service', account, actor: 'test' });
-    return next(request);
-  };
+  const database = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
+  const { pool, close } = database;
+  onTestFinished(close);
+  const id = newUuid();
+  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [id]);
+  await pool.query('insert into code_counts (account_id) values ($1)', [id]);
   const service = batchesService({
-    pool,
+    database,
     cursors: cursors(randomBytes(32)).byId,
     platformUrl: 'https://signpost.example',
     isPlatformHost: platformHosts('https://signpost.example', []),
@@ -40,10 +31,7 @@ test('more batches at once than the pool has connections are all staged, their t
     logger: pino({ level: 'silent' }),
     stopping: new AbortController().signal,
   });
-  const transport = createRouterTransport((router) => void router.service(BatchesService, service), {
-    router: { interceptors: [asAccount] },
-  });
-  const client = createClient(BatchesService, transport);
+  const client = serviceClient(BatchesService, service, { id });
   // Only targets that look like scan URLs are looked up.
   const rows = Array.from({ length: 300 }, (_, nth) => ({ targetUrl: `https://other-${nth}.example/r/abcdefg` }));
   const staged = await Promise.all(Array.from({ length: BATCHES }, () => client.createBatch({ rows })));

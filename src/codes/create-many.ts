@@ -136,7 +136,7 @@ export async function createCodes(
 async function insertAll(tx: PoolClient, rows: readonly CodeRow[]): Promise<void> {
   await tx.query('savepoint untaken');
   try {
-    await copyRows(tx, 'codes', NEW_COLUMNS, rows);
+    await copyRows(tx, 'codes', NEW_COLUMNS, rows, (row) => [row]);
   } catch (error) {
     if (!(error instanceof DatabaseError && error.constraint === 'codes_short_code_key')) throw error;
     await tx.query('rollback to savepoint untaken');

@@ -9,13 +9,13 @@ import { BinaryRows } from './binary-rows.ts';
 let pool: pg.Pool;
 beforeAll(async () => {
   pool = new pg.Pool({ connectionString: (await freshDatabase()).url, max: 1 });
-  await pool.query(`create temporary table told (n smallint, id uuid, at timestamptz, day date, name text, much bigint,
+  await pool.query(`create temporary table written (n smallint, id uuid, at timestamptz, day date, name text, much bigint,
     little bigint, whole integer, raw bytea, data jsonb, labels text[], nothing uuid)`);
 });
 afterAll(() => pool.end());
 
 const text = fc.string({ unit: 'grapheme', maxLength: 60 }).map((text) => text.replaceAll('\0', ''));
-const told = fc.record({
+const written = fc.record({
   id: fc.uuid(),
   at: fc.integer({ min: Date.UTC(1900, 0, 1), max: Date.UTC(2200, 0, 1) }),
   day: fc
@@ -33,12 +33,12 @@ const told = fc.record({
 
 test('Postgres reads what was written, of any type, in any number', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(told, { maxLength: 20 }), fc.constantFrom(1, 40, 400), async (some, times) => {
-      await pool.query('truncate told');
+    fc.asyncProperty(fc.array(written, { maxLength: 20 }), fc.constantFrom(1, 40, 400), async (some, times) => {
+      await pool.query('truncate written');
       // More than one part has room for.
       const all = Array.from({ length: times }, () => some).flat();
       await transaction(pool, (tx) =>
-        BinaryRows.copyEach(tx, 'told', [...all.entries()], (rows, [n, row]) => {
+        BinaryRows.copyEach(tx, 'written', [...all.entries()], (rows, [n, row]) => {
           rows.row(12);
           rows.smallint(n);
           rows.uuid(row.id);
@@ -56,7 +56,7 @@ test('Postgres reads what was written, of any type, in any number', async () => 
       );
       const { rows: read } = await pool.query(
         `select id, (extract(epoch from at) * 1000)::float8 as at, day::text as day, name, much::text as much,
-                little::float8 as little, whole, raw, data, labels, nothing from told order by n`,
+                little::float8 as little, whole, raw, data, labels, nothing from written order by n`,
       );
       expect(read).toEqual(all.map((each) => ({ ...each, much: String(each.much) })));
     }),
@@ -66,15 +66,17 @@ test('Postgres reads what was written, of any type, in any number', async () => 
 
 test('a row that is larger than a part arrives whole', async () => {
   const name = 'ü'.repeat(300_000);
-  await pool.query('truncate told');
+  await pool.query('truncate written');
   await transaction(pool, (tx) =>
-    BinaryRows.copyEach(tx, 'told (n, name)', [1, 2, 3], (rows, n) => {
+    BinaryRows.copyEach(tx, 'written (n, name)', [1, 2, 3], (rows, n) => {
       rows.row(2);
       rows.smallint(n);
       rows.text(name);
     }),
   );
-  expect((await pool.query('select n, name from told order by n')).rows).toEqual([1, 2, 3].map((n) => ({ n, name })));
+  expect((await pool.query('select n, name from written order by n')).rows).toEqual(
+    [1, 2, 3].map((n) => ({ n, name })),
+  );
 });
 
 test('rows that break a constraint, or can not be written, leave the connection usable', async () => {
@@ -87,9 +89,9 @@ test('rows that break a constraint, or can not be written, leave the connection 
         rows.uuid(write(id));
       }),
     );
-  const told = (id: string) => id;
-  await expect(copy([...ids, ...ids.slice(0, 1)], told)).rejects.toMatchObject({ code: '23505' });
-  await expect(copy([...ids.slice(0, 1), ...ids, ...ids], told)).rejects.toMatchObject({ code: '23505' });
+  const unchanged = (id: string) => id;
+  await expect(copy([...ids, ...ids.slice(0, 1)], unchanged)).rejects.toMatchObject({ code: '23505' });
+  await expect(copy([...ids.slice(0, 1), ...ids, ...ids], unchanged)).rejects.toMatchObject({ code: '23505' });
   const failing = (id: string) => {
     if (id === ids.at(-1)) throw new Error('no id');
     return id;

@@ -30,6 +30,7 @@ const platform = new PostgreSqlPlatform();
 interface Property {
   readonly fieldName?: string;
   readonly columnType?: string;
+  readonly nativeEnumName?: string;
   readonly nullable?: boolean;
   /** Of a reference to another entity. */
   readonly kind?: string;
@@ -41,7 +42,7 @@ export function columnsOf(entity: EntitySchema): Column[] {
   return Object.entries(entity.properties as unknown as Record<string, Property>).map(([property, options]) => ({
     name: options.fieldName ?? naming.propertyToColumnName(property),
     // What refers to another row holds its UUID: all keys that are referred to are such.
-    type: options.columnType ?? (options.kind === undefined ? typeOf(options) : 'uuid'),
+    type: options.columnType ?? options.nativeEnumName ?? (options.kind === undefined ? typeOf(options) : 'uuid'),
     nullable: options.nullable === true,
   }));
 }
@@ -54,6 +55,11 @@ function typeOf(options: Property): string {
 /** The columns as a list in SQL; `of`: what the table is called there. */
 export function listed(columns: readonly Column[], of?: string): string {
   return columns.map(({ name }) => (of ? `${of}.${name}` : name)).join(', ');
+}
+
+/** The assignments of `on conflict do update` that replace a row's columns by those of the row to insert. */
+export function fromExcluded(columns: readonly Column[]): string {
+  return columns.map(({ name }) => `${name} = excluded.${name}`).join(', ');
 }
 
 /** As many parameters as there are columns, from `$first` on. */
@@ -86,24 +92,36 @@ const WRITERS: Record<string, (to: BinaryRows, value: never) => void> = {
   uuid: (to, value: string | null) => to.uuid(value),
   text: (to, value: string | null) => to.text(value),
   jsonb: (to, value: unknown) => (value === null ? to.null() : to.json(JSON.stringify(value))),
+  smallint: (to, value: number) => to.smallint(value),
   int: (to, value: number) => to.integer(value),
+  bigint: (to, value: bigint | number) => to.bigint(value),
+  date: (to, value: string) => to.day(value),
+  timestamptz: (to, value: Date) => to.time(value.getTime()),
+  scan_dimension: (to, value: string) => to.text(value),
   'text[]': (to, value: readonly string[] | null) => (value === null ? to.null() : to.texts(value)),
+  bytea: (to, value: Uint8Array | null) => to.bytes(value),
 };
 
-/** Copies rows into some columns of a table, as `BinaryRows.copyEach` does. */
-export function copyRows<Row extends object>(
+/**
+ * Copies the rows of each item into some columns of a table, as `BinaryRows.copyEach` does. They are created while the
+ * rows of the items before are sent.
+ */
+export function copyRows<Item, Row extends object>(
   tx: PoolClient,
   table: string,
   columns: readonly Column[],
-  rows: readonly Row[],
+  items: readonly Item[],
+  rowsOf: (item: Item) => readonly Row[],
 ): Promise<void> {
   const fields = columns.map(({ name, type }) => {
     const write = WRITERS[type];
     if (!write) throw new Error(`Columns of type ${type} are not copied yet: add a writer.`);
     return { name: name as keyof Row, write };
   });
-  return BinaryRows.copyEach(tx, `${table} (${listed(columns)})`, rows, (to, row) => {
-    to.row(fields.length);
-    for (const { name, write } of fields) write(to, row[name] as never);
+  return BinaryRows.copyEach(tx, `${table} (${listed(columns)})`, items, (to, item) => {
+    for (const row of rowsOf(item)) {
+      to.row(fields.length);
+      for (const { name, write } of fields) write(to, row[name] as never);
+    }
   });
 }

@@ -102,8 +102,8 @@ test('while the resolvers are away nothing moves, and what was due stays due', a
   dns.set(domain.txtName, 'TXT', domain.txtValue);
   dns.mode = 'broken';
   await due(domain);
-  const unheard = async () => (await signpost.cores[0]?.log()) + ((await signpost.cores[1]?.log()) ?? '');
-  await expect.poll(unheard, EVENTUALLY).toContain('no word of the resolvers');
+  const logs = async () => (await signpost.cores[0]?.log()) + ((await signpost.cores[1]?.log()) ?? '');
+  await expect.poll(logs, EVENTUALLY).toContain('no word of the resolvers');
   expect(await states()).toEqual([PENDING]);
   const { rows } = await pool.query<{ soon: boolean }>(
     `select check_at <= now() + interval '1 minute' as soon from domains where id = $1`,

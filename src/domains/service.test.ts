@@ -178,16 +178,16 @@ test('a hostname is on an account once, whatever its spelling', async () => {
 });
 
 test('nobody keeps an owner out by adding a hostname first: who proves it has it', async () => {
-  const squatter = await add();
+  const unverified = await add();
   const { accountId } = await signpost.createAccount();
   const other = clientFor(accountId);
-  const owner = await live(other, squatter.hostname);
+  const owner = await live(other, unverified.hostname);
   expect(owner).toMatchObject({ state: LIVE });
 
   // Both records are there, and still it is the first one's.
-  dns.set(owner.txtName, 'TXT', owner.txtValue, squatter.txtValue);
+  dns.set(owner.txtName, 'TXT', owner.txtValue, unverified.txtValue);
   const problem = 'Another account has proven this hostname, and has to remove it first.';
-  expect(await verify(squatter)).toMatchObject({ state: PENDING, problem });
+  expect(await verify(unverified)).toMatchObject({ state: PENDING, problem });
   const { accountId: third } = await signpost.createAccount();
   expect(await refusal(clientFor(third).addDomain({ hostname: owner.hostname }))).toEqual({
     reason: 'ALREADY_EXISTS',
@@ -195,7 +195,7 @@ test('nobody keeps an owner out by adding a hostname first: who proves it has it
   });
 
   await other.removeDomain({ id: owner.id });
-  expect(await verify(squatter)).toMatchObject({ state: LIVE });
+  expect(await verify(unverified)).toMatchObject({ state: LIVE });
 });
 
 test('of two accounts that prove a hostname at once, one has it', async () => {

@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 const SLOT = `((floor((date_part('epoch'::text, clock_timestamp()) / (21600)::double precision)))::bigint % (15)::bigint)`;
 
@@ -17,6 +17,8 @@ export const OutboxEntity = defineEntity({
   },
   indexes: [{ name: 'outbox_id', properties: ['id'] }],
 });
+
+export type OutboxEntity = InferEntity<typeof OutboxEntity>;
 
 /** How far the relay has published: every number up to `last`, but for those in holes. One row. */
 export const OutboxPositionEntity = defineEntity({

@@ -2,17 +2,22 @@ import { context, propagation } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { NewRecord } from '../../common/log/log.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
-import { BinaryRows } from '../db/binary-rows.ts';
+import { arrayParameters, arraysOf, columnsOf, copyRows, listed, type RowOf } from '../db/columns.ts';
+import { OutboxEntity } from './entities.ts';
 
 /** A record for a topic of the log. */
 export interface OutboxRecord extends NewRecord {
   readonly topic: string;
 }
 
+type NewRow = Omit<RowOf<OutboxEntity>, 'id' | 'at' | 'slot'>;
+
+/** What is written; Postgres sets the rest. */
+const NEW_COLUMNS = columnsOf(OutboxEntity).filter(({ name }) => !['id', 'at', 'slot'].includes(name));
+
 const insert = statement(
   'events_outbox_insert',
-  `insert into outbox (topic, key, headers, value)
-   select * from unnest($1::text[], $2::text[], $3::jsonb[], $4::bytea[])`,
+  `insert into outbox (${listed(NEW_COLUMNS)}) select * from unnest(${arrayParameters(NEW_COLUMNS)})`,
 );
 
 /**
@@ -20,13 +25,8 @@ const insert = statement(
  * Records of one key are published in the order of their transactions if those lock the row that the key names.
  */
 export async function addToOutbox(tx: Queryable, records: readonly OutboxRecord[]): Promise<void> {
-  const trace = traceHeaders();
-  await run(tx, insert, [
-    records.map(({ topic }) => topic),
-    records.map(({ key }) => key),
-    records.map(({ headers }) => JSON.stringify({ ...trace, ...headers })),
-    records.map(({ value }) => value),
-  ]);
+  const rows = records.map(traced());
+  await run(tx, insert, arraysOf(NEW_COLUMNS, rows));
 }
 
 /** The same for thousands of records, at a lower cost each; they are created from the items while writing. */
@@ -35,23 +35,15 @@ export async function copyToOutbox<Item>(
   items: readonly Item[],
   recordsOf: (item: Item) => readonly OutboxRecord[],
 ): Promise<void> {
-  const trace = traceHeaders();
-  await BinaryRows.copyEach(tx, 'outbox (topic, key, headers, value)', items, (rows, item) => {
-    for (const { topic, key, headers, value } of recordsOf(item)) {
-      rows.row(4);
-      rows.text(topic);
-      rows.text(key);
-      rows.json(JSON.stringify({ ...trace, ...headers }));
-      rows.bytes(value);
-    }
-  });
+  const rowOf = traced();
+  await copyRows(tx, 'outbox', NEW_COLUMNS, items, (item) => recordsOf(item).map(rowOf));
 }
 
-/** Headers of the trace that the change belongs to. */
-function traceHeaders(): Record<string, string> {
+/** Converts records to rows, with the headers of the trace that the change belongs to. */
+function traced(): (record: OutboxRecord) => NewRow {
   const trace: Record<string, string> = {};
   propagation.inject(context.active(), trace);
-  return trace;
+  return ({ topic, key, headers, value }) => ({ topic, key, headers: { ...trace, ...headers }, value });
 }
 
 /** Number of rows that are not published yet. */

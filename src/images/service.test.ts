@@ -1,4 +1,3 @@
-import { createClient, createRouterTransport } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
@@ -6,9 +5,9 @@ import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { callerKey } from '../access/caller.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
+import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { imagesService } from './service.ts';
@@ -41,18 +40,7 @@ async function newCode(columns: Partial<{ [Name in keyof typeof COLUMNS]: (typeo
     `insert into codes (id, account_id, short_code, ${Object.keys(code)}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [codeId, accountId, shortCode, ...Object.values(code)],
   );
-  const account = { id: accountId, features: { api: true, bulk: true, images: true }, codeLimit: null, batchLimit: 0 };
-  const transport = createRouterTransport(({ service }) => service(ImagesService, imagesService(pool, PLATFORM_URL)), {
-    router: {
-      interceptors: [
-        (next) => (request) => {
-          request.contextValues.set(callerKey, { kind: 'service', account, actor: 'test' });
-          return next(request);
-        },
-      ],
-    },
-  });
-  const client = createClient(ImagesService, transport);
+  const client = serviceClient(ImagesService, imagesService(pool, PLATFORM_URL), { id: accountId });
   const id = encodeId('qr', codeId);
   return {
     id,

@@ -79,9 +79,9 @@ describe.each(WAYS)('mutual TLS: %s', (_, over) => {
   });
 
   test('a certificate from another CA, or an expired one, gives no access', async () => {
-    const stranger = await newAuthority();
+    const otherAuthority = await newAuthority();
     const expired = await authority.issue('billing', -1);
-    for (const certificate of [await stranger.issue('billing'), expired]) {
+    for (const certificate of [await otherAuthority.issue('billing'), expired]) {
       const error = await createClient(AccountsService, shown(certificate))
         .listAccounts({})
         .catch((thrown: unknown) => thrown);
@@ -105,11 +105,11 @@ test('a gateway calls the core over TLS without a client certificate', async () 
   const transport = createGrpcTransport([`localhost:${serving.grpcPort}`], 5_000, authority.cert);
   expect(await reasonOf(createClient(AccountsService, transport).listAccounts({}))).toBe('UNAUTHENTICATED');
   transport.close();
-  const deceived = createGrpcTransport([`localhost:${serving.grpcPort}`], 5_000, (await newAuthority()).cert);
-  await expect(createClient(AccountsService, deceived).listAccounts({})).rejects.toMatchObject({
+  const untrusting = createGrpcTransport([`localhost:${serving.grpcPort}`], 5_000, (await newAuthority()).cert);
+  await expect(createClient(AccountsService, untrusting).listAccounts({})).rejects.toMatchObject({
     code: Code.Unavailable,
   });
-  deceived.close();
+  untrusting.close();
 });
 
 test('a certificate replaced on disk is used from then on, a broken one is not', async () => {

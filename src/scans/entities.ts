@@ -1,4 +1,5 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { DIMENSIONS } from './dimensions.ts';
 
 /** A recorded scan, in the partition of its month. */
 export const ScanEntity = defineEntity({
@@ -26,6 +27,8 @@ export const ScanEntity = defineEntity({
   ],
 });
 
+export type ScanEntity = InferEntity<typeof ScanEntity>;
+
 /** The keys of visitor hashes, in a table that is not in the write-ahead log. */
 export const VisitorSaltEntity = defineEntity({
   name: 'VisitorSalt',
@@ -48,6 +51,8 @@ export const ScanTotalEntity = defineEntity({
   indexes: [{ name: 'scan_totals_of_account', properties: ['accountId', 'codeId'] }],
 });
 
+export type ScanTotalEntity = InferEntity<typeof ScanTotalEntity>;
+
 /** Scans of a code in a day, in UTC. */
 export const ScanDayEntity = defineEntity({
   name: 'ScanDay',
@@ -60,6 +65,8 @@ export const ScanDayEntity = defineEntity({
     uniqueScans: p.bigint('number'),
   },
 });
+
+export type ScanDayEntity = InferEntity<typeof ScanDayEntity>;
 
 /** Scans of a code in an hour. A visitor counts in the hour of the first scan of the day. */
 export const ScanHourEntity = defineEntity({
@@ -74,7 +81,7 @@ export const ScanHourEntity = defineEntity({
   },
 });
 
-const DIMENSIONS = ['country', 'device', 'operating_system', 'browser', 'referrer'] as const;
+export type ScanHourEntity = InferEntity<typeof ScanHourEntity>;
 
 /** Scans of a code in a day by one value of a dimension. */
 export const ScanValueEntity = defineEntity({
@@ -89,6 +96,8 @@ export const ScanValueEntity = defineEntity({
     scans: p.bigint('number'),
   },
 });
+
+export type ScanValueEntity = InferEntity<typeof ScanValueEntity>;
 
 /** What a run of a gateway told of a day's scans; figures only rise. */
 export const ScanGatewayEntity = defineEntity({

@@ -79,7 +79,7 @@ const succeeded = (endpointId: string, count: number) =>
  * Brings the next attempt of every delivery forward to now, and their place on the schedule where one is named. A process
  * that holds the endpoint hears of it when it has given it back, after a second.
  */
-const hurry = (attempts?: number) =>
+const makeDue = (attempts?: number) =>
   transaction(pool, async (tx) => {
     await tx.query('select from webhook_endpoints order by id for no key update');
     await tx.query(
@@ -126,7 +126,7 @@ test('what failed comes again under the same id with another time, until it succ
     expect(await theOnly(to.id)).toMatchObject({ status: DeliveryStatus.PENDING });
     // The timestamp of Standard Webhooks has seconds; and it has given the endpoint back by then.
     await sleep(1_500);
-    await hurry();
+    await makeDue();
   }
   await succeeded(to.id, 1);
   expect(to.received.map((got) => got.id)).toEqual([id, id, id]);
@@ -156,7 +156,7 @@ test.each([
 ])('after failure %i the next attempt is %i seconds away, give or take a tenth', async (failures, seconds) => {
   const to = await endpoint((_, response) => void response.writeHead(500).end());
   await events(1);
-  await hurry(failures - 1);
+  await makeDue(failures - 1);
   const before = Date.now();
   deliver();
   await vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toHaveLength(1), EVENTUALLY);
@@ -170,7 +170,7 @@ test('after the tenth failure the delivery is given up, and sending it again sta
   let status = 500;
   const to = await endpoint((_, response) => void response.writeHead(status).end());
   await events(1);
-  await hurry(9);
+  await makeDue(9);
   deliver();
   await vi.waitFor(async () => expect((await theOnly(to.id)).status).toBe(DeliveryStatus.FAILED), EVENTUALLY);
   expect((await theOnly(to.id)).nextAttemptAt).toBeUndefined();
@@ -210,7 +210,7 @@ test('five days without one success disable an endpoint; one success begins them
   await attempts(1);
   expect((await account.webhooks.listEndpoints({})).endpoints).toMatchObject([{ enabled: true }]);
   status = 200;
-  await hurry();
+  await makeDue();
   await succeeded(to.id, 1);
   await vi.waitFor(async () => expect(await failingSince()).toBeNull(), EVENTUALLY);
   status = 500;
@@ -220,7 +220,7 @@ test('five days without one success disable an endpoint; one success begins them
   await failingFor(5.1);
   // The process that holds it hears of it when it renews its lease.
   await sleep(300);
-  await hurry();
+  await makeDue();
   await vi.waitFor(async () => {
     const { endpoints } = await account.webhooks.listEndpoints({});
     expect(endpoints).toMatchObject([{ enabled: false, disabledReason: 'Five days passed without one success.' }]);
@@ -264,13 +264,13 @@ test('a new endpoint gets test events alone until it has answered one, and then 
     await vi.waitFor(() => expect(receiver.received).toHaveLength(attempts), EVENTUALLY);
     await sleep(1_500);
     expect(receiver.received.map(({ body }) => JSON.parse(body).type)).toEqual(Array(attempts).fill('webhook.test'));
-    if (attempts === 1) await hurry();
+    if (attempts === 1) await makeDue();
   }
   const { endpoints } = await account.webhooks.listEndpoints({});
   expect(endpoints).toMatchObject([{ enabled: true, failingSince: expect.anything() }]);
   expect(endpoints[0]?.verifiedAt).toBeUndefined();
   status = 204;
-  await hurry();
+  await makeDue();
   await succeeded(id, 21);
   expect(new Set(receiver.received.slice(3).map((got) => got.id))).toEqual(new Set(sent));
   expect((await account.webhooks.listEndpoints({})).endpoints[0]).toMatchObject({ verifiedAt: expect.anything() });
@@ -297,7 +297,7 @@ test('an endpoint whose test event has failed for good is disabled, and what wai
   const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
   const id = await unverified(receiver.url);
   await events(3);
-  await hurry(9);
+  await makeDue(9);
   deliver();
   const state = async () => (await account.webhooks.listEndpoints({})).endpoints[0];
   await vi.waitFor(
@@ -323,7 +323,7 @@ test('however many endpoints fail at one host and whatever waits for them, an ac
   for (let process = 0; process < 2; process++) deliver();
   await vi.waitFor(() => expect(host.received).toHaveLength(50), EVENTUALLY);
   for (let turn = 0; turn < 3; turn++) {
-    await hurry();
+    await makeDue();
     await sleep(1_500);
   }
   // One more in every half a minute.
@@ -335,10 +335,10 @@ test('however many endpoints fail at one host and whatever waits for them, an ac
   // Nothing was lost, and it goes out when the host is back.
   answer = ACCEPT;
   await pool.query('delete from webhook_attempt_budgets');
-  await hurry();
+  await makeDue();
   await sleep(1_500);
   // Some found the budget spent by the others.
-  await hurry();
+  await makeDue();
   await Promise.all(ids.map((id) => succeeded(id, 21)));
 }, 60_000);
 
@@ -365,13 +365,13 @@ test('an endpoint that begins to fail gets what was out, and then one request at
   ] as const) {
     const before = to.received.length;
     await pool.query('update webhook_endpoints set failing_since = now() - $1::interval', [failing]);
-    await hurry();
+    await makeDue();
     await vi.waitFor(() => expect(to.received).toHaveLength(before + 1), EVENTUALLY);
     await vi.waitFor(async () => expect(await wait()).toBeGreaterThan(least), EVENTUALLY);
     expect(await wait()).toBeLessThanOrEqual(most);
   }
   status = 204;
-  await hurry();
+  await makeDue();
   await succeeded(to.id, 1_000);
 }, 60_000);
 
@@ -494,10 +494,10 @@ test('endpoints are removed, switched off and on, tested and resent while everyt
       await account.webhooks.sendTestEvent({ id });
       await account.webhooks.resendFailed({ endpointId: id, since });
     }
-    const doomed = await endpoint(ACCEPT);
+    const deleted = await endpoint(ACCEPT);
     await events(100);
-    await vi.waitFor(() => expect(doomed.received.length).toBeGreaterThan(20), EVENTUALLY);
-    await account.webhooks.deleteEndpoint({ id: doomed.id });
+    await vi.waitFor(() => expect(deleted.received.length).toBeGreaterThan(20), EVENTUALLY);
+    await account.webhooks.deleteEndpoint({ id: deleted.id });
   }
   over = true;
   await sending;

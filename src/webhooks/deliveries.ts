@@ -16,20 +16,17 @@ import {
   DeliverySchema,
   DeliveryStatus,
 } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
-import { DeliveryEntity } from './entities.ts';
+import { AttemptEntity, DeliveryEntity } from './entities.ts';
 
 /** What a test event is called; nobody subscribes to it. An endpoint gets nothing else before it has answered one. */
 export const TEST_EVENT = 'webhook.test';
 
-interface AttemptRow {
-  delivery_id: string;
-  at: Date;
-  status: number | null;
-  latency_ms: number;
-  response: string;
-}
+type AttemptRow = RowOf<AttemptEntity>;
+
+const ATTEMPT_COLUMNS = listed(columnsOf(AttemptEntity));
 
 /**
  * Attempts that are shown with a delivery: the schedule has ten, and each time that it is sent again makes more. A page of
@@ -41,7 +38,7 @@ const SHOWN_ATTEMPTS = 20;
 const latestAttempts = statement<AttemptRow>(
   'webhooks_latest_attempts',
   `select latest.* from unnest($1::uuid[]) as listed (id), lateral (
-     select delivery_id, at, status, latency_ms, response from webhook_attempts
+     select ${ATTEMPT_COLUMNS} from webhook_attempts
      where delivery_id = listed.id order by at desc limit ${SHOWN_ATTEMPTS}
    ) latest order by delivery_id, at`,
 );
@@ -49,7 +46,7 @@ const latestAttempts = statement<AttemptRow>(
 /** Index: webhook_attempts_pkey. */
 const attemptsBefore = statement<AttemptRow & { position: string }>(
   'webhooks_attempts_before',
-  `select delivery_id, at, status, latency_ms, response, at::text as position from webhook_attempts
+  `select ${ATTEMPT_COLUMNS}, at::text as position from webhook_attempts
    where delivery_id = $1 and at < $2::timestamptz order by at desc limit $3`,
 );
 

@@ -24,7 +24,7 @@ async function deliveries(endpointId: string) {
 
 test('an event becomes a delivery for each endpoint of its account that wants its type', async () => {
   const [one, other] = [await account.endpoint(URL), await account.endpoint(URL, ['qr.created', 'qr.archived'])];
-  const unwilling = await account.endpoint(
+  const unsubscribed = await account.endpoint(
     URL,
     EVENT_TYPES.filter((type) => type !== 'qr.created'),
   );
@@ -35,7 +35,7 @@ test('an event becomes a delivery for each endpoint of its account that wants it
   for (const { id } of [one, other]) {
     expect(await deliveries(id)).toMatchObject([{ eventId: event.headers.ce_id, eventType: 'qr.created' }]);
   }
-  expect(await deliveries(unwilling.id)).toEqual([]);
+  expect(await deliveries(unsubscribed.id)).toEqual([]);
   expect((await stranger.webhooks.listDeliveries({ endpointId: theirs.id })).deliveries).toEqual([]);
 });
 

@@ -117,6 +117,23 @@ describe('endpoints', () => {
     expect(await refusal(create(['qr.created', 'qr.scanned']))).toBe(sentence);
   });
 
+  test('a request that violates a constraint is refused and changes nothing', async () => {
+    const { webhooks } = account;
+    const { id } = await create();
+    const twice = ['qr.created', 'qr.created'];
+    expect(await refusal(webhooks.createEndpoint({ url: '', events: ['qr.created'] }))).toMatch(/^INVALID_FIELD url: /);
+    for (const call of [
+      webhooks.createEndpoint({ url: URL, events: [] }),
+      webhooks.createEndpoint({ url: URL, events: twice }),
+      webhooks.updateEndpoint({ id, events: twice }),
+    ]) {
+      expect(await refusal(call)).toMatch(/^INVALID_FIELD events: /);
+    }
+    expect(await refusal(webhooks.resendFailed({ endpointId: id }))).toMatch(/^INVALID_FIELD since: /);
+    expect((await webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, url: URL, events: ['qr.created'] }]);
+    expect(await audit()).toHaveLength(1);
+  });
+
   test('what is set changes; what would change nothing leaves nothing in the audit', async () => {
     const { id } = await create();
     const url = 'https://other.example.com/';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Client, createClient, createRouterTransport } from '@connectrpc/connect';
+import type { Client } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { cursors } from '../../common/contract/cursors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
@@ -7,11 +7,11 @@ import type { LogRecord } from '../../common/log/log.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { callerKey } from '../access/caller.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 import { entities } from '../entities.ts';
 import { cloudEvent, type EventType } from '../events/cloud-event.ts';
+import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { insertEndpoint } from './endpoints.ts';
 import { type Seal, sealWith } from './seal.ts';
 import { webhooksService } from './service.ts';
@@ -62,36 +62,20 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
     seal,
     secretKey: secretKey.toString('base64'),
     async newAccount({ allowPrivate = true } = {}) {
-      const account = {
-        id: newUuid(),
-        features: { api: true, bulk: true, images: true },
-        codeLimit: null,
-        batchLimit: 0,
-      };
-      await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account.id]);
+      const id = newUuid();
+      await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [id]);
       const service = webhooksService({ database, cursors: cursors(secretKey), seal, allowPrivate });
-      const transport = createRouterTransport((router) => router.service(WebhooksService, service), {
-        router: {
-          interceptors: [
-            (next) => (request) => {
-              request.contextValues.set(callerKey, { kind: 'service', account, actor: 'a test' });
-              return next(request);
-            },
-          ],
-        },
-      });
-      const webhooks = createClient(WebhooksService, transport);
       return {
-        id: account.id,
-        webhooks,
+        id,
+        webhooks: serviceClient(WebhooksService, service, { id }),
         async endpoint(url, events = ['qr.created']) {
-          const [id, secret] = [newUuid(), newSecret()];
+          const [endpointId, secret] = [newUuid(), newSecret()];
           await ormTransaction(orm, async (em, tx) => {
-            const sealed = seal.seal(id, secret);
-            await insertEndpoint(em, { id, accountId: account.id, url, events: [...events], secret: sealed });
-            await tx.query('update webhook_endpoints set verified_at = now() where id = $1', [id]);
+            const sealed = seal.seal(endpointId, secret);
+            await insertEndpoint(em, { id: endpointId, accountId: id, url, events: [...events], secret: sealed });
+            await tx.query('update webhook_endpoints set verified_at = now() where id = $1', [endpointId]);
           });
-          return { id: encodeId('hook', id), secret };
+          return { id: encodeId('hook', endpointId), secret };
         },
       };
     },

@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
+import { DIMENSIONS } from '../../src/scans/dimensions.ts';
 import { ensureMonths, monthOf } from '../../src/scans/partitions.ts';
-import { DIMENSIONS } from '../../src/scans/recording/increments.ts';
 import type { Platform } from './platform.ts';
 
 const DAYS = 30;

@@ -54,18 +54,18 @@ beforeAll(async () => {
 /** Restores everything that a test has stopped. */
 afterEach(async () => {
   if (noKafka) return;
-  await takeAwayKafka('no');
+  await setKafka('up');
   await postgres.start();
 });
 
-let kafkaIsAway: 'no' | 'dead' | 'hanging' = 'no';
+let kafkaState: 'up' | 'dead' | 'hanging' = 'up';
 
-async function takeAwayKafka(how: typeof kafkaIsAway): Promise<void> {
-  if (kafkaIsAway === 'dead') await kafka.start();
-  if (kafkaIsAway === 'hanging') kafka.resume();
+async function setKafka(how: typeof kafkaState): Promise<void> {
+  if (kafkaState === 'dead') await kafka.start();
+  if (kafkaState === 'hanging') kafka.resume();
   if (how === 'dead') await kafka.kill();
   if (how === 'hanging') kafka.pause();
-  kafkaIsAway = how;
+  kafkaState = how;
 }
 
 async function create(): Promise<CodeJson> {
@@ -158,7 +158,7 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     expect(await statusOf(scanUrl(signpost, code))).toBe(302);
     await killWithChildren(gateway);
     await core.kill();
-    await takeAwayKafka('dead');
+    await setKafka('dead');
     await postgres.stop();
 
     await gateway.restart();
@@ -172,7 +172,7 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     await later.stop();
 
     await postgres.start();
-    await takeAwayKafka('no');
+    await setKafka('up');
     await core.restart();
     await expect.poll(degraded, EVENTUALLY).toEqual([]);
     const first: Pick<Readers, 'sent' | 'answered'> = { sent: 1, answered: 1 };

@@ -85,7 +85,7 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
       await expect.poll(() => count('scans'), EVENTUALLY).toBeGreaterThan(before + 5 * WAVE);
     };
     /** Blocks every recorder within its transactions; resolves once each is blocked. */
-    const holdUp = async () => {
+    const blockRecorders = async () => {
       const client = await pool.connect();
       await client.query('begin; lock table scan_days in exclusive mode');
       const waiting = () => count(`pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
@@ -109,20 +109,20 @@ describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
     await recordedMore();
 
     // Killed within its transactions.
-    const goOn = await holdUp();
+    const unblock = await blockRecorders();
     await third.kill('SIGKILL');
-    await goOn();
+    await unblock();
     await members(1);
     await second.restart();
     await members(2);
     await recordedMore();
 
     // Killed after its transactions and before it commits its offsets.
-    const goOnAgain = await holdUp();
+    const unblockAgain = await blockRecorders();
     await flow.stop();
     broker.pause();
     const before = await count('scans');
-    await goOnAgain();
+    await unblockAgain();
     await expect.poll(() => count('scans'), EVENTUALLY).toBeGreaterThan(before);
     await second.kill('SIGKILL');
     broker.resume();

@@ -220,7 +220,7 @@ const request = fc
     return lines.join(newline) + newline + (body === '' ? newline : body);
   });
 /** Only to endpoints that read the body: elsewhere either the endpoint or the parser's 400 answers first. */
-const brokenOff = fc
+const truncated = fc
   .constantFrom('transfer-encoding: chunked\r\n\r\nz\r\n', 'content-length: 5\r\n\r\nhel')
   .map((rest) => `POST /api HTTP/1.1\r\nhost: ${HOSTS.platform}\r\n${rest}`);
 const scan = fc
@@ -238,7 +238,7 @@ const message = fc.oneof(
   { weight: 4, arbitrary: scan },
   { weight: 4, arbitrary: request },
   { weight: 1, arbitrary: garbage },
-  { weight: 1, arbitrary: brokenOff },
+  { weight: 1, arbitrary: truncated },
 );
 
 /** Cuts text at some positions. */

@@ -193,15 +193,15 @@ test('a destroyed salt is on no disk, so that no visitor can be traced to an add
   await database.close();
   // Stopped, so that everything is written.
   await postgres.stop();
-  expect(await whereabouts(folder, Buffer.from(destroyed, 'hex'))).toHaveLength(1);
+  expect(await filesContaining(folder, Buffer.from(destroyed, 'hex'))).toHaveLength(1);
 
   postgres = await startPostgres({ folder });
   database = await openDatabase(postgres.url, 2, entities);
   await destroySalts(database.pool, Date.now() + 2 * HOUR_MS);
   await database.close();
   await postgres.stop();
-  expect(await whereabouts(folder, Buffer.from(destroyed, 'hex'))).toEqual([]);
-  expect(await whereabouts(folder, Buffer.from(kept, 'hex'))).toHaveLength(1);
+  expect(await filesContaining(folder, Buffer.from(destroyed, 'hex'))).toEqual([]);
+  expect(await filesContaining(folder, Buffer.from(kept, 'hex'))).toHaveLength(1);
 }, 120_000);
 
 /** The status of a scan by a reader behind a proxy, over a new connection. */
@@ -233,7 +233,7 @@ async function expectNoSecrets(folders: readonly string[], control: string): Pro
 }
 
 /** The files in a folder that contain these bytes. */
-async function whereabouts(folder: string, sought: Buffer): Promise<string[]> {
+async function filesContaining(folder: string, sought: Buffer): Promise<string[]> {
   const paths: string[] = [];
   for await (const { path, bytes } of filesBelow(folder)) if (bytes.includes(sought)) paths.push(path);
   return paths;

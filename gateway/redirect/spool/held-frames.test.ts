@@ -17,26 +17,26 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function loseTurns(turns: number): void {
+function loseScans(turns: number): void {
   for (let turn = 0; turn < turns; turn++) held.hold(Buffer.alloc(100), 2);
 }
 
 test('lost scans are logged at once, then at most every ten seconds, and all are counted', () => {
   expect(logged).toEqual([]);
-  loseTurns(1_000);
+  loseScans(1_000);
   expect(logged).toEqual([2]);
   expect(held.lost).toBe(2_000);
   vi.advanceTimersByTime(9_999);
-  loseTurns(1);
+  loseScans(1);
   expect(logged).toEqual([2]);
   vi.advanceTimersByTime(1);
-  loseTurns(1_000);
+  loseScans(1_000);
   expect(logged).toEqual([2, 2_004]);
   expect(held.lost).toBe(4_002);
 });
 
 test('when the disk can be written again, the losses not yet logged are logged', () => {
-  loseTurns(10);
+  loseScans(10);
   held.clear();
   expect(logged).toEqual([2, 20]);
   held.clear();

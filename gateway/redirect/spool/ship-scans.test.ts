@@ -135,14 +135,14 @@ async function answer(spool: Spool, worker: string, count: number, log: FakeLog)
 }
 
 /** Cycles through the behaviours. */
-function inTurn(...behaviours: Behaviour[]): () => Behaviour {
+function oneAfterAnother(...behaviours: Behaviour[]): () => Behaviour {
   let call = 0;
   return () => behaviours[call++ % behaviours.length] ?? 'takes';
 }
 
 test('while brokers reject calls or store parts, nothing leaves the disk unacknowledged, and each code keeps its order', async () => {
   const log = new FakeLog();
-  log.behaviour = inTurn('takes', 'part', 'takes', 'takes', 'refuses', 'takes', 'takes', 'part', 'refuses');
+  log.behaviour = oneAfterAnother('takes', 'part', 'takes', 'takes', 'refuses', 'takes', 'takes', 'part', 'refuses');
   const [one, other] = [openWorker('0'), openWorker('1')];
   const shipper = start(log);
   await Promise.all([answer(one, '0', 700, log), answer(other, '1', 300, log)]);
@@ -176,7 +176,7 @@ test('the next shipper repeats what was not acknowledged, and then ships what fo
   const log = new FakeLog();
   const before = openWorker('0');
   const ended = start(log);
-  log.behaviour = inTurn('takes', 'takes', 'part', 'never answers');
+  log.behaviour = oneAfterAnother('takes', 'takes', 'part', 'never answers');
   await answer(before, '0', 600, log);
   await expect.poll(() => log.calls, EVENTUALLY).toBe(4);
   await ended.stop(0);

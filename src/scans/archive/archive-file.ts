@@ -4,15 +4,21 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
+import { columnsOf } from '../../db/columns.ts';
+import { ScanEntity } from '../entities.ts';
 
 /**
- * Index of the account's column; splitting at commas is safe because no value contains a comma, quote or line break.
+ * Index of the account's column, in files of all versions: new columns come last. Splitting at commas is safe because
+ * no value contains a comma, quote or line break.
  */
 const ACCOUNT = 2;
 
 /** The columns of `scans` as `copy` writes them to a file, times as ISO 8601. */
-export const ARCHIVED_COLUMNS = `id, to_char(scanned_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scanned_at,
-   account_id, code_id, kind, rules, country, device, operating_system, browser, referrer, visitor`;
+export const ARCHIVED_COLUMNS = columnsOf(ScanEntity)
+  .map(({ name, type }) =>
+    type === 'timestamptz' ? `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${name}` : name,
+  )
+  .join(', ');
 
 /** Writes compressed lines of CSV to a file that exists completely or not at all, even after a crash. */
 export async function writeArchive(folder: string, name: string, lines: Readable): Promise<void> {

@@ -1,42 +1,52 @@
+import type { EntitySchema } from '@mikro-orm/core';
 import type { PoolClient } from 'pg';
-import { run, statement } from '../../../common/postgres/sql.ts';
-import { BinaryRows } from '../../db/binary-rows.ts';
-import { columnArrays } from '../column-arrays.ts';
+import { run, type Statement, statement } from '../../../common/postgres/sql.ts';
+import { arrayParameters, type Column, columnsOf, copyRows, listed, type RowOf } from '../../db/columns.ts';
+import { columnArrays, rowArrays } from '../column-arrays.ts';
+import { ScanDayEntity, ScanHourEntity, ScanTotalEntity, ScanValueEntity } from '../entities.ts';
 import {
   type CounterIncrements,
   type DayIncrement,
   type HourIncrement,
   REFERRERS_A_DAY,
+  type TotalIncrement,
   type ValueIncrement,
 } from './increments.ts';
 
-// Each of the four uses its table's primary key; the updated columns are in no index.
-const INCREMENT_DAYS = statement(
-  'increment_scan_days',
-  `insert into scan_days as d (code_id, account_id, day, scans, unique_scans)
-   select * from unnest($1::uuid[], $2::uuid[], $3::date[], $4::bigint[], $5::bigint[])
-   on conflict (code_id, day) do update
-   set scans = d.scans + excluded.scans, unique_scans = d.unique_scans + excluded.unique_scans`,
-);
-const INCREMENT_HOURS = statement(
-  'increment_scan_hours',
-  `insert into scan_hours as h (code_id, account_id, hour, scans, unique_scans)
-   select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[])
-   on conflict (code_id, hour) do update
-   set scans = h.scans + excluded.scans, unique_scans = h.unique_scans + excluded.unique_scans`,
-);
-const INCREMENT_TOTALS = statement(
-  'increment_scan_totals',
-  `insert into scan_totals as t (code_id, account_id, scans)
-   select * from unnest($1::uuid[], $2::uuid[], $3::bigint[])
-   on conflict (code_id) do update set scans = t.scans + excluded.scans`,
-);
-const INCREMENT_VALUES = statement(
-  'increment_scan_values',
-  `insert into scan_values as v (code_id, account_id, day, dimension, value, scans)
-   select * from unnest($1::uuid[], $2::uuid[], $3::date[], $4::scan_dimension[], $5::text[], $6::bigint[])
-   on conflict (code_id, day, dimension, value) do update set scans = v.scans + excluded.scans`,
-);
+/** A table of counters: its columns and the statement that inserts rows or adds to those that exist. */
+interface Counters<Row> {
+  readonly table: string;
+  readonly columns: readonly Column[];
+  readonly increment: Statement<never>;
+  /** Carries the row's type; never set. */
+  readonly row?: Row;
+}
+
+// Each statement uses its table's primary key; the updated columns are in no index.
+function counters<Entity>(
+  table: string,
+  entity: EntitySchema<Entity>,
+  key: readonly (keyof RowOf<Entity>)[],
+): Counters<RowOf<Entity>> {
+  const columns = columnsOf(entity);
+  const increments = columns
+    .filter(({ name }) => name !== 'account_id' && !key.some((column) => column === name))
+    .map(({ name }) => `${name} = t.${name} + excluded.${name}`);
+  return {
+    table,
+    columns,
+    increment: statement(
+      `increment_${table}`,
+      `insert into ${table} as t (${listed(columns)}) select * from unnest(${arrayParameters(columns)})
+       on conflict (${key.join(', ')}) do update set ${increments.join(', ')}`,
+    ),
+  };
+}
+
+const DAYS = counters<ScanDayEntity>('scan_days', ScanDayEntity, ['code_id', 'day']);
+const HOURS = counters<ScanHourEntity>('scan_hours', ScanHourEntity, ['code_id', 'hour']);
+const VALUES = counters<ScanValueEntity>('scan_values', ScanValueEntity, ['code_id', 'day', 'dimension', 'value']);
+const TOTALS = counters<ScanTotalEntity>('scan_totals', ScanTotalEntity, ['code_id']);
 
 // Primary key: one lookup per referrer, and for one that is new to its day, a count of that day's referrers.
 const EXCESS_REFERRERS = statement<{ index: number }>(
@@ -60,89 +70,48 @@ const WITHOUT_HOST = new Set(['direct', 'unknown', 'other']);
 
 /** Increments every counter, in the transaction that inserts the scans counted. */
 export async function incrementCounters(tx: PoolClient, increments: CounterIncrements): Promise<void> {
-  await insertDays(tx, increments.fresh.days);
-  await run(
-    tx,
-    INCREMENT_DAYS,
-    columnArrays(
-      increments.known.days,
-      ({ codeId }) => codeId,
-      ({ accountId }) => accountId,
-      ({ day }) => day,
-      ({ scans }) => scans,
-      ({ unique }) => unique,
-    ),
-  );
-  await insertHours(tx, increments.fresh.hours);
-  await run(
-    tx,
-    INCREMENT_HOURS,
-    columnArrays(
-      increments.known.hours,
-      ({ codeId }) => codeId,
-      ({ accountId }) => accountId,
-      ({ hour }) => new Date(hour).toISOString(),
-      ({ scans }) => scans,
-      ({ unique }) => unique,
-    ),
-  );
-  await insertValues(tx, increments.fresh.values);
-  await incrementValues(tx, increments.known.values);
-  await run(
-    tx,
-    INCREMENT_TOTALS,
-    columnArrays(
-      increments.totals,
-      ({ codeId }) => codeId,
-      ({ accountId }) => accountId,
-      ({ scans }) => scans,
-    ),
-  );
+  const { fresh, known, totals } = increments;
+  await insert(tx, DAYS, fresh.days, dayRow);
+  await increment(tx, DAYS, known.days.map(dayRow));
+  await insert(tx, HOURS, fresh.hours, hourRow);
+  await increment(tx, HOURS, known.hours.map(hourRow));
+  await insert(tx, VALUES, fresh.values, valueRow);
+  await incrementValues(tx, known.values);
+  await increment(tx, TOTALS, totals.map(totalRow));
 }
 
-function insertDays(tx: PoolClient, increments: readonly DayIncrement[]): Promise<void> {
-  return BinaryRows.copyEach(
-    tx,
-    'scan_days (code_id, day, account_id, scans, unique_scans)',
-    increments,
-    (rows, increment) => {
-      rows.row(5);
-      rows.uuid(increment.codeId);
-      rows.day(increment.day);
-      rows.uuid(increment.accountId);
-      rows.bigint(increment.scans);
-      rows.bigint(increment.unique);
-    },
-  );
+/** Copies rows of which none exists. */
+function insert<Increment, Row extends object>(
+  tx: PoolClient,
+  { table, columns }: Counters<Row>,
+  increments: readonly Increment[],
+  rowOf: (increment: Increment) => Row,
+): Promise<void> {
+  return copyRows(tx, table, columns, increments, (each) => [rowOf(each)]);
 }
 
-function insertHours(tx: PoolClient, increments: readonly HourIncrement[]): Promise<void> {
-  return BinaryRows.copyEach(
-    tx,
-    'scan_hours (code_id, hour, account_id, scans, unique_scans)',
-    increments,
-    (rows, increment) => {
-      rows.row(5);
-      rows.uuid(increment.codeId);
-      rows.time(increment.hour);
-      rows.uuid(increment.accountId);
-      rows.bigint(increment.scans);
-      rows.bigint(increment.unique);
-    },
-  );
+async function increment<Row extends object>(
+  tx: PoolClient,
+  { columns, increment }: Counters<Row>,
+  rows: readonly Row[],
+): Promise<void> {
+  await run(tx, increment, rowArrays(columns, rows));
 }
 
-function insertValues(tx: PoolClient, increments: readonly ValueIncrement[]): Promise<void> {
-  const table = 'scan_values (code_id, day, dimension, value, account_id, scans)';
-  return BinaryRows.copyEach(tx, table, increments, (rows, increment) => {
-    rows.row(6);
-    rows.uuid(increment.codeId);
-    rows.day(increment.day);
-    rows.text(increment.dimension);
-    rows.text(increment.value);
-    rows.uuid(increment.accountId);
-    rows.bigint(increment.scans);
-  });
+function dayRow({ codeId, day, accountId, scans, unique }: DayIncrement): RowOf<ScanDayEntity> {
+  return { code_id: codeId, day, account_id: accountId, scans, unique_scans: unique };
+}
+
+function hourRow({ codeId, hour, accountId, scans, unique }: HourIncrement): RowOf<ScanHourEntity> {
+  return { code_id: codeId, hour: new Date(hour), account_id: accountId, scans, unique_scans: unique };
+}
+
+function valueRow({ codeId, accountId, ...counter }: ValueIncrement): RowOf<ScanValueEntity> {
+  return { code_id: codeId, account_id: accountId, ...counter };
+}
+
+function totalRow({ codeId, accountId, scans }: TotalIncrement): RowOf<ScanTotalEntity> {
+  return { code_id: codeId, account_id: accountId, scans };
 }
 
 /**
@@ -167,19 +136,7 @@ async function incrementValues(tx: PoolClient, increments: readonly ValueIncreme
         );
   const rows =
     excess.length === 0 ? increments : foldExcess(increments, new Set(excess.map(({ index }) => referrers[index])));
-  await run(
-    tx,
-    INCREMENT_VALUES,
-    columnArrays(
-      rows,
-      ({ codeId }) => codeId,
-      ({ accountId }) => accountId,
-      ({ day }) => day,
-      ({ dimension }) => dimension,
-      ({ value }) => value,
-      ({ scans }) => scans,
-    ),
-  );
+  await increment(tx, VALUES, rows.map(valueRow));
 }
 
 /** Replaces the value of excess increments with `other` and merges increments of the same counter. */

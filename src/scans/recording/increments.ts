@@ -1,9 +1,6 @@
 import { HOUR_MS } from '../days.ts';
+import { DIMENSIONS, type Dimension } from '../dimensions.ts';
 import type { DerivedScan } from './derive.ts';
-
-/** The dimensions of breakdowns: the values of the Postgres enum `scan_dimension`. */
-export const DIMENSIONS = ['country', 'device', 'operating_system', 'browser', 'referrer'] as const;
-export type Dimension = (typeof DIMENSIONS)[number];
 
 /**
  * How many different referrers of one code and day are counted separately, within a poll and in total before a poll

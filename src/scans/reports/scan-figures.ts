@@ -1,6 +1,6 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../days.ts';
-import type { Dimension } from '../recording/increments.ts';
+import type { Dimension } from '../dimensions.ts';
 
 /** Maximum entries of a breakdown, `other` included. */
 const MAX_ENTRIES = 50;

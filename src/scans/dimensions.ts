@@ -1,0 +1,3 @@
+/** The dimensions of breakdowns: the values of the Postgres enum `scan_dimension`. */
+export const DIMENSIONS = ['country', 'device', 'operating_system', 'browser', 'referrer'] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
