@@ -118,7 +118,9 @@ export function startBatchWorker(options: {
   })();
 
   const takingUp = setInterval(() => {
-    run(pool, scheduleStalled).catch((error: unknown) => logger.warn({ err: error }, 'stalled batches wait'));
+    run(pool, scheduleStalled).catch((error: unknown) =>
+      logger.warn({ err: error }, 'stalled batches could not be scheduled; it is tried again'),
+    );
   }, STALLED_MS);
 
   return {

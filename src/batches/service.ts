@@ -66,7 +66,7 @@ export function batchesService(options: {
         batch = await findBatch(orm.em.fork(), batch.accountId, id);
       }
     } catch (error) {
-      logger.warn({ err: error }, 'a request waits for its batch no longer');
+      logger.warn({ err: error }, 'a request could not wait for its batch');
     } finally {
       open -= 1;
     }

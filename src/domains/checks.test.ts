@@ -103,7 +103,7 @@ test('while the resolvers are away nothing moves, and what was due stays due', a
   dns.mode = 'broken';
   await due(domain);
   const logs = async () => (await signpost.cores[0]?.log()) + ((await signpost.cores[1]?.log()) ?? '');
-  await expect.poll(logs, EVENTUALLY).toContain('no word of the resolvers');
+  await expect.poll(logs, EVENTUALLY).toContain('the resolvers do not answer');
   expect(await states()).toEqual([PENDING]);
   const { rows } = await pool.query<{ soon: boolean }>(
     `select check_at <= now() + interval '1 minute' as soon from domains where id = $1`,

@@ -68,7 +68,10 @@ export function startChecks(options: {
     const unheard = looked.filter(({ status }) => status === 'rejected');
     const [first] = unheard;
     if (first?.status === 'rejected' && !signal.aborted) {
-      logger.warn({ err: first.reason, domains: unheard.length }, 'domains stay as they are: no word of the resolvers');
+      logger.warn(
+        { err: first.reason, domains: unheard.length },
+        'the resolvers do not answer: domains keep their states',
+      );
     }
     return due.length;
   }

@@ -110,7 +110,11 @@ export async function fanOutRecords(pool: Pool, records: readonly LogRecord[], l
     const event = readEvent(record);
     // Only cores write this topic, through `cloudEvent`: what can't be read is a defect, and must hold nobody up.
     if (event) events.push(event);
-    else logger.error({ key: record.key, partition: record.partition, offset: `${record.offset}` }, 'no event');
+    else
+      logger.error(
+        { key: record.key, partition: record.partition, offset: `${record.offset}` },
+        'a record that is not an event was skipped',
+      );
   }
   if (events.length === 0) return 0;
   const column = (key: keyof Event) => events.map((event) => event[key]);
