@@ -1,6 +1,5 @@
 import { ViolationsSchema } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { DatabaseError } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
@@ -37,12 +36,17 @@ export function asFailure(error: unknown): ConnectError {
         return failure('INVALID_FIELD', 'The message cannot be parsed.', {}, error);
     }
   }
-  if (error instanceof DatabaseError && error.code === UNREPRESENTABLE) {
+  if (isUnrepresentable(error)) {
     return failure('INVALID_FIELD', 'Text must not contain the NUL character.', {}, error);
   }
   if (isUnavailable(error))
     return failure('UNAVAILABLE', 'The service is temporarily unavailable; try again.', {}, error);
   return internal(error);
+}
+
+/** Errors of Postgres have a severity, in the classes of pg and of the ORM alike. */
+function isUnrepresentable(error: unknown): boolean {
+  return error instanceof Error && 'severity' in error && 'code' in error && error.code === UNREPRESENTABLE;
 }
 
 function internal(cause: unknown): ConnectError {

@@ -214,6 +214,7 @@ describe('POST /api/v1/batches', () => {
       { rows: null },
       { rows, name: 5 },
       { rows, name: 'x'.repeat(201) },
+      { rows, name: 'nul\0' },
       { rows, design: 'red' },
       { rows, design: { foregroundColor: 'red' } },
       { rows, domain_id: 'domain_01kagcpn9te5gvjxq1rmm30w4h' },
