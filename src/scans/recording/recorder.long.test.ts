@@ -1,13 +1,17 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { auditScans } from '../ledger/audit.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
-import { newScannedCode, scanRecord } from '../scans.fixture.ts';
+import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
+import { createPollHandler } from './recorder.ts';
 
 let url: string;
 let database: Database;
@@ -16,6 +20,12 @@ beforeAll(async () => {
   database = await openDatabase(url, 8, entities);
 });
 afterAll(() => database.close());
+
+async function expectCounted({ accountId, codeId }: ScannedCode, count: number): Promise<void> {
+  expect((await scanCounts(database.pool, accountId, [codeId])).get(codeId)).toBe(count);
+  const audit = await auditScans(database, { from: Date.UTC(2020, 0, 1), to: Date.now() + DAY_MS });
+  expect(audit).toMatchObject({ counted: audit.rows, differences: [] });
+}
 
 test('a recorder killed in the middle of its work loses no scan and counts none twice', async () => {
   const scanned = newScannedCode();
@@ -36,8 +46,35 @@ test('a recorder killed in the middle of its work loses no scan and counts none 
     next += done;
   }
   expect(killed.size).toBe(10);
-  const { accountId, codeId } = scanned;
-  expect((await scanCounts(database.pool, accountId, [codeId])).get(codeId)).toBe(3_000);
-  const audit = await auditScans(database, { from: Date.UTC(2020, 0, 1), to: Date.now() + DAY_MS });
-  expect(audit).toMatchObject({ counted: audit.rows, differences: [] });
+  await expectCounted(scanned, 3_000);
 });
+
+test('a recorder whose Postgres vanished during a poll gives it up, and records it on another connection', async () => {
+  const postgres = await startTcpProxy(url);
+  const behindProxy = await openDatabase(postgres.url, 4, entities);
+  onTestFinished(() => behindProxy.close());
+  const recorder = await createPollHandler({
+    log: inMemoryLog(),
+    database: behindProxy,
+    logger: pino({ level: 'silent' }),
+  });
+  const scanned = newScannedCode();
+  const records = Array.from({ length: 10 }, () => scanRecord(scanned));
+  await recorder([scanRecord(scanned)]);
+  const blocker = await database.pool.connect();
+  try {
+    await blocker.query('begin');
+    await blocker.query('lock table scans in share mode');
+    const recorded = recorder(records);
+    const waiting = `select from pg_stat_activity where datname = current_database() and query like 'copy scans%'
+                     and wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1);
+    postgres.vanish();
+    await expect(recorded).rejects.toSatisfy(isUnavailable);
+  } finally {
+    await blocker.query('rollback');
+    blocker.release();
+  }
+  await recorder(records);
+  await expectCounted(scanned, 11);
+}, 60_000);

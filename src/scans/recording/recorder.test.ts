@@ -2,15 +2,13 @@ import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { parse } from 'uuid';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
 import type { ConsumeOptions } from '../../../common/log/log.ts';
 import { SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
-import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
-import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
@@ -79,33 +77,6 @@ test('two recorders with overlapping polls count every scan once', async () => {
   expect(await Promise.all(codes.map(total))).toEqual(codes.map(() => 50));
   await expectCleanAudit();
 });
-
-test('a recorder whose Postgres vanished during a poll gives it up, and records it on another connection', async () => {
-  const postgres = await startTcpProxy(url);
-  const behindProxy = await openDatabase(postgres.url, 4, entities);
-  onTestFinished(() => behindProxy.close());
-  const recorder = await createPollHandler({ log, database: behindProxy, logger });
-  const scanned = newScannedCode();
-  const records = Array.from({ length: 10 }, () => scanRecord(scanned));
-  await recorder([scanRecord(scanned)]);
-  const blocker = await database.pool.connect();
-  try {
-    await blocker.query('begin');
-    await blocker.query('lock table scans in share mode');
-    const recorded = recorder(records);
-    const waiting = `select from pg_stat_activity where datname = current_database() and query like 'copy scans%'
-                     and wait_event_type = 'Lock'`;
-    await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1);
-    postgres.vanish();
-    await expect(recorded).rejects.toSatisfy(isUnavailable);
-  } finally {
-    await blocker.query('rollback');
-    blocker.release();
-  }
-  await recorder(records);
-  expect(await total(scanned)).toBe(11);
-  await expectCleanAudit();
-}, 60_000);
 
 test('two recorders never deadlock, whatever the order of their polls', async () => {
   const scanned = newScannedCode();
