@@ -30,7 +30,7 @@ export interface FileLock {
   close(): void;
 }
 
-/** Opens the lock of a file, as `lockFile` takes it, and takes it in a few microseconds. */
+/** Opens the lock of a file, like that of `lockFile`, once for all the times it is taken. */
 export function openFileLock(path: string): FileLock {
   const lock = new DatabaseSync(path, { timeout: 0 });
   // Nothing is ever written, so there is no journal.

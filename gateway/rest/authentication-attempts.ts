@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
-import { failure } from '../../common/contract/errors.ts';
+import { failure, REASONS, readFailure } from '../../common/contract/errors.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { type AttemptLimit, clientOf } from '../address-limits.ts';
@@ -14,6 +14,8 @@ import { abortOnDisconnect } from './caller-disconnect.ts';
 const UNKNOWN_KEYS = { concurrency: 2, concurrencyPerCaller: 1, maxWaiting: 2_000, items: 'API keys' };
 /** How long a check may wait, in ms. */
 const WAIT_MS = 10_000;
+/** Statuses with which the core rejects only calls whose key is valid. */
+const PROVE_KEY: readonly number[] = [403, 429];
 
 /** Limits what requests with wrong keys cost others. */
 export interface AuthenticationAttempts {
@@ -73,9 +75,15 @@ export function limitAuthenticationFailures(
             // Meanwhile another request with this key may have succeeded.
             if (knownKeys.has(credentials)) return undefined;
             expectAllowed();
-            const result = await check(waiting.signal);
-            knownKeys.add(credentials);
-            return result;
+            try {
+              const result = await check(waiting.signal);
+              knownKeys.add(credentials);
+              return result;
+            } catch (error) {
+              // Plan and rate are checked for valid keys only.
+              if (PROVE_KEY.includes(REASONS[readFailure(error).reason].http)) knownKeys.add(credentials);
+              throw error;
+            }
           };
           return inTurn(clientOf(addressOf(request)), waiting.signal, start).finally(() => clearTimeout(timer));
         },

@@ -21,7 +21,7 @@ import { requirementsOf } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
 /**
- * Calls with keys that are not known to be valid: look-ups at a time, fairly by the peer's address. A flood of made-up
+ * Keys that are not known to be valid: how many are looked up at a time, fairly by the peer's address. A flood of made-up
  * keys would otherwise delay calls with valid keys by as many statements as it has connections.
  */
 const UNKNOWN_KEYS = { concurrency: 8, maxWaiting: 2_000, items: 'API keys' };
