@@ -118,10 +118,11 @@ test('the children of a killed gateway log why they exit', async () => {
   const [gateway] = signpost.gateways;
   if (!gateway) throw new Error('There is one.');
   const children = await childrenOf(gateway, 'gateway/');
+  expect(children).toHaveLength(2);
   await gateway.kill();
   await expect.poll(() => children.some(isThere), EVENTUALLY).toBe(false);
   const said = (await lines(gateway)).filter(
     ({ msg }) => msg === 'the gateway’s main process is gone; this process exits too',
   );
-  expect(said.map(({ part }) => part).sort()).toEqual(['carrier', 'worker 0']);
+  expect(said.map(({ part }) => part).sort(), await gateway.log()).toEqual(['carrier', 'worker 0']);
 });

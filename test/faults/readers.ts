@@ -103,8 +103,12 @@ export async function expectCounted(
 
 /** The process ids of a gateway's children that run one program. */
 export async function childrenOf(gateway: Pick<Process, 'pid'>, program: string): Promise<number[]> {
-  const found = await promisify(execFile)('pgrep', ['-P', String(gateway.pid), '-f', program]).catch(() => undefined);
-  return (found?.stdout ?? '').split('\n').filter(Boolean).map(Number);
+  const found = await promisify(execFile)('pgrep', ['-P', String(gateway.pid), '-f', program]).catch((error) => {
+    // Nothing matches.
+    if (error.code === 1) return { stdout: '' };
+    throw error;
+  });
+  return found.stdout.split('\n').filter(Boolean).map(Number);
 }
 
 /** Sends SIGKILL; resolves when its children have exited as well, which they do when they notice. */

@@ -1,6 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { newApiKey } from '../../src/access/api-key.ts';
 import { type Account, contract } from '../contract/client.ts';
 
@@ -93,7 +94,16 @@ test('an address that has failed too often meanwhile gets a 429 without a look-u
   expect(all.filter((each) => each === 429)).toHaveLength(all.length - failed);
 });
 
-test('so has a core, on its own ports', async () => {
+test('a key whose first request its plan rejects is known to be valid', async () => {
+  const { apiKey } = await running.account({ plan: Plan.FREE });
+  const list = () => status(folders().replace('/folders', '/qr-codes'), address(101), { apiKey });
+  expect(await list()).toBe(403);
+  const wrong = async () => (await status(folders(), address(101))) === 429;
+  await expect.poll(wrong, EVENTUALLY).toBe(true);
+  expect(await list()).toBe(403);
+});
+
+test('a core, too, has few unknown keys looked up at a time on its own ports', async () => {
   const url = `http://127.0.0.1:${running.signpost.corePort}/signpost.taxonomy.v1.TaxonomyService/ListFolders`;
   expect(await status(url, address(1), { apiKey: account.apiKey, method: 'POST' })).toBe(200);
   const answers: Promise<number>[] = [];
