@@ -107,7 +107,8 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
   const inFlight = new Map<number, Promise<void>>();
   const pausedUntil = new Map<number, number>();
   try {
-    await client.query(`listen ${CHANNEL}; ${BY_INDEX}`);
+    // This connection commits nothing but offsets: if some are lost in a power cut, their records are read again.
+    await client.query(`listen ${CHANNEL}; ${BY_INDEX}; set synchronous_commit = off`);
     const query = oneAtATime(client);
     const progress = await reading.start(query);
     const { positions } = progress;

@@ -178,6 +178,14 @@ export async function withConnection<Result>(
 }
 
 /**
+ * Selected by a statement that is a transaction of its own: its commit does not wait for the disk or a standby. If Postgres's
+ * machine loses power, such commits of the last 0.6 s (three times `wal_writer_delay`) are lost, unless a commit that
+ * waited followed them. Only for what may be forgotten or done again. Measured: 200 instead of 336 µs of Postgres's CPU for an
+ * admission.
+ */
+export const COMMIT_WITHOUT_WAIT = `set_config('synchronous_commit', 'off', true)`;
+
+/**
  * Forces index scans on a connection, whatever the statistics say. They are useless for a table that is filled and emptied:
  * a statement prepared while the outbox was empty sorted all of it, dead rows included, for every 1,000 rows.
  */

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { CLOCK_MS, tooLate } from '../../common/postgres/commit-limit.ts';
-import { first, promptStatement } from '../../common/postgres/sql.ts';
+import { COMMIT_WITHOUT_WAIT, first, promptStatement } from '../../common/postgres/sql.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import type { Account, Rate } from './caller.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
@@ -76,7 +76,8 @@ const RESET = `extract(epoch from (${MONTH} + interval '1 month') at time zone '
 
 /**
  * Authenticates, checks the plan and meters in one statement: the meter's row lock makes the burst limit and the quota
- * exact across any number of cores, and a rejected request changes nothing. Indexes: api_keys_hash_key, then primary
+ * exact across any number of cores, and a rejected request changes nothing. If Postgres's machine loses power, the last
+ * admissions are forgotten, except those that the commit of a change followed. Indexes: api_keys_hash_key, then primary
  * keys. $1 hash, $2 needs api, $3 needs bulk, $4 needs images, $5 the caller's deadline in ms since 1970, or null.
  */
 const admitKey = promptStatement<AccountRow>(
@@ -99,6 +100,7 @@ const admitKey = promptStatement<AccountRow>(
    select account.*,
           coalesce((select used from admitted), ${USED}) as used,
           exists (select from admitted) as admitted,
+          ${COMMIT_WITHOUT_WAIT},
           ${BURST_WAIT} as burst_wait,
           ${RESET} as reset,
           ${CLOCK_MS} as clock_ms

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import { first, promptStatement, run } from '../../common/postgres/sql.ts';
+import { COMMIT_WITHOUT_WAIT, first, promptStatement, run } from '../../common/postgres/sql.ts';
 import { formatHoles, type Hole, parseHoles, within, without } from './outbox-holes.ts';
 
 /** Maximum rows that one statement reads. */
@@ -50,11 +50,12 @@ const position = promptStatement<{ ctid: string; last: string; holes: string }>(
 
 /**
  * Addressed by ctid: while another transaction is open, for example an hour-long backup, all old versions of the row
- * stay in its index and an index scan would visit them all.
+ * stay in its index and an index scan would visit them all. If its commit is lost, rows are published again.
  */
 const advance = promptStatement<{ ctid: string }>(
   'events_outbox_advance',
-  'update outbox_position set last = $2, holes = $3::int8multirange where ctid = $1::tid returning ctid::text as ctid',
+  `update outbox_position set last = $2, holes = $3::int8multirange where ctid = $1::tid
+   returning ctid::text as ctid, ${COMMIT_WITHOUT_WAIT}`,
 );
 
 /**
