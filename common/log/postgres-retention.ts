@@ -17,17 +17,33 @@ const toCompact = statement<{ topic: string; partition: number }>(
   'select topic, partition from log_partitions join log_topics on name = topic where compacted and clean < next',
 );
 
-/** Deletes records superseded by newer ones appended since the last run. Index: log_records_by_key and _pkey. */
+/**
+ * Deletes records superseded by newer ones appended since the last run. Indexes: log_records_pkey for the newer ones, and
+ * log_records_by_key for the older ones with their keys. `order by` makes Postgres choose these even before it has
+ * statistics: otherwise it compared each record of a partition with all others, 0.8 s for 700 records. (`=` on the key
+ * would make the order irrelevant.)
+ */
 const compact = statement<{ more: boolean }>(
   'log_compact',
   `with ${TURN}, step as materialized (
      select clean as first, least(next, clean + ${STEP}) as past, next
      from turn, log_partitions where mine and topic = $1 and partition = $2
-   ), replaced as (
-     delete from log_records old using step, log_records newer
-     where newer.topic = $1 and newer.partition = $2 and newer."offset" >= step.first and newer."offset" < step.past
-       and old.compacted and old.topic = $1 and old.partition = $2 and old.key = newer.key
-       and old."offset" < newer."offset"
+   ), superseded as materialized (
+     select old.ctid
+     from step
+       cross join lateral (
+         select key, "offset" from log_records
+         where topic = $1 and partition = $2 and "offset" >= step.first and "offset" < step.past
+         order by "offset"
+       ) newer
+       cross join lateral (
+         select ctid from log_records
+         where compacted and topic = $1 and partition = $2
+           and key >= newer.key and key <= newer.key and "offset" < newer."offset"
+         order by key, "offset"
+       ) old
+   ), deleted as (
+     delete from log_records where ctid = any(array(select ctid from superseded))
    )
    update log_partitions set clean = step.past from step where topic = $1 and partition = $2
    returning step.past < step.next as more`,
