@@ -33,11 +33,14 @@ export interface FileLock {
 /** Opens the lock of a file, like that of `lockFile`, once for all the times it is taken. */
 export function openFileLock(path: string): FileLock {
   const lock = new DatabaseSync(path, { timeout: 0 });
-  // Nothing is ever written, so there is no journal.
   const [begin, end] = [lock.prepare('begin exclusive'), lock.prepare('rollback')];
+  let hasJournal = true;
   return {
     take() {
       try {
+        // Otherwise each turn creates and deletes a journal file: 44 instead of 9 µs. Fails while the lock is held.
+        if (hasJournal) lock.exec('pragma journal_mode = memory');
+        hasJournal = false;
         begin.run();
       } catch (error) {
         if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return undefined;
