@@ -23,8 +23,8 @@ import { analyticsService } from './analytics/service.ts';
 import { forgetBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
-import { moveCodesToFolder } from './codes/move-to-folder.ts';
 import { platformHosts } from './codes/platform-hosts.ts';
+import { labelledCodes } from './codes/relabelled.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';
 import { codesService } from './codes/service.ts';
 import type { CoreConfig } from './config.ts';
@@ -108,7 +108,7 @@ export function services({
         stopping,
       }),
     );
-    target.service(TaxonomyService, taxonomyService({ database, cursors: byName, moveCodes: moveCodesToFolder }));
+    target.service(TaxonomyService, taxonomyService({ database, cursors: byName, codes: labelledCodes }));
     target.service(AnalyticsService, analyticsService(database));
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
     target.service(

@@ -14,6 +14,7 @@ import { readVariables } from '../common/runtime/variables.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
+import { startRelabelledAnnouncements } from './codes/relabelled.ts';
 import { accountClearance, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
@@ -90,6 +91,13 @@ async function main(config: CoreConfig): Promise<void> {
       changed,
     });
     running.defer(() => worker.stop());
+    const announcements = startRelabelledAnnouncements({
+      pool,
+      platformUrl: config.PUBLIC_URL,
+      logger,
+      announced: changed,
+    });
+    running.defer(() => announcements.stop());
     const checks = startChecks({ database, platform: platformOf(config), changed, logger });
     running.defer(() => checks.stop());
     const { WEBHOOKS_ALLOW_PRIVATE: allowPrivate, DNS_RESOLVERS: resolvers } = config;
