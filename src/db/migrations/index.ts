@@ -14,6 +14,7 @@ import { LogPerTopic } from './0012-log-per-topic.ts';
 import { VerifiedHostnames } from './0013-verified-hostnames.ts';
 import { WebhookVerification } from './0014-webhook-verification.ts';
 import { KeptOutbox } from './0015-kept-outbox.ts';
+import { ScanRollups } from './0016-scan-rollups.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -32,4 +33,5 @@ export const migrations: MigrationObject[] = [
   { name: '0013-verified-hostnames', class: VerifiedHostnames },
   { name: '0014-webhook-verification', class: WebhookVerification },
   { name: '0015-kept-outbox', class: KeptOutbox },
+  { name: '0016-scan-rollups', class: ScanRollups },
 ];
