@@ -35,9 +35,14 @@ const FOLD = `
    group by 1, 2
    order by 1, sum(scans) desc, 2`;
 const BY_NAME = `select left(name, 1) as dimension, substr(name, 2) as value, sum(scans) as scans`;
-const EDGES = 'unnest($5::date[], $6::date[], $7::integer[]) as edge (since, until, sign)';
 
-// `scan_rollups_of_subject`, `scan_increments_of_code`, and the primary key of `scan_values`. Days of a code are always up to date, so increments count for weeks only.
+/** The values of a code's days from one parameter to another, each times a third. */
+const codeEdge = (since: string, until: string, sign: string) => `
+       select v.dimension, v.value, v.scans * ${sign}::integer as scans
+       from ${CODES} join scan_values v on v.code_id = c.code_id and v.day between ${since} and ${until}
+       where v.account_id = $1`;
+// `scan_rollups_of_subject`, `scan_increments_of_code`, and the primary key of `scan_values`. Days of a code are always
+// up to date, so increments count for weeks only. Joined to a list of edges, all days of the code would be read.
 const READ_CODE_VALUES = statement<ValueRow>(
   'read_scan_values',
   `with counted as (
@@ -50,18 +55,18 @@ const READ_CODE_VALUES = statement<ValueRow>(
        select unnest(names), unnest(counts) from scan_increments
        where account_id = $1 and code_id = any($2) and day >= $3 and day < $4::date + 7
        union all
-       select left(dimension::text, 1) || value, scans
-       from (
-         select dimension, value, sum(v.scans * edge.sign) as scans
-         from ${CODES} cross join ${EDGES}
-           join scan_values v on v.code_id = c.code_id and v.day between edge.since and edge.until
-         where v.account_id = $1
-         group by dimension, value
-       ) days
+       select left(dimension::text, 1) || value, sum(scans)
+       from (${codeEdge('$5', '$6', '$7')} union all ${codeEdge('$8', '$9', '$10')}) edges
+       group by dimension, value
      ) named
      group by name having sum(scans) <> 0
    ) ${FOLD}`,
 );
+
+/** The same for the account, whose days are rows of several values, too. */
+const accountEdge = (since: string, until: string, sign: string) => `
+       select unnest(names), unnest(counts) * ${sign}::integer
+       from scan_rollups where subject_id = $1 and days = 1 and start between ${since} and ${until}`;
 // `scan_rollups_of_subject`, `scan_increments_of_code`.
 const READ_ACCOUNT_VALUES = statement<ValueRow>(
   'read_scan_account_values',
@@ -70,12 +75,10 @@ const READ_ACCOUNT_VALUES = statement<ValueRow>(
      from (
        select unnest(names) as name, unnest(counts) as scans
        from scan_rollups where subject_id = $1 and days = 7 and start between $2 and $3
+       union all ${accountEdge('$4', '$5', '$6')}
+       union all ${accountEdge('$7', '$8', '$9')}
        union all
-       select unnest(r.names), unnest(r.counts) * edge.sign
-       from unnest($4::date[], $5::date[], $6::integer[]) as edge (since, until, sign)
-         join scan_rollups r on r.subject_id = $1 and r.days = 1 and r.start between edge.since and edge.until
-       union all
-       select unnest(names), unnest(counts) from scan_increments where account_id = $1 and day between $7 and $8
+       select unnest(names), unnest(counts) from scan_increments where account_id = $1 and day between $10 and $11
      ) named
      group by name having sum(scans) <> 0
    ) ${FOLD}`,
@@ -119,9 +122,7 @@ export async function dayBreakdowns(on: Queryable, query: FigureQuery): Promise<
   const parts = [
     dayOf(firstWeek),
     dayOf(lastWeek),
-    edges.map(({ since }) => dayOf(since)),
-    edges.map(({ until }) => dayOf(until)),
-    edges.map(({ sign }) => sign),
+    ...edges.flatMap(({ since, until, sign }) => [dayOf(since), dayOf(until), sign]),
   ];
   return byDimension(
     await (codeIds

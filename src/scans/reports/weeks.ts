@@ -4,44 +4,47 @@ import { DAY_MS } from '../days.ts';
 const FIRST_MONDAY = 4 * DAY_MS;
 const WEEK_MS = 7 * DAY_MS;
 
-/** Days that are added (1) to a sum of weeks, or subtracted (-1); both ends are included, in ms since 1970. */
+/** Days to add to a sum of weeks (`sign` is 1) or to subtract from it (-1). Both ends are included; none if reversed. */
 export interface Edge {
   readonly since: number;
   readonly until: number;
   readonly sign: 1 | -1;
 }
 
-/** Days as whole weeks with edges. There is no week if `lastWeek` is before `firstWeek`. */
+/** Days as whole weeks and what to add or subtract at both ends; times in ms since 1970. */
 export interface Weeks {
-  /** The Mondays of the first and the last week, in ms since 1970. */
+  /** The Mondays of the first and the last week; none if reversed. */
   readonly firstWeek: number;
   readonly lastWeek: number;
-  readonly edges: readonly Edge[];
+  readonly edges: readonly [Edge, Edge];
 }
 
 /**
- * Splits the days from `from` to `to` (starts of days in ms since 1970, both included) so that at most three days at
- * either end are read besides the weeks: a week of which more than half is asked for counts whole, less its other days.
+ * Splits the days from `from` to `to` (starts of days in ms since 1970, both included) so that at most three days are
+ * read at either end: a week counts as a whole, less its other days, if more than half of it is asked for.
  */
 export function splitByWeeks(from: number, to: number): Weeks {
-  const monday = (day: number) => day - ((day - FIRST_MONDAY) % WEEK_MS);
-  const [firstMonday, lastMonday] = [monday(from), monday(to)];
-  if (firstMonday === lastMonday)
-    return { firstWeek: 0, lastWeek: -WEEK_MS, edges: [{ since: from, until: to, sign: 1 }] };
-  const edges: Edge[] = [];
-  let [firstWeek, lastWeek] = [firstMonday, lastMonday];
-  if (from - firstMonday > 3 * DAY_MS) {
-    firstWeek += WEEK_MS;
-    edges.push({ since: from, until: firstWeek - DAY_MS, sign: 1 });
-  } else if (from > firstMonday) {
-    edges.push({ since: firstMonday, until: from - DAY_MS, sign: -1 });
+  const [monday, lastMonday] = [mondayOf(from), mondayOf(to)];
+  const none: Edge = { since: to, until: to - DAY_MS, sign: 1 };
+  if (monday === lastMonday) {
+    return { firstWeek: to, lastWeek: to - WEEK_MS, edges: [{ since: from, until: to, sign: 1 }, none] };
   }
+  const nextMonday = monday + WEEK_MS;
   const sunday = lastMonday + WEEK_MS - DAY_MS;
-  if (sunday - to > 3 * DAY_MS) {
-    lastWeek -= WEEK_MS;
-    edges.push({ since: lastMonday, until: to, sign: 1 });
-  } else if (sunday > to) {
-    edges.push({ since: to + DAY_MS, until: sunday, sign: -1 });
-  }
-  return { firstWeek, lastWeek, edges };
+  const addsFirst = from - monday > 3 * DAY_MS;
+  const addsLast = sunday - to > 3 * DAY_MS;
+  return {
+    firstWeek: addsFirst ? nextMonday : monday,
+    lastWeek: addsLast ? lastMonday - WEEK_MS : lastMonday,
+    edges: [
+      addsFirst
+        ? { since: from, until: nextMonday - DAY_MS, sign: 1 }
+        : { since: monday, until: from - DAY_MS, sign: -1 },
+      addsLast ? { since: lastMonday, until: to, sign: 1 } : { since: to + DAY_MS, until: sunday, sign: -1 },
+    ],
+  };
+}
+
+function mondayOf(day: number): number {
+  return day - ((day - FIRST_MONDAY) % WEEK_MS);
 }
