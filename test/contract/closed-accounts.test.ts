@@ -209,7 +209,8 @@ describe('a closed account', () => {
     // Every table with data of accounts must have rows before, so that this test sees them deleted.
     const tables = await tablesOfAccounts();
     const empty = await Promise.all(tables.map(async (name) => ((await count(name, account)) === 0 ? [name] : [])));
-    expect(empty.flat()).toEqual(['scan_deletions']);
+    // Recorders empty scan_increments every few seconds.
+    expect(empty.flat().filter((name) => name !== 'scan_increments')).toEqual(['scan_deletions']);
     await fill(account);
     await accounts(account).closeAccount({});
     const { account: closed } = await accounts(account).closeAccount({ deleteData: true });
