@@ -11,7 +11,7 @@ import { inMemoryLog, newScannedCode, scanRecord, visitor } from '../../scans/sc
 import { openDatabase } from '../database.ts';
 
 test('scans recorded before, meanwhile and since count in weeks and accounts, whatever version recorded them', async () => {
-  const database = await openDatabase((await freshDatabase()).url, 4, entities);
+  const database = await openDatabase((await freshDatabase()).url, 6, entities);
   onTestFinished(() => database.close());
   const { pool } = database;
   // As the version before left it. Its recorder writes the counters of days as this one does.
@@ -37,8 +37,23 @@ test('scans recorded before, meanwhile and since count in weeks and accounts, wh
   await record(poll(40));
   await record(poll(10));
 
-  // A poll that waits for the migration, or the migration for it.
-  await Promise.all([database.migrate(), record(poll(3))]);
+  // A poll in the middle of its transaction: it has written days and values and waits to write totals.
+  const blocking = await pool.connect();
+  await blocking.query('begin; lock table scan_totals in exclusive mode');
+  const waiting = async () => {
+    const { rows } = await blocking.query<{ waiting: number }>(
+      `select count(*)::integer as waiting from pg_locks
+       where not granted and database = (select oid from pg_database where datname = current_database())`,
+    );
+    return rows[0]?.waiting;
+  };
+  const recorded = record(poll(3));
+  await expect.poll(waiting, { timeout: 20_000 }).toBe(1);
+  const migrated = database.migrate();
+  await expect.poll(waiting, { timeout: 20_000 }).toBe(2);
+  await blocking.query('commit');
+  blocking.release();
+  await Promise.all([recorded, migrated]);
   await record(poll(20));
 
   const { rows } = await pool.query<{ scans: string }>('select sum(scans) as scans from scan_rollups where days = 1');
