@@ -20,8 +20,8 @@ const NEXT_CODES = statement<{ code_id: string; total: string; scans: string }>(
 
 /** Before the first code: more scans than any, and an id before all others. */
 const FIRST = { codeId: '00000000-0000-0000-0000-000000000000', total: 2n ** 63n - 1n };
-/** Codes of the first read; each further one reads twice as many. */
-const FIRST_READ = 200;
+/** Codes of the first read, at least: a few ms for a year. Each further one reads twice as many. */
+const FIRST_READ = 50;
 
 /** A code with its scans in the window. */
 interface TopCode {
@@ -46,7 +46,7 @@ export function topCodes(
     await tx.query('set transaction isolation level repeatable read, read only');
     let top: TopCode[] = [];
     let last = FIRST;
-    for (let size = FIRST_READ; ; size *= 2) {
+    for (let size = Math.max(FIRST_READ, 2 * limit); ; size *= 2) {
       const values = [accountId, dayOf(from), dayOf(to), last.total, last.codeId, size];
       const codes = (await run(tx, NEXT_CODES, values)).map(({ code_id, total, scans }) => ({
         codeId: code_id,
