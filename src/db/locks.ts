@@ -12,4 +12,6 @@ export const LOCKS = {
   scanMonths: 5_172_028,
   /** One process changes archives of scans at a time. */
   scanArchives: 5_172_029,
+  /** One process folds increments into the counters of accounts and weeks at a time. */
+  scanRollups: 5_172_031,
 } as const;

@@ -1,11 +1,11 @@
 /**
  * What reading costs beside many scans: analytics of a code with 1,000,000 scans and of one with 1,000, once with the
- * countries and referrers that so many scans bring and once with no more than the other's; and the page of codes that
- * the one or the other is on.
+ * countries and referrers that so many scans bring and once with no more than the other's; the page of codes that the
+ * one or the other is on; and, in the core, the report of an account of 10,000 codes on 365 days with its top codes.
  *
  *   node test/bench/scan-reads.ts [scans]      10,000,000 in all unless told
  *
- * Scans of 30 days are written by SQL, and every counter from them. Each read is measured as the core does it, from this
+ * Scans of 30 days are written by SQL, and every counter from them; of the large account only counters. Each read is measured as the core does it, from this
  * process, and over REST, where it comes from this process too.
  */
 import { randomBytes } from 'node:crypto';
@@ -14,17 +14,23 @@ import { cursors } from '../../common/contract/cursors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
+import { figuresOf } from '../../src/analytics/figures.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
+import { DAY_MS } from '../../src/scans/days.ts';
+import { topCodes } from '../../src/scans/reports/top-codes.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
-import { type Seeded, seedAccount, seedCounters, seedScans } from './scan-reads-seed.ts';
+import { type Seeded, seedAccount, seedAccountCounters, seedCounters, seedScans } from './scan-reads-seed.ts';
 
 const SCANS = Number(process.argv[2] ?? 10_000_000);
 const [MANY, FEW] = [1_000_000, 1_000];
 const CODES = 1_000;
 const PAGE = 25;
+const LARGE = { codes: 10_000, days: 365 };
+/** Aims: of the medians with many and few scans; of the median of an account's report, in ms. */
+const AIMS = { ratio: 1.5, report: 100 };
 const [WARM_UP, READS] = [100, 500];
 /** A key makes 120 requests a minute. */
 const WINDOW = 100;
@@ -42,7 +48,9 @@ try {
   await seedScans(pool, busy, [uniform], MANY, { countries: 14, referrers: 10 });
   await seedScans(pool, busy, others, SCANS - 2 * MANY - FEW * PAGE);
   await seedScans(pool, quiet, quiet.codes.slice(0, PAGE), FEW * PAGE);
-  await seedCounters(pool);
+  const rollUp = await seedCounters(pool);
+  const large = await seedAccount(platform, pool, LARGE.codes);
+  await seedAccountCounters(pool, large, LARGE.days);
   console.log(
     `${SCANS} scans of ${CODES + PAGE} codes, written in ${Math.round((performance.now() - start) / 1_000)} s`,
   );
@@ -51,6 +59,18 @@ try {
     [[most, uniform, little]],
   );
   const values = new Map(rows.map((row) => [row.code_id, row.values]));
+  const { rows: counters } = await pool.query<{ values: number; rollups: number; bytes: string; value_bytes: string }>(
+    `select (select count(*)::integer from scan_values) as values,
+            (select count(*)::integer from scan_rollups where account_id <> $1) as rollups,
+            (select sum(pg_column_size(r.*)) from scan_rollups r where account_id <> $1) as bytes,
+            (select sum(pg_column_size(v.*)) from scan_values v) as value_bytes`,
+    [large.id],
+  );
+  const { values: all = 0, rollups, bytes, value_bytes } = counters[0] ?? {};
+  console.log(
+    `${all} counters of values (${value_bytes} bytes) summed up in ${Math.round(rollUp)} ms: ` +
+      `${rollups} rows (${bytes} bytes), ${(rollUp / (all / 1e6) / 1_000).toFixed(1)} s per million`,
+  );
   console.log(`values of 30 days: ${[most, uniform, little].map((code) => values.get(code)).join(', ')}`);
 
   const platformUrl = platform.url;
@@ -80,9 +100,18 @@ try {
     for (const by of ['core', 'rest'] as const) {
       const [many, few] = await inTurn(one[by], other[by]);
       const ratio = (many.p50 / few.p50).toFixed(2);
-      console.log(`${by}: ${what}: ${told(many)} with ${MANY} scans; ${told(few)} with ${FEW}; medians ${ratio}`);
+      console.log(
+        `${by}: ${what}: ${told(many)} with ${MANY} scans; ${told(few)} with ${FEW}; medians ${ratio}, aim ${AIMS.ratio}`,
+      );
     }
   }
+  const window = { from: Date.now() - (LARGE.days - 1) * DAY_MS, to: Date.now() };
+  const [report, top] = await inTurn(
+    () => figuresOf(pool, { accountId: large.id, ...window }, 'days'),
+    () => topCodes(pool, large.id, { ...window, limit: 25 }),
+  );
+  const what = `an account of ${LARGE.codes} codes over ${LARGE.days} days`;
+  console.log(`core: report on ${what}: ${told(report)}, aim ${AIMS.report} ms; its top 25 codes: ${told(top)}`);
   client.close();
 } finally {
   await database.close();

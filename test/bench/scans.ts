@@ -66,7 +66,8 @@ await log.ensureTopics(TOPICS);
 const took = { recorded: [] as number[], copied: [] as number[] };
 // The first round only warms up.
 for (let round = 0; round <= ROUNDS; round++) {
-  await pool.query('truncate scans, scan_visitors, scan_days, scan_hours, scan_values, scan_totals');
+  await pool.query(`truncate scans, scan_visitors, scan_days, scan_hours, scan_values, scan_totals, scan_increments,
+                             scan_rollups`);
   await publishAll();
   const recorded = await recordAll();
   const rows = await recordedRows();
