@@ -73,10 +73,8 @@ export function startBatchWorker(options: {
   database: Database;
   platformUrl: string;
   logger: Logger;
-  /** Called when codes were created: the outbox has something to carry. */
-  changed(): void;
 }): BatchWorker {
-  const { platformUrl, logger, changed } = options;
+  const { platformUrl, logger } = options;
   const { orm, pool } = options.database;
   const stopping = new AbortController();
   let runner: Runner | undefined;
@@ -85,7 +83,6 @@ export function startBatchWorker(options: {
   async function finish(batchId: string): Promise<void> {
     for (;;) {
       const batch = await advance(orm, platformUrl, batchId);
-      changed();
       if (!batch || isCompleted(batch)) return;
       stopping.signal.throwIfAborted();
     }

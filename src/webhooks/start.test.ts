@@ -1,7 +1,8 @@
 import { pino } from 'pino';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { openPostgresLog } from '../../common/log/postgres.ts';
 import { EVENTS } from '../../common/log/topics.ts';
+import { listen } from '../../common/postgres/notifications.ts';
 import { startDns } from '../../test/harness/dns.ts';
 import { startReceiver } from './receiver.fixture.ts';
 import { startWebhooks } from './start.ts';
@@ -10,6 +11,8 @@ import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
 const { url, pool, seal, newAccount } = await webhooksFixture();
 const logger = pino({ level: 'silent' });
+const notifications = listen(pool, logger);
+afterAll(() => notifications.stop());
 
 test.each([
   [false, 'The address is not one of the public Internet.', 0],
@@ -19,7 +22,7 @@ test.each([
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
   const resolvers = [(await startDns()).address];
-  const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
+  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate, resolvers, logger });
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
   // An account that was allowed to name such an address once, or got it into the table by whatever way.
@@ -37,7 +40,7 @@ test('events of all partitions arrive, though every connection to Postgres is cu
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
-  const webhooks = startWebhooks({ pool, log, seal, allowPrivate: true, resolvers: [], logger });
+  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate: true, resolvers: [], logger });
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
   const account = await newAccount();
