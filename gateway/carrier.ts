@@ -18,7 +18,8 @@ import { keepShipped, SHIPPED } from './redirect/spool/shipped-segments.ts';
 /** How long shipping the last scans may take on stop, and then closing the rest, in ms. */
 const SHIP_MS = 3_000;
 const CLOSE_MS = 2_000;
-const CHECK_MS = 1_000;
+/** How often the log is checked, for `/readyz`, in ms. */
+const CHECK_MS = 2_000;
 
 /** Copies routes from the log into the route table and scans from the spools to the log. Answers no requests. */
 async function main(): Promise<void> {

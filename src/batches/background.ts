@@ -9,6 +9,9 @@ import { isCompleted } from './batch-message.ts';
 
 const RETRY_MS = 1_000;
 
+/** How often each job slot of the library polls, in ms: new jobs are notified, only those tried again wait for it. */
+const POLL_MS = 5_000;
+
 /** Batches that a process works on at once. */
 const AT_ONCE = 4;
 
@@ -94,7 +97,7 @@ export function startBatchWorker(options: {
       maxPoolSize: 3,
       concurrency: AT_ONCE,
       preset: REPORTED_FAILURES,
-      pollInterval: RETRY_MS,
+      pollInterval: POLL_MS,
       noHandleSignals: true,
       logger: jobLogger(logger),
       taskList: { batch_go_on: (payload) => finish((payload as { batchId: string }).batchId) },

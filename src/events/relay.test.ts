@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
@@ -106,6 +107,47 @@ test('a relay whose connection breaks continues, and loses nothing', async () =>
   const values = new Set((await published()).map(({ value }) => value));
   expect(values.size).toBe(30);
   await relay.stop();
+});
+
+test('a notification wakes a sleeping relay, again after its listening connection was lost', async () => {
+  // With polls an hour apart, nothing else could have woken it.
+  const rare = listen(pool, logger, { fallbackMs: 3_600_000 });
+  const relay = startRelay({ pool, log, notifications: rare, logger, retentionHours: 24 });
+  relays.push(relay);
+  const asleep = `select pid from pg_locks where locktype = 'advisory' and objid = ${LOCKS.relaySleeps} and granted
+    and mode = 'ExclusiveLock' and database = (select oid from pg_database where datname = current_database())`;
+  const change = async (value: number) => {
+    await vi.waitFor(async () => expect((await pool.query(asleep)).rowCount).toBe(1), EVENTUALLY);
+    await transaction(pool, (tx) => addToOutbox(tx, [record('k', value)]));
+    await vi.waitFor(async () => expect((await published()).at(-1)?.value).toBe(value), EVENTUALLY);
+  };
+  for (let value = 0; value < 10; value++) await change(value);
+  const ended = await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and query = 'listen signpost_work'`,
+  );
+  expect(ended.rowCount).toBeGreaterThan(0);
+  for (let value = 10; value < 20; value++) await change(value);
+  await relay.stop();
+  await rare.stop();
+});
+
+test('a transaction that began to write while the relay was awake keeps it awake', async () => {
+  const rare = listen(pool, logger, { fallbackMs: 3_600_000 });
+  const relay = startRelay({ pool, log, notifications: rare, logger, retentionHours: 24 });
+  relays.push(relay);
+  await using writer = await connect();
+  for (let value = 0; value < 50; value++) {
+    await transaction(pool, (tx) => addToOutbox(tx, [record('other', value)]));
+    await writer.client.query('begin');
+    await addToOutbox(writer.client, [record('k', value)]);
+    // Long enough for the relay to publish the first one and to look for more.
+    await sleep(value % 25);
+    await writer.client.query('commit');
+    await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), EVENTUALLY);
+  }
+  await relay.stop();
+  await rare.stop();
 });
 
 describe.each([24, 0])('an outbox with a retention of %d hours', (retentionHours) => {

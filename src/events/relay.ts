@@ -29,7 +29,7 @@ export interface Relay {
 /** How often the relay polls while notifications don't arrive, and its longest pause between batches, in ms. */
 const POLL_MS = 50;
 /** The pause while transactions that may not notify it are writing, in ms. */
-const WRITING_MS = 5;
+const WRITING_MS = 10;
 const RETRY_MS = 1_000;
 /** How often the publisher is reopened, in ms: brokers forget a transactional id a week after its last use. */
 const REOPEN_MS = 3_600_000;
