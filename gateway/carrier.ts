@@ -8,7 +8,7 @@ import { readVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { respondsInTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
-import { onMessageFromMain, STATUS_MS, sendToMain, stopRequested } from './process/messages.ts';
+import { onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { followRoutes } from './redirect/routes/follow-routes.ts';
 import { openRouteTable } from './redirect/routes/route-table.ts';
@@ -64,19 +64,13 @@ async function main(): Promise<void> {
     );
   });
   let isLogUp = false;
-  const sendStatus = () => {
-    const status = { shipping: shipper.status(), routes: follower.status(), log: isLogUp };
-    sendToMain({ type: 'status', carrier: status });
-  };
+  const status = () => ({ carrier: { shipping: shipper.status(), routes: follower.status(), log: isLogUp } });
   const check = async () => {
-    const isUp = await respondsInTime(log.check());
-    const changed = isUp !== isLogUp;
-    isLogUp = isUp;
-    if (changed) sendStatus();
+    isLogUp = await respondsInTime(log.check());
   };
   check();
   const checking = setInterval(check, CHECK_MS);
-  const reporting = setInterval(sendStatus, STATUS_MS);
+  const reporting = reportStatus(status);
   running.defer(() => {
     clearInterval(checking);
     clearInterval(reporting);

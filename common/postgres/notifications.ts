@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { KEEP_ALIVE, promptQuery, promptStatement, run } from './sql.ts';
+import { promptQuery, promptStatement, run } from './sql.ts';
 
 /** What a process can be notified of: rows for the relay, for the deliverer of webhooks, or for the checks of domains. */
 export type Work = 'outbox' | 'webhooks' | 'domains';
@@ -75,7 +75,8 @@ export function listen(
 
   /** Rejects when the connection is lost or a notification does not arrive in time. */
   async function listenOnce(): Promise<void> {
-    const client = new pg.Client({ ...pool.options, ...KEEP_ALIVE });
+    // As the pool does: a copy of its options would lack the password, which is not enumerable.
+    const client = new pg.Client(pool.options);
     const lost = Promise.withResolvers<never>();
     lost.promise.catch(() => undefined);
     // It may emit errors until its socket is closed; an unhandled one would end the process.
