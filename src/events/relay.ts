@@ -26,8 +26,10 @@ export interface Relay {
   stop(): Promise<void>;
 }
 
-/** How often the relay polls while notifications don't arrive, and its longest pause between batches, in ms. */
+/** How often the relay polls while notifications don't arrive, in ms. */
 const POLL_MS = 50;
+/** Its longest pause after a batch that was not full, in ms. */
+const PAUSE_MS = 20;
 /** The pause while transactions that may not notify it are writing, in ms. */
 const WRITING_MS = 10;
 const RETRY_MS = 1_000;
@@ -108,7 +110,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
           if (published > 0) {
             await leader.wakeUp();
             // As long as the work, so that under load it does not compete with the transactions that it follows.
-            if (published < BATCH) await pause(Math.min(performance.now() - start, POLL_MS));
+            if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS));
           } else if (leader.isAsleep() || !notifications.arriving()) {
             await bell.wait(outbox.hasHoles() ? CHECK_MS : undefined);
           } else if (!(await leader.tryToSleep())) {
