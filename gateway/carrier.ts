@@ -31,7 +31,7 @@ async function main(): Promise<void> {
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the carrier has stopped'));
   running.use(lockProcess(config.DATA_DIR, logger));
-  const log = openLog({
+  const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
     databaseUrl: config.DATABASE_URL,

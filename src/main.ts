@@ -51,7 +51,7 @@ async function main(config: CoreConfig): Promise<void> {
   await database.migrate();
   // Gateways need the salts when they start, possibly before any recorder runs.
   await makeSalts(database.pool, Date.now());
-  const log = openLog({
+  const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
     databaseUrl: config.DATABASE_URL,

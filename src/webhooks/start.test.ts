@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { openPostgresLog } from '../../common/log/postgres.ts';
@@ -57,4 +58,35 @@ test('events of all partitions arrive, though every connection to Postgres is cu
     }
   }
   await vi.waitFor(() => expect(new Set(receiver.received.map(({ id }) => id))).toEqual(new Set(sent)), EVENTUALLY);
+});
+
+test('a notification is enough for an event to arrive, again after the listening connection was lost', async () => {
+  const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
+  onTestFinished(() => log.close());
+  await log.ensureTopics([EVENTS]);
+  // With polls an hour apart, nothing else could wake the deliverer.
+  const rare = listen(pool, logger, { fallbackMs: 3_600_000 });
+  onTestFinished(() => rare.stop());
+  const webhooks = startWebhooks({ pool, log, notifications: rare, seal, allowPrivate: true, resolvers: [], logger });
+  onTestFinished(() => webhooks.stop());
+  const receiver = await startReceiver();
+  const account = await newAccount();
+  await account.endpoint(receiver.url);
+  const arrives = async () => {
+    await vi.waitFor(() => expect(rare.arriving()).toBe(true), EVENTUALLY);
+    const event = eventRecord(account.id);
+    await log.publish(EVENTS.name, [event]);
+    await vi.waitFor(() => expect(receiver.received.at(-1)?.id).toBe(event.headers.ce_id), EVENTUALLY);
+  };
+  await arrives();
+  // Longer than an endpoint stays leased without deliveries: until then the deliverer polls.
+  await sleep(3_000);
+  await arrives();
+  const ended = await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and query = 'listen signpost_work'`,
+  );
+  expect(ended.rowCount).toBeGreaterThan(0);
+  await sleep(3_000);
+  await arrives();
 });
