@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { decodeId } from '../../common/contract/ids.ts';
-import { listen } from '../../common/postgres/notifications.ts';
+import { listen, notifying } from '../../common/postgres/notifications.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
@@ -94,6 +94,7 @@ const makeDue = (attempts?: number) =>
        update webhook_endpoints set due_at = now(), attempt_after = null where id in (select endpoint_id from due)`,
       [attempts ?? null],
     );
+    await tx.query(`select ${notifying('webhooks')}`);
   });
 
 test('what was signed and sent is what was kept, and the attempt is listed', async () => {
