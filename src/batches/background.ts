@@ -10,7 +10,7 @@ import { isCompleted } from './batch-message.ts';
 const RETRY_MS = 1_000;
 
 /** How often each job slot of the library polls, in ms: new jobs are notified, only those tried again wait for it. */
-const POLL_MS = 5_000;
+const POLL_MS = 10_000;
 
 /** Batches that a process works on at once. */
 const AT_ONCE = 4;
