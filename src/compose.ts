@@ -72,8 +72,6 @@ interface Parts {
   readonly logger: Logger;
   /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;
-  /** Called after a change: wakes the relay, as the outbox has new rows. */
-  changed(): void;
 }
 
 /** The services of all modules. */
@@ -85,7 +83,6 @@ export function services({
   seal,
   logger,
   stopping,
-  changed,
 }: Parts): (target: Services) => void {
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
@@ -94,7 +91,7 @@ export function services({
   const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
-    target.service(CodesService, codesService({ database, platformUrl, isPlatformHost, cursors: byId, changed }));
+    target.service(CodesService, codesService({ database, platformUrl, isPlatformHost, cursors: byId }));
     target.service(
       BatchesService,
       batchesService({
@@ -113,15 +110,15 @@ export function services({
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
     target.service(
       EventsService,
-      eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys), changed }),
+      eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys) }),
     );
     target.service(ImagesService, imagesService(pool, platformUrl));
-    target.service(AccountsService, accountsService({ database, cursors: byId, clearance, changed }));
+    target.service(AccountsService, accountsService({ database, cursors: byId, clearance }));
     target.service(
       WebhooksService,
       webhooksService({ database, cursors: { byId, byName }, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),
     );
-    target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
+    target.service(DomainsService, domainsService({ database, platform: platformOf(config) }));
   };
 }
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { TOPICS } from '../common/log/topics.ts';
+import { listen } from '../common/postgres/notifications.ts';
 import { isUnavailable } from '../common/postgres/unavailable.ts';
 import { measureEventLoop } from '../common/runtime/event-loop.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
@@ -51,7 +52,7 @@ async function main(config: CoreConfig): Promise<void> {
   await database.migrate();
   // Gateways need the salts when they start, possibly before any recorder runs.
   await makeSalts(database.pool, Date.now());
-  const log = openLog({
+  const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
     databaseUrl: config.DATABASE_URL,
@@ -62,6 +63,8 @@ async function main(config: CoreConfig): Promise<void> {
   const roles = new Set(config.ROLES);
   const { pool } = database;
   const accountCleanup = accountClearance(config, database);
+  const notifications = listen(pool, logger);
+  running.defer(() => notifications.stop());
 
   let relay: Relay | undefined;
   if (roles.has('relay')) {
@@ -73,14 +76,19 @@ async function main(config: CoreConfig): Promise<void> {
       republishRoutes: () => republishAllRoutes(database),
     });
     running.defer(() => topics.stop());
-    relay = await startRelayWithTopics(topics, { pool, log, logger, retentionHours: config.OUTBOX_RETENTION_HOURS });
+    relay = await startRelayWithTopics(topics, {
+      pool,
+      log,
+      notifications,
+      logger,
+      retentionHours: config.OUTBOX_RETENTION_HOURS,
+    });
     running.defer(relay.stop);
   }
   if (roles.has('recorder')) {
     const recorder = await startRecorder({ log, database, logger, archive: archiveOptions(config) });
     running.defer(() => recorder.stop());
   }
-  const changed = () => relay?.wake();
   const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   if (roles.has('worker')) {
     const worker = startBatchWorker({
@@ -88,20 +96,27 @@ async function main(config: CoreConfig): Promise<void> {
       database,
       platformUrl: config.PUBLIC_URL,
       logger,
-      changed,
     });
     running.defer(() => worker.stop());
     const announcements = startRelabelledAnnouncements({
       pool,
+      notifications,
       platformUrl: config.PUBLIC_URL,
       logger,
-      announced: changed,
     });
     running.defer(() => announcements.stop());
-    const checks = startChecks({ database, platform: platformOf(config), changed, logger });
+    const checks = startChecks({ database, platform: platformOf(config), notifications, logger });
     running.defer(() => checks.stop());
     const { WEBHOOKS_ALLOW_PRIVATE: allowPrivate, DNS_RESOLVERS: resolvers } = config;
-    const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
+    const webhooks = startWebhooks({
+      pool,
+      log,
+      notifications,
+      seal,
+      allowPrivate,
+      resolvers,
+      logger,
+    });
     running.defer(() => webhooks.stop());
     const sweep = () => {
       accountCleanup
@@ -135,7 +150,6 @@ async function main(config: CoreConfig): Promise<void> {
         seal,
         logger,
         stopping: stopping.signal,
-        changed,
       }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),

@@ -31,10 +31,8 @@ export function accountsService(options: {
   database: Database;
   cursors: Cursors;
   clearance: Clearance;
-  /** Called after a change has committed: the outbox has something to carry. */
-  changed(): void;
 }): ServiceImpl<typeof AccountsService> {
-  const { database, cursors, clearance, changed } = options;
+  const { database, cursors, clearance } = options;
   const { orm, pool } = database;
 
   /** Changes the account that a call acts for, which stays locked meanwhile, and leaves it in the audit. */
@@ -53,7 +51,7 @@ export function accountsService(options: {
   }
 
   return {
-    ...team(database, changed),
+    ...team(database),
     async createAccount({ name, plan, overrides }, context) {
       return ormTransactionOf(context, orm, async (em, tx) => {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
@@ -106,7 +104,6 @@ export function accountsService(options: {
         await revokeKey(em, found.id);
       });
       await clearance.clear(account.id);
-      changed();
       return { account: accountMessage(account) };
     },
     async rotateKey(_, context) {

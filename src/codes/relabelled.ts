@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
+import { type Notifications, notifying } from '../../common/postgres/notifications.ts';
 import { first, run, statement, transaction } from '../../common/postgres/sql.ts';
-import { periodically } from '../../common/runtime/periodically.ts';
 import { columnsOf, listed } from '../db/columns.ts';
 import { codeEvent } from '../events/events.ts';
 import { copyToOutbox } from '../events/outbox.ts';
@@ -12,16 +12,19 @@ import { RelabelledCodeEntity } from './entities.ts';
 
 /** How many codes are announced in a transaction. */
 const AT_ONCE = 500;
-/** How often changed codes are looked for, in ms. */
+/** How often to look for codes while notifications don't arrive, and after a failure, in ms. */
 const POLL_MS = 1_000;
 
 const COLUMNS = listed(columnsOf(RelabelledCodeEntity));
 
-/** Records the changed codes of `changed`; a code that still waits is announced once, for all its changes. */
+/** Records the codes of `changed`; one that still waits is announced once, for all its changes. */
 const RECORD = (field: 'folder' | 'tags') => `
-  insert into relabelled_codes (${COLUMNS}) select account_id, id, array['${field}'] from changed
-  on conflict (account_id, code_id) do update
-  set changed = array(select distinct unnest(relabelled_codes.changed || excluded.changed) order by 1)`;
+  recorded as (
+    insert into relabelled_codes (${COLUMNS}) select account_id, id, array['${field}'] from changed
+    on conflict (account_id, code_id) do update
+    set changed = array(select distinct unnest(relabelled_codes.changed || excluded.changed) order by 1)
+  )
+  select ${notifying('labels')} from changed limit 1`;
 
 /**
  * Codes are locked in the order of their ids, as `archiveCodes` does, so that two changes of labels never wait for each
@@ -34,7 +37,7 @@ const folderChanged = statement(
    ), changed as (
      update codes c set ${CHANGED} from labelled where c.account_id = $1 and c.id = labelled.id
      returning c.account_id, c.id
-   ) ${RECORD('folder')}`,
+   ), ${RECORD('folder')}`,
 );
 
 /** Indexes: code_tags_by_tag, codes_pkey. */
@@ -47,7 +50,7 @@ const tagChanged = statement(
    ), changed as (
      update codes c set ${CHANGED} from labelled where c.account_id = $1 and c.id = labelled.id
      returning c.account_id, c.id
-   ) ${RECORD('tags')}`,
+   ), ${RECORD('tags')}`,
 );
 
 /** Includes deleted codes, which may be restored. Index: codes_filed. */
@@ -95,23 +98,33 @@ const take = statement<{ code_id: string; changed: string[] }>(
 
 /**
  * Announces codes whose folder or tag was renamed, merged or deleted, each in its current state, 500 in a transaction. Their
- * routes are unchanged. Any number of processes may do so. `announced`: called when the outbox has new rows.
+ * routes are unchanged. Any number of processes may do so.
  */
 export function startRelabelledAnnouncements(options: {
   pool: Pool;
+  notifications: Notifications;
   platformUrl: string;
   logger: Logger;
-  announced(): void;
 }): { stop(): Promise<void> } {
-  const { pool, platformUrl, logger, announced } = options;
+  const { pool, notifications, platformUrl, logger } = options;
+  const bell = notifications.bell('labels', POLL_MS);
   let stopping = false;
-  const announcing = periodically(POLL_MS, 'announcing codes with changed labels', logger, async () => {
-    while (!stopping && (await transaction(pool, (tx) => announceSome(tx, platformUrl)))) announced();
-  });
+  const running = (async () => {
+    while (!stopping) {
+      try {
+        while (!stopping && (await transaction(pool, (tx) => announceSome(tx, platformUrl))));
+        if (!stopping) await bell.wait();
+      } catch (error) {
+        logger.warn({ err: error }, 'announcing codes with changed labels failed; it is tried again');
+        if (!stopping) await bell.wait(POLL_MS);
+      }
+    }
+  })();
   return {
-    stop() {
+    async stop() {
       stopping = true;
-      return announcing.stop();
+      bell.ring();
+      await running;
     },
   };
 }

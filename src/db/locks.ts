@@ -6,6 +6,8 @@ export const LOCKS = {
   migration: 5_172_026,
   /** One relay carries the outbox at a time. */
   relay: 5_172_027,
+  /** The relay holds it exclusively while it sleeps, and transactions that write to the outbox share it otherwise. */
+  relaySleeps: 5_172_031,
   /** One core publishes all routes again at a time. */
   routes: 5_172_030,
   /** One recorder makes partitions at a time. */

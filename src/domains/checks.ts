@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { DomainStateName } from '../../common/contract/names.ts';
-import { run, statement } from '../../common/postgres/sql.ts';
+import type { Notifications } from '../../common/postgres/notifications.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lookUp, type Platform } from './look-up.ts';
@@ -16,7 +17,8 @@ export interface Checks {
 
 /** Domains that are looked up at the same time. */
 const AT_ONCE = 20;
-const IDLE_MS = 1_000;
+/** How often to look for domains while notifications don't arrive, and after a failure, in ms. */
+const POLL_MS = 1_000;
 
 interface DueRow {
   id: string;
@@ -37,20 +39,27 @@ const take = statement<DueRow>(
    returning id, account_id, hostname, token, state`,
 );
 
-/** Starts checking; any number of cores may. `changed`: called after a move, as the outbox has something to carry. */
+/** In how many ms the next domain is due; negative if it was passed over because it was locked. Index: domains_due. */
+const next = statement<{ wait: number }>(
+  'domains_next',
+  'select (extract(epoch from check_at - now()) * 1000)::float8 as wait from domains order by check_at limit 1',
+);
+
+/** Starts checking; any number of cores may. */
 export function startChecks(options: {
   database: Database;
   platform: Platform;
-  changed(): void;
+  notifications: Notifications;
   logger: Logger;
 }): Checks {
-  const { platform, changed, logger } = options;
+  const { platform, notifications, logger } = options;
   const { orm, pool } = options.database;
   const stopping = new AbortController();
   const { signal } = stopping;
+  const bell = notifications.bell('domains', POLL_MS);
 
-  /** Returns how many were due. */
-  async function round(): Promise<number> {
+  /** Returns in how many ms the next domain is due; undefined if there is none. */
+  async function round(): Promise<number | undefined> {
     const due = await run(pool, take);
     const looked = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
     // One after the other: calls want the connections, too.
@@ -61,34 +70,36 @@ export function startChecks(options: {
         recordOwnChange(tx, accountId, `domain became ${domain.state}`, encodeId('domain', id)),
       );
       if (moved && moved.state !== state) {
-        changed();
         logger.info({ domain: encodeId('domain', id), from: state, to: moved.state }, 'a domain moved');
       }
     }
     const unheard = looked.filter(({ status }) => status === 'rejected');
-    const [first] = unheard;
-    if (first?.status === 'rejected' && !signal.aborted) {
+    const [failed] = unheard;
+    if (failed?.status === 'rejected' && !signal.aborted) {
       logger.warn(
-        { err: first.reason, domains: unheard.length },
+        { err: failed.reason, domains: unheard.length },
         'the resolvers do not answer: domains keep their states',
       );
     }
-    return due.length;
+    return due.length === AT_ONCE ? 0 : (await first(pool, next))?.wait;
   }
 
   const running = (async () => {
     while (!signal.aborted) {
-      const due = await round().catch((error: unknown) => {
+      try {
+        const wait = await round();
+        if (wait !== 0) await bell.wait(wait && Math.max(wait, POLL_MS));
+      } catch (error) {
         logger.warn({ err: error }, 'domains are checked again in a second');
-        return 0;
-      });
-      if (due < AT_ONCE) await sleep(IDLE_MS, undefined, { signal }).catch(() => undefined);
+        await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
+      }
     }
   })();
 
   return {
     async stop() {
       stopping.abort();
+      bell.ring();
       await running;
     },
   };

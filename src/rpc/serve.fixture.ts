@@ -45,14 +45,13 @@ export async function startServing(tls?: Tls): Promise<Serving> {
     register: (services) => {
       const { byId } = cursors(randomBytes(32));
       const platformUrl = 'https://sign.example';
-      const changed = () => {};
       services.service(
         CodesService,
-        codesService({ database, platformUrl, isPlatformHost: platformHosts(platformUrl, []), cursors: byId, changed }),
+        codesService({ database, platformUrl, isPlatformHost: platformHosts(platformUrl, []), cursors: byId }),
       );
       services.service(
         AccountsService,
-        accountsService({ database, cursors: byId, clearance: clearance(pool, { stop: [], erase: [] }), changed }),
+        accountsService({ database, cursors: byId, clearance: clearance(pool, { stop: [], erase: [] }) }),
       );
       services.service(AdmissionService, admissionService(pool));
       services.service(BatchesService, {});

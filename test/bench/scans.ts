@@ -54,7 +54,7 @@ running.defer(() => database.close());
 const { pool } = database;
 await database.migrate();
 const logger = pino({ level: 'warn' });
-const log = openLog({
+const log = await openLog({
   kafkaBrokers: kafka ? [kafka.brokers] : [],
   databaseUrl: postgres.url,
   clientId: 'bench',
