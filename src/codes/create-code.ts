@@ -14,7 +14,7 @@ import { announce } from './announce.ts';
 import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { withNewShortCode } from './short-code.ts';
-import { tagsOrFailure } from './tags.ts';
+import { expectFewTags, tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
 /** What is asked for, once it is known to be right. */
@@ -90,6 +90,7 @@ export async function createCode(
   const tagging = labelsOf(await resolveLabels(tx, TAG, account.id, asked.tags), asked.tags);
   const [filed = null] = filing.labels;
   const tags = tagging.labels;
+  expectFewTags(tags);
 
   const id = newUuid();
   const row = newDynamicRow({

@@ -10,6 +10,7 @@ import { announceAll } from './announce.ts';
 import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';
 import { newShortCode, SHORT_CODE_ATTEMPTS } from './short-code.ts';
+import { MAX_TAGS, TOO_MANY_TAGS } from './tags.ts';
 
 /** A dynamic code to create, known to be right. */
 export interface WantedCode {
@@ -101,11 +102,14 @@ export async function createCodes(
   const rows = wanted.map(({ id, targetUrl: target_url, name, campaignType: campaign_type, ...code }) => {
     const filing = labelsOf(folders, code.folder === null ? [] : [code.folder]);
     const tagging = labelsOf(allTags, code.tags);
+    // Only now it is known that so many ids and names are of different tags.
+    const applied = tagging.labels.slice(0, MAX_TAGS);
     const lost = [...filing.warnings, ...tagging.warnings];
+    if (applied.length < tagging.labels.length) lost.push(`${TOO_MANY_TAGS} The others are not applied.`);
     if (lost.length > 0) warnings.set(id, lost);
-    for (const tag of tagging.labels) labels.push({ code: id, tag: tag.id });
+    for (const tag of applied) labels.push({ code: id, tag: tag.id });
     const [folder = null] = filing.labels;
-    const tags = tagging.labels.map(({ name }) => name);
+    const tags = applied.map(({ name }) => name);
     const short_code = newShortCode();
     return newDynamicRow({
       id,

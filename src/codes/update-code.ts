@@ -16,7 +16,7 @@ import { CodeEntity } from './entities.ts';
 import { findCode, lockCode } from './find-code.ts';
 import { readLandingPage } from './landing-page.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
-import { tagsOrFailure } from './tags.ts';
+import { expectFewTags, tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
 /** The columns that a call may change, and what it calls them. */
@@ -100,7 +100,9 @@ async function readChanges(
     const folders = request.folder === undefined ? [] : [request.folder];
     columns.folder_id = (await labelsOrFailure(tx, FOLDER, accountId, folders))[0]?.id ?? null;
   }
-  return { columns, tags: tags && (await labelsOrFailure(tx, TAG, accountId, tags)) };
+  const labels = tags && (await labelsOrFailure(tx, TAG, accountId, tags));
+  if (labels) expectFewTags(labels);
+  return { columns, tags: labels };
 }
 
 async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise<{ row: CodeRow; changed: string[] }> {

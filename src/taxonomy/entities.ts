@@ -1,10 +1,16 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { accountOfRow } from '../access/entities.ts';
 
+/**
+ * The SQL expression of a name as it is compared: NFC, and Unicode's full case folding, by which `Straße` is `STRASSE` and
+ * `ΟΔΟΣ` is `οδος`. Source: docs/contract.md, "The QR code resource".
+ */
+export const folded = (name: string) => `normalize(casefold(normalize(${name}, nfc) collate "pg_unicode_fast"), nfc)`;
+
 const label = (table: string) => ({
   id: p.uuid().primary(),
   accountId: accountOfRow(table),
-  /** Unique in the account without regard to case. */
+  /** In the spelling first used; unique in the account by `folded`. */
   name: p.text(),
   createdAt: p.datetime().defaultRaw('now()'),
 });
@@ -17,7 +23,7 @@ export const FolderEntity = defineEntity({
   indexes: [
     {
       name: 'folders_name',
-      expression: `create unique index folders_name on folders (account_id, lower(name collate "pg_c_utf8"))`,
+      expression: `create unique index folders_name on folders (account_id, (${folded('name')}))`,
     },
   ],
 });
@@ -30,7 +36,7 @@ export const TagEntity = defineEntity({
   indexes: [
     {
       name: 'tags_name',
-      expression: `create unique index tags_name on tags (account_id, lower(name collate "pg_c_utf8"))`,
+      expression: `create unique index tags_name on tags (account_id, (${folded('name')}))`,
     },
   ],
 });

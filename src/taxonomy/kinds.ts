@@ -4,7 +4,7 @@ import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { LIMITS } from '../../common/contract/limits.ts';
 import { type Statement, statement } from '../../common/postgres/sql.ts';
-import { FolderEntity, type LabelEntity, TagEntity } from './entities.ts';
+import { FolderEntity, folded, type LabelEntity, TagEntity } from './entities.ts';
 import { folderName, type Name, tagName } from './names.ts';
 
 /** A folder or tag as codes refer to it. `id` is a UUID. */
@@ -37,9 +37,6 @@ export interface Kind {
   /** One of them. */
   readonly entity: EntitySchema<LabelEntity>;
 }
-
-/** Without regard to case, as the indexes have it. */
-const folded = (name: string) => `lower(${name} collate "pg_c_utf8")`;
 
 /** Index, for each of the statements: folders_pkey, folders_name; tags_pkey, tags_name. */
 function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf'], entity: EntitySchema): Kind {
@@ -83,7 +80,7 @@ function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf'], 
          select id, $1::uuid, name from judged
          where known or place <= ${LIMITS[labels]} - (
            select count(*) from (select from ${labels} where account_id = $1 limit ${LIMITS[labels]}) present)
-         on conflict (account_id, ${folded('name')}) do update set name = ${labels}.name returning id, name
+         on conflict (account_id, (${folded('name')})) do update set name = ${labels}.name returning id, name
        )
        select nth::integer, created.id, created.name
        from wanted join created on ${folded('created.name')} = folded`,

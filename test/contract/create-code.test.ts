@@ -187,6 +187,34 @@ describe('POST /api/v1/qr-codes', () => {
     expect((await account.call<{ data: unknown[] }>('GET', '/tags')).body.data).toHaveLength(2);
   });
 
+  test('tags are counted once whether they are given by name or id', async () => {
+    const account = await api.account();
+    const names = Array.from({ length: 20 }, (_, index) => `tag ${index}`);
+    await account.create({ tags: names });
+    const listed = (await account.call<{ data: { id: string; name: string }[] }>('GET', '/tags')).body.data;
+    const ids = listed.map(({ id }) => id);
+    const mixed = [...ids.slice(10), ...listed.slice(0, 10).map(({ name }) => name)];
+    expect((await account.create({ tags: mixed })).tags).toHaveLength(20);
+    const code = await account.create({ tags: [...ids, ...names, 'TAG 1 '] });
+    expect(code.tags).toHaveLength(20);
+    const send = (method: string, path: string, tags: string[]) =>
+      account.call(method, path, { json: { target_url: TARGET, tags } });
+    for (const tags of [
+      [...ids, 'another'],
+      [...mixed, 'another'],
+    ]) {
+      const error = 'tags: a code carries at most 20 tags.';
+      expect(await send('POST', '/qr-codes', tags)).toMatchObject({ status: 400, body: { error } });
+      expect(await send('PATCH', `/qr-codes/${code.id}`, tags)).toMatchObject({ status: 400, body: { error } });
+    }
+    expect((await account.call<{ data: unknown[] }>('GET', '/tags')).body.data).toHaveLength(20);
+    const rows = [{ target_url: TARGET, tags: [...mixed, 'another'] }];
+    const { body } = await account.call<{ data: { id: string } }>('POST', '/batches', { json: { rows } });
+    const batch = await account.call<{ data: { rows: unknown[] } }>('GET', `/batches/${body.data.id}`);
+    const warnings = ['tags: a code carries at most 20 tags. The others are not applied.'];
+    expect(batch.body.data.rows).toMatchObject([{ status: 'created', warnings }]);
+  });
+
   test('at most 20 tags; duplicates count once', async () => {
     const account = await api.account();
     const tags = Array.from({ length: 20 }, (_, index) => `tag ${String(index).padStart(2, '0')}`);

@@ -94,6 +94,24 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     expect((await eventsOf(code.id, 3)).map(({ version }) => version)).toEqual([1, 2, 3]);
   });
 
+  test('is the same by every spelling that NFC and full case folding make equal', async () => {
+    const account = await api.account();
+    const spellings = [
+      ['Straße', 'STRASSE', 'strasse'],
+      ['ΟΔΟΣ', 'οδος', 'Οδοσ'],
+      ['K\u00e4se', 'Ka\u0308se', 'K\u00c4SE'],
+    ];
+    for (const [first = '', ...others] of spellings) {
+      await account.create(fields(first));
+      for (const name of others) await account.create(fields(name));
+    }
+    const shown = (await list(account)).map(({ name, code_count }) => [name, code_count]);
+    expect(shown).toEqual(expect.arrayContaining(spellings.map(([first]) => [first, 3])));
+    expect(shown).toHaveLength(3);
+    const found = await account.call<Page>('GET', `/qr-codes?${kind}=${encodeURIComponent('sTRASSe')}`);
+    expect(found.body.total).toBe(3);
+  });
+
   test('changes many codes at once and announces each', async () => {
     const account = await api.account({ plan: Plan.ENTERPRISE });
     const rows = Array.from({ length: 1_200 }, () => ({ target_url: TARGET, ...fields('Berlin') }));

@@ -16,6 +16,7 @@ import { WebhookVerification } from './0014-webhook-verification.ts';
 import { KeptOutbox } from './0015-kept-outbox.ts';
 import { ScanRollups } from './0016-scan-rollups.ts';
 import { RelabelledCodes } from './0017-relabelled-codes.ts';
+import { FoldedNames } from './0018-folded-names.ts';
 
 /** In the order in which they run. A migration that has been released is never changed. */
 export const migrations: MigrationObject[] = [
@@ -36,4 +37,5 @@ export const migrations: MigrationObject[] = [
   { name: '0015-kept-outbox', class: KeptOutbox },
   { name: '0016-scan-rollups', class: ScanRollups },
   { name: '0017-relabelled-codes', class: RelabelledCodes },
+  { name: '0018-folded-names', class: FoldedNames },
 ];
