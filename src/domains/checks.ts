@@ -6,16 +6,16 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lookUp, type Platform } from './look-up.ts';
-import { moveDomain } from './transition.ts';
+import { applyDnsResult } from './transition.ts';
 
-/** Looks domains up again, each when it is due. */
+/** The background task that checks each domain's DNS records when the domain is due. */
 export interface Checks {
-  /** Gives up the look-ups in hand, finishes the move in hand, and stops. */
+  /** Aborts the running look-ups, finishes the running transition, and stops. */
   stop(): Promise<void>;
 }
 
-/** Domains that are looked up at the same time. */
-const AT_ONCE = 20;
+/** Domains that are looked up concurrently. */
+const CONCURRENCY = 20;
 const IDLE_MS = 1_000;
 
 interface DueRow {
@@ -27,17 +27,17 @@ interface DueRow {
 }
 
 /**
- * Takes what is due for a minute: nobody else looks it up meanwhile, and it comes again when whoever took it died or
- * heard nothing of the resolvers. Of all accounts. Index: domains_due.
+ * Leases the due domains of all accounts for a minute: no other process looks them up meanwhile, and they become due again
+ * if this process dies or gets no answer from the resolvers. Index: domains_due.
  */
-const take = statement<DueRow>(
+const leaseDue = statement<DueRow>(
   'domains_take_due',
   `update domains set check_at = now() + interval '1 minute'
-   where id in (select id from domains where check_at <= now() order by check_at limit ${AT_ONCE} for update skip locked)
+   where id in (select id from domains where check_at <= now() order by check_at limit ${CONCURRENCY} for update skip locked)
    returning id, account_id, hostname, token, state`,
 );
 
-/** Starts checking; any number of cores may. `changed`: called after a move, as the outbox has something to carry. */
+/** Starts the checks, in any number of cores. `changed` is called after a transition, which has written to the outbox. */
 export function startChecks(options: {
   database: Database;
   platform: Platform;
@@ -49,28 +49,28 @@ export function startChecks(options: {
   const stopping = new AbortController();
   const { signal } = stopping;
 
-  /** Returns how many were due. */
-  async function round(): Promise<number> {
-    const due = await run(pool, take);
-    const looked = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
-    // One after the other: calls want the connections, too.
+  /** Checks one group of due domains; returns how many were due. */
+  async function checkDue(): Promise<number> {
+    const due = await run(pool, leaseDue);
+    const results = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
+    // One after the other, to leave connections for RPCs.
     for (const [index, { id, account_id: accountId, state }] of due.entries()) {
-      const outcome = looked[index];
-      if (outcome?.status !== 'fulfilled') continue;
-      const moved = await moveDomain(orm, { id, accountId }, outcome.value, (tx, domain) =>
+      const result = results[index];
+      if (result?.status !== 'fulfilled') continue;
+      const updated = await applyDnsResult(orm, { id, accountId }, result.value, (tx, domain) =>
         recordOwnChange(tx, accountId, `domain became ${domain.state}`, encodeId('domain', id)),
       );
-      if (moved && moved.state !== state) {
+      if (updated && updated.state !== state) {
         changed();
-        logger.info({ domain: encodeId('domain', id), from: state, to: moved.state }, 'a domain moved');
+        logger.info({ domain: encodeId('domain', id), from: state, to: updated.state }, 'a domain changed its state');
       }
     }
-    const unheard = looked.filter(({ status }) => status === 'rejected');
-    const [first] = unheard;
+    const unanswered = results.filter(({ status }) => status === 'rejected');
+    const [first] = unanswered;
     if (first?.status === 'rejected' && !signal.aborted) {
       logger.warn(
-        { err: first.reason, domains: unheard.length },
-        'the resolvers do not answer: domains keep their states',
+        { err: first.reason, domains: unanswered.length },
+        'the DNS resolvers do not answer: domains keep their states',
       );
     }
     return due.length;
@@ -78,11 +78,11 @@ export function startChecks(options: {
 
   const running = (async () => {
     while (!signal.aborted) {
-      const due = await round().catch((error: unknown) => {
-        logger.warn({ err: error }, 'domains are checked again in a second');
+      const due = await checkDue().catch((error: unknown) => {
+        logger.warn({ err: error }, 'due domains could not be checked; trying again in a second');
         return 0;
       });
-      if (due < AT_ONCE) await sleep(IDLE_MS, undefined, { signal }).catch(() => undefined);
+      if (due < CONCURRENCY) await sleep(IDLE_MS, undefined, { signal }).catch(() => undefined);
     }
   })();
 
