@@ -18,9 +18,9 @@ import { admissionService } from './access/admission.ts';
 import { deleteIdempotencyKeys } from './access/idempotency.ts';
 import { type Clearance, clearance } from './accounts/clear.ts';
 import { accountsService } from './accounts/service.ts';
-import { forgetMembers } from './accounts/team.ts';
+import { deleteMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
-import { forgetBatches } from './batches/members.ts';
+import { deleteBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
 import { moveCodesToFolder } from './codes/move-to-folder.ts';
@@ -52,12 +52,12 @@ export function accountClearance(config: CoreConfig, database: Database): Cleara
     stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
     erase: [
       (id) => eraseCodes(pool, id),
-      (id) => forgetBatches(database, id),
+      (id) => deleteBatches(database, id),
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => forgetLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
       (id) => deleteIdempotencyKeys(pool, id),
-      (id) => forgetMembers(database, id),
+      (id) => deleteMembers(database, id),
     ],
   });
 }

@@ -31,14 +31,14 @@ export function accountsService(options: {
   database: Database;
   cursors: Cursors;
   clearance: Clearance;
-  /** Called after a change has committed: the outbox has something to carry. */
+  /** Called after a change has committed, which has written to the outbox. */
   changed(): void;
 }): ServiceImpl<typeof AccountsService> {
   const { database, cursors, clearance, changed } = options;
   const { orm, pool } = database;
 
-  /** Changes the account that a call acts for, which stays locked meanwhile, and leaves it in the audit. */
-  function changing(
+  /** Changes the account of a call, under a lock on its row, and writes an audit entry. */
+  function changeAccount(
     context: HandlerContext,
     work: (account: AccountEntity, em: EntityManager) => Promise<void> | void,
   ): Promise<AccountEntity> {
@@ -90,18 +90,18 @@ export function accountsService(options: {
     },
     async updateAccount(request, context) {
       const changes = columnsToChange(request);
-      const account = await changing(context, (found) => {
+      const account = await changeAccount(context, (found) => {
         Object.assign(found, changes);
       });
       return { account: accountMessage(account) };
     },
     async closeAccount({ deleteData }, context) {
-      const account = await changing(context, async (found, em) => {
+      const account = await changeAccount(context, async (found, em) => {
         const now = new Date();
         found.closedAt ??= now;
         found.deleteData ||= deleteData;
         if (found.deleteData) found.name = '(deleted)';
-        // Due at once, should this call end before it has cleared everything.
+        // Due now, in case this call ends before everything has been cleared.
         found.clearAt = now;
         await revokeKey(em, found.id);
       });
