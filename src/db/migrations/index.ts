@@ -15,7 +15,7 @@ import { VerifiedHostnames } from './0013-verified-hostnames.ts';
 import { WebhookVerification } from './0014-webhook-verification.ts';
 import { KeptOutbox } from './0015-kept-outbox.ts';
 
-/** In the order in which they run. A migration that has been released is never changed. */
+/** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
   { name: '0001-accounts-and-codes', class: AccountsAndCodes },
   { name: '0002-log', class: Log },
