@@ -89,7 +89,7 @@ export function webhookCommands(program: Command): void {
     printRecord(json(), { id, secret });
   });
 
-  ofOne('test', 'send it an event made up for the purpose').action(async ({ account, id }: Which) => {
+  ofOne('test', 'send it a test event').action(async ({ account, id }: Which) => {
     const { webhooks } = await connectCore(process.env, account);
     const delivery = required((await webhooks.sendTestEvent({ id })).delivery);
     print(json(), deliveryShown(delivery), () => `${delivery.id} is on its way; webhook deliveries shows its answer.`);

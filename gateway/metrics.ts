@@ -5,7 +5,7 @@ import type { FollowerStatus } from './redirect/routes/follow-routes.ts';
 import type { ShipperStatus } from './redirect/spool/ship-scans.ts';
 import type { SpoolStatus } from './redirect/spool/spool.ts';
 
-/** Each process measures what it has; an SDK that is loaded with it takes the figures, and without one they cost nothing. */
+/** Metrics of the process; an OpenTelemetry SDK loaded with it exports them, and without one they cost nothing. */
 const meter = metrics.getMeter('signpost.gateway');
 
 /** Measures a worker. */
@@ -33,7 +33,7 @@ export function measureWorker(
   );
 }
 
-/** Why clients are refused something; `idle_connections` were closed to make room for others. */
+/** Why clients are rejected; `idle_connections` were closed to make room for others. */
 const REFUSALS = [
   'address_connections',
   'address_requests',
@@ -49,7 +49,7 @@ export type RefusalReason = (typeof REFUSALS)[number];
 /** Counts what a client was refused. */
 export type CountRefusal = (reason: RefusalReason) => void;
 
-/** Measures how often a worker refuses what is beyond the limits on clients. */
+/** Measures how often a worker rejects clients that exceed their limits. */
 export function measureRefusals(worker: number): CountRefusal {
   const counts = new Map<RefusalReason, number>(REFUSALS.map((reason) => [reason, 0]));
   const refused = meter.createObservableCounter('signpost.gateway.refused', {
@@ -62,7 +62,7 @@ export function measureRefusals(worker: number): CountRefusal {
   return (reason) => void counts.set(reason, (counts.get(reason) ?? 0) + 1);
 }
 
-/** Measures the carrier; `change` is told how long each change took from the topic into the table, in ms. */
+/** Measures the carrier; `change` records how long a change took from the topic into the table, in ms. */
 export function measureCarrier(status: () => { readonly shipping: ShipperStatus; readonly routes: FollowerStatus }): {
   change(ms: number): void;
 } {

@@ -183,7 +183,7 @@ describe('a failing disk', () => {
     await expect.poll(() => existsSync(folder) && takeAll(), EVENTUALLY).toEqual(['one']);
   });
 
-  test('leads to offers of the held payloads, in order, until they are accepted', async () => {
+  test('offers the held payloads, in order, until they are accepted', async () => {
     const offered: string[][] = [];
     const spool = open((frames, taken) => {
       offered.push(textsOf(readFrames(frames, 'nothing').payloads));
@@ -197,7 +197,7 @@ describe('a failing disk', () => {
     await expect.poll(() => spool.status(), EVENTUALLY).toMatchObject({ held: 0, lost: 0 });
   });
 
-  test('leads to offers of the held payloads on close', async () => {
+  test('offers the held payloads on close', async () => {
     let offered: string[] = [];
     const spool = open((frames, taken) => {
       offered = textsOf(readFrames(frames, 'nothing').payloads);
