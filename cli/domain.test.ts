@@ -68,7 +68,9 @@ test('invalid usage exits with 2, a rejected call with 1 and a sentence', async 
   expect(await refused('add', '--hostname', 'https://menu.example')).toMatch(/^hostname: must be only a hostname/);
   const unnamed = { code: 2, stdout: '', stderr: 'Name the domain by --id or --hostname.\n' };
   expect(await run('verify')).toEqual(unnamed);
-  expect(await refused('remove', '--hostname', 'menu.example')).toMatch(/^menu.example is not a domain of this account/);
+  expect(await refused('remove', '--hostname', 'menu.example')).toMatch(
+    /^menu.example is not a domain of this account/,
+  );
   expect(await refused('verify', '--id', 'domain_x')).toBe('There is no such domain on this account.\n');
 });
 
