@@ -1,12 +1,12 @@
 /**
- * How many images are drawn in a second on one core and how large they are, beside the PNG writer of `qrcode` and
- * pngjs, which is given the same pixels in gray; then how many come over REST, and what other requests wait while 64
- * images of 4,096 px are asked for at once.
+ * How many images are drawn per second on one CPU core and how large they are, compared with the PNG writer of `qrcode`
+ * and with pngjs, which gets the same pixels in gray; then how many are served over REST, and how long other requests take
+ * while 64 images of 4,096 px are requested concurrently.
  *
- *   npm run bench:images [-- rounds]      7 unless told
+ *   npm run bench:images [-- rounds]      default: 7
  *
- * A scan URL is drawn from text to file. Rounds of all ways take turns, so that none has the machine to itself; the
- * figure is the median of its rounds.
+ * A scan URL is drawn from text to file. The rounds of all variants are interleaved, so that other load on the machine
+ * affects all of them; figures are medians.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,20 +22,20 @@ import { startPlatform } from './platform.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 7);
 const ROUND_MS = 150;
-const LANES = 16;
+const CONCURRENCY = 16;
 const REQUESTS = 480;
-let asked = 0;
+let requests = 0;
 const TEXT = 'https://go.example.com/AbC1234';
 const SIZES = [256, 512, 1_024, 4_096];
 const [DARK, LIGHT] = ['#123456', '#ffeedd'];
 
-interface Way {
+interface Variant {
   readonly name: string;
   draw(): Promise<Uint8Array> | Uint8Array;
 }
 
-const ways: readonly Way[] = [
-  ...SIZES.flatMap((size): Way[] => [
+const variants: readonly Variant[] = [
+  ...SIZES.flatMap((size): Variant[] => [
     { name: `${size} px, own writer`, draw: () => renderPng(matrixOf(TEXT), size, DARK, LIGHT) },
     { name: `${size} px, qrcode.toBuffer`, draw: () => drawnByQrcode(size) },
     { name: `${size} px, pngjs, gray`, draw: () => drawnByPngjs(size) },
@@ -46,13 +46,13 @@ const ways: readonly Way[] = [
   },
 ];
 
-const rates = new Map(ways.map(({ name }) => [name, [] as number[]]));
-for (const way of ways) await way.draw();
+const rates = new Map(variants.map(({ name }) => [name, [] as number[]]));
+for (const variant of variants) await variant.draw();
 for (let round = 0; round < ROUNDS; round++) {
-  for (const way of ways) rates.get(way.name)?.push(await rateOf(way));
+  for (const variant of variants) rates.get(variant.name)?.push(await rateOf(variant));
 }
 const table = await Promise.all(
-  ways.map(async ({ name, draw }) => {
+  variants.map(async ({ name, draw }) => {
     const sorted = (rates.get(name) ?? []).toSorted((a, b) => a - b);
     const median = sorted[sorted.length >> 1] ?? 0;
     return { image: name, 'images/s': Number(median.toPrecision(3)), bytes: (await draw()).length };
@@ -76,8 +76,8 @@ const sizes = [];
 for (const size of SIZES) {
   await image(size);
   const start = performance.now();
-  const lanes = Array.from({ length: LANES }, async () => {
-    for (let n = 0; n < REQUESTS / LANES; n++) await image(size);
+  const lanes = Array.from({ length: CONCURRENCY }, async () => {
+    for (let n = 0; n < REQUESTS / CONCURRENCY; n++) await image(size);
   });
   await Promise.all(lanes);
   const seconds = (performance.now() - start) / 1_000;
@@ -88,10 +88,10 @@ console.table(sizes);
 const idle = await beside(async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))));
 const busy = await beside(async () => {
   const url = `${platform.url}/api/v1/qr-codes/${id}/image?size=4096`;
-  const load = fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, atOnce: 64 })]);
-  const emptying = setInterval(emptyWindow, 50);
+  const load = fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, concurrency: 64 })]);
+  const emptying = setInterval(resetBurstLimit, 50);
   await new Promise((resolve) => setTimeout(resolve, 5_000));
-  load.send('enough');
+  load.send('stop');
   await once(load, 'exit');
   clearInterval(emptying);
 });
@@ -103,42 +103,42 @@ const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${platform.pids.core}/s
 console.log(`peak memory of the core: ${Math.round(Number(peak) / 1_024)} MiB`);
 await database.end();
 
-/** Asks for an image. The window of the burst limit is emptied before it fills. */
+/** Requests an image. The window of the burst limit is reset before it is full. */
 async function image(size: number): Promise<void> {
-  if (asked++ % 50 === 0) await emptyWindow();
+  if (requests++ % 50 === 0) await resetBurstLimit();
   const response = await fetch(`${platform.url}/api/v1/qr-codes/${id}/image?size=${size}`, { headers });
   if (response.status !== 200) throw new Error(`the image answered ${response.status}`);
   await response.arrayBuffer();
 }
 
-async function emptyWindow(): Promise<void> {
+async function resetBurstLimit(): Promise<void> {
   await database.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
     decodeId('acct', accountId),
   ]);
 }
 
-/** What a read of the same code takes while `work` runs. */
+/** The latencies of reads of the same code while `work` runs. */
 async function beside(work: () => Promise<void>): Promise<{ p50: string; p99: string }> {
   const times: number[] = [];
-  let over = false;
+  let finished = false;
   const probe = (async () => {
-    while (!over) {
+    while (!finished) {
       const start = performance.now();
       await (await fetch(`${platform.url}/api/v1/qr-codes/${id}`, { headers })).arrayBuffer();
       times.push(performance.now() - start);
-      if (asked++ % 50 === 0) await emptyWindow();
+      if (requests++ % 50 === 0) await resetBurstLimit();
     }
   })();
   await work();
-  over = true;
+  finished = true;
   await probe;
   times.sort((one, other) => one - other);
   const at = (share: number) => `${(times[Math.floor(times.length * share)] ?? 0).toFixed(1)} ms`;
   return { p50: at(0.5), p99: at(0.99) };
 }
 
-/** Images a second, over at least `ROUND_MS`. */
-async function rateOf({ draw }: Way): Promise<number> {
+/** Images per second, over at least `ROUND_MS`. */
+async function rateOf({ draw }: Variant): Promise<number> {
   const start = performance.now();
   let drawn = 0;
   do {
@@ -157,7 +157,7 @@ function drawnByQrcode(width: number): Promise<Buffer> {
   });
 }
 
-/** pngjs writes neither a palette nor single bits: eight bits of gray, which it takes as they are, are its least. */
+/** pngjs can write neither a palette nor single bits; its smallest format is eight bits of gray. */
 function drawnByPngjs(size: number): Buffer {
   const { modules, dark } = matrixOf(TEXT);
   const across = modules + 2 * QUIET_ZONE;

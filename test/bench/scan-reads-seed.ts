@@ -7,7 +7,7 @@ import type { Platform } from './platform.ts';
 
 const DAYS = 30;
 
-export interface Seeded {
+export interface SeededAccount {
   /** UUID. */
   readonly id: string;
   readonly key: string;
@@ -15,8 +15,8 @@ export interface Seeded {
   readonly codes: readonly string[];
 }
 
-/** An account with as many codes. */
-export async function seedAccount(platform: Platform, pool: Pool, codes: number): Promise<Seeded> {
+/** Creates an account with this many codes. */
+export async function seedAccount(platform: Platform, pool: Pool, codes: number): Promise<SeededAccount> {
   const { accountId, apiKey } = await platform.newAccount();
   const id = decodeId('acct', accountId) ?? '';
   const ids = Array.from({ length: codes }, newUuid);
@@ -30,19 +30,19 @@ export async function seedAccount(platform: Platform, pool: Pool, codes: number)
   return { id, key: apiKey, codes: ids.reverse() };
 }
 
-/** How many values of a kind there are at most; the first ones are far more frequent than the last. */
+/** The maximum numbers of distinct values; the first ones are far more frequent than the last. */
 export interface Tails {
   readonly countries: number;
   readonly referrers: number;
 }
 
 /**
- * Scans of the codes in turn, in the order of time, each of a visitor of its own. Nine in ten come without a referrer.
- * Tails are long unless told: a code then sees the more different values, the more it is scanned.
+ * Inserts scans of the codes in turn, in the order of time, each of a different visitor. Nine in ten have no referrer. By
+ * default tails are long: the more a code is scanned, the more distinct values it has.
  */
 export async function seedScans(
   pool: Pool,
-  account: Seeded,
+  account: SeededAccount,
   codes: readonly string[],
   scans: number,
   { countries, referrers }: Tails = { countries: 50, referrers: 100 },
@@ -65,7 +65,7 @@ export async function seedScans(
   );
 }
 
-/** Every counter, from the scans; day by day, as they come to be. */
+/** Fills every counter from the scans, day by day, as in operation. */
 export async function seedCounters(pool: Pool): Promise<void> {
   const day = `(scanned_at at time zone 'UTC')::date`;
   const statements = [
