@@ -82,7 +82,7 @@ export function webhookCommands(program: Command): void {
 
   ofOne(
     'rotate-secret',
-    'give it a new secret, shown here and never again; the old one signs beside it for a day',
+    'give it a new secret, shown only this once; requests are also signed with the old one for a day',
   ).action(async ({ account, id }: Which) => {
     const { webhooks } = await connectCore(process.env, account);
     const { secret } = await webhooks.rotateSecret({ id });

@@ -15,8 +15,14 @@ export function measureWorker(
 ): void {
   const attributes = { worker };
   measureEventLoop(attributes);
-  count('scans.answered', '{scan}', 'Scans that were answered and kept', attributes, () => status().answered);
-  count('scans.lost', '{scan}', 'Scans that neither disk nor memory took', attributes, () => status().spool.lost);
+  count('scans.answered', '{scan}', 'Scans that were answered and recorded', attributes, () => status().answered);
+  count(
+    'scans.lost',
+    '{scan}',
+    'Scans lost because the disk could not be written and memory was full',
+    attributes,
+    () => status().spool.lost,
+  );
   count(
     'spool.failures',
     '{write}',
@@ -46,7 +52,7 @@ const REFUSALS = [
 
 export type RefusalReason = (typeof REFUSALS)[number];
 
-/** Counts what a client was refused. */
+/** Counts a rejected connection or request. */
 export type CountRefusal = (reason: RefusalReason) => void;
 
 /** Measures how often a worker rejects clients that exceed their limits. */
@@ -54,7 +60,7 @@ export function measureRefusals(worker: number): CountRefusal {
   const counts = new Map<RefusalReason, number>(REFUSALS.map((reason) => [reason, 0]));
   const refused = meter.createObservableCounter('signpost.gateway.refused', {
     unit: '{refusal}',
-    description: 'Connections and requests that were beyond the limits on clients',
+    description: 'Connections and requests that exceeded the limits on clients',
   });
   refused.addCallback((result) => {
     for (const [reason, figure] of counts) result.observe(figure, { worker, reason });
@@ -67,9 +73,9 @@ export function measureCarrier(status: () => { readonly shipping: ShipperStatus;
   change(ms: number): void;
 } {
   measureEventLoop({ worker: 'carrier' });
-  count('scans.shipped', '{scan}', 'Scans that the log took', {}, () => status().shipping.shipped);
+  count('scans.shipped', '{scan}', 'Scans that were published to the log', {}, () => status().shipping.shipped);
   gauge('spool.depth', 'By', 'Scans that wait on disk for the log', {}, () => status().shipping.depth);
-  gauge('routes.age', 's', 'Since the route table last had all that its topic had', {}, () => {
+  gauge('routes.age', 's', 'Time since the route table last contained its whole topic', {}, () => {
     const { complete } = status().routes;
     return complete === undefined ? undefined : (machineMs() - complete) / 1_000;
   });

@@ -15,7 +15,7 @@ const CONCURRENCY = 4;
 /**
  * graphile-worker does not wait until Postgres knows that a job has succeeded or failed. Without a delay, it drops the
  * promise of that statement, and when Postgres dies during a batch its rejection would end the process. With one, even of
- * 0 ms, it catches the failure and ends the runner, which is then started anew.
+ * 0 ms, it catches the failure and ends the runner, which is then restarted.
  */
 const REPORTED_FAILURES = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
 

@@ -91,7 +91,7 @@ async function copy(rows: number): Promise<number> {
     );
     return performance.now() - start;
   } catch (error) {
-    // One of the random short codes existed already, which happens among so many.
+    // One of the random short codes existed already, which happens with this many.
     if (error instanceof DatabaseError && error.constraint === 'codes_short_code_key') return copy(rows);
     throw error;
   } finally {

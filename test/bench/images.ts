@@ -85,8 +85,8 @@ for (const size of SIZES) {
 }
 console.table(sizes);
 
-const idle = await beside(async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))));
-const busy = await beside(async () => {
+const idle = await latenciesDuring(async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))));
+const busy = await latenciesDuring(async () => {
   const url = `${platform.url}/api/v1/qr-codes/${id}/image?size=4096`;
   const load = fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, concurrency: 64 })]);
   const emptying = setInterval(resetBurstLimit, 50);
@@ -118,7 +118,7 @@ async function resetBurstLimit(): Promise<void> {
 }
 
 /** The latencies of reads of the same code while `work` runs. */
-async function beside(work: () => Promise<void>): Promise<{ p50: string; p99: string }> {
+async function latenciesDuring(work: () => Promise<void>): Promise<{ p50: string; p99: string }> {
   const times: number[] = [];
   let finished = false;
   const probe = (async () => {

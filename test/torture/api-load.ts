@@ -65,7 +65,7 @@ export class ApiClient {
     this.#agent?.destroy();
   }
 
-  /** Creates a code. `retried`: with an idempotency key, until a response tells the outcome. */
+  /** Creates a code. `retried`: with an idempotency key, until a response shows the outcome. */
   async create(retried: boolean): Promise<void> {
     const key = `${this.#name}-${this.#turn++}`;
     const body = { target_url: targetOf(key, 0), name: key };

@@ -127,7 +127,7 @@ test('segments are rotated by size, and read completely', async () => {
   expect(segments().length).toBeLessThanOrEqual(1);
 });
 
-test('a reader beside the writer neither misses nor repeats anything, wherever segments end', async () => {
+test('a reader concurrent with the writer neither misses nor repeats anything, wherever segments end', async () => {
   const spool = open();
   const reader = readSpool(folder, logger);
   const taken: string[] = [];
