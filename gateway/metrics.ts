@@ -33,7 +33,7 @@ export function measureWorker(
   gauge(
     'spool.held',
     'By',
-    'Scans that wait in memory because the disk takes none',
+    'Scans that wait in memory because the disk can’t be written',
     attributes,
     () => status().spool.held,
   );

@@ -16,7 +16,7 @@ import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.t
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
 import { deleteIdempotencyKeys } from './access/idempotency.ts';
-import { type Clearance, clearance } from './accounts/clear.ts';
+import { type AccountCleanup, createAccountCleanup } from './accounts/cleanup.ts';
 import { accountsService } from './accounts/service.ts';
 import { deleteMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
@@ -46,9 +46,9 @@ import type { Seal } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 
 /** What each module does when an account is closed. Labels are erased after the codes that reference them. */
-export function accountClearance(config: CoreConfig, database: Database): Clearance {
+export function accountCleanupFor(config: CoreConfig, database: Database): AccountCleanup {
   const { pool } = database;
-  return clearance(pool, {
+  return createAccountCleanup(pool, {
     stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
     erase: [
       (id) => eraseCodes(pool, id),
@@ -67,7 +67,7 @@ interface Parts {
   readonly config: CoreConfig;
   readonly database: Database;
   readonly log: Log;
-  readonly clearance: Clearance;
+  readonly accountCleanup: AccountCleanup;
   readonly seal: Seal;
   readonly logger: Logger;
   /** Aborted when the process is asked to stop. */
@@ -81,7 +81,7 @@ export function services({
   config,
   database,
   log,
-  clearance,
+  accountCleanup,
   seal,
   logger,
   stopping,
@@ -116,7 +116,7 @@ export function services({
       eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys), changed }),
     );
     target.service(ImagesService, imagesService(pool, platformUrl));
-    target.service(AccountsService, accountsService({ database, cursors: byId, clearance, changed }));
+    target.service(AccountsService, accountsService({ database, cursors: byId, accountCleanup, changed }));
     target.service(
       WebhooksService,
       webhooksService({ database, cursors: { byId, byName }, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),

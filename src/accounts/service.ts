@@ -22,7 +22,7 @@ import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
 import { accountMessage, overrideColumns } from './account.ts';
-import type { Clearance } from './clear.ts';
+import type { AccountCleanup } from './cleanup.ts';
 import { replaceKey, revokeKey } from './key.ts';
 import { team } from './team.ts';
 
@@ -30,11 +30,11 @@ import { team } from './team.ts';
 export function accountsService(options: {
   database: Database;
   cursors: Cursors;
-  clearance: Clearance;
+  accountCleanup: AccountCleanup;
   /** Called after a change has committed, which has written to the outbox. */
   changed(): void;
 }): ServiceImpl<typeof AccountsService> {
-  const { database, cursors, clearance, changed } = options;
+  const { database, cursors, accountCleanup, changed } = options;
   const { orm, pool } = database;
 
   /** Changes the account of a call, under a lock on its row, and writes an audit entry. */
@@ -105,7 +105,7 @@ export function accountsService(options: {
         found.clearAt = now;
         await revokeKey(em, found.id);
       });
-      await clearance.clear(account.id);
+      await accountCleanup.clear(account.id);
       changed();
       return { account: accountMessage(account) };
     },

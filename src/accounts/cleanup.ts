@@ -40,7 +40,7 @@ const scheduleNext = statement(
 );
 
 /** Clears closed accounts. */
-export interface Clearance {
+export interface AccountCleanup {
   /** Clears this account now, unless another core is clearing it; resolves when it is done. `accountId`: UUID. */
   clear(accountId: string): Promise<void>;
   /** Clears all accounts that are due, one after the other. */
@@ -48,10 +48,10 @@ export interface Clearance {
 }
 
 /** `stop` are the steps for every closed account, `erase` those for accounts whose data is to be deleted, both in order. */
-export function clearance(
+export function createAccountCleanup(
   pool: Pool,
   { stop, erase }: { readonly stop: readonly ClearStep[]; readonly erase: readonly ClearStep[] },
-): Clearance {
+): AccountCleanup {
   async function clearAccount({ id, delete_data }: Closed): Promise<void> {
     for (const step of [...stop, ...(delete_data ? erase : [])]) await step(id);
     await run(pool, scheduleNext, [id]);
