@@ -53,7 +53,7 @@ describe('code', () => {
     for (const part of ['Menu', 'Open\ntoday', 'https://example.com/?a=b', 'Find us']) expect(shown).toContain(part);
 
     const changed = await json<CodeJson>('code', 'update-landing', '--id', page.id, '--text', 'Closed today');
-    expect(changed).toEqual({ ...page, scan_count: changed.scan_count, updated_at: changed.updated_at });
+    expect(changed).toEqual({ ...page, scan_count: changed.scan_count, version: 2, updated_at: changed.updated_at });
     const read = async () => (await fetch(page.scan_url)).text();
     await expect.poll(read, { timeout: 10_000 }).toContain('Closed today');
     expect(await read()).toContain('https://example.com/?a=b');
@@ -63,7 +63,7 @@ describe('code', () => {
     const code = await create({ name: 'a' });
     await rest('DELETE', `/qr-codes/${code.id}`);
     const restored = await json<CodeJson>('code', 'restore', '--id', code.id);
-    expect(restored).toEqual({ ...code, updated_at: restored.updated_at });
+    expect(restored).toEqual({ ...code, version: 3, updated_at: restored.updated_at });
     await rest('DELETE', `/qr-codes/${code.id}`);
     await json('account', 'update', '--qr-limit', '0');
     const { code: exit, stdout, stderr } = await run('code', 'restore', '--id', code.id, '--json');

@@ -50,9 +50,13 @@ interface EventMessage {
 const EVENT_MESSAGES: Readonly<Record<EventType, EventMessage>> = {
   'qr.created': { summary: 'A code was created, alone or in a batch.', data: code, example, subject: 'qr' },
   'qr.updated': {
-    summary: 'A code was changed; `changed` names the fields.',
+    summary: 'A code was changed; `changed` names the fields, `deleted` if it was restored.',
     data: code
-      .extend({ changed: z.array(z.string()).meta({ description: 'Names of the changed fields.' }) })
+      .extend({
+        changed: z
+          .array(z.string())
+          .meta({ description: 'Names of the changed fields; `deleted` for a restored code.' }),
+      })
       .meta({ id: 'ChangedCodeData', description: 'The code as REST shows it after the change.' }),
     example: { ...example, paused: true, changed: ['paused'] },
     subject: 'qr',
@@ -168,6 +172,12 @@ function eventMessage(type: string, event: EventMessage, schemas: Record<string,
     ce_source: textLike(`/accounts/${id('acct')}`, 'The account.'),
     ce_subject: textLike(id(subject), 'The resource; also the key of the record.'),
     ce_time: { type: 'string', format: 'date-time', description: 'When it happened.' },
+    ...(subject === 'qr' && {
+      ce_sequence: textLike(
+        '[1-9][0-9]*',
+        'The version of the code, a decimal number: of two events, the higher is newer.',
+      ),
+    }),
     'content-type': { type: 'string', const: 'application/json' },
   };
   const sample = {
@@ -177,6 +187,7 @@ function eventMessage(type: string, event: EventMessage, schemas: Record<string,
     ce_source: '/accounts/acct_01kagcpn7kf8hs8qf3a0w3yd1m',
     ce_subject: example.id,
     ce_time: '2026-11-20T09:30:00.000Z',
+    ...(subject === 'qr' && { ce_sequence: String(example.version) }),
     'content-type': 'application/json',
   };
   return {

@@ -8,7 +8,7 @@ import { readVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { respondsInTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
-import { onMessageFromMain, STATUS_MS, sendToMain, stopRequested } from './process/messages.ts';
+import { onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { followRoutes } from './redirect/routes/follow-routes.ts';
 import { openRouteTable } from './redirect/routes/route-table.ts';
@@ -18,7 +18,8 @@ import { keepShipped, SHIPPED } from './redirect/spool/shipped-segments.ts';
 /** How long shipping the last scans may take on stop, and then closing the rest, in ms. */
 const SHIP_MS = 3_000;
 const CLOSE_MS = 2_000;
-const CHECK_MS = 1_000;
+/** How often the log is checked, for `/readyz`, in ms. */
+const CHECK_MS = 2_000;
 
 /** Copies routes from the log into the route table and scans from the spools to the log. Answers no requests. */
 async function main(): Promise<void> {
@@ -30,7 +31,7 @@ async function main(): Promise<void> {
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the carrier has stopped'));
   running.use(lockProcess(config.DATA_DIR, logger));
-  const log = openLog({
+  const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
     databaseUrl: config.DATABASE_URL,
@@ -63,19 +64,13 @@ async function main(): Promise<void> {
     );
   });
   let isLogUp = false;
-  const sendStatus = () => {
-    const status = { shipping: shipper.status(), routes: follower.status(), log: isLogUp };
-    sendToMain({ type: 'status', carrier: status });
-  };
+  const status = () => ({ carrier: { shipping: shipper.status(), routes: follower.status(), log: isLogUp } });
   const check = async () => {
-    const isUp = await respondsInTime(log.check());
-    const changed = isUp !== isLogUp;
-    isLogUp = isUp;
-    if (changed) sendStatus();
+    isLogUp = await respondsInTime(log.check());
   };
   check();
   const checking = setInterval(check, CHECK_MS);
-  const reporting = setInterval(sendStatus, STATUS_MS);
+  const reporting = reportStatus(status);
   running.defer(() => {
     clearInterval(checking);
     clearInterval(reporting);

@@ -108,8 +108,8 @@ async function degraded(): Promise<unknown> {
   return ((await (await get('/readyz')).json()) as { degraded: unknown }).degraded;
 }
 
-function log(): Log {
-  const opened = openLog({ kafkaBrokers: [], databaseUrl, clientId: 'test', logger });
+async function log(): Promise<Log> {
+  const opened = await openLog({ kafkaBrokers: [], databaseUrl, clientId: 'test', logger });
   onTestFinished(() => opened.close());
   return opened;
 }
@@ -162,7 +162,7 @@ test('kill -9 loses no answered scan: they stay on disk, and are published after
   const ids = new Set(batches.flatMap((batch) => batch?.payloads ?? []).map((payload) => scanOf(payload)?.id));
   expect(ids.size).toBeGreaterThanOrEqual(answered);
 
-  const opened = log();
+  const opened = await log();
   await opened.ensureTopics(TOPICS);
   const arrived = follow(opened);
   await startReady();
@@ -170,7 +170,7 @@ test('kill -9 loses no answered scan: they stay on disk, and are published after
 });
 
 test('printed codes resolve after a start without Postgres, log and core, and their scans arrive later', async () => {
-  const opened = log();
+  const opened = await log();
   await opened.ensureTopics(TOPICS);
   const first = await startReady();
   expect((await get(code.path)).status).toBe(302);
@@ -195,7 +195,7 @@ test('printed codes resolve after a start without Postgres, log and core, and th
 });
 
 test('the spool of an ended worker is shipped once and removed from disk, and does not block others', async () => {
-  const opened = log();
+  const opened = await log();
   await opened.ensureTopics(TOPICS);
   const arrived = follow(opened);
   // As after kill -9: open, and torn at its end. Then a payload that is not a scan, and an unreadable segment.
@@ -239,7 +239,7 @@ test('a worker drops held scans only when that offer was published, and not for 
 });
 
 test('SIGTERM: a scan that was just answered is in the log when the process has exited', async () => {
-  const opened = log();
+  const opened = await log();
   await opened.ensureTopics(TOPICS);
   const arrived = follow(opened);
   const gateway = await startReady();
@@ -250,7 +250,7 @@ test('SIGTERM: a scan that was just answered is in the log when the process has 
 });
 
 test('changes arrive by the topic, and a recreated topic is read from its beginning', async () => {
-  const opened = log();
+  const opened = await log();
   await opened.ensureTopics(TOPICS);
   const announce = (version: bigint, targetUrl: string) => {
     const value = {
@@ -279,7 +279,7 @@ test('changes arrive by the topic, and a recreated topic is read from its beginn
 });
 
 test('health: alive, and ready while scans can be answered and recorded', async () => {
-  await log().ensureTopics(TOPICS);
+  await (await log()).ensureTopics(TOPICS);
   await startReady();
   expect(await (await get('/healthz')).json()).toEqual({ status: 'alive' });
   const ready = await get('/readyz');

@@ -87,7 +87,9 @@ async function main(config: GatewayConfig): Promise<void> {
   function sendToWorkers(message: MessageFromMain): void {
     for (const worker of workers) worker.send(message);
   }
+  let isStateSent = true;
   function sendState(): void {
+    isStateSent = true;
     sendToWorkers({ type: 'state', state: { carrier: carrierStatus, workers: [...workerStatuses.values()] } });
   }
 
@@ -140,6 +142,8 @@ async function main(config: GatewayConfig): Promise<void> {
         onMessage(message: MessageToMain) {
           if (message.type === 'held') carrier.send({ ...message, worker: number });
           if (message.type === 'status' && 'worker' in message) workerStatuses.set(number, message.worker);
+          // A worker that has just started knows no state yet.
+          if (message.type === 'status' || message.type === 'ready') isStateSent = false;
           if (message.type === 'closed') closed.add(number);
         },
         onExit(crashed) {
@@ -161,7 +165,7 @@ async function main(config: GatewayConfig): Promise<void> {
 
   await Promise.all([...workers.map(({ ready }) => ready), carrier.ready]);
   const reporting = setInterval(() => {
-    sendState();
+    if (!isStateSent) sendState();
     spools.removeShipped();
   }, STATUS_MS);
   running.defer(() => clearInterval(reporting));

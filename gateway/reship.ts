@@ -17,7 +17,7 @@ const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
 try {
   const { since } = parseArgs({ options: { since: { type: 'string' } } }).values;
   const config = readVariables({ DATA_DIR, KAFKA_BROKERS, DATABASE_URL, ...KAFKA_VARIABLES }, process.env);
-  const log = openLog({
+  const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
     databaseUrl: config.DATABASE_URL,

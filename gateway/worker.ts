@@ -16,7 +16,7 @@ import { createFront } from './front.ts';
 import { readiness } from './health.ts';
 import { measureRefusals, measureWorker } from './metrics.ts';
 import { closePort, listen } from './process/listen.ts';
-import { type GatewayState, onMessageFromMain, STATUS_MS, sendToMain, stopRequested } from './process/messages.ts';
+import { type GatewayState, onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { openCountryDatabase } from './redirect/answer/country-database.ts';
 import { type FastLane, openFastLane } from './redirect/answer/fast-lane.ts';
@@ -103,7 +103,7 @@ async function main(number: number, spoolName: string): Promise<void> {
   });
   const status = () => ({ answered: scans.answered(), spool: spool.status() });
   measureWorker(number, status);
-  const reporting = setInterval(() => sendToMain({ type: 'status', worker: status() }), STATUS_MS);
+  const reporting = reportStatus(() => ({ worker: status() }));
   running.defer(() => clearInterval(reporting));
 
   let isStopping = false;

@@ -23,8 +23,8 @@ import { analyticsService } from './analytics/service.ts';
 import { deleteBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
-import { moveCodesToFolder } from './codes/move-to-folder.ts';
 import { platformHosts } from './codes/platform-hosts.ts';
+import { labelledCodes } from './codes/relabelled.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';
 import { codesService } from './codes/service.ts';
 import type { CoreConfig } from './config.ts';
@@ -72,8 +72,6 @@ interface Parts {
   readonly logger: Logger;
   /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;
-  /** Called after a change: wakes the relay, as the outbox has new rows. */
-  changed(): void;
 }
 
 /** The services of all modules. */
@@ -85,7 +83,6 @@ export function services({
   seal,
   logger,
   stopping,
-  changed,
 }: Parts): (target: Services) => void {
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
@@ -94,7 +91,7 @@ export function services({
   const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
-    target.service(CodesService, codesService({ database, platformUrl, isPlatformHost, cursors: byId, changed }));
+    target.service(CodesService, codesService({ database, platformUrl, isPlatformHost, cursors: byId }));
     target.service(
       BatchesService,
       batchesService({
@@ -108,20 +105,20 @@ export function services({
         stopping,
       }),
     );
-    target.service(TaxonomyService, taxonomyService({ database, cursors: byName, moveCodes: moveCodesToFolder }));
+    target.service(TaxonomyService, taxonomyService({ database, cursors: byName, codes: labelledCodes }));
     target.service(AnalyticsService, analyticsService(database));
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));
     target.service(
       EventsService,
-      eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys), changed }),
+      eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys) }),
     );
     target.service(ImagesService, imagesService(pool, platformUrl));
-    target.service(AccountsService, accountsService({ database, cursors: byId, accountCleanup, changed }));
+    target.service(AccountsService, accountsService({ database, cursors: byId, accountCleanup }));
     target.service(
       WebhooksService,
       webhooksService({ database, cursors: { byId, byName }, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),
     );
-    target.service(DomainsService, domainsService({ database, platform: platformOf(config), changed }));
+    target.service(DomainsService, domainsService({ database, platform: platformOf(config) }));
   };
 }
 

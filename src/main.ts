@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { TOPICS } from '../common/log/topics.ts';
+import { listen } from '../common/postgres/notifications.ts';
 import { isUnavailable } from '../common/postgres/unavailable.ts';
 import { measureEventLoop } from '../common/runtime/event-loop.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
@@ -14,6 +15,7 @@ import { readVariables } from '../common/runtime/variables.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
+import { startRelabelledAnnouncements } from './codes/relabelled.ts';
 import { accountCleanupFor, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
@@ -50,7 +52,7 @@ async function main(config: CoreConfig): Promise<void> {
   await database.migrate();
   // Gateways need the salts when they start, possibly before any recorder runs.
   await makeSalts(database.pool, Date.now());
-  const log = openLog({
+  const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
     databaseUrl: config.DATABASE_URL,
@@ -61,6 +63,8 @@ async function main(config: CoreConfig): Promise<void> {
   const roles = new Set(config.ROLES);
   const { pool } = database;
   const accountCleanup = accountCleanupFor(config, database);
+  const notifications = listen(pool, logger);
+  running.defer(() => notifications.stop());
 
   let relay: Relay | undefined;
   if (roles.has('relay')) {
@@ -72,14 +76,19 @@ async function main(config: CoreConfig): Promise<void> {
       republishRoutes: () => republishAllRoutes(database),
     });
     running.defer(() => topics.stop());
-    relay = await startRelayWithTopics(topics, { pool, log, logger, retentionHours: config.OUTBOX_RETENTION_HOURS });
+    relay = await startRelayWithTopics(topics, {
+      pool,
+      log,
+      notifications,
+      logger,
+      retentionHours: config.OUTBOX_RETENTION_HOURS,
+    });
     running.defer(relay.stop);
   }
   if (roles.has('recorder')) {
     const recorder = await startRecorder({ log, database, logger, archive: archiveOptions(config) });
     running.defer(() => recorder.stop());
   }
-  const changed = () => relay?.wake();
   const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   if (roles.has('worker')) {
     const worker = startBatchWorker({
@@ -87,13 +96,27 @@ async function main(config: CoreConfig): Promise<void> {
       database,
       platformUrl: config.PUBLIC_URL,
       logger,
-      changed,
     });
     running.defer(() => worker.stop());
-    const checks = startChecks({ database, platform: platformOf(config), changed, logger });
+    const announcements = startRelabelledAnnouncements({
+      pool,
+      notifications,
+      platformUrl: config.PUBLIC_URL,
+      logger,
+    });
+    running.defer(() => announcements.stop());
+    const checks = startChecks({ database, platform: platformOf(config), notifications, logger });
     running.defer(() => checks.stop());
     const { WEBHOOKS_ALLOW_PRIVATE: allowPrivate, DNS_RESOLVERS: resolvers } = config;
-    const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
+    const webhooks = startWebhooks({
+      pool,
+      log,
+      notifications,
+      seal,
+      allowPrivate,
+      resolvers,
+      logger,
+    });
     running.defer(() => webhooks.stop());
     const sweep = () => {
       accountCleanup
@@ -127,7 +150,6 @@ async function main(config: CoreConfig): Promise<void> {
         seal,
         logger,
         stopping: stopping.signal,
-        changed,
       }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),

@@ -34,7 +34,6 @@ beforeAll(async () => {
     database,
     platformUrl: env.PUBLIC_URL,
     logger,
-    changed: () => undefined,
   });
   return async () => {
     await worker.stop();

@@ -22,7 +22,9 @@ export interface CodeJson {
   /** Null: the platform's. */
   domain_id: string | null;
   design: DesignJson;
-  /** RFC 3339, UTC, with milliseconds; as `updated_at`. */
+  /** 1 when created, then incremented by every change but those of `scan_count`. */
+  version: number;
+  /** RFC 3339, UTC, with milliseconds; as `updated_at`, which never decreases. */
   created_at: string;
   updated_at: string;
 }
@@ -50,6 +52,7 @@ export function codeJson(code: Code): CodeJson {
     campaign_type: code.campaignType ?? null,
     domain_id: code.domainId ?? null,
     design: designJson(code.design),
+    version: Number(code.version),
     created_at: timeJson(code.createdAt),
     updated_at: timeJson(code.updatedAt),
   };

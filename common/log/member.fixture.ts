@@ -8,7 +8,7 @@ export interface MemberOptions extends Pick<LogOptions, 'kafkaBrokers' | 'databa
 
 /** A process that joins a group, notifies its parent of received records, and never finishes handling them. */
 const { topic, group, ...options }: MemberOptions = JSON.parse(process.argv[2] ?? '');
-const log = openLog({ ...options, clientId: 'signpost-test-member', logger: pino({ level: 'silent' }) });
+const log = await openLog({ ...options, clientId: 'signpost-test-member', logger: pino({ level: 'silent' }) });
 log.consume({
   topic,
   group,

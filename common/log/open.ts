@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { openKafkaLog } from './kafka.ts';
 import type { KafkaSecurity } from './kafka-variables.ts';
 import type { Log } from './log.ts';
 import { openPostgresLog } from './postgres.ts';
@@ -17,11 +16,11 @@ export interface LogOptions {
   readonly logger: Logger;
 }
 
-/** Opens the log: in Kafka if there are brokers, else in Postgres. Returns at once, even if the log is unavailable. */
-export function openLog({ kafkaBrokers, kafkaSecurity = {}, databaseUrl, clientId, logger }: LogOptions): Log {
-  return traced(
-    kafkaBrokers.length > 0
-      ? openKafkaLog({ brokers: kafkaBrokers, security: kafkaSecurity, clientId, logger })
-      : openPostgresLog({ url: databaseUrl, clientId, logger }),
-  );
+/** Opens the log: in Kafka if there are brokers, else in Postgres. Does not wait for the log, which may be unavailable. */
+export async function openLog(options: LogOptions): Promise<Log> {
+  const { kafkaBrokers, kafkaSecurity = {}, databaseUrl, clientId, logger } = options;
+  if (kafkaBrokers.length === 0) return traced(openPostgresLog({ url: databaseUrl, clientId, logger }));
+  // Without Kafka, its client would only take memory: 7 MB of each process.
+  const { openKafkaLog } = await import('./kafka.ts');
+  return traced(openKafkaLog({ brokers: kafkaBrokers, security: kafkaSecurity, clientId, logger }));
 }

@@ -1,21 +1,24 @@
 import type { Client } from 'pg';
 import { BY_INDEX, run, statement } from '../postgres/sql.ts';
 import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
-import { joinGroup, type RunQuery } from './postgres-group.ts';
+import { joinedPayload, joinGroup, LOG_CHANNEL, type Membership, type RunQuery } from './postgres-group.ts';
 import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
 
-/** The channel on which publishers announce topics with new records. */
-const CHANNEL = 'signpost_log';
-
-/** How often a reader polls without a notification, in ms: the delay if a notification is lost. */
-const POLL_MS = 250;
+/** How often a reader polls without a notification, in ms, plus up to a fifth: the delay if a notification is lost. */
+const POLL_MS = 10_000;
 
 /** The state of a reader over one connection. */
 interface Progress {
   /** The positions of the partitions that this reader may read; the first partition is read first. */
   readonly positions: Map<number, bigint>;
-  /** Updates `positions`, given the ends of the partitions and those whose records are being handled. */
-  assign(ends: ReadonlyMap<number, bigint>, inFlight: ReadonlySet<number>): Promise<void> | void;
+  /**
+   * Updates `positions`, given the ends of the partitions and those whose records are being handled; returns in how many
+   * ms it has to be called again at the latest, if that is soon.
+   */
+  assign(
+    ends: ReadonlyMap<number, bigint>,
+    inFlight: ReadonlySet<number>,
+  ): Promise<number | undefined> | number | undefined;
   /** Records that everything before `next` was handled. */
   commit?(partition: number, next: bigint): Promise<unknown>;
 }
@@ -28,6 +31,8 @@ interface Reading {
   onError?(error: unknown): void;
   /** Called for each connection. */
   start(query: RunQuery): Promise<Progress> | Progress;
+  /** Called when a member has joined a group of the topic. */
+  onJoin?(): void;
 }
 
 const endsOf = statement<{ partition: number; next: string }>(
@@ -57,14 +62,17 @@ const commitOffset = statement(
 /** Joins a group: see `Log.consume`. It commits over the connection that holds its partitions' locks, or not at all. */
 export function consumeTopic(connect: () => Promise<Client>, options: ConsumeOptions): Subscription {
   const { group, topic } = options;
+  let membership: Membership | undefined;
   return subscribe(connect, {
     ...options,
+    onJoin: () => membership?.changed(),
     async start(query) {
       const positions = new Map<number, bigint>();
-      const rebalance = await joinGroup(query, group, topic);
+      const joined = await joinGroup(query, group, topic);
+      membership = joined;
       return {
         positions,
-        assign: (_, inFlight) => rebalance(positions, inFlight),
+        assign: (ends, inFlight) => joined.rebalance(positions, { partitions: ends.size, inFlight }),
         commit: (partition, next) => query(commitOffset, [group, topic, partition, next]),
       };
     },
@@ -84,6 +92,7 @@ export function followTopic(connect: () => Promise<Client>, options: FollowOptio
           // A position beyond the end means that the topic was recreated or restored from a backup.
           if (position === undefined || position > end) positions.set(partition, 0n);
         }
+        return undefined;
       },
     }),
   });
@@ -100,7 +109,9 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
   // Without a listener, a broken connection would end the process; the next statement rejects anyway.
   client.on('error', () => wake());
   client.on('notification', ({ payload }) => {
-    if (payload === topic) wake();
+    if (payload === joinedPayload(topic)) reading.onJoin?.();
+    else if (payload !== topic) return;
+    wake();
   });
   const stop = () => wake();
   signal.addEventListener('abort', stop);
@@ -108,7 +119,7 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
   const pausedUntil = new Map<number, number>();
   try {
     // This connection commits nothing but offsets: if some are lost in a power cut, their records are read again.
-    await client.query(`listen ${CHANNEL}; ${BY_INDEX}; set synchronous_commit = off`);
+    await client.query(`listen ${LOG_CHANNEL}; ${BY_INDEX}; set synchronous_commit = off`);
     const query = oneAtATime(client);
     const progress = await reading.start(query);
     const { positions } = progress;
@@ -134,15 +145,19 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
         wake = resolve;
       });
       const ends = new Map((await query(endsOf, [topic])).map(({ partition, next }) => [partition, BigInt(next)]));
-      await progress.assign(ends, new Set(inFlight.keys()));
+      let waitMs = (await progress.assign(ends, new Set(inFlight.keys()))) ?? POLL_MS * (1 + Math.random() / 5);
       for (const [partition, position] of positions) {
         if (inFlight.size >= (reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE)) break;
         const end = ends.get(partition) ?? 0n;
-        if (position >= end || inFlight.has(partition) || performance.now() < (pausedUntil.get(partition) ?? 0))
+        if (position >= end || inFlight.has(partition)) continue;
+        const pauseMs = (pausedUntil.get(partition) ?? 0) - performance.now();
+        if (pauseMs > 0) {
+          waitMs = Math.min(waitMs, pauseMs);
           continue;
+        }
         inFlight.set(partition, readPartition(partition, position, end));
       }
-      const timer = setTimeout(() => wake(), POLL_MS);
+      const timer = setTimeout(() => wake(), waitMs);
       if (!signal.aborted) await woken;
       clearTimeout(timer);
     }

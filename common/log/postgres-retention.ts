@@ -5,7 +5,7 @@ import { run, statement } from '../postgres/sql.ts';
 import type { Subscription } from './log.ts';
 
 /** How often old records are deleted, in ms. */
-export const INTERVAL_MS = 5_000;
+export const INTERVAL_MS = 10_000;
 /** The maximum number of records of a partition that one statement reads, so that it takes far less than a second. */
 const STEP = 5_000;
 

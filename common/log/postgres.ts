@@ -38,9 +38,11 @@ const createTopic = statement(
    on conflict do nothing`,
 );
 
-const missingTopics = statement<{ name: string }>(
-  'log_missing_topics',
-  'select name from unnest($1::text[]) as wanted (name) where name not in (select name from log_topics)',
+/** `retention`: as in `Topic`. */
+const existingTopics = statement<{ name: string; retention: string }>(
+  'log_existing_topics',
+  `select name, case when compacted then 'compact' else retention_ms::text end as retention from log_topics
+   where name = any($1)`,
 );
 
 const topicNamed = statement<{ partitions: number; compacted: boolean }>(
@@ -127,9 +129,12 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
     // together with the table of partitions.
     identity: async (topic) => topic,
     async ensureTopics(wanted: readonly Topic[], creating) {
-      const missing = await run(pool, missingTopics, [wanted.map(({ name }) => name)]);
-      if (missing.length > 0) await creating?.(missing.map(({ name }) => name));
+      const rows = await run(pool, existingTopics, [wanted.map(({ name }) => name)]);
+      const existing = new Map(rows.map(({ name, retention }) => [name, retention]));
+      const missing = wanted.flatMap(({ name }) => (existing.has(name) ? [] : name));
+      if (missing.length > 0) await creating?.(missing);
       for (const { name, partitions, retention } of wanted) {
+        if (existing.get(name) === String(retention)) continue;
         const compacted = retention === 'compact';
         await run(pool, createTopic, [name, partitions, compacted, compacted ? null : retention]);
         if ((await topicInfo(name)).compacted !== compacted) {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { flushLog } from '../../common/runtime/logger.ts';
 import type { FollowerStatus } from '../redirect/routes/follow-routes.ts';
@@ -60,8 +61,9 @@ export interface GatewayState {
   readonly workers: readonly WorkerStatus[];
 }
 
-/** How often processes report their status, in ms. */
+/** How often processes report their status if it has changed, and how often otherwise, in ms. */
 export const STATUS_MS = 500;
+const ALIVE_MS = 5_000;
 
 /** Sends a message to the main process if it is still running; resolves when the message was sent. */
 export function sendToMain(message: MessageToMain): Promise<void> {
@@ -69,6 +71,19 @@ export function sendToMain(message: MessageToMain): Promise<void> {
     if (process.send && process.connected) process.send(message, undefined, undefined, () => resolve());
     else resolve();
   });
+}
+
+/** Reports the status of this process to the main process, until the timer is cleared. */
+export function reportStatus(statusOf: () => Omit<Extract<MessageToMain, { type: 'status' }>, 'type'>): NodeJS.Timeout {
+  let sent: unknown;
+  let sentAt = 0;
+  return setInterval(() => {
+    const status = statusOf();
+    if (isDeepStrictEqual(status, sent) && performance.now() - sentAt < ALIVE_MS) return;
+    sent = status;
+    sentAt = performance.now();
+    sendToMain({ type: 'status', ...status } as MessageToMain);
+  }, STATUS_MS);
 }
 
 /** Calls `handle` with each message from the main process. */

@@ -28,7 +28,7 @@ export interface SuperviseOptions {
 
 /** The minimum interval between starts, in ms. */
 const RESTART_MS = 1_000;
-/** A process that sends no message for this many seconds of our own running time hangs; it should send two a second. */
+/** A process that sends no message for this many seconds of our own running time hangs; it should send one every five. */
 const SILENT_S = 15;
 /** Signals that kill a program which reads corrupt data from a memory-mapped file. */
 const CRASH_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGSEGV', 'SIGBUS', 'SIGABRT', 'SIGILL', 'SIGFPE']);

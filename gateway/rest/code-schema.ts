@@ -29,8 +29,9 @@ export const codeSchema = z
     campaign_type: z.string().nullable().meta({ description: 'The campaign type given at creation.' }),
     domain_id: z.string().nullable().meta({ description: 'The custom domain it is printed on; null: the platform’s.' }),
     design: designSchema,
+    version: z.int().min(1).meta({ description: '1 when created; every change but a scan increments it.' }),
     created_at: z.string().meta({ format: 'date-time' }),
-    updated_at: z.string().meta({ format: 'date-time' }),
+    updated_at: z.string().meta({ format: 'date-time', description: 'Never decreases from one version to the next.' }),
   })
   .meta({ id: 'Code', description: 'A QR code.' }) satisfies z.ZodType<CodeJson>;
 
@@ -49,6 +50,7 @@ export const codeExample: CodeJson = {
   campaign_type: null,
   domain_id: null,
   design: { foregroundColor: '#000000', backgroundColor: '#ffffff' },
+  version: 1,
   created_at: '2026-11-20T09:30:00.000Z',
   updated_at: '2026-11-20T09:30:00.000Z',
 };

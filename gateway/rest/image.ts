@@ -1,4 +1,5 @@
 import { IMAGE_PIXELS } from '../../common/contract/ranges.ts';
+import { isSmallImage } from '../../common/contract/small-image.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../core.ts';
@@ -10,10 +11,10 @@ import { integer, oneOf } from './query.ts';
 const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
 
 /**
- * The number of concurrent calls of a process: the core renders about one image at a time, and hundreds of calls waiting
- * there would delay other calls of this process.
+ * The number of concurrent calls of a process: the core handles only as many images at a time, and hundreds of calls
+ * waiting there would delay other calls of this process. Large images: with two processors the core draws one at a time.
  */
-const CONCURRENCY = 2;
+const CONCURRENCY = { small: 4, large: 2 };
 const MAX_WAITING = 1_000;
 
 const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG };
@@ -25,7 +26,8 @@ const SVG =
 
 /** The image of a code. Source: GET /api/v1/qr-codes/{id}/image. */
 export function image(core: CoreClients): Endpoint[] {
-  const queue = fairQueue({ concurrency: CONCURRENCY, maxWaiting: MAX_WAITING, items: 'images' });
+  const small = fairQueue({ concurrency: CONCURRENCY.small, maxWaiting: MAX_WAITING, items: 'images' });
+  const large = fairQueue({ concurrency: CONCURRENCY.large, maxWaiting: MAX_WAITING, items: 'images' });
   return [
     endpoint({
       id: 'getCodeImage',
@@ -66,7 +68,8 @@ export function image(core: CoreClients): Endpoint[] {
         const format = FORMATS[oneOf(query, 'format', ['png', 'svg']) ?? 'png'];
         const knownTags = [...(headers['if-none-match'] ?? '').matchAll(ENTITY_TAG)].map(([any, tag]) => tag ?? any);
         const imageRequest = { id, format, ...integer(query, 'size'), ifNoneMatch: knownTags };
-        const rendered = await queue(headers.authorization ?? '', options.signal, () =>
+        const inTurn = isSmallImage(imageRequest) ? small : large;
+        const rendered = await inTurn(headers.authorization ?? '', options.signal, () =>
           core.images.renderImage(imageRequest, options),
         );
         const headersOfAll = {

@@ -31,10 +31,8 @@ export function accountsService(options: {
   database: Database;
   cursors: Cursors;
   accountCleanup: AccountCleanup;
-  /** Called after a change has committed, which has written to the outbox. */
-  changed(): void;
 }): ServiceImpl<typeof AccountsService> {
-  const { database, cursors, accountCleanup, changed } = options;
+  const { database, cursors, accountCleanup } = options;
   const { orm, pool } = database;
 
   /** Changes the account of a call, under a lock on its row, and writes an audit entry. */
@@ -53,7 +51,7 @@ export function accountsService(options: {
   }
 
   return {
-    ...team(database, changed),
+    ...team(database),
     async createAccount({ name, plan, overrides }, context) {
       return ormTransactionOf(context, orm, async (em, tx) => {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
@@ -106,7 +104,6 @@ export function accountsService(options: {
         await revokeKey(em, found.id);
       });
       await accountCleanup.clear(account.id);
-      changed();
       return { account: accountMessage(account) };
     },
     async rotateKey(_, context) {

@@ -14,11 +14,10 @@ import { connectionOf } from '../db/orm-transaction.ts';
 import { memberAdded, memberRemoved } from '../events/events.ts';
 import { MemberEntity, memberMessage } from './member.ts';
 
-/** The methods about an account's team. `changed` is called after a change has committed. */
-export function team(
-  { orm }: Database,
-  changed: () => void,
-): Pick<ServiceImpl<typeof AccountsService>, 'addMember' | 'removeMember' | 'listMembers'> {
+/** The methods about an account's team. */
+export function team({
+  orm,
+}: Database): Pick<ServiceImpl<typeof AccountsService>, 'addMember' | 'removeMember' | 'listMembers'> {
   return {
     async addMember({ email, role }, context) {
       const { id: accountId } = accountOf(context);
@@ -36,7 +35,6 @@ export function team(
         if (!(error instanceof UniqueConstraintViolationException)) throw error;
         throw failure('ALREADY_EXISTS', `${email} is already a member of this account.`);
       });
-      changed();
       return { member };
     },
     async removeMember(request, context) {
@@ -53,7 +51,6 @@ export function team(
         await recordChange(connectionOf(em), context, message.id);
         return message;
       });
-      changed();
       return { member };
     },
     async listMembers(_, context) {

@@ -1,13 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import type { FiguresSchema } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import {
-  dayBreakdowns,
-  dayFigures,
-  type FigureQuery,
-  hourBreakdowns,
-  hourFigures,
-} from '../scans/reports/scan-figures.ts';
+import { dayBreakdowns, hourBreakdowns } from '../scans/reports/breakdowns.ts';
+import { dayFigures, type FigureQuery, hourFigures } from '../scans/reports/scan-figures.ts';
 
 /** Scans and visitors of a window, by day or hour, broken down. */
 export async function figuresOf(

@@ -9,6 +9,9 @@ import { isCompleted } from './batch-message.ts';
 
 const RETRY_MS = 1_000;
 
+/** How often each job slot of the library polls, in ms. Only retried jobs wait for it, as new ones are notified. */
+const POLL_MS = 10_000;
+
 /** Batches that a process works on concurrently. */
 const CONCURRENCY = 4;
 
@@ -73,10 +76,8 @@ export function startBatchWorker(options: {
   database: Database;
   platformUrl: string;
   logger: Logger;
-  /** Called after codes were created, which has written to the outbox. */
-  changed(): void;
 }): BatchWorker {
-  const { platformUrl, logger, changed } = options;
+  const { platformUrl, logger } = options;
   const { orm, pool } = options.database;
   const stopping = new AbortController();
   let runner: Runner | undefined;
@@ -85,7 +86,6 @@ export function startBatchWorker(options: {
   async function finish(batchId: string): Promise<void> {
     for (;;) {
       const batch = await advance(orm, platformUrl, batchId);
-      changed();
       if (!batch || isCompleted(batch)) return;
       stopping.signal.throwIfAborted();
     }
@@ -97,7 +97,7 @@ export function startBatchWorker(options: {
       maxPoolSize: 3,
       concurrency: CONCURRENCY,
       preset: REPORTED_FAILURES,
-      pollInterval: RETRY_MS,
+      pollInterval: POLL_MS,
       noHandleSignals: true,
       logger: jobLogger(logger),
       taskList: { batch_go_on: (payload) => finish((payload as { batchId: string }).batchId) },

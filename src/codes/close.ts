@@ -5,7 +5,7 @@ import { listed } from '../db/columns.ts';
 import { copyToOutbox } from '../events/outbox.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { announceAll, routeRecord } from './announce.ts';
-import { CODE_COLUMNS, type CodeRow, codeFrom, ERASED_COLUMNS } from './code-row.ts';
+import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom, ERASED_COLUMNS } from './code-row.ts';
 
 /** Codes a transaction: short enough for others to wait for, long enough to clear a million codes in minutes. */
 const AT_ONCE = 500;
@@ -20,7 +20,7 @@ const lockLive = statement<{ id: string }>(
 const removeAll = statement(
   'codes_delete_all',
   `with removed as (
-     update codes set deleted_at = now(), updated_at = now(), version = version + 1
+     update codes set deleted_at = now(), ${CHANGED}
      where account_id = $1 and id = any($2::uuid[]) returning type
    )
    update code_counts

@@ -18,19 +18,25 @@ const COLUMNS = columnsOf(CodeEntity);
 /** The columns of a `CodeRow` over `codes c`. */
 export const CODE_COLUMNS = `${listed(COLUMNS, 'c')}, ${LABEL_COLUMNS}`;
 
-/** What Postgres gives a code that comes into being. */
+/**
+ * Set by every change of a code, `now()` being the start of its transaction: of two concurrent changes, the second to commit
+ * may have begun first.
+ */
+export const CHANGED = 'version = version + 1, updated_at = greatest(updated_at, now())';
+
+/** Columns of a new code that Postgres sets. */
 const GIVEN: readonly (keyof CodeRow)[] = ['paused', 'version', 'created_at', 'updated_at', 'deleted_at'];
 
-/** What is written of a code that comes into being. */
+/** Columns of a new code that are inserted. */
 export const NEW_COLUMNS = COLUMNS.filter(({ name }) => !GIVEN.some((given) => given === name));
 
-/** What an erased code keeps: that its short code was given, so that no other code ever gets it, and to whom. */
+/** Columns that an erased code keeps: its short code, so that no other code ever gets it, and its account. */
 const KEPT: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short_code', ...GIVEN];
 
-/** What is erased of a code: whatever is not listed as kept. */
+/** Columns that are erased: all others. */
 export const ERASED_COLUMNS = COLUMNS.filter(({ name }) => !KEPT.some((kept) => kept === name));
 
-/** A dynamic code that has just come into being. `tags`: names. */
+/** A new dynamic code. `tags`: names. */
 export function newDynamicRow(
   code: Pick<CodeRow, 'id' | 'account_id' | 'short_code' | 'name' | 'campaign_type' | 'created_at'> & {
     readonly target_url: string;
@@ -90,6 +96,7 @@ export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code
     ...(row.campaign_type === null ? {} : { campaignType: row.campaign_type }),
     ...(domain_id === null ? {} : { domainId: encodeId('domain', domain_id) }),
     design: { foregroundColor: row.foreground_color, backgroundColor: row.background_color },
+    version: BigInt(row.version),
     createdAt: timestampFromDate(row.created_at),
     updatedAt: timestampFromDate(row.updated_at),
   });

@@ -4,19 +4,19 @@ import { first, statement } from '../../common/postgres/sql.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { announce } from './announce.ts';
-import { codeFrom } from './code-row.ts';
+import { CHANGED, codeFrom } from './code-row.ts';
 import { lockCode } from './find-code.ts';
 
 /** A dynamic code gives its place in the plan's limit back. Indexes: codes_pkey, code_counts_pkey. */
-const remove = statement<{ version: string; updated_at: Date }>(
+const remove = statement<{ version: string; updated_at: Date; deleted_at: Date }>(
   'codes_delete',
   `with counted as (
      update code_counts
      set listed = listed - 1, live = live - (select count(*) from codes where id = $1 and account_id = $2 and type = 'dynamic')
      where account_id = $2
    )
-   update codes set deleted_at = now(), updated_at = now(), version = version + 1
-   where id = $1 and account_id = $2 returning version, updated_at`,
+   update codes set deleted_at = now(), ${CHANGED}
+   where id = $1 and account_id = $2 returning version, updated_at, deleted_at`,
 );
 
 /** Deletes a code; scans and short code are kept for ever. */
@@ -29,7 +29,7 @@ export async function deleteCode(
   const before = await lockCode(tx, accountId, id);
   const removed = await first(tx, remove, [before.id, accountId]);
   if (!removed) throw new Error('a locked code is gone');
-  const row = { ...before, ...removed, deleted_at: removed.updated_at };
+  const row = { ...before, ...removed };
   const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
   const route = await announce(tx, row, codeFrom(row, platformUrl, scans), { type: 'qr.archived' });
   return { id: encodeId('qr', row.id), route };

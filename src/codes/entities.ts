@@ -48,6 +48,18 @@ export const CodeEntity = defineEntity({
 
 export type CodeEntity = InferEntity<typeof CodeEntity>;
 
+/** A code whose folder or tag was renamed, merged or deleted, until it is announced. */
+export const RelabelledCodeEntity = defineEntity({
+  name: 'RelabelledCode',
+  tableName: 'relabelled_codes',
+  properties: {
+    accountId: accountOfRow('relabelled_codes').primary(),
+    codeId: p.uuid().primary(),
+    /** Names of the changed fields: `folder`, `tags`. */
+    changed: p.array().$type<string[]>(),
+  },
+});
+
 /** How many codes an account has, moved in the transaction that creates, deletes or restores one. */
 export const CodeCountEntity = defineEntity({
   name: 'CodeCount',

@@ -36,7 +36,7 @@ export async function restoreCode(
     }
     counts.listed += 1;
     await em.flush();
-    const restored = { deletedAt: null, updatedAt: raw('now()'), version: raw('version + 1') };
+    const restored = { deletedAt: null, updatedAt: raw('greatest(updated_at, now())'), version: raw('version + 1') };
     await em.nativeUpdate(CodeEntity, { id: before.id, accountId }, restored);
   }
   const tx = connectionOf(em);

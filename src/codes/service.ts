@@ -25,47 +25,32 @@ export function codesService(options: {
   platformUrl: string;
   isPlatformHost: IsPlatformHost;
   cursors: Cursors;
-  /** Called after a change has committed: the outbox has something to carry. */
-  changed(): void;
 }): ServiceImpl<typeof CodesService> {
-  const { platformUrl, isPlatformHost, changed } = options;
+  const { platformUrl, isPlatformHost } = options;
   const { orm, pool } = options.database;
-  /** Hands on what a transaction gives, once it has committed and the relay has heard of it. */
-  async function committed<Response>(transaction: Promise<Response>): Promise<Response> {
-    const response = await transaction;
-    changed();
-    return response;
-  }
-
   return {
     async createCode(request, context) {
       const account = accountOf(context);
       const call = { pool, accountId: account.id, context, method: CodesService.method.createCode, request };
-      const response = await once(call, async (tx) => {
+      return once(call, async (tx) => {
         const asked = await readNewCode(tx, isPlatformHost, account, request);
         const created = await createCode(tx, platformUrl, account, asked);
         await recordInternalChange(tx, context, created.code.id);
         return create(CreateCodeResponseSchema, created);
       });
-      changed();
-      return response;
     },
     createStaticCode: (request, context) =>
-      committed(
-        ormTransactionOf(context, orm, async (em, tx) => {
-          const code = await createStaticCode(em, platformUrl, accountOf(context).id, request);
-          await recordChange(tx, context, code.id);
-          return { code, warnings: designWarnings(code.design) };
-        }),
-      ),
+      ormTransactionOf(context, orm, async (em, tx) => {
+        const code = await createStaticCode(em, platformUrl, accountOf(context).id, request);
+        await recordChange(tx, context, code.id);
+        return { code, warnings: designWarnings(code.design) };
+      }),
     createLandingPageCode: (request, context) =>
-      committed(
-        ormTransactionOf(context, orm, async (em, tx) => {
-          const code = await createLandingPageCode(em, platformUrl, accountOf(context).id, request);
-          await recordChange(tx, context, code.id);
-          return { code, warnings: designWarnings(code.design) };
-        }),
-      ),
+      ormTransactionOf(context, orm, async (em, tx) => {
+        const code = await createLandingPageCode(em, platformUrl, accountOf(context).id, request);
+        await recordChange(tx, context, code.id);
+        return { code, warnings: designWarnings(code.design) };
+      }),
     async getCode({ id }, context) {
       const { id: accountId } = accountOf(context);
       const row = await findCode(pool, accountId, id);
@@ -74,28 +59,22 @@ export function codesService(options: {
     },
     listCodes: (request, context) => listCodes({ ...options, pool }, accountOf(context).id, request),
     updateCode: (request, context) =>
-      committed(
-        transactionOf(context, pool, async (tx) => {
-          const updated = await updateCode(tx, options, accountOf(context).id, request);
-          if (updated.changed) await recordInternalChange(tx, context, request.id);
-          return { code: updated.code, route: updated.route };
-        }),
-      ),
+      transactionOf(context, pool, async (tx) => {
+        const updated = await updateCode(tx, options, accountOf(context).id, request);
+        if (updated.changed) await recordInternalChange(tx, context, request.id);
+        return { code: updated.code, route: updated.route };
+      }),
     deleteCode: ({ id }, context) =>
-      committed(
-        transactionOf(context, pool, async (tx) => {
-          const deleted = await deleteCode(tx, platformUrl, accountOf(context).id, id);
-          await recordInternalChange(tx, context, id);
-          return deleted;
-        }),
-      ),
+      transactionOf(context, pool, async (tx) => {
+        const deleted = await deleteCode(tx, platformUrl, accountOf(context).id, id);
+        await recordInternalChange(tx, context, id);
+        return deleted;
+      }),
     restoreCode: ({ id }, context) =>
-      committed(
-        ormTransactionOf(context, orm, async (em, tx) => {
-          const { code, changed: restored } = await restoreCode(em, platformUrl, accountOf(context), id);
-          if (restored) await recordChange(tx, context, id);
-          return { code };
-        }),
-      ),
+      ormTransactionOf(context, orm, async (em, tx) => {
+        const { code, changed: restored } = await restoreCode(em, platformUrl, accountOf(context), id);
+        if (restored) await recordChange(tx, context, id);
+        return { code };
+      }),
   };
 }

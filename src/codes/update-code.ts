@@ -11,7 +11,7 @@ import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { FOLDER, type Kind, type Label, TAG } from '../taxonomy/kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
-import { type CodeRow, codeFrom } from './code-row.ts';
+import { CHANGED, type CodeRow, codeFrom } from './code-row.ts';
 import { CodeEntity } from './entities.ts';
 import { findCode, lockCode } from './find-code.ts';
 import { readLandingPage } from './landing-page.ts';
@@ -35,7 +35,7 @@ const COLUMNS = columnsOf(CodeEntity).filter(({ name }) => name in FIELDS);
 /** Index: codes_pkey. */
 const update = statement(
   'codes_update',
-  `update codes set (${listed(COLUMNS)}) = row(${parameters(COLUMNS, 3)}), version = version + 1, updated_at = now()
+  `update codes set (${listed(COLUMNS)}) = row(${parameters(COLUMNS, 3)}), ${CHANGED}
    where id = $1 and account_id = $2`,
 );
 

@@ -46,6 +46,7 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
       skipTables: [/^log_/],
       skipViews: ['outbox_waiting'],
       ignoreRoutines: true,
+      ignoreTriggers: true,
     },
     // The core starts while Postgres is unavailable, and answers 503 until it is back.
     ensureDatabase: false,

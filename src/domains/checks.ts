@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { DomainStateName } from '../../common/contract/names.ts';
-import { run, statement } from '../../common/postgres/sql.ts';
+import type { Notifications } from '../../common/postgres/notifications.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lookUp, type Platform } from './look-up.ts';
@@ -16,7 +17,8 @@ export interface Checks {
 
 /** Domains that are looked up concurrently. */
 const CONCURRENCY = 20;
-const IDLE_MS = 1_000;
+/** How often due domains are looked for while notifications don't arrive, and after a failure, in ms. */
+const POLL_MS = 1_000;
 
 interface DueRow {
   id: string;
@@ -37,20 +39,27 @@ const leaseDue = statement<DueRow>(
    returning id, account_id, hostname, token, state`,
 );
 
-/** Starts the checks, in any number of cores. `changed` is called after a transition, which has written to the outbox. */
+/** The time until the next domain is due, in ms; negative if it was skipped because it was locked. Index: domains_due. */
+const timeToNext = statement<{ wait: number }>(
+  'domains_time_to_next',
+  'select (extract(epoch from check_at - now()) * 1000)::float8 as wait from domains order by check_at limit 1',
+);
+
+/** Starts the checks, in any number of cores. */
 export function startChecks(options: {
   database: Database;
   platform: Platform;
-  changed(): void;
+  notifications: Notifications;
   logger: Logger;
 }): Checks {
-  const { platform, changed, logger } = options;
+  const { platform, notifications, logger } = options;
   const { orm, pool } = options.database;
   const stopping = new AbortController();
   const { signal } = stopping;
+  const bell = notifications.bell('domains', POLL_MS);
 
-  /** Checks one group of due domains; returns how many were due. */
-  async function checkDue(): Promise<number> {
+  /** Checks one group of due domains. Returns the time until the next one is due, in ms; undefined if there is none. */
+  async function checkDue(): Promise<number | undefined> {
     const due = await run(pool, leaseDue);
     const results = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
     // One after the other, to leave connections for RPCs.
@@ -61,34 +70,36 @@ export function startChecks(options: {
         recordOwnChange(tx, accountId, `domain became ${domain.state}`, encodeId('domain', id)),
       );
       if (updated && updated.state !== state) {
-        changed();
         logger.info({ domain: encodeId('domain', id), from: state, to: updated.state }, 'a domain changed its state');
       }
     }
     const unanswered = results.filter(({ status }) => status === 'rejected');
-    const [first] = unanswered;
-    if (first?.status === 'rejected' && !signal.aborted) {
+    const [failed] = unanswered;
+    if (failed?.status === 'rejected' && !signal.aborted) {
       logger.warn(
-        { err: first.reason, domains: unanswered.length },
+        { err: failed.reason, domains: unanswered.length },
         'the DNS resolvers do not answer: domains keep their states',
       );
     }
-    return due.length;
+    return due.length === CONCURRENCY ? 0 : (await first(pool, timeToNext))?.wait;
   }
 
   const running = (async () => {
     while (!signal.aborted) {
-      const due = await checkDue().catch((error: unknown) => {
+      try {
+        const wait = await checkDue();
+        if (wait !== 0) await bell.wait(wait && Math.max(wait, POLL_MS));
+      } catch (error) {
         logger.warn({ err: error }, 'due domains could not be checked; trying again in a second');
-        return 0;
-      });
-      if (due < CONCURRENCY) await sleep(IDLE_MS, undefined, { signal }).catch(() => undefined);
+        await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
+      }
     }
   })();
 
   return {
     async stop() {
       stopping.abort();
+      bell.ring();
       await running;
     },
   };

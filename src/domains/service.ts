@@ -4,6 +4,8 @@ import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { expectBelowLimit } from '../../common/contract/limits.ts';
+import { notifying } from '../../common/postgres/notifications.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import type { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
@@ -17,14 +19,14 @@ import { lookUp, type Platform, ResolversUnavailable } from './look-up.ts';
 import { publishHost } from './publish-host.ts';
 import { applyDnsResult, type DomainKey } from './transition.ts';
 
+const notifyChecks = statement('domains_notify', `select ${notifying('domains')}`);
+
 /** Custom domains of accounts, for internal services. */
 export function domainsService(options: {
   database: Database;
   platform: Platform;
-  /** Called after a change has committed, which has written to the outbox. */
-  changed(): void;
 }): ServiceImpl<typeof DomainsService> {
-  const { platform, changed } = options;
+  const { platform } = options;
   const { orm } = options.database;
   return {
     async addDomain(request, context) {
@@ -53,6 +55,7 @@ export function domainsService(options: {
           checkAt: now,
         });
         await em.flush();
+        await run(connectionOf(em), notifyChecks);
         await recordChange(connectionOf(em), context, encodeId('domain', domain.id));
         return domain;
       }).catch((error: unknown) => {
@@ -77,7 +80,6 @@ export function domainsService(options: {
         (tx) => recordChange(tx, context, request.id),
         commitLimitOf(context),
       );
-      changed();
       if (!updated) throw notFound();
       return { domain: domainMessage(updated) };
     },
@@ -97,7 +99,6 @@ export function domainsService(options: {
         em.remove(domain);
         return domain;
       });
-      changed();
       return { domain: domainMessage(removed) };
     },
     async checkHost({ hostname }) {

@@ -25,6 +25,8 @@ export function cloudEvent(event: {
   accountId: string;
   subject: string;
   data: unknown;
+  /** Orders the events of a subject: the version of a code. */
+  sequence?: number;
 }): OutboxRecord {
   return {
     topic: EVENTS.name,
@@ -35,6 +37,7 @@ export function cloudEvent(event: {
       ce_type: event.type,
       ce_source: `/accounts/${event.accountId}`,
       ce_subject: event.subject,
+      ...(event.sequence === undefined ? {} : { ce_sequence: String(event.sequence) }),
       ce_time: isoTime(Date.now()),
       'content-type': 'application/json',
     },

@@ -22,7 +22,7 @@ export interface CodeChange {
  */
 export function codeEvent(accountId: string, code: Code, { type, changed }: CodeChange): OutboxRecord {
   const data = { ...codeJson(code), short: `/r/${code.shortCode}`, ...(changed ? { changed } : {}) };
-  return cloudEvent({ type, accountId: encodeId('acct', accountId), subject: code.id, data });
+  return cloudEvent({ type, accountId: encodeId('acct', accountId), subject: code.id, data, sequence: data.version });
 }
 
 /** Writes `bulk.completed` in the transaction that finishes the batch's last row, once per batch. */

@@ -5,7 +5,7 @@ import { formatHoles, type Hole, parseHoles, within, without } from './outbox-ho
 /** Maximum rows that one statement reads. */
 export const BATCH = 1_000;
 /** How often to check whether the transactions that hold missing ids have ended, in ms. */
-const CHECK_MS = 500;
+export const CHECK_MS = 500;
 /** Timeout of the reader's statements, in ms. */
 const TIMEOUT_MS = 30_000;
 
@@ -115,6 +115,11 @@ export class OutboxReader {
       this.#holes = this.#holes.flatMap((hole) => (hole.end <= settled + 1n ? within(hole, found) : [hole]));
     }
     return [...late, ...rows];
+  }
+
+  /** Whether ids are missing that may still appear, so that it has to be asked for rows every `CHECK_MS`. */
+  hasHoles(): boolean {
+    return this.#holes.length > 0;
   }
 
   /** Moves the position past rows from `next` that the log now has. */

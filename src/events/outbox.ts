@@ -1,8 +1,10 @@
 import { context, propagation } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { NewRecord } from '../../common/log/log.ts';
+import { notifying } from '../../common/postgres/notifications.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { arrayParameters, arraysOf, columnsOf, copyRows, listed, type RowOf } from '../db/columns.ts';
+import { LOCKS } from '../db/locks.ts';
 import { OutboxEntity } from './entities.ts';
 
 /** A record for a topic of the log. */
@@ -15,10 +17,21 @@ type NewRow = Omit<RowOf<OutboxEntity>, 'id' | 'at' | 'slot'>;
 /** What is written; Postgres sets the rest. */
 const NEW_COLUMNS = columnsOf(OutboxEntity).filter(({ name }) => !['id', 'at', 'slot'].includes(name));
 
+/**
+ * Wakes the relay when the transaction commits, but only if it sleeps: before Postgres 19 transactions that notify commit
+ * one after the other. A transaction that obtains the lock keeps it until it ends, so the relay can't fall asleep before,
+ * and reads once more after it has fallen asleep.
+ */
+const WAKE = `select ${notifying('outbox')} where not pg_try_advisory_xact_lock_shared(${LOCKS.relaySleeps})`;
+
 const insert = statement(
   'events_outbox_insert',
-  `insert into outbox (${listed(NEW_COLUMNS)}) select * from unnest(${arrayParameters(NEW_COLUMNS)})`,
+  `with inserted as (
+     insert into outbox (${listed(NEW_COLUMNS)}) select * from unnest(${arrayParameters(NEW_COLUMNS)})
+   ) ${WAKE}`,
 );
+
+const wake = statement('events_outbox_wake', WAKE);
 
 /**
  * Writes records in the transaction of the change that they describe: both commit or neither. The relay publishes them.
@@ -37,6 +50,7 @@ export async function copyToOutbox<Item>(
 ): Promise<void> {
   const rowOf = traced();
   await copyRows(tx, 'outbox', NEW_COLUMNS, items, (item) => recordsOf(item).map(rowOf));
+  await run(tx, wake);
 }
 
 /** Converts records to rows, with the headers of the trace that the change belongs to. */

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { openKafkaLog } from '../../common/log/kafka.ts';
 import type { Log, NewRecord } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
+import { listen } from '../../common/postgres/notifications.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { LOCKS } from '../db/locks.ts';
@@ -19,9 +21,11 @@ const pool = new pg.Pool({ connectionString: url, max: 20 });
 pool.on('error', () => undefined);
 const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
 await log.ensureTopics([TOPIC]);
+const notifications = listen(pool, logger);
 const relays: Relay[] = [];
 afterAll(async () => {
   await Promise.all(relays.map((relay) => relay.stop()));
+  await notifications.stop();
   await log.close();
   await pool.end();
 });
@@ -38,7 +42,7 @@ function startTestRelay(
     const publisher = await over.openFencedPublisher(...options);
     return { ...publisher, publish: wrap(publisher.publish) };
   };
-  const relay = startRelay({ pool, log: { ...over, openFencedPublisher }, logger, retentionHours });
+  const relay = startRelay({ pool, log: { ...over, openFencedPublisher }, notifications, logger, retentionHours });
   relays.push(relay);
   return relay;
 }
@@ -61,7 +65,6 @@ test('a record of a rolled-back transaction is never published, one of a committ
   });
   await expect(aborted).rejects.toThrow('rolled back on purpose');
   await transaction(pool, (tx) => addToOutbox(tx, [record('kept', 1)]));
-  relay.wake();
   await vi.waitFor(async () => expect(await published()).toEqual([{ key: 'kept', value: 1 }]), EVENTUALLY);
   await relay.stop();
 });
@@ -104,6 +107,47 @@ test('a relay whose connection breaks continues, and loses nothing', async () =>
   const values = new Set((await published()).map(({ value }) => value));
   expect(values.size).toBe(30);
   await relay.stop();
+});
+
+test('a notification wakes a sleeping relay, again after its listening connection was lost', async () => {
+  // With polls an hour apart, nothing else could have woken it.
+  const rare = listen(pool, logger, { fallbackMs: 3_600_000 });
+  const relay = startRelay({ pool, log, notifications: rare, logger, retentionHours: 24 });
+  relays.push(relay);
+  const asleep = `select pid from pg_locks where locktype = 'advisory' and objid = ${LOCKS.relaySleeps} and granted
+    and mode = 'ExclusiveLock' and database = (select oid from pg_database where datname = current_database())`;
+  const change = async (value: number) => {
+    await vi.waitFor(async () => expect((await pool.query(asleep)).rowCount).toBe(1), EVENTUALLY);
+    await transaction(pool, (tx) => addToOutbox(tx, [record('k', value)]));
+    await vi.waitFor(async () => expect((await published()).at(-1)?.value).toBe(value), EVENTUALLY);
+  };
+  for (let value = 0; value < 10; value++) await change(value);
+  const ended = await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and query = 'listen signpost_work'`,
+  );
+  expect(ended.rowCount).toBeGreaterThan(0);
+  for (let value = 10; value < 20; value++) await change(value);
+  await relay.stop();
+  await rare.stop();
+});
+
+test('a transaction that began to write while the relay was awake keeps it awake', async () => {
+  const rare = listen(pool, logger, { fallbackMs: 3_600_000 });
+  const relay = startRelay({ pool, log, notifications: rare, logger, retentionHours: 24 });
+  relays.push(relay);
+  await using writer = await connect();
+  for (let value = 0; value < 50; value++) {
+    await transaction(pool, (tx) => addToOutbox(tx, [record('other', value)]));
+    await writer.client.query('begin');
+    await addToOutbox(writer.client, [record('k', value)]);
+    // Long enough for the relay to publish the first one and to look for more.
+    await sleep(value % 25);
+    await writer.client.query('commit');
+    await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), EVENTUALLY);
+  }
+  await relay.stop();
+  await rare.stop();
 });
 
 describe.each([24, 0])('an outbox with a retention of %d hours', (retentionHours) => {
@@ -158,11 +202,17 @@ describe.each([24, 0])('an outbox with a retention of %d hours', (retentionHours
       await transaction(pool, (tx) => addToOutbox(tx, many(10_000)));
       await vi.waitFor(expectAllPublished, EVENTUALLY);
     }
-    // Wait for the statistics of the last reads.
-    let before = await cost();
-    await vi.waitFor(async () => expect((await cost()).scans - before.scans).toBeGreaterThan(100), EVENTUALLY);
-    before = await cost();
-    await vi.waitFor(async () => expect((await cost()).scans - before.scans).toBeGreaterThan(100), EVENTUALLY);
+    // One row at a time, until the statistics of the first reads are over and those of as many others are there.
+    const readAHundredTimes = async () => {
+      const before = await cost();
+      await vi.waitFor(async () => {
+        await transaction(pool, (tx) => addToOutbox(tx, [record('k', 1)]));
+        expect((await cost()).scans - before.scans).toBeGreaterThan(100);
+      }, EVENTUALLY);
+    };
+    await readAHundredTimes();
+    const before = await cost();
+    await readAHundredTimes();
     const after = await cost();
     expect((after.entries - before.entries) / (after.scans - before.scans)).toBeLessThan(10);
     await relay.stop();

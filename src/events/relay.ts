@@ -3,23 +3,35 @@ import { SpanKind, trace } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { type Log, type NewRecord, type Publisher, TopicMismatch } from '../../common/log/log.ts';
-import { BY_COST, BY_INDEX, first, promptQuery, promptStatement, withConnection } from '../../common/postgres/sql.ts';
+import type { Notifications } from '../../common/postgres/notifications.ts';
+import {
+  BY_COST,
+  BY_INDEX,
+  first,
+  promptQuery,
+  promptStatement,
+  run,
+  withConnection,
+} from '../../common/postgres/sql.ts';
 import { LOCKS } from '../db/locks.ts';
-import { BATCH, OutboxReader } from './outbox-reader.ts';
+import { BATCH, CHECK_MS, OutboxReader } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';
 import type { TopicUpkeep } from './topic-upkeep.ts';
 
 /** Publishes the outbox to the log. */
 export interface Relay {
-  /** Hints that there may be new rows; the relay polls every 50 ms anyway. */
-  wake(): void;
   /** Whether the last attempt succeeded: false while the outbox cannot be published. */
   healthy(): boolean;
   /** Finishes publishing the current rows and stops. */
   stop(): Promise<void>;
 }
 
-const IDLE_MS = 50;
+/** How often the relay polls while notifications don't arrive, in ms. */
+const POLL_MS = 50;
+/** Its longest pause after a batch that was not full, in ms. */
+const PAUSE_MS = 20;
+/** The pause while transactions that may not notify it are writing, in ms. */
+const WRITING_MS = 10;
 const RETRY_MS = 1_000;
 /** How often the publisher is reopened, in ms: brokers forget a transactional id a week after its last use. */
 const REOPEN_MS = 3_600_000;
@@ -28,6 +40,12 @@ const tryToLock = promptStatement<{ acquired: boolean; database: string }>(
   'events_outbox_leadership',
   'select pg_try_advisory_lock($1) as acquired, current_database() as database',
 );
+
+const tryToSleep = promptStatement<{ asleep: boolean }>(
+  'events_outbox_sleep',
+  'select pg_try_advisory_lock($1) as asleep',
+);
+const wakeUp = promptStatement('events_outbox_wake_up', 'select pg_advisory_unlock($1)');
 
 const tracer = trace.getTracer('signpost.outbox');
 
@@ -54,6 +72,7 @@ export async function startRelayWithTopics(
 export interface RelayOptions {
   readonly pool: Pool;
   readonly log: Log;
+  readonly notifications: Notifications;
   readonly logger: Logger;
   /** How long published rows stay in the outbox, at least. */
   readonly retentionHours: number;
@@ -64,12 +83,12 @@ export interface RelayOptions {
  * Starts relaying once `prepare` has succeeded. The relay moves past a row only once the log has it, so a crash at any
  * moment repeats records and loses none. While Postgres or the log is unavailable it retries every second.
  */
-export function startRelay({ pool, log, logger, retentionHours, prepare }: RelayOptions): Relay {
+export function startRelay({ pool, log, notifications, logger, retentionHours, prepare }: RelayOptions): Relay {
   let prepared = prepare === undefined;
   let healthy = prepared;
   const retention = startOutboxRetention(pool, retentionHours, logger);
   const stopping = new AbortController();
-  let wake = () => {};
+  const bell = notifications.bell('outbox', POLL_MS);
 
   async function work(): Promise<void> {
     if (!prepared) await prepare?.();
@@ -85,16 +104,22 @@ export function startRelay({ pool, log, logger, retentionHours, prepare }: Relay
         const outbox = await OutboxReader.open(client, retentionHours > 0);
         await using leader = new Leader(client, log, outbox, `signpost.relay.${lock.database}`);
         while (!stopping.signal.aborted) {
-          const woken = new Promise<void>((resolve) => {
-            wake = resolve;
-          });
+          const start = performance.now();
           const published = await leader.publishNext();
           healthy = true;
-          if (published < BATCH) await Promise.race([woken, pause(IDLE_MS)]);
+          if (published > 0) {
+            await leader.wakeUp();
+            // As long as the work, so that under load it does not compete with the transactions that it follows.
+            if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS));
+          } else if (leader.isAsleep() || !notifications.arriving()) {
+            await bell.wait(outbox.hasHoles() ? CHECK_MS : undefined);
+          } else if (!(await leader.tryToSleep())) {
+            await pause(WRITING_MS);
+          }
         }
       } finally {
         // If even this fails, closing the connection releases the lock.
-        await client.query(promptQuery(`select pg_advisory_unlock(${LOCKS.relay}); ${BY_COST}`)).catch(markBroken);
+        await client.query(promptQuery(`select pg_advisory_unlock_all(); ${BY_COST}`)).catch(markBroken);
       }
     });
   }
@@ -114,10 +139,10 @@ export function startRelay({ pool, log, logger, retentionHours, prepare }: Relay
   })();
 
   return {
-    wake: () => wake(),
     healthy: () => healthy,
     async stop() {
       stopping.abort();
+      bell.ring();
       await running;
       await retention.stop();
     },
@@ -132,6 +157,7 @@ class Leader {
   readonly #outbox: OutboxReader;
   #publisher: Publisher | undefined;
   #openedAt = 0;
+  #asleep = false;
 
   constructor(client: PoolClient, log: Log, outbox: OutboxReader, name: string) {
     this.#client = client;
@@ -163,6 +189,24 @@ class Leader {
       }
     });
     return rows.length;
+  }
+
+  isAsleep(): boolean {
+    return this.#asleep;
+  }
+
+  /**
+   * Makes transactions that write to the outbox notify the relay, unless one that may not do so is under way. The outbox
+   * has to be read once more before waiting for a notification.
+   */
+  async tryToSleep(): Promise<boolean> {
+    this.#asleep = (await first(this.#client, tryToSleep, [LOCKS.relaySleeps]))?.asleep ?? false;
+    return this.#asleep;
+  }
+
+  async wakeUp(): Promise<void> {
+    if (this.#asleep) await run(this.#client, wakeUp, [LOCKS.relaySleeps]);
+    this.#asleep = false;
   }
 
   /** Opened only when there is something to publish: with an empty outbox the relay is healthy without the log. */

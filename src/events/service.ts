@@ -11,14 +11,11 @@ export function eventsService({
   pool,
   log,
   republishRoutes,
-  changed,
 }: {
   readonly pool: Pool;
   readonly log: Log;
   /** Publishes the current routes of some keys of the topic; returns how many. */
   republishRoutes(keys: readonly string[]): Promise<number>;
-  /** Called after a change: wakes the relay, as the outbox has new rows. */
-  changed(): void;
 }): ServiceImpl<typeof EventsService> {
   const optionsOf = ({ since }: Pick<AuditEventsRequest, 'since'>, signal: AbortSignal) => {
     return { pool, log, since: since ? timestampDate(since).getTime() : 0, signal };
@@ -54,7 +51,6 @@ export function eventsService({
         const keys = new Set(selected(rows).map(({ key }) => key));
         routes += await republishRoutes([...keys]);
       });
-      if (routes > 0) changed();
       return { events: BigInt(events), routes: BigInt(routes) };
     },
   };

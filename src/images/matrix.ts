@@ -1,4 +1,5 @@
 import qrcode from 'qrcode';
+import { withBestMask } from './mask.ts';
 
 /** The modules of a QR code, without its quiet zone. */
 export interface Matrix {
@@ -13,6 +14,6 @@ export const QUIET_ZONE = 2;
 
 /** Encodes a text at error correction level M. Throws above 2,331 bytes, the capacity of the largest version. */
 export function matrixOf(text: string): Matrix {
-  const { modules } = qrcode.create(text, { errorCorrectionLevel: 'M' });
-  return { modules: modules.size, dark: modules.data };
+  const { modules } = qrcode.create(text, { errorCorrectionLevel: 'M', maskPattern: 0 });
+  return { modules: modules.size, dark: withBestMask(modules) };
 }

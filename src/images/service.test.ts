@@ -1,3 +1,4 @@
+import type { Worker } from 'node:worker_threads';
 import type { Pool } from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
@@ -53,6 +54,17 @@ async function newCode(columns: Partial<{ [Name in keyof typeof COLUMNS]: (typeo
   };
 }
 
+const threads: Worker[] = [];
+process.on('worker', (thread) => threads.push(thread));
+
+/** How many threads a call starts when none is running. */
+async function threadsFor(call: () => Promise<unknown>): Promise<number> {
+  await threads.at(-1)?.terminate();
+  const before = threads.length;
+  await call();
+  return threads.length - before;
+}
+
 function reasonFor(call: Promise<unknown>): Promise<string | undefined> {
   return call.then(
     () => 'no failure',
@@ -100,6 +112,16 @@ test.each([
   const { content } = await (await newCode()).render({ size: requested });
   const header = Buffer.from(content);
   expect([header.readUInt32BE(16), header.readUInt32BE(20)]).toEqual([used, used]);
+});
+
+test('small images are drawn without a thread, large ones and those of long texts in one', async () => {
+  const url = await newCode();
+  const long = await newCode({ type: 'static', payload: 'x'.repeat(129) });
+  expect(await threadsFor(() => url.render())).toBe(0);
+  expect(await threadsFor(() => url.render({ size: 1_024 }))).toBe(0);
+  expect(await threadsFor(() => url.render({ format: ImageFormat.SVG, size: 4_096 }))).toBe(0);
+  expect(await threadsFor(() => url.render({ size: 1_025 }))).toBe(1);
+  expect(await threadsFor(() => long.render())).toBe(1);
 });
 
 test('an image that the caller has is not sent again, and renaming the code leaves its PNG unchanged', async () => {

@@ -5,7 +5,7 @@ import { ImageFormat, type ImagesService } from '../../proto/gen/signpost/images
 import { accountOf } from '../access/caller.ts';
 import { type ImageContent, imageSource } from '../codes/image-source.ts';
 import { draw } from './draw.ts';
-import { sizeOf } from './drawing.ts';
+import { type Drawing, drawn, isQuick, sizeOf } from './drawing.ts';
 import { entityTag, matches } from './entity-tag.ts';
 import { fileName } from './file-name.ts';
 
@@ -29,7 +29,8 @@ export function imagesService(pool: Pool, platformUrl: string): ServiceImpl<type
         fileName: fileName(source.name, shortCode, format),
       };
       if (matches(request.ifNoneMatch, metadata.etag)) return { ...metadata, unchanged: true };
-      const content = await draw({ text, format, size, foreground, background, title });
+      const drawing: Drawing = { text, format, size, foreground, background, title };
+      const content = isQuick(drawing) ? drawn(drawing) : await draw(drawing);
       return { ...metadata, content };
     },
   };

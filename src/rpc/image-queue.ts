@@ -1,28 +1,35 @@
 import { availableParallelism } from 'node:os';
+import { isMessage } from '@bufbuild/protobuf';
 import type { Interceptor } from '@connectrpc/connect';
+import { isSmallImage } from '../../common/contract/small-image.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
-import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { RenderImageRequestSchema } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
 
 /**
- * At most half the processors draw images. With two processors and 64 concurrent images of 4,096 px, the 99th
+ * At most half the processors draw large images. With two processors and 64 concurrent images of 4,096 px, the 99th
  * percentile of other calls was 14 to 34 ms with one image at a time, 34 to 51 ms with two and 72 ms with all 64 (10 ms
  * without images).
  */
-const AT_ONCE = Math.max(1, availableParallelism() >> 1);
+const LARGE_AT_ONCE = Math.max(1, availableParallelism() >> 1);
 
-/** Each takes the few kilobytes of a call; as many as are drawn in a few seconds. */
+/** A small image waits for Postgres longer than it is drawn, so one at a time would leave the processors idle. */
+const SMALL_AT_ONCE = 4 * LARGE_AT_ONCE;
+
+/** Of each kind. Each takes the few kilobytes of a call; as many as are drawn in a few seconds. */
 const MAX_WAITING = 2_000;
 
 /**
  * Limits concurrent image calls, so that hundreds at once delay neither the event loop nor the connections to Postgres
- * for other calls. The queue is fair by account. It must run after admission: with unverified credentials as the key,
+ * for other calls. The queues are fair by account. It must run after admission: with unverified credentials as the key,
  * one client with made-up keys counted as any number of callers and filled the queue for everyone.
  */
 export function limitImages(): Interceptor {
-  const inTurn = fairQueue({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING, items: 'images' });
+  const large = fairQueue({ concurrency: LARGE_AT_ONCE, maxWaiting: MAX_WAITING, items: 'images' });
+  const small = fairQueue({ concurrency: SMALL_AT_ONCE, maxWaiting: MAX_WAITING, items: 'images' });
   return (next) => async (request) => {
-    if (request.method !== ImagesService.method.renderImage) return next(request);
+    if (request.stream || !isMessage(request.message, RenderImageRequestSchema)) return next(request);
+    const inTurn = isSmallImage(request.message) ? small : large;
     return inTurn(fairnessKey(request.contextValues.get(callerKey)), request.signal, () => next(request));
   };
 }

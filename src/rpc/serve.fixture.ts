@@ -45,10 +45,9 @@ export async function startServing(tls?: Tls): Promise<Serving> {
     register: (services) => {
       const { byId } = cursors(randomBytes(32));
       const platformUrl = 'https://sign.example';
-      const changed = () => {};
       services.service(
         CodesService,
-        codesService({ database, platformUrl, isPlatformHost: platformHosts(platformUrl, []), cursors: byId, changed }),
+        codesService({ database, platformUrl, isPlatformHost: platformHosts(platformUrl, []), cursors: byId }),
       );
       services.service(
         AccountsService,
@@ -56,7 +55,6 @@ export async function startServing(tls?: Tls): Promise<Serving> {
           database,
           cursors: byId,
           accountCleanup: createAccountCleanup(pool, { stop: [], erase: [] }),
-          changed,
         }),
       );
       services.service(AdmissionService, admissionService(pool));

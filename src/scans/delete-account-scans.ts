@@ -2,6 +2,7 @@ import { DatabaseError, type Pool, type PoolClient } from 'pg';
 import { type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
 import { type Archive, archiveTable, lockArchives, SET_LOCK_TIMEOUT } from './archive/archive.ts';
 import { removeAccount } from './archive/archive-file.ts';
+import { foldIncrements } from './rollups/fold.ts';
 
 const REQUEST = statement(
   'request_scan_deletion',
@@ -96,6 +97,8 @@ export async function finishDeletion(pool: Pool, folder: string, accountId: stri
   // Waits for recorders that began before the request; later ones see the request.
   await transaction(pool, (tx) => tx.query(LOCK_OUT_RECORDERS));
   for (const { code_id } of await run(pool, CODES, [accountId])) await deleteCode(pool, code_id);
+  // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next recorder.
+  await foldIncrements(pool);
   await transaction(pool, async (tx) => {
     await lockArchives(tx);
     for (const archive of await run(tx, NEW_ARCHIVES, [accountId])) {

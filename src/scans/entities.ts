@@ -99,6 +99,48 @@ export const ScanValueEntity = defineEntity({
 
 export type ScanValueEntity = InferEntity<typeof ScanValueEntity>;
 
+/**
+ * Scans of a code or an account in a week from Monday on (`days` is 7), or of an account in a day (1), without what is in
+ * `scan_increments`. There may be several rows, which add up.
+ */
+export const ScanRollupEntity = defineEntity({
+  name: 'ScanRollup',
+  tableName: 'scan_rollups',
+  properties: {
+    id: p.bigint('string').primary().generated('identity'),
+    /** The code or the account. */
+    subjectId: p.uuid(),
+    days: p.smallint().check('days in (1, 7)'),
+    start: p.date(),
+    accountId: p.uuid(),
+    /** Of an account's day; 0 otherwise. */
+    scans: p.bigint('number').defaultRaw('0'),
+    uniqueScans: p.bigint('number').defaultRaw('0'),
+    /** The initial of a dimension and a value of it. */
+    names: p.array().columnType('text[]').collation('C').defaultRaw(`'{}'`),
+    /** Scans by each of the names. */
+    counts: p.array().columnType('bigint[]').defaultRaw(`'{}'`),
+  },
+  indexes: [{ name: 'scan_rollups_of_subject', properties: ['subjectId', 'days', 'start'] }],
+});
+
+/** A change of the counters of a code's day, noted by triggers, that is not yet folded into `scan_rollups`. */
+export const ScanIncrementEntity = defineEntity({
+  name: 'ScanIncrement',
+  tableName: 'scan_increments',
+  properties: {
+    id: p.bigint('string').primary().generated('identity'),
+    accountId: p.uuid(),
+    codeId: p.uuid(),
+    day: p.date(),
+    scans: p.bigint('number').defaultRaw('0'),
+    uniqueScans: p.bigint('number').defaultRaw('0'),
+    names: p.array().columnType('text[]').collation('C').defaultRaw(`'{}'`),
+    counts: p.array().columnType('bigint[]').defaultRaw(`'{}'`),
+  },
+  indexes: [{ name: 'scan_increments_of_code', properties: ['accountId', 'codeId'] }],
+});
+
 /** What a run of a gateway told of a day's scans; figures only rise. */
 export const ScanGatewayEntity = defineEntity({
   name: 'ScanGateway',

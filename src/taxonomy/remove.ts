@@ -1,8 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../common/contract/errors.ts';
-import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { FOLDER, type Kind, lockLabels } from './kinds.ts';
+import type { LabelledCodes } from './labelled-codes.ts';
 
 /** Index: code_tags_by_tag. */
 const unlabel = statement('taxonomy_unlabel', 'delete from code_tags where tag_id = $1');
@@ -20,38 +21,36 @@ const dropDoubles = statement(
  */
 const relabel = statement('taxonomy_merge_tags', 'update code_tags set tag_id = $2 where tag_id = $1');
 
-/**
- * Moves all codes of a folder to another one, or to none. Codes depend on labels and not the reverse, so the function is
- * passed in. Ids are UUIDs.
- */
-export type MoveCodes = (tx: Queryable, accountId: string, from: string, to: string | null) => Promise<void>;
-
-/** Deletes a label and removes it from its codes, which are otherwise unchanged. Fails with NOT_FOUND. */
+/** Deletes a label and removes it from its codes. Fails with NOT_FOUND. */
 export async function deleteLabel(
   em: EntityManager,
   kind: Kind,
   accountId: string,
-  { id, moveCodes }: { readonly id: string; readonly moveCodes: MoveCodes },
+  { id, codes }: { readonly id: string; readonly codes: LabelledCodes },
 ): Promise<void> {
   const [label] = await lockLabels(em, kind, accountId, [id]);
   const tx = connectionOf(em);
-  if (kind === FOLDER) await moveCodes(tx, accountId, label.id, null);
-  else await run(tx, unlabel, [label.id]);
+  if (kind === FOLDER) await codes.moveToFolder(tx, accountId, label.id, null);
+  else {
+    await codes.changed(tx, accountId, kind.name, label.id);
+    await run(tx, unlabel, [label.id]);
+  }
   await em.remove(label).flush();
 }
 
-/** Gives the codes of one label another one, and deletes the first; gives the UUID of the other. As `deleteLabel`. */
+/** Replaces a label by another one on its codes, and deletes it; returns the UUID of the other. Fails as `deleteLabel` does. */
 export async function mergeLabels(
   em: EntityManager,
   kind: Kind,
   accountId: string,
-  { id, into, moveCodes }: { readonly id: string; readonly into: string; readonly moveCodes: MoveCodes },
+  { id, into, codes }: { readonly id: string; readonly into: string; readonly codes: LabelledCodes },
 ): Promise<string> {
   if (id === into) throw failure('INVALID_FIELD', `into: must be another ${kind.name}.`);
   const [from, to] = await lockLabels(em, kind, accountId, [id, into]);
   const tx = connectionOf(em);
-  if (kind === FOLDER) await moveCodes(tx, accountId, from.id, to.id);
+  if (kind === FOLDER) await codes.moveToFolder(tx, accountId, from.id, to.id);
   else {
+    await codes.changed(tx, accountId, kind.name, from.id);
     await run(tx, dropDoubles, [from.id, to.id]);
     await run(tx, relabel, [from.id, to.id]);
   }

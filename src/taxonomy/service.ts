@@ -15,7 +15,8 @@ import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
 import { FOLDER, type Kind, TAG } from './kinds.ts';
-import { deleteLabel, type MoveCodes, mergeLabels } from './remove.ts';
+import type { LabelledCodes } from './labelled-codes.ts';
+import { deleteLabel, mergeLabels } from './remove.ts';
 import { renameLabel } from './rename.ts';
 
 interface CountedLabel {
@@ -63,11 +64,11 @@ const oneTag = statement<CountedLabel>(
 export function taxonomyService({
   database: { orm, pool },
   cursors,
-  moveCodes,
+  codes,
 }: {
   readonly database: Database;
   readonly cursors: Cursors;
-  readonly moveCodes: MoveCodes;
+  readonly codes: LabelledCodes;
 }): ServiceImpl<typeof TaxonomyService> {
   async function list(context: HandlerContext, kind: Kind, request: ListFoldersRequest | ListTagsRequest) {
     const { id: accountId } = accountOf(context);
@@ -78,7 +79,7 @@ export function taxonomyService({
     const { items, next } = endPage(rows, limit, [cursors, listed], ({ name }) => name);
     return { labels: items.map((row) => counted(kind, row)), next };
   }
-  /** A change of one label, on record; `work` gives the UUID of the label that the answer shows. */
+  /** Changes a label and records it in the audit; `work` returns the UUID of the label that the answer shows. */
   const change = (
     context: HandlerContext,
     kind: Kind,
@@ -93,7 +94,7 @@ export function taxonomyService({
     });
   const remove = (context: HandlerContext, kind: Kind, id: string) =>
     ormTransactionOf(context, orm, async (em, tx) => {
-      await deleteLabel(em, kind, accountOf(context).id, { id, moveCodes });
+      await deleteLabel(em, kind, accountOf(context).id, { id, codes });
       await recordChange(tx, context, id);
       return {};
     });
@@ -108,19 +109,21 @@ export function taxonomyService({
       return { tags: labels, ...next };
     },
     async renameFolder(request, context) {
-      return { folder: await change(context, FOLDER, request.id, (em, id) => renameLabel(em, FOLDER, id, request)) };
+      const rename = { ...request, codes };
+      return { folder: await change(context, FOLDER, request.id, (em, id) => renameLabel(em, FOLDER, id, rename)) };
     },
     async renameTag(request, context) {
-      return { tag: await change(context, TAG, request.id, (em, id) => renameLabel(em, TAG, id, request)) };
+      const rename = { ...request, codes };
+      return { tag: await change(context, TAG, request.id, (em, id) => renameLabel(em, TAG, id, rename)) };
     },
     deleteFolder: ({ id }, context) => remove(context, FOLDER, id),
     deleteTag: ({ id }, context) => remove(context, TAG, id),
     async mergeFolders(request, context) {
-      const merge = { ...request, moveCodes };
+      const merge = { ...request, codes };
       return { folder: await change(context, FOLDER, request.id, (em, id) => mergeLabels(em, FOLDER, id, merge)) };
     },
     async mergeTags(request, context) {
-      const merge = { ...request, moveCodes };
+      const merge = { ...request, codes };
       return { tag: await change(context, TAG, request.id, (em, id) => mergeLabels(em, TAG, id, merge)) };
     },
   };

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { decodeId } from '../../common/contract/ids.ts';
+import { listen, notifying } from '../../common/postgres/notifications.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
@@ -20,6 +21,8 @@ import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
 const { url, orm, pool, seal, secretKey, newAccount } = await webhooksFixture();
 const logger = pino({ level: 'silent' });
+const notifications = listen(pool, logger);
+afterAll(() => notifications.stop());
 
 let account: Tenant;
 beforeEach(async () => {
@@ -30,6 +33,7 @@ beforeEach(async () => {
 function deliver(limits: DelivererOptions['limits'] = {}) {
   const deliverer = startDeliverer({
     pool,
+    notifications,
     seal,
     connect: unguardedConnect(),
     logger,
@@ -90,6 +94,7 @@ const makeDue = (attempts?: number) =>
        update webhook_endpoints set due_at = now(), attempt_after = null where id in (select endpoint_id from due)`,
       [attempts ?? null],
     );
+    await tx.query(`select ${notifying('webhooks')}`);
   });
 
 test('what was signed and sent is what was kept, and the attempt is listed', async () => {

@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { Agent, type buildConnector } from 'undici';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import type { Notifications } from '../../common/postgres/notifications.ts';
 import { attempt, type Outcome, TIMEOUT_MS } from './attempt.ts';
 import { type Attempts, type BudgetKey, payBackBudgets, spendBudgets } from './attempt-budgets.ts';
 import { giveUp, hopeless } from './disable-policy.ts';
@@ -24,14 +25,13 @@ interface Answered {
 
 /** Makes the deliveries that wait. */
 export interface Deliverer {
-  /** There may be something new: look at once. Only a hint; it looks ten times a second anyhow. */
-  wake(): void;
   /** Waits for the attempts in hand for some seconds, records them and gives the endpoints back. */
   stop(): Promise<void>;
 }
 
 export interface DelivererOptions {
   readonly pool: Pool;
+  readonly notifications: Notifications;
   readonly seal: Seal;
   readonly connect: buildConnector.connector;
   readonly logger: Logger;
@@ -63,6 +63,7 @@ interface Limits {
   grace: number;
 }
 
+/** How often to look for deliveries to endpoints that are held, and for endpoints while notifications don't arrive. */
 const IDLE_MS = 100;
 /** Between two looks: what is answered meanwhile is recorded together. */
 const PAUSE_MS = 10;
@@ -76,7 +77,14 @@ const RENEWALS = 6;
  * Delivers to the endpoints that this process holds, as one of any number of processes. Answers are recorded together;
  * what a crash leaves unrecorded is sent once more, under the same `webhook-id`.
  */
-export function startDeliverer({ pool, seal, connect, logger, ...options }: DelivererOptions): Deliverer {
+export function startDeliverer({
+  pool,
+  notifications,
+  seal,
+  connect,
+  logger,
+  ...options
+}: DelivererOptions): Deliverer {
   const limits = { ...LIMITS, ...options.limits };
   const queue = queueOf(pool, newUuid(), limits.lease);
   // Without limits of its own: endpoints that share a host must not wait for one another.
@@ -86,15 +94,9 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
   const stopping = new AbortController();
   const aborting = new AbortController();
   let renewedAt = performance.now();
-  let woken = false;
-  let wake = () => {};
+  const bell = notifications.bell('webhooks', IDLE_MS);
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
-
-  function look(): void {
-    woken = true;
-    wake();
-  }
 
   function launch(to: Held): void {
     while (!isLimited(to.row) && to.out < limits.perEndpoint && !stopping.signal.aborted) {
@@ -115,7 +117,7 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
     else to.inHand.delete(what.id);
     // What fails waits until that is recorded: endpoints that refuse connections would get all that was fetched.
     if (outcome && isSuccess(outcome)) launch(to);
-    look();
+    bell.ring();
   }
 
   async function record(): Promise<void> {
@@ -193,7 +195,8 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
 
   const release = (idleFor: number) => giveBack(new Map(held.idle(idleFor).map((id) => [id, null])));
 
-  async function turn(): Promise<void> {
+  /** Looks once; returns for how long to wait at most for a notification, in ms. */
+  async function turn(): Promise<number | undefined> {
     await record();
     if (performance.now() - renewedAt > limits.lease / RENEWALS && held.size > 0) {
       held.renewed(await queue.renew([...held.keys()]));
@@ -203,18 +206,17 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
     await fetch();
     await attemptLimited();
     await release(LINGER_MS);
+    if (held.size > 0) return IDLE_MS;
+    const due = await queue.next();
+    return due === undefined ? undefined : Math.max(due, IDLE_MS);
   }
 
   const running = (async () => {
     while (!stopping.signal.aborted) {
-      const next = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      woken = false;
       try {
-        await turn();
+        const wait = await turn();
         await pause(PAUSE_MS);
-        if (!woken) await Promise.race([next, pause(IDLE_MS)]);
+        await bell.wait(wait);
       } catch (error) {
         logger.warn({ err: error }, 'webhook deliveries wait; they are tried again in a second');
         await pause(RETRY_MS);
@@ -223,9 +225,9 @@ export function startDeliverer({ pool, seal, connect, logger, ...options }: Deli
   })();
 
   return {
-    wake: look,
     async stop() {
       stopping.abort();
+      bell.ring();
       await running;
       for (const to of held.values()) for (const { id } of to.waiting.splice(0)) to.inHand.delete(id);
       const grace = setTimeout(() => aborting.abort(), limits.grace);

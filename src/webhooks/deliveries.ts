@@ -8,6 +8,7 @@ import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/contract/names.ts';
 import { endPage, type PageById, pageOf } from '../../common/contract/paging.ts';
 import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
+import { notifying } from '../../common/postgres/notifications.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import {
   type Attempt,
@@ -61,7 +62,7 @@ const failedAgain = statement<{ id: string }>(
 const makeDue = statement(
   'webhooks_make_due',
   `update webhook_endpoints set due_at = least(due_at, greatest(now(), attempt_after))
-   where id = $1 and account_id = $2`,
+   where id = $1 and account_id = $2 returning ${notifying('webhooks')}`,
 );
 
 /** The name of each status that a list can be asked for. */

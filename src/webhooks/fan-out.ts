@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { decodeId } from '../../common/contract/ids.ts';
 import type { Log, LogRecord, Subscription } from '../../common/log/log.ts';
 import { EVENTS } from '../../common/log/topics.ts';
+import { notifying } from '../../common/postgres/notifications.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 
 /** Small, so that the first deliveries of many do not wait for the last ones. */
@@ -39,7 +40,7 @@ const fanOut = statement<{ made: string }>(
      where e.id = endpoint.id and endpoint.verified_at is not null and coalesce(endpoint.due_at > now(), true)
        and e.id in (select endpoint_id from made)
    )
-   select count(*) as made from made`,
+   select count(*) as made, case when count(*) > 0 then ${notifying('webhooks')} end from made`,
 );
 
 /** An event as endpoints get it. Ids: UUIDs. */
@@ -53,13 +54,10 @@ interface Event {
 
 /**
  * Makes deliveries of events, as one member of the group `signpost.webhooks`; any number may run. An event that comes
- * again makes none. `made`: told when there is something to deliver.
+ * again makes none. Deliverers are notified.
  */
-export function startFanOut(options: { pool: Pool; log: Log; logger: Logger; made(): void }): Subscription {
-  const { pool, log, logger, made } = options;
-  const handle = together(async (records) => {
-    if ((await fanOutRecords(pool, records, logger)) > 0) made();
-  });
+export function startFanOut({ pool, log, logger }: { pool: Pool; log: Log; logger: Logger }): Subscription {
+  const handle = together(async (records) => void (await fanOutRecords(pool, records, logger)));
   return log.consume({
     topic: EVENTS.name,
     group: 'signpost.webhooks',

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { first, type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
 import { TEST_EVENT } from './deliveries.ts';
 import { PROBE_S } from './schedule.ts';
 
@@ -76,6 +76,16 @@ const claim = statement<HeldRow>(
      order by due_at limit $3 for no key update skip locked
    ) due
    where e.id = due.id returning ${HELD}`,
+);
+
+/**
+ * When the next endpoint is due that no process holds, in ms; negative if it was passed over because it was locked.
+ * Index: webhook_endpoints_due.
+ */
+const next = statement<{ wait: number }>(
+  'webhooks_next',
+  `select (extract(epoch from due_at - now()) * 1000)::float8 as wait from webhook_endpoints
+   where due_at is not null and (leased_until is null or leased_until <= now()) order by due_at limit 1`,
 );
 
 /** Index: webhook_endpoints_pkey. Also what has changed since; those that are gone or disabled are not given back. */
@@ -178,6 +188,8 @@ const release = statement(
 export interface Queue {
   /** Takes endpoints that something waits for, the longest first. */
   claim(most: number): Promise<HeldRow[]>;
+  /** In how many ms the next endpoint can be taken, as far as is known; undefined if nothing waits for any. */
+  next(): Promise<number | undefined>;
   /** Keeps endpoints, and hears what has changed; those that are not given back are no longer held. */
   renew(endpoints: readonly string[]): Promise<HeldRow[]>;
   /** What is due of endpoints that are held. */
@@ -193,6 +205,7 @@ export function queueOf(pool: Pool, self: string, lease: number): Queue {
   const on: Queryable = pool;
   return {
     claim: (most) => run(on, claim, [self, lease, most]),
+    next: async () => (await first(on, next))?.wait,
     renew: (endpoints) => run(on, renew, [self, lease, endpoints]),
     due(rooms, inHand) {
       const column = <Key extends keyof Room>(key: Key) => rooms.map((room) => room[key]);

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { openPostgresLog } from '../../common/log/postgres.ts';
 import { EVENTS } from '../../common/log/topics.ts';
+import { listen } from '../../common/postgres/notifications.ts';
 import { startDns } from '../../test/harness/dns.ts';
 import { startReceiver } from './receiver.fixture.ts';
 import { startWebhooks } from './start.ts';
@@ -10,6 +12,8 @@ import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
 const { url, pool, seal, newAccount } = await webhooksFixture();
 const logger = pino({ level: 'silent' });
+const notifications = listen(pool, logger);
+afterAll(() => notifications.stop());
 
 test.each([
   [false, 'The address is not one of the public Internet.', 0],
@@ -19,7 +23,7 @@ test.each([
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
   const resolvers = [(await startDns()).address];
-  const webhooks = startWebhooks({ pool, log, seal, allowPrivate, resolvers, logger });
+  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate, resolvers, logger });
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
   // An account that was allowed to name such an address once, or got it into the table by whatever way.
@@ -37,7 +41,7 @@ test('events of all partitions arrive, though every connection to Postgres is cu
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
-  const webhooks = startWebhooks({ pool, log, seal, allowPrivate: true, resolvers: [], logger });
+  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate: true, resolvers: [], logger });
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
   const account = await newAccount();
@@ -54,4 +58,35 @@ test('events of all partitions arrive, though every connection to Postgres is cu
     }
   }
   await vi.waitFor(() => expect(new Set(receiver.received.map(({ id }) => id))).toEqual(new Set(sent)), EVENTUALLY);
+});
+
+test('a notification is enough for an event to arrive, again after the listening connection was lost', async () => {
+  const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
+  onTestFinished(() => log.close());
+  await log.ensureTopics([EVENTS]);
+  // With polls an hour apart, nothing else could wake the deliverer.
+  const rare = listen(pool, logger, { fallbackMs: 3_600_000 });
+  onTestFinished(() => rare.stop());
+  const webhooks = startWebhooks({ pool, log, notifications: rare, seal, allowPrivate: true, resolvers: [], logger });
+  onTestFinished(() => webhooks.stop());
+  const receiver = await startReceiver();
+  const account = await newAccount();
+  await account.endpoint(receiver.url);
+  const arrives = async () => {
+    await vi.waitFor(() => expect(rare.arriving()).toBe(true), EVENTUALLY);
+    const event = eventRecord(account.id);
+    await log.publish(EVENTS.name, [event]);
+    await vi.waitFor(() => expect(receiver.received.at(-1)?.id).toBe(event.headers.ce_id), EVENTUALLY);
+  };
+  await arrives();
+  // Longer than an endpoint stays leased without deliveries: until then the deliverer polls.
+  await sleep(3_000);
+  await arrives();
+  const ended = await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and query = 'listen signpost_work'`,
+  );
+  expect(ended.rowCount).toBeGreaterThan(0);
+  await sleep(3_000);
+  await arrives();
 });

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Log } from '../../common/log/log.ts';
+import type { Notifications } from '../../common/postgres/notifications.ts';
 import { startDeliverer } from './deliverer.ts';
 import { startFanOut } from './fan-out.ts';
 import { guardedConnect, unguardedConnect } from './guarded-connect.ts';
@@ -11,6 +12,7 @@ import { startUpkeep } from './upkeep.ts';
 export interface SendingOptions {
   readonly pool: Pool;
   readonly log: Log;
+  readonly notifications: Notifications;
   readonly seal: Seal;
   /** Endpoints may be on private addresses. */
   readonly allowPrivate: boolean;
@@ -21,11 +23,11 @@ export interface SendingOptions {
 
 /** Sends webhooks: events become deliveries, and deliveries are made. Any number of processes may do it. */
 export function startWebhooks(options: SendingOptions): { stop(): Promise<void> } {
-  const { pool, log, seal, allowPrivate, resolvers, logger } = options;
+  const { pool, log, notifications, seal, allowPrivate, resolvers, logger } = options;
   const connect = allowPrivate ? unguardedConnect() : guardedConnect(resolvers);
   const upkeep = startUpkeep(pool, seal, logger);
-  const deliverer = startDeliverer({ pool, seal, connect, logger });
-  const fanOut = startFanOut({ pool, log, logger, made: deliverer.wake });
+  const deliverer = startDeliverer({ pool, notifications, seal, connect, logger });
+  const fanOut = startFanOut({ pool, log, logger });
   return {
     async stop() {
       await fanOut.stop();

@@ -67,7 +67,7 @@ async function latency(name: string, kafkaBrokers: string[]): Promise<void> {
       async () => (await codes.createCode({ targetUrl: 'https://example.com' })).code?.id ?? '',
     ),
   );
-  const log = openLog({
+  const log = await openLog({
     kafkaBrokers,
     databaseUrl: platform.databaseUrl,
     clientId: 'signpost-bench',

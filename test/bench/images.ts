@@ -1,12 +1,12 @@
 /**
  * How many images are drawn per second on one CPU core and how large they are, compared with the PNG writer of `qrcode`
- * and with pngjs, which gets the same pixels in gray; then how many are served over REST, and how long other requests take
- * while 64 images of 4,096 px are requested concurrently.
+ * and with pngjs, which gets the same pixels in gray; then how many are served over REST, with the CPU time of each in every
+ * process, and how long other requests take while 64 images of 4,096 px are requested concurrently.
  *
  *   npm run bench:images [-- rounds]      default: 7
  *
  * A scan URL is drawn from text to file. The rounds of all variants are interleaved, so that other load on the machine
- * affects all of them; figures are medians.
+ * affects all of them; figures are medians. Over REST, each image is of a different code than the 19,999 before it.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,13 +18,13 @@ import { decodeId } from '../../common/contract/ids.ts';
 import { matrixOf, QUIET_ZONE } from '../../src/images/matrix.ts';
 import { renderPng } from '../../src/images/png.ts';
 import { renderSvg } from '../../src/images/svg.ts';
+import { IMAGE_PARTS, type ImageFigures, imageRequests } from './image-requests.ts';
 import { startPlatform } from './platform.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 7);
 const ROUND_MS = 150;
-const CONCURRENCY = 16;
-const REQUESTS = 480;
-let requests = 0;
+const WARM_UP = 2;
+let requestCount = 0;
 const TEXT = 'https://go.example.com/AbC1234';
 const SIZES = [256, 512, 1_024, 4_096];
 const [DARK, LIGHT] = ['#123456', '#ffeedd'];
@@ -53,17 +53,18 @@ for (let round = 0; round < ROUNDS; round++) {
 }
 const table = await Promise.all(
   variants.map(async ({ name, draw }) => {
-    const sorted = (rates.get(name) ?? []).toSorted((a, b) => a - b);
-    const median = sorted[sorted.length >> 1] ?? 0;
-    return { image: name, 'images/s': Number(median.toPrecision(3)), bytes: (await draw()).length };
+    return {
+      image: name,
+      'images/s': Number(median(rates.get(name) ?? []).toPrecision(3)),
+      bytes: (await draw()).length,
+    };
   }),
 );
 console.table(table);
 
 await using platform = await startPlatform();
 const { apiKey, accountId } = await platform.newAccount();
-const database = new pg.Client({ connectionString: platform.databaseUrl });
-await database.connect();
+const pool = new pg.Pool({ connectionString: platform.databaseUrl, max: 4 });
 const headers = { authorization: `Bearer ${apiKey}` };
 const made = await fetch(`${platform.url}/api/v1/qr-codes`, {
   method: 'POST',
@@ -72,18 +73,25 @@ const made = await fetch(`${platform.url}/api/v1/qr-codes`, {
 });
 const { id } = ((await made.json()) as { data: { id: string } }).data;
 
-const sizes = [];
-for (const size of SIZES) {
-  await image(size);
-  const start = performance.now();
-  const lanes = Array.from({ length: CONCURRENCY }, async () => {
-    for (let n = 0; n < REQUESTS / CONCURRENCY; n++) await image(size);
-  });
-  await Promise.all(lanes);
-  const seconds = (performance.now() - start) / 1_000;
-  sizes.push({ 'over REST': `${size} px`, 'images/s': Number((REQUESTS / seconds).toPrecision(3)) });
-}
-console.table(sizes);
+const requests = await imageRequests(platform, pool);
+const queries = [...SIZES.map((size) => `size=${size}`), 'format=svg'];
+const rounds = new Map(queries.map((query) => [query, [] as ImageFigures[]]));
+// Warm-up: in processes that have just started, V8 still interprets the code.
+for (let n = 0; n < WARM_UP; n++) for (const query of queries) await requests.round(query);
+for (let n = 0; n < ROUNDS; n++) for (const query of queries) rounds.get(query)?.push(await requests.round(query));
+requests.close();
+console.table(
+  queries.map((query) => {
+    const of = (figure: keyof ImageFigures) => median((rounds.get(query) ?? []).map((round) => round[figure]));
+    return {
+      'over REST': query,
+      'images/s': Math.round(of('rate')),
+      p50: `${of('p50').toFixed(1)} ms`,
+      p99: `${of('p99').toFixed(1)} ms`,
+      ...Object.fromEntries(IMAGE_PARTS.map((part) => [`${part}, µs of CPU`, Math.round(of(part))])),
+    };
+  }),
+);
 
 const idle = await latenciesDuring(async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))));
 const busy = await latenciesDuring(async () => {
@@ -101,18 +109,10 @@ console.table([
 ]);
 const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${platform.pids.core}/status`, 'utf8'))?.[1];
 console.log(`peak memory of the core: ${Math.round(Number(peak) / 1_024)} MiB`);
-await database.end();
-
-/** Requests an image. The window of the burst limit is reset before it is full. */
-async function image(size: number): Promise<void> {
-  if (requests++ % 50 === 0) await resetBurstLimit();
-  const response = await fetch(`${platform.url}/api/v1/qr-codes/${id}/image?size=${size}`, { headers });
-  if (response.status !== 200) throw new Error(`the image answered ${response.status}`);
-  await response.arrayBuffer();
-}
+await pool.end();
 
 async function resetBurstLimit(): Promise<void> {
-  await database.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
+  await pool.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
     decodeId('acct', accountId),
   ]);
 }
@@ -126,7 +126,7 @@ async function latenciesDuring(work: () => Promise<void>): Promise<{ p50: string
       const start = performance.now();
       await (await fetch(`${platform.url}/api/v1/qr-codes/${id}`, { headers })).arrayBuffer();
       times.push(performance.now() - start);
-      if (requests++ % 50 === 0) await resetBurstLimit();
+      if (requestCount++ % 50 === 0) await resetBurstLimit();
     }
   })();
   await work();
@@ -135,6 +135,10 @@ async function latenciesDuring(work: () => Promise<void>): Promise<{ p50: string
   times.sort((one, other) => one - other);
   const at = (share: number) => `${(times[Math.floor(times.length * share)] ?? 0).toFixed(1)} ms`;
   return { p50: at(0.5), p99: at(0.99) };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((one, other) => one - other)[values.length >> 1] ?? 0;
 }
 
 /** Images per second, over at least `ROUND_MS`. */

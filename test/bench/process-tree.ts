@@ -19,3 +19,13 @@ export function memoryOf(pid: number, figure: 'VmHWM' | 'RssAnon' | 'RssShmem'):
     return Number.NaN;
   }
 }
+
+/** Figures of /proc/…/smaps_rollup in MiB: `Pss` has a process's share of the pages that it shares; NaN where there are none. */
+export function rolledUp(pid: number, figure: 'Rss' | 'Pss'): number {
+  try {
+    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');
+    return Number(new RegExp(`^${figure}:\\s+(\\d+)`, 'm').exec(rollup)?.[1]) / 1_024;
+  } catch {
+    return Number.NaN;
+  }
+}

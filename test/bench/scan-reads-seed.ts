@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
+import { ROLL_UP } from '../../src/db/migrations/0016-scan-rollups.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
 import { DIMENSIONS } from '../../src/scans/dimensions.ts';
 import { ensureMonths, monthOf } from '../../src/scans/partitions.ts';
@@ -65,8 +66,9 @@ export async function seedScans(
   );
 }
 
-/** Fills every counter from the scans, day by day, as in operation. */
-export async function seedCounters(pool: Pool): Promise<void> {
+/** Fills every counter from the scans, day by day, as in operation. Returns the time that those of weeks and accounts take, in ms. */
+export async function seedCounters(pool: Pool): Promise<number> {
+  await noteChanges(pool, false);
   const day = `(scanned_at at time zone 'UTC')::date`;
   const statements = [
     `insert into scan_days select code_id, ${day}, account_id, count(*), count(*) from scans group by 1, 2, 3`,
@@ -79,5 +81,65 @@ export async function seedCounters(pool: Pool): Promise<void> {
     'insert into scan_totals select code_id, account_id, count(*) from scans group by 1, 2',
   ];
   for (const statement of statements) await pool.query(statement);
+  const start = performance.now();
+  await pool.query(ROLL_UP);
+  const ms = performance.now() - start;
+  await noteChanges(pool, true);
   await pool.query('vacuum analyze');
+  return ms;
+}
+
+/**
+ * The counters of an account that reports on its codes read: each is scanned on every one of `days`, the first ones most,
+ * and each day of the account has some 700 different values. Values of single codes are not written.
+ */
+export async function seedAccountCounters(pool: Pool, { id, codes }: SeededAccount, days: number): Promise<void> {
+  await noteChanges(pool, false);
+  await pool.query(
+    `insert into scan_days (code_id, day, account_id, scans, unique_scans)
+     select code_id, (now() at time zone 'UTC')::date - ago, $1, 1 + (20000 / n * random())::integer, 1
+     from generate_series(0, $3::integer - 1) ago, unnest($2::uuid[]) with ordinality as code (code_id, n)`,
+    [id, codes, days],
+  );
+  await pool.query(
+    `insert into scan_totals select code_id, $1, sum(scans) from scan_days where account_id = $1 group by 1`,
+    [id],
+  );
+  await pool.query(
+    `insert into scan_rollups (subject_id, days, start, account_id, scans, unique_scans, names, counts)
+     select $1, 1, day, $1, scans, unique_scans, names, counts
+     from (
+       select day, sum(scans) as scans, sum(unique_scans) as unique_scans from scan_days where account_id = $1 group by 1
+     ) d cross join lateral (
+       select array_agg(name) as names, array_agg(ceil(random() * 1000 / n)::bigint) as counts
+       from (
+         select 'c' || n as name, n from generate_series(1, 200) n
+         union all select 'd' || n, n from generate_series(1, 5) n
+         union all select 'o' || n, n from generate_series(1, 10) n
+         union all select 'b' || n, n from generate_series(1, 20) n
+         -- More hosts on all days than on one.
+         union all select 'r' || n * (1 + (n + day - date '2018-01-01') % 3) || '.example', n from generate_series(1, 465) n
+       ) named
+     ) v`,
+    [id],
+  );
+  await pool.query(
+    `insert into scan_rollups (subject_id, days, start, account_id, names, counts)
+     select $1, 7, week, $1, array_agg(name), array_agg(scans)
+     from (
+       select start - (start - date '2018-01-01') % 7 as week, name, sum(scans)::bigint as scans
+       from (select start, unnest(names) as name, unnest(counts) as scans from scan_rollups where subject_id = $1) named
+       group by 1, 2
+     ) counted group by week`,
+    [id],
+  );
+  await noteChanges(pool, true);
+  await pool.query('vacuum analyze');
+}
+
+/** Whether triggers note what changes counters: all at once, summing up afterwards is faster. */
+async function noteChanges(pool: Pool, notes: boolean): Promise<void> {
+  for (const table of ['scan_days', 'scan_values']) {
+    await pool.query(`alter table ${table} ${notes ? 'enable' : 'disable'} trigger user`);
+  }
 }

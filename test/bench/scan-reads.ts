@@ -1,12 +1,12 @@
 /**
  * What reads cost when there are many scans: analytics of a code with 1,000,000 scans and of one with 1,000, once with as
- * many countries and referrers as so many scans have, and once with only as many as the other code; and the page of codes
- * on which each of them is.
+ * many countries and referrers as so many scans have, and once with only as many as the other code; the page of codes on
+ * which each of them is; and, in the core, the report of an account of 10,000 codes over 365 days with its top codes.
  *
  *   node test/bench/scan-reads.ts [scans]      default: 10,000,000 in total
  *
- * Scans of 30 days and all counters are written with SQL. Each read is measured as the core does it, in this process, and
- * over REST, requested from this process.
+ * Scans of 30 days and all counters are written with SQL; for the large account, only counters. Each read is measured as
+ * the core does it, in this process, and over REST, requested from this process.
  */
 import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
@@ -14,17 +14,23 @@ import { cursors } from '../../common/contract/cursors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
+import { figuresOf } from '../../src/analytics/figures.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
+import { DAY_MS } from '../../src/scans/days.ts';
+import { topCodes } from '../../src/scans/reports/top-codes.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
-import { type SeededAccount, seedAccount, seedCounters, seedScans } from './scan-reads-seed.ts';
+import { type SeededAccount, seedAccount, seedAccountCounters, seedCounters, seedScans } from './scan-reads-seed.ts';
 
 const SCANS = Number(process.argv[2] ?? 10_000_000);
 const [MANY, FEW] = [1_000_000, 1_000];
 const CODES = 1_000;
 const PAGE = 25;
+const LARGE = { codes: 10_000, days: 365 };
+/** Aims: of the medians with many and few scans; of the median of an account's report, in ms. */
+const AIMS = { ratio: 1.5, report: 100 };
 const [WARM_UP, READS] = [100, 500];
 /** A key makes 120 requests a minute. */
 const WINDOW = 100;
@@ -42,7 +48,9 @@ try {
   await seedScans(pool, busy, [uniform], MANY, { countries: 14, referrers: 10 });
   await seedScans(pool, busy, others, SCANS - 2 * MANY - FEW * PAGE);
   await seedScans(pool, quiet, quiet.codes.slice(0, PAGE), FEW * PAGE);
-  await seedCounters(pool);
+  const rollUp = await seedCounters(pool);
+  const large = await seedAccount(platform, pool, LARGE.codes);
+  await seedAccountCounters(pool, large, LARGE.days);
   console.log(
     `${SCANS} scans of ${CODES + PAGE} codes, written in ${Math.round((performance.now() - start) / 1_000)} s`,
   );
@@ -51,6 +59,18 @@ try {
     [[most, uniform, little]],
   );
   const values = new Map(rows.map((row) => [row.code_id, row.values]));
+  const { rows: counters } = await pool.query<{ values: number; rollups: number; bytes: string; value_bytes: string }>(
+    `select (select count(*)::integer from scan_values) as values,
+            (select count(*)::integer from scan_rollups where account_id <> $1) as rollups,
+            (select sum(pg_column_size(r.*)) from scan_rollups r where account_id <> $1) as bytes,
+            (select sum(pg_column_size(v.*)) from scan_values v) as value_bytes`,
+    [large.id],
+  );
+  const { values: all = 0, rollups, bytes, value_bytes } = counters[0] ?? {};
+  console.log(
+    `${all} counters of values (${value_bytes} bytes) summed up in ${Math.round(rollUp)} ms: ` +
+      `${rollups} rows (${bytes} bytes), ${(rollUp / (all / 1e6) / 1_000).toFixed(1)} s per million`,
+  );
   console.log(`values of 30 days: ${[most, uniform, little].map((code) => values.get(code)).join(', ')}`);
 
   const platformUrl = platform.url;
@@ -81,10 +101,19 @@ try {
       const [many, few] = await inTurn(one[by], other[by]);
       const ratio = (many.p50 / few.p50).toFixed(2);
       console.log(
-        `${by}: ${what}: ${timesText(many)} with ${MANY} scans; ${timesText(few)} with ${FEW}; medians ${ratio}`,
+        `${by}: ${what}: ${timesText(many)} with ${MANY} scans; ${timesText(few)} with ${FEW}; medians ${ratio}, aim ${AIMS.ratio}`,
       );
     }
   }
+  const window = { from: Date.now() - (LARGE.days - 1) * DAY_MS, to: Date.now() };
+  const [report, top] = await inTurn(
+    () => figuresOf(pool, { accountId: large.id, ...window }, 'days'),
+    () => topCodes(pool, large.id, { ...window, limit: 25 }),
+  );
+  const what = `an account of ${LARGE.codes} codes over ${LARGE.days} days`;
+  console.log(
+    `core: report on ${what}: ${timesText(report)}, aim ${AIMS.report} ms; its top 25 codes: ${timesText(top)}`,
+  );
   client.close();
 } finally {
   await database.close();

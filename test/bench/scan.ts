@@ -62,7 +62,7 @@ const kafka = await kafkaForTests();
 running.defer(() => kafka?.stop());
 const logger = pino({ level: 'warn' });
 const kafkaBrokers = kafka ? [kafka.brokers] : [];
-const log = openLog({ kafkaBrokers, databaseUrl: postgres.url, clientId: 'bench', logger });
+const log = await openLog({ kafkaBrokers, databaseUrl: postgres.url, clientId: 'bench', logger });
 await log.ensureTopics(TOPICS);
 await log.close();
 

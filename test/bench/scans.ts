@@ -55,7 +55,7 @@ running.defer(() => database.close());
 const { pool } = database;
 await database.migrate();
 const logger = pino({ level: 'warn' });
-const log = openLog({
+const log = await openLog({
   kafkaBrokers: kafka ? [kafka.brokers] : [],
   databaseUrl: postgres.url,
   clientId: 'bench',
@@ -67,7 +67,8 @@ await log.ensureTopics(TOPICS);
 const durations = { recorded: [] as number[], copied: [] as number[] };
 // The first round only warms up.
 for (let round = 0; round <= ROUNDS; round++) {
-  await pool.query('truncate scans, scan_visitors, scan_days, scan_hours, scan_values, scan_totals');
+  await pool.query(`truncate scans, scan_visitors, scan_days, scan_hours, scan_values, scan_totals, scan_increments,
+                             scan_rollups`);
   await publishAll();
   const recorded = await recordAll();
   const rows = await recordedRows();

@@ -29,6 +29,7 @@ describe('POST /api/v1/qr-codes', () => {
         domain_id: null,
         design: { foregroundColor: '#000000', backgroundColor: '#ffffff' },
         created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        version: 1,
         updated_at: created_at,
       },
     });

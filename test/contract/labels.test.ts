@@ -1,11 +1,22 @@
-import { describe, expect, test } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { readFailure } from '../../common/contract/errors.ts';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { type Account, contract, type One, type Page, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
+const EVENTUALLY = { timeout: 20_000, interval: 50 };
+
 const api = contract();
+let database: pg.Client;
+beforeAll(async () => {
+  database = new pg.Client({ connectionString: api.signpost.databaseUrl });
+  await database.connect();
+});
+afterAll(() => database.end());
 
 interface Label {
   readonly id: string;
@@ -38,6 +49,21 @@ const KINDS = [
   },
 ] as const;
 
+/** The data of the events of a code, oldest first, once there are `count`. */
+async function eventsOf(id: string, count: number): Promise<(CodeJson & { changed?: string[] })[]> {
+  const events = async () => {
+    const { rows } = await database.query(
+      `select headers->>'ce_sequence' as sequence, convert_from(value, 'utf8')::json as data from outbox
+       where topic = 'signpost.events.v1' and key = $1 order by id`,
+      [id],
+    );
+    for (const { sequence, data } of rows) expect(sequence).toBe(String(data.version));
+    return rows.map(({ data }) => data);
+  };
+  await expect.poll(async () => (await events()).length, EVENTUALLY).toBe(count);
+  return events();
+}
+
 const read = async (account: Account, id: string) => (await account.call<One>('GET', `/qr-codes/${id}`)).body.data;
 
 describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
@@ -48,16 +74,44 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     return found;
   };
 
-  test('keeps its id and its codes when renamed; the codes are otherwise unchanged', async () => {
+  const field = kind === 'folder' ? 'folder' : 'tags';
+
+  test('keeps its id and its codes when renamed, which changes each of them', async () => {
     const account = await api.account();
     const code = await account.create({ name: 'a', ...fields('Berlin') });
     const { id } = await named(account, 'Berlin');
     await rename(account, id, '  Hamburg ');
     expect(await list(account)).toEqual([{ id, name: 'Hamburg', code_count: 1 }]);
     const expected = kind === 'folder' ? { folder: { id, name: 'Hamburg' } } : { tags: ['Hamburg'] };
-    expect(await read(account, code.id)).toEqual({ ...code, ...expected });
+    const renamed = { ...code, ...expected, version: 2, updated_at: expect.any(String) };
+    expect(await read(account, code.id)).toEqual(renamed);
+    const [, event] = await eventsOf(code.id, 2);
+    expect(event).toEqual({ ...renamed, short: `/r/${code.short_code}`, changed: [field] });
+    expect(Date.parse(event?.updated_at ?? '')).toBeGreaterThan(Date.parse(code.updated_at));
     await rename(account, id, 'HAMBURG');
     expect((await named(account, 'HAMBURG')).id).toBe(id);
+    await rename(account, id, 'HAMBURG');
+    expect((await eventsOf(code.id, 3)).map(({ version }) => version)).toEqual([1, 2, 3]);
+  });
+
+  test('changes many codes at once and announces each', async () => {
+    const account = await api.account({ plan: Plan.ENTERPRISE });
+    const rows = Array.from({ length: 1_200 }, () => ({ target_url: TARGET, ...fields('Berlin') }));
+    expect((await account.call('POST', '/batches', { json: { rows } })).status).toBe(201);
+    const { id } = await named(account, 'Berlin');
+    await rename(account, id, 'Bern');
+    await remove(account, id);
+    const announced = async () => {
+      const { rows } = await database.query(
+        `select key, max((headers->>'ce_sequence')::int)::int as version from outbox
+         where headers->>'ce_source' = $1 and headers->>'ce_type' = 'qr.updated' group by key`,
+        [`/accounts/${account.id}`],
+      );
+      return rows.filter(({ version }) => version === 3).length;
+    };
+    await expect.poll(announced, EVENTUALLY).toBe(rows.length);
+    const { rows: waiting } = await database.query('select from relabelled_codes');
+    expect(waiting).toHaveLength(0);
   });
 
   test('cannot be given the name of another one, in any case, or an invalid name', async () => {
@@ -72,7 +126,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     expect((await list(account)).map(({ name }) => name)).toEqual(['Berlin', 'Hamburg']);
   });
 
-  test('is removed from its codes when deleted; the codes are otherwise unchanged', async () => {
+  test('is removed from its codes when deleted, which changes each of them', async () => {
     const account = await api.account();
     const [code, deleted] = [
       await account.create({ name: 'a', ...fields('Berlin') }),
@@ -83,7 +137,9 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     await remove(account, id);
     expect(await list(account)).toEqual([]);
     const expected = kind === 'folder' ? { folder: null } : { tags: [] };
-    expect(await read(account, code.id)).toEqual({ ...code, ...expected });
+    const changed = { ...code, ...expected, version: 2, updated_at: expect.any(String) };
+    expect(await read(account, code.id)).toEqual(changed);
+    expect((await eventsOf(code.id, 2))[1]).toMatchObject({ ...changed, changed: [field] });
     expect((await api.call('GET', `/r/${code.short_code}`)).status).toBe(302);
     await internal(api.signpost, CodesService, account.id).restoreCode({ id: deleted.id });
     expect(await read(account, deleted.id)).toMatchObject(expected);
@@ -100,6 +156,8 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     expect(shown).toEqual([{ ...to, code_count: kind === 'tag' ? 3 : 2 }]);
     const page = await account.call<Page>('GET', `/qr-codes?${kind}=Berlin`);
     expect(page.body.data.map(({ id }) => id)).toEqual(expect.arrayContaining([one.id, other.id]));
+    expect((await eventsOf(other.id, 2))[1]).toMatchObject({ version: 2, changed: [field] });
+    expect(await read(account, one.id)).toEqual(one);
     expect(await reasonOf(merge(account, to.id, to.id))).toBe('INVALID_FIELD');
     expect(await reasonOf(merge(account, from.id, to.id))).toBe('NOT_FOUND');
   });

@@ -214,7 +214,7 @@ describe('restoring', () => {
     const read = async () => (await account.call<One>('GET', `/qr-codes/${code.id}`)).body.data;
     await expect.poll(async () => (await read()).scan_count, EVENTUALLY).toBe(1);
     const { updated_at } = await read();
-    expect(await read()).toEqual({ ...code, scan_count: 1, updated_at });
+    expect(await read()).toEqual({ ...code, scan_count: 1, version: 3, updated_at });
     expect(updated_at > code.updated_at).toBe(true);
     await expect.poll(async () => (await scan(code.short_code)).status, EVENTUALLY).toBe(302);
   });

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { openKafkaLog } from '../../common/log/kafka.ts';
+import { listen } from '../../common/postgres/notifications.ts';
 import { startRelay } from '../../src/events/relay.ts';
 
 /** A process with only a relay, for tests that kill it. */
@@ -9,5 +10,5 @@ const logger = pino({ level: 'silent' });
 const pool = new pg.Pool({ connectionString: url, max: 2 });
 pool.on('error', () => undefined);
 const log = openKafkaLog({ brokers: brokers.split(','), clientId: 'signpost-test', logger });
-startRelay({ pool, log, logger, retentionHours: 24 });
+startRelay({ pool, log, notifications: listen(pool, logger), logger, retentionHours: 24 });
 process.send?.('ready');

@@ -141,7 +141,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
   }, 180_000);
 
   test('no record of any topic contains an address, a page or a language of a reader', async () => {
-    const log = openLog({
+    const log = await openLog({
       kafkaBrokers: kafka ? [kafka.brokers] : [],
       databaseUrl: postgres.url,
       clientId: 'privacy',

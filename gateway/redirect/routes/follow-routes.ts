@@ -30,7 +30,7 @@ const RETRY_MS = 1_000;
 const PROGRESS_EVERY = 100_000;
 
 /** How often the table's positions are compared with the end of the topic, in ms. */
-const COMPARE_MS = 1_000;
+const COMPARE_MS = 2_000;
 
 export interface FollowingOptions {
   readonly log: Log;

@@ -13,6 +13,7 @@ import { readFrames } from './frames.ts';
 import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
 import { spoolsIn } from './segments.ts';
 import { countShipped } from './shipped-figures.ts';
+import { type WatchedFolder, watchFolder } from './watch-folder.ts';
 
 /** Publishes the scans in the spools to the log. */
 export interface Shipper {
@@ -35,6 +36,9 @@ export interface ShipperStatus {
 /** The pause in ms after a batch of few or no scans: it delays a lone scan, and limits the number of calls to the log. */
 const POLL_MS = 25;
 const SMALL_BATCH = 1_000;
+/** After so many polls without a scan, a spool is watched for writes, and polled only this often, in ms. */
+const IDLE_POLLS = 40;
+const IDLE_POLL_MS = 2_000;
 /** How often added and removed spools are detected, in ms. */
 const DISCOVER_MS = 500;
 /** Scans that wait on disk for the log are synced after one to two times this, in ms. */
@@ -104,6 +108,9 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
   }
 
   async function ship(spool: string, reader: SpoolReader): Promise<void> {
+    let emptyPolls = 0;
+    let watched: WatchedFolder | undefined;
+    using _ = { [Symbol.dispose]: () => watched?.[Symbol.dispose]() };
     while (performance.now() < deadline && spools.get(spool)?.reader === reader) {
       try {
         const batch = nextBatch(reader);
@@ -113,7 +120,18 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
         } else if (signal.aborted) {
           return;
         }
-        if (!batch || batch.payloads.length < SMALL_BATCH) await pause(POLL_MS, signal);
+        emptyPolls = batch ? 0 : emptyPolls + 1;
+        if (emptyPolls < IDLE_POLLS) {
+          watched?.[Symbol.dispose]();
+          watched = undefined;
+          if (!batch || batch.payloads.length < SMALL_BATCH) await pause(POLL_MS, signal);
+        } else if (watched) {
+          await watched.changed(IDLE_POLL_MS, signal);
+        } else {
+          // Once more: something may have been written before.
+          watched = watchFolder(join(folder, spool));
+          if (!watched) await pause(POLL_MS, signal);
+        }
       } catch (error) {
         if (failures === 0) logger.warn({ err: error }, 'scans can’t be published to the log; they wait on disk');
         failures++;

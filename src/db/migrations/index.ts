@@ -14,6 +14,8 @@ import { LogPerTopic } from './0012-log-per-topic.ts';
 import { VerifiedHostnames } from './0013-verified-hostnames.ts';
 import { WebhookVerification } from './0014-webhook-verification.ts';
 import { KeptOutbox } from './0015-kept-outbox.ts';
+import { ScanRollups } from './0016-scan-rollups.ts';
+import { RelabelledCodes } from './0017-relabelled-codes.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -32,4 +34,6 @@ export const migrations: MigrationObject[] = [
   { name: '0013-verified-hostnames', class: VerifiedHostnames },
   { name: '0014-webhook-verification', class: WebhookVerification },
   { name: '0015-kept-outbox', class: KeptOutbox },
+  { name: '0016-scan-rollups', class: ScanRollups },
+  { name: '0017-relabelled-codes', class: RelabelledCodes },
 ];

@@ -4,16 +4,17 @@ import { dayOf } from '../days.ts';
 import { type Ledger, readLedger } from './ledger.ts';
 
 /**
- * A disagreement: between the counters of a code's day and its rows, between a code's total and its days, or between a
- * day and the ledger. A month that is archived in part is compared as a whole, on its first day.
+ * A disagreement: between the counters of a code's day and its rows, between a code's total and its days, between the
+ * counters of a week (on its Monday) or an account and those of days, or between a day and the ledger. A month that is
+ * archived in part is compared as a whole, on its first day.
  */
 export interface Difference {
-  /** UUID; null for differences of the ledger or an archive. */
+  /** UUID; null for differences of an account, the ledger or an archive. */
   readonly code_id: string | null;
   /** `YYYY-MM-DD`; null for differences of a code's total. */
   readonly day: string | null;
   /** The counter that differs. */
-  readonly counter: 'scans' | 'unique_scans' | 'hours' | 'values' | 'total' | 'ledger' | 'archive';
+  readonly counter: 'scans' | 'unique_scans' | 'hours' | 'values' | 'total' | 'week' | 'account' | 'ledger' | 'archive';
   readonly expected: number;
   readonly counted: number;
 }
@@ -35,6 +36,15 @@ const MAX_DIFFERENCES = 100;
 
 /** Days of the window in months of which nothing is archived. */
 const IN_WINDOW = `between $1 and $2 and date_trunc('month', day)::date not in (select month from archived)`;
+
+/** The Monday of a day's week. */
+const mondayOf = (day: string) => `(${day} - (${day} - date '2018-01-01') % 7)`;
+/** Days of the weeks that the window touches. */
+const IN_WEEKS = `between ${mondayOf('$1::date')} and ${mondayOf('$2::date')} + 6`;
+/** The weeks and the day of an account that a code's day counts in. */
+const SUBJECTS = `(
+  values (code_id, 7, ${mondayOf('day')}), (account_id, 7, ${mondayOf('day')}), (account_id, 1, day)
+) as subject (subject_id, days, start)`;
 
 // Scans the window's partitions completely: for operators on the command line, not for API callers.
 const AUDIT = statement<
@@ -66,6 +76,21 @@ const AUDIT = statement<
      group by 1, 2
    ), days as (
      select code_id, day, scans, unique_scans from scan_days where day ${IN_WINDOW}
+   ), rolled_up as (
+     select subject_id, subject_id = account_id as of_account, days, start, left(name, 1) as initial, sum(count) as counted
+     from (
+       select subject_id, account_id, days, start, unnest(names) as name, unnest(counts) as count
+       from scan_rollups where start ${IN_WEEKS}
+       union all
+       select subject_id, account_id, days, start, unnest(names), unnest(counts)
+       from scan_increments cross join lateral ${SUBJECTS} where day ${IN_WEEKS}
+     ) named
+     group by 1, 2, 3, 4, 5
+   ), summed_up as (
+     select subject_id, subject_id = account_id as of_account, days, start, left(dimension::text, 1) as initial,
+            sum(scans) as expected
+     from scan_values cross join lateral ${SUBJECTS} where day ${IN_WEEKS}
+     group by 1, 2, 3, 4, 5
    ), compared as (
      select code_id, day, 'scans' as counter, coalesce(stored.scans, 0) as expected, coalesce(days.scans, 0) as counted
      from stored full join days using (code_id, day)
@@ -85,6 +110,22 @@ const AUDIT = statement<
      union all
      select code_id, null, 'total', coalesce(lives.scans, 0), coalesce(t.scans, 0)
      from (select code_id, sum(scans) as scans from scan_days group by 1) lives full join scan_totals t using (code_id)
+     union all
+     select case when of_account then null else subject_id end, start, case when of_account then 'account' else 'week' end,
+            coalesce(expected, 0), coalesce(counted, 0)
+     from summed_up full join rolled_up using (subject_id, of_account, days, start, initial)
+     union all
+     select null, day, 'account', coalesce(expected, 0), coalesce(counted, 0)
+     from (
+       select account_id, day, sum(scans + unique_scans) as expected from scan_days where day ${IN_WEEKS} group by 1, 2
+     ) summed full join (
+       select account_id, day, sum(scans + unique_scans) as counted
+       from (
+         select account_id, start as day, scans, unique_scans from scan_rollups where days = 1 and start ${IN_WEEKS}
+         union all
+         select account_id, day, scans, unique_scans from scan_increments where day ${IN_WEEKS}
+       ) rolled group by 1, 2
+     ) rolled using (account_id, day)
      union all
      select null, day, 'ledger', coalesce(rows.scans, 0), coalesce(entered.scans, 0)
      from (select day, sum(scans) as scans from stored group by 1) rows full join (
@@ -111,8 +152,8 @@ const AUDIT = statement<
 );
 
 /**
- * Compares recorded scans with the counters of the days from `from` to `to` (ms since 1970, both included), and every
- * code's total with its days.
+ * Compares recorded scans with the counters of the days from `from` to `to` (ms since 1970, both included), these with
+ * the counters of accounts and of weeks, and every code's total with its days.
  */
 export function auditScans({ pool }: Database, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
   return transaction(pool, async (tx) => {

@@ -9,6 +9,7 @@ import { type ArchiveOptions, archiveMonths } from '../archive/archive.ts';
 import { dayOf } from '../days.ts';
 import { finishDeletions } from '../delete-account-scans.ts';
 import { ensureMonths, monthAfter, monthOf } from '../partitions.ts';
+import { foldIncrements } from '../rollups/fold.ts';
 import { type DecodedScan, decodeScan } from './decode-scan.ts';
 import { derive } from './derive.ts';
 import { legacyScanConverter } from './legacy-scans.ts';
@@ -24,6 +25,12 @@ const MAX_POLL_RECORDS = 10_000;
 
 /** How often it creates missing visitor salts, in ms: a crash of Postgres empties their unlogged table. */
 const SALTS_MS = 60_000;
+
+/**
+ * How often increments are folded into the counters of accounts and weeks, in ms. Later is cheaper, since increments of
+ * one counter are added up before; reports read those that are not folded yet one by one.
+ */
+const FOLD_MS = 10_000;
 
 /** Dependencies of the recorder. */
 export interface RecorderOptions {
@@ -49,17 +56,31 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
   const upkeep = startUpkeep(options);
   const salts = periodically(SALTS_MS, 'creating the visitor salts', logger, () => makeSalts(pool, Date.now()));
   const waiting = observeWaitingRecords(options);
+  // A recorder that died may have left some. Later, an idle recorder leaves Postgres alone.
+  let unfolded = true;
+  const folding = periodically(FOLD_MS, 'folding the counters of scans', logger, async () => {
+    if (!unfolded) return;
+    unfolded = false;
+    await foldIncrements(pool).catch((error: unknown) => {
+      unfolded = true;
+      throw error;
+    });
+  });
   const subscription = log.consume({
     topic: SCANS.name,
     group: 'signpost.recorder',
     maxRecords: MAX_POLL_RECORDS,
-    handle,
+    async handle(records) {
+      await handle(records);
+      unfolded = true;
+    },
     onError: (error) => logger.warn({ err: error }, 'recording scans failed; they stay in the log and are retried'),
   });
   return {
     async stop() {
       await subscription.stop();
       waiting.stop();
+      await folding.stop();
       await salts.stop();
       await upkeep.stop();
     },

@@ -150,7 +150,7 @@ export const AuditScansResponseSchema: GenMessage<AuditScansResponse> = /*@__PUR
  */
 export type Difference = Message<"signpost.scans.v1.Difference"> & {
   /**
-   * `qr_…`; unset for the ledger or an archive.
+   * `qr_…`; unset for an account, the ledger or an archive.
    *
    * @generated from field: optional string code_id = 1;
    */
@@ -164,8 +164,9 @@ export type Difference = Message<"signpost.scans.v1.Difference"> & {
   day?: string | undefined;
 
   /**
-   * `scans`, `unique_scans`, `hours`, `values` of a code's day, its `total`, the `ledger` of a day, or `archive`: the
-   * archives of the month that begins on the day, with later scans.
+   * `scans`, `unique_scans`, `hours`, `values` of a code's day, its `total`, its `week` from the day on, the `account`
+   * on the day or in the week from it on, the `ledger` of a day, or `archive`: the archives of the month that begins on
+   * the day, with later scans.
    *
    * @generated from field: string counter = 3;
    */

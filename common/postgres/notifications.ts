@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { promptQuery, promptStatement, run } from './sql.ts';
+
+/** What a process can be notified of: rows for the relay, deliveries of webhooks, checks of domains, or relabelled codes. */
+export type Work = 'outbox' | 'webhooks' | 'domains' | 'labels';
+
+const CHANNEL = 'signpost_work';
+
+/**
+ * How often work is looked for although no notification has arrived, in ms, plus up to a fifth. It is the delay if one is
+ * lost, as on a connection whose peer has vanished.
+ */
+const FALLBACK_MS = 10_000;
+/** How often to check that notifications arrive, and how long one may take, in ms. */
+const CHECK_MS = 60_000;
+const ARRIVAL_MS = 5_000;
+/** Pauses between attempts to listen, in ms: each twice the previous one. */
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 30_000;
+
+/** A notification through another connection than the one that listens. */
+const send = promptStatement('notifications_check', `select pg_notify('${CHANNEL}', $1)`);
+
+/** An SQL expression that notifies all processes when its transaction commits. */
+export function notifying(work: Work): string {
+  return `pg_notify('${CHANNEL}', '${work}')`;
+}
+
+/** Wakes a loop that looks for work of one kind. */
+export interface Bell {
+  /** Makes the current wait end, or the next one if there is none. */
+  ring(): void;
+  /**
+   * Resolves when the bell rings, at once if it has rung since the last wait, and after `mostMs` at the latest. While
+   * notifications don't arrive, it resolves after the interval for polling.
+   */
+  wait(mostMs?: number): Promise<void>;
+}
+
+/** The notifications of committed changes that reach this process, over one connection of its own. */
+export interface Notifications {
+  /** A bell that notifications of `work` ring. `pollMs`: the interval for polling while none arrive. */
+  bell(work: Work, pollMs: number): Bell;
+  /** Whether notifications arrive. Otherwise they can't be relied upon: Postgres or the connection is lost. */
+  arriving(): boolean;
+  stop(): Promise<void>;
+}
+
+/**
+ * Listens for notifications over a connection with the options of `pool`, from the first bell on, and again whenever that
+ * is lost. PgBouncer in
+ * transaction mode accepts LISTEN but passes no notification on, so a notification is sent to itself first and then every
+ * minute: until it arrives, all bells poll. When notifications arrive (again), or are lost, all bells ring.
+ */
+export function listen(
+  pool: pg.Pool,
+  logger: Logger,
+  { fallbackMs = FALLBACK_MS }: { readonly fallbackMs?: number } = {},
+): Notifications {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const bells = new Map<Work, Set<Bell>>();
+  let arriving = false;
+  let reported = false;
+  let failures = 0;
+
+  function setArriving(now: boolean): void {
+    if (arriving === now) return;
+    arriving = now;
+    for (const same of bells.values()) for (const bell of same) bell.ring();
+  }
+
+  /** Rejects when the connection is lost or a notification does not arrive in time. */
+  async function listenOnce(): Promise<void> {
+    // As the pool does: a copy of its options would lack the password, which is not enumerable.
+    const client = new pg.Client(pool.options);
+    const lost = Promise.withResolvers<never>();
+    lost.promise.catch(() => undefined);
+    // It may emit errors until its socket is closed; an unhandled one would end the process.
+    client.on('error', lost.reject);
+    client.on('end', () => lost.reject(new Error('the connection has ended')));
+    const cancelled = new AbortController();
+    try {
+      await client.connect();
+      let awaited = { id: '', arrived: () => {} };
+      client.on('notification', ({ payload }) => {
+        if (payload === awaited.id) awaited.arrived();
+        for (const bell of bells.get(payload as Work) ?? []) bell.ring();
+      });
+      await client.query(promptQuery(`listen ${CHANNEL}`));
+      while (!signal.aborted) {
+        const arrival = new Promise<void>((arrived) => {
+          awaited = { id: randomUUID(), arrived };
+        });
+        const late = sleep(ARRIVAL_MS, undefined, cancelled).then(() => {
+          throw new Error('a notification did not arrive');
+        });
+        late.catch(() => undefined);
+        await run(pool, send, [awaited.id]);
+        await Promise.race([arrival, late, lost.promise]);
+        if (reported) logger.info('notifications from Postgres arrive again');
+        reported = false;
+        failures = 0;
+        setArriving(true);
+        await Promise.race([sleep(CHECK_MS, undefined, { signal }).catch(() => undefined), lost.promise]);
+      }
+    } finally {
+      cancelled.abort();
+      setArriving(false);
+      // Not awaited: a peer that has vanished would not answer.
+      client.end().catch(() => undefined);
+    }
+  }
+
+  async function keepListening(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await listenOnce();
+      } catch (error) {
+        if (signal.aborted) return;
+        const { message: reason } = error as Error;
+        if (!reported)
+          logger.warn({ reason }, 'no notifications arrive from Postgres; work is polled for until they do');
+        reported = true;
+        const retryMs = Math.min(FIRST_RETRY_MS * 2 ** failures++, MAX_RETRY_MS);
+        await sleep(retryMs * (1 + Math.random() / 5), undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  let running: Promise<void> | undefined;
+  return {
+    arriving: () => arriving,
+    bell(work, pollMs) {
+      const bell = createBell(() => (arriving ? fallbackMs * (1 + Math.random() / 5) : pollMs));
+      running ??= keepListening();
+      bells.set(work, (bells.get(work) ?? new Set()).add(bell));
+      return bell;
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+function createBell(longestMs: () => number): Bell {
+  let hasRung = false;
+  let wake = () => {};
+  return {
+    ring() {
+      hasRung = true;
+      wake();
+    },
+    async wait(mostMs = Number.POSITIVE_INFINITY) {
+      if (!hasRung) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, Math.min(mostMs, longestMs()));
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      }
+      hasRung = false;
+    },
+  };
+}

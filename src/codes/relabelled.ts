@@ -1,0 +1,148 @@
+import type { Pool, PoolClient } from 'pg';
+import type { Logger } from 'pino';
+import { type Notifications, notifying } from '../../common/postgres/notifications.ts';
+import { first, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { columnsOf, listed } from '../db/columns.ts';
+import { codeEvent } from '../events/events.ts';
+import { copyToOutbox } from '../events/outbox.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
+import type { LabelledCodes } from '../taxonomy/labelled-codes.ts';
+import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
+import { RelabelledCodeEntity } from './entities.ts';
+
+/** How many codes are announced in a transaction. */
+const AT_ONCE = 500;
+/** How often to look for codes while notifications don't arrive, and after a failure, in ms. */
+const POLL_MS = 1_000;
+
+const COLUMNS = listed(columnsOf(RelabelledCodeEntity));
+
+/** Records the codes of `changed`; one that still waits is announced once, for all its changes. */
+const RECORD = (field: 'folder' | 'tags') => `
+  recorded as (
+    insert into relabelled_codes (${COLUMNS}) select account_id, id, array['${field}'] from changed
+    on conflict (account_id, code_id) do update
+    set changed = array(select distinct unnest(relabelled_codes.changed || excluded.changed) order by 1)
+  )
+  select ${notifying('labels')} from changed limit 1`;
+
+/**
+ * Codes are locked in the order of their ids, as `archiveCodes` does, so that two changes of labels never wait for each
+ * other in a circle. Indexes: codes_in_folder, codes_pkey.
+ */
+const folderChanged = statement(
+  'codes_folder_changed',
+  `with labelled as materialized (
+     select id from codes where account_id = $1 and folder_id = $2 and deleted_at is null order by id desc for no key update
+   ), changed as (
+     update codes c set ${CHANGED} from labelled where c.account_id = $1 and c.id = labelled.id
+     returning c.account_id, c.id
+   ), ${RECORD('folder')}`,
+);
+
+/** Indexes: code_tags_by_tag, codes_pkey. */
+const tagChanged = statement(
+  'codes_tag_changed',
+  `with labelled as materialized (
+     select id from codes
+     where account_id = $1 and id in (select code_id from code_tags where tag_id = $2) and deleted_at is null
+     order by id desc for no key update
+   ), changed as (
+     update codes c set ${CHANGED} from labelled where c.account_id = $1 and c.id = labelled.id
+     returning c.account_id, c.id
+   ), ${RECORD('tags')}`,
+);
+
+/** Includes deleted codes, which may be restored. Index: codes_filed. */
+const moveToFolder = statement(
+  'codes_move_to_folder',
+  'update codes set folder_id = $3 where folder_id = $2 and account_id = $1',
+);
+
+/** The codes of labels that change. */
+export const labelledCodes: LabelledCodes = {
+  async changed(tx, accountId, kind, label) {
+    await run(tx, kind === 'folder' ? folderChanged : tagChanged, [accountId, label]);
+  },
+  async moveToFolder(tx, accountId, from, to) {
+    await run(tx, folderChanged, [accountId, from]);
+    await run(tx, moveToFolder, [accountId, from, to]);
+  },
+};
+
+/** Codes of one account. Index: relabelled_codes_pkey. */
+const next = statement<{ account_id: string; ids: string[] }>(
+  'codes_next_relabelled',
+  `select account_id, array_agg(code_id) as ids
+   from (select account_id, code_id from relabelled_codes
+         where account_id = (select account_id from relabelled_codes order by account_id limit 1)
+         order by account_id, code_id limit ${AT_ONCE}) as first_codes
+   group by account_id`,
+);
+
+/**
+ * Locked, so that the event of a later change comes later, and before their rows of `relabelled_codes`, as by changes of
+ * labels. Index: codes_pkey.
+ */
+const lock = statement<CodeRow>(
+  'codes_lock_relabelled',
+  `select ${CODE_COLUMNS} from codes c
+   where c.account_id = $1 and c.id = any($2::uuid[]) order by c.id desc for no key update`,
+);
+
+/** Index: relabelled_codes_pkey. */
+const take = statement<{ code_id: string; changed: string[] }>(
+  'codes_take_relabelled',
+  'delete from relabelled_codes where account_id = $1 and code_id = any($2::uuid[]) returning code_id, changed',
+);
+
+/**
+ * Announces codes whose folder or tag was renamed, merged or deleted, each in its current state, 500 in a transaction. Their
+ * routes are unchanged. Any number of processes may do so.
+ */
+export function startRelabelledAnnouncements(options: {
+  pool: Pool;
+  notifications: Notifications;
+  platformUrl: string;
+  logger: Logger;
+}): { stop(): Promise<void> } {
+  const { pool, notifications, platformUrl, logger } = options;
+  const bell = notifications.bell('labels', POLL_MS);
+  let stopping = false;
+  const running = (async () => {
+    while (!stopping) {
+      try {
+        while (!stopping && (await transaction(pool, (tx) => announceSome(tx, platformUrl))));
+        if (!stopping) await bell.wait();
+      } catch (error) {
+        logger.warn({ err: error }, 'announcing codes with changed labels failed; it is tried again');
+        if (!stopping) await bell.wait(POLL_MS);
+      }
+    }
+  })();
+  return {
+    async stop() {
+      stopping = true;
+      bell.ring();
+      await running;
+    },
+  };
+}
+
+/** Announces the next codes of an account; returns whether there were any. */
+async function announceSome(tx: PoolClient, platformUrl: string): Promise<boolean> {
+  const waiting = await first(tx, next);
+  if (!waiting) return false;
+  const { account_id: accountId, ids } = waiting;
+  const rows = await run(tx, lock, [accountId, ids]);
+  const taken = await run(tx, take, [accountId, ids]);
+  const changed = new Map(taken.map((each) => [each.code_id, each.changed]));
+  const scans = await scanCounts(tx, accountId, ids);
+  // Another process may have announced some meanwhile; deleted codes were announced as deleted.
+  const announced = rows.filter((row) => row.deleted_at === null && changed.has(row.id));
+  await copyToOutbox(tx, announced, (row) => {
+    const code = codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
+    return [codeEvent(accountId, code, { type: 'qr.updated', changed: changed.get(row.id) ?? [] })];
+  });
+  return true;
+}

@@ -1,0 +1,15 @@
+import { Migration } from '@mikro-orm/migrations';
+
+/** Codes whose folder or tag was renamed, merged or deleted, until they are announced. */
+export class RelabelledCodes extends Migration {
+  override up(): void {
+    this.addSql(`
+      create table relabelled_codes (
+        account_id uuid not null references accounts,
+        code_id uuid not null,
+        changed text[] not null,
+        primary key (account_id, code_id)
+      );
+    `);
+  }
+}

@@ -1,0 +1,135 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newUuid } from '../../../common/contract/ids.ts';
+import { freshDatabase } from '../../../test/harness/database.ts';
+import { type Database, openDatabase } from '../../db/database.ts';
+import { entities } from '../../entities.ts';
+import { DAY_MS } from '../days.ts';
+import { deleteAccountScans } from '../delete-account-scans.ts';
+import { auditScans } from '../ledger/audit.ts';
+import { createPollHandler, startRecorder } from '../recording/recorder.ts';
+import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
+import { foldIncrements } from './fold.ts';
+
+const logger = pino({ level: 'silent' });
+let database: Database;
+let record: Awaited<ReturnType<typeof createPollHandler>>;
+
+beforeAll(async () => {
+  database = await openDatabase((await freshDatabase()).url, 8, entities);
+  record = await createPollHandler({ log: inMemoryLog(), database, logger });
+});
+afterAll(() => database.close());
+
+const now = Date.now();
+
+async function expectCleanAudit(): Promise<void> {
+  const { differences, counted, rows } = await auditScans(database, { from: now - 60 * DAY_MS, to: now + DAY_MS });
+  expect(differences).toEqual([]);
+  expect(counted).toBe(rows);
+}
+
+/** Codes of one account. */
+function newCodes(count: number): ScannedCode[] {
+  const accountId = newUuid();
+  return Array.from({ length: count }, () => ({ ...newScannedCode(), accountId }));
+}
+
+async function countOf(table: 'scan_rollups' | 'scan_increments', accountId: string): Promise<number> {
+  const { rows } = await database.pool.query<{ rows: number }>(
+    `select count(*)::integer as rows from ${table} where account_id = $1`,
+    [accountId],
+  );
+  return rows[0]?.rows ?? 0;
+}
+
+test('recorders of the codes of one account neither wait for each other nor lose a scan while others fold', async () => {
+  const codes = newCodes(12);
+  const { accountId } = codes[0] as ScannedCode;
+  // Another recorder with codes of the same account is in the middle of its transaction all the while.
+  const open = await database.pool.connect();
+  await open.query('begin');
+  await open.query(
+    `insert into scan_values (code_id, day, dimension, value, account_id, scans)
+     values ($1, current_date, 'country', 'DE', $2, 1)`,
+    [newUuid(), accountId],
+  );
+  await Promise.all(
+    codes.flatMap((code, partition) => [
+      ...[0, 1, 9].map((ago) =>
+        record(
+          Array.from({ length: 40 }, (_, index) => ({
+            ...scanRecord(code, { at: now - ago * DAY_MS, referrerHost: `r${index % 7}.example` }),
+            partition,
+          })),
+        ),
+      ),
+      foldIncrements(database.pool),
+    ]),
+  );
+  await open.query('rollback');
+  open.release();
+  await expectCleanAudit();
+  await foldIncrements(database.pool);
+  expect(await countOf('scan_increments', accountId)).toBe(0);
+  await expectCleanAudit();
+}, 60_000);
+
+test('a row of a thousand values is not rewritten for each that is added, and the rows still add up', async () => {
+  // Each code's day has at most 200 referrers, an account's day has those of all its codes.
+  const codes = newCodes(20);
+  const { accountId } = codes[0] as ScannedCode;
+  const largest = async () => {
+    const { rows } = await database.pool.query<{ id: string; names: number }>(
+      `select id, cardinality(names) as names from scan_rollups
+       where subject_id = $1 and days = 1 order by 2 desc`,
+      [accountId],
+    );
+    return rows;
+  };
+  for (const [index, code] of codes.entries()) {
+    await record(
+      Array.from({ length: 150 }, (_, host) =>
+        scanRecord(code, { at: now, referrerHost: `r${index}-${host}.example` }),
+      ),
+    );
+    await foldIncrements(database.pool);
+  }
+  const before = await largest();
+  expect(before[0]?.names).toBeGreaterThan(1_000);
+  expect(before.length).toBeLessThan(4);
+  await record([scanRecord(codes[0] as ScannedCode, { at: now, referrerHost: 'another.example' })]);
+  await foldIncrements(database.pool);
+  expect((await largest())[0]).toEqual(before[0]);
+  await expectCleanAudit();
+  // Nothing remains of them, in whichever row they are.
+  await deleteAccountScans(database.pool, '', accountId);
+  expect(await largest()).toEqual([]);
+  await expectCleanAudit();
+}, 60_000);
+
+test('deleting the scans of an account leaves none of their values in any counter, and those of others stay', async () => {
+  const [deleted, kept] = [newCodes(3), newCodes(1)];
+  const { accountId } = deleted[0] as ScannedCode;
+  const poll = (codes: readonly ScannedCode[]) =>
+    codes.flatMap((code) => [0, 8].map((ago) => scanRecord(code, { at: now - ago * DAY_MS, country: 'FR' })));
+  await record(poll([...deleted, ...kept]));
+  await foldIncrements(database.pool);
+  // Noted, and not yet folded.
+  await record(poll(deleted));
+  await deleteAccountScans(database.pool, '', accountId);
+  expect(await countOf('scan_rollups', accountId)).toBe(0);
+  expect(await countOf('scan_increments', accountId)).toBe(0);
+  expect(await countOf('scan_rollups', kept[0]?.accountId ?? '')).toBeGreaterThan(0);
+  await expectCleanAudit();
+});
+
+test('a recorder folds what it finds when it starts', async () => {
+  const [code] = newCodes(1) as [ScannedCode];
+  await record([scanRecord(code, { at: now })]);
+  expect(await countOf('scan_increments', code.accountId)).toBeGreaterThan(0);
+  const recorder = await startRecorder({ log: inMemoryLog(), database, logger });
+  await expect.poll(() => countOf('scan_increments', code.accountId), { timeout: 20_000 }).toBe(0);
+  await recorder.stop();
+  await expectCleanAudit();
+});

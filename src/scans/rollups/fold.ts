@@ -1,0 +1,83 @@
+import type { Pool } from 'pg';
+import { first, statement, transaction } from '../../../common/postgres/sql.ts';
+import { LOCKS } from '../../db/locks.ts';
+
+/** Increments folded in one transaction: polls of some 5,000 codes. */
+const AT_ONCE = 10_000;
+/** So that the sums of that many increments, three times some 100,000 values, need no temporary files. */
+const SET_WORK_MEM = `set local work_mem = '64MB'`;
+/**
+ * How many names a row may have for whatever is added to it to be merged with it. A larger row is merged once half as
+ * many have come since, so that a day with a million invented referrers is not rewritten every few seconds.
+ */
+const ALWAYS_MERGED = 1_000;
+
+// Primary keys and `scan_rollups_of_subject`. A statement sees either an increment or the rows that it was folded into.
+const FOLD = statement<{ taken: number }>(
+  'fold_scan_increments',
+  `with taken as (
+     delete from scan_increments where id = any(array(select id from scan_increments order by id limit ${AT_ONCE}))
+     returning *
+   ), shares as materialized (
+     select share.*, account_id, names, counts
+     from taken t cross join lateral (
+       values (code_id, 7::smallint, day - (day - date '2018-01-01') % 7, 0::bigint, 0::bigint),
+              (account_id, 7, day - (day - date '2018-01-01') % 7, 0, 0),
+              (account_id, 1, day, t.scans, t.unique_scans)
+     ) as share (subject_id, days, start, scans, unique_scans)
+   ), merged as (
+     delete from scan_rollups r using (
+       select r.id,
+              n.reduces or cardinality(r.names) <= greatest(
+                ${ALWAYS_MERGED},
+                2 * (n.names + sum(cardinality(r.names)) over newer - cardinality(r.names))
+              ) as small
+       from (
+         select subject_id, days, start, sum(cardinality(names)) as names, coalesce(bool_or(counts[1] < 0), false) as reduces
+         from shares group by 1, 2, 3
+       ) n join scan_rollups r using (subject_id, days, start)
+       window newer as (partition by r.subject_id, r.days, r.start order by r.id desc)
+     ) old
+     where old.small and r.id = old.id
+     returning r.*
+   ), parts as materialized (
+     select subject_id, days, start, account_id, scans, unique_scans, names, counts from shares
+     union all
+     select subject_id, days, start, account_id, scans, unique_scans, names, counts from merged
+   ), folded as (
+     insert into scan_rollups (subject_id, days, start, account_id, scans, unique_scans, names, counts)
+     select subject_id, days, start, account_id, sum(scans), sum(unique_scans),
+            coalesce(array_agg(name) filter (where name is not null), '{}'),
+            coalesce(array_agg(count) filter (where name is not null), '{}')
+     from (
+       select subject_id, days, start, account_id, name,
+              sum(count)::bigint as count, sum(scans) as scans, sum(unique_scans) as unique_scans
+       from (
+         select subject_id, days, start, account_id, unnest(names) as name, unnest(counts) as count,
+                0 as scans, 0 as unique_scans
+         from parts
+         union all
+         select subject_id, days, start, account_id, null, 0, scans, unique_scans from parts where days = 1
+       ) each
+       group by 1, 2, 3, 4, 5 having sum(count) <> 0 or sum(scans) <> 0 or sum(unique_scans) <> 0
+     ) counted
+     group by 1, 2, 3, 4
+   )
+   select count(*)::integer as taken from taken`,
+);
+
+/**
+ * Adds the increments that triggers noted to the counters of accounts and of weeks, and removes those that become zero.
+ * Reports read increments as well, so that it does not matter to them when this happens. Any number of processes may do
+ * this at once; one of them works.
+ */
+export async function foldIncrements(pool: Pool): Promise<void> {
+  let taken: number;
+  do {
+    taken = await transaction(pool, async (tx) => {
+      await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanRollups]);
+      await tx.query(SET_WORK_MEM);
+      return (await first(tx, FOLD))?.taken ?? 0;
+    });
+  } while (taken === AT_ONCE);
+}
