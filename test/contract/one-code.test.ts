@@ -36,7 +36,10 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
     const target_url = 'https://example.org/winter';
     const { status, body } = await account.call<One>('PATCH', `/qr-codes/${before.id}`, { json: { target_url } });
     expect(status).toBe(200);
-    expect(body).toEqual({ success: true, data: { ...before, target_url, version: 2, updated_at: body.data.updated_at } });
+    expect(body).toEqual({
+      success: true,
+      data: { ...before, target_url, version: 2, updated_at: body.data.updated_at },
+    });
     expect(body.data.updated_at > before.updated_at).toBe(true);
     expect((await account.call<One>('GET', `/qr-codes/${before.id}`)).body).toEqual(body);
   });
