@@ -6,7 +6,7 @@ export const LOCKS = {
   migration: 5_172_026,
   /** One relay publishes the outbox at a time. */
   relay: 5_172_027,
-  /** The relay holds it exclusively while it sleeps, and transactions that write to the outbox share it otherwise. */
+  /** Held exclusively by the relay while it sleeps; otherwise shared by transactions that write to the outbox. */
   relaySleeps: 5_172_031,
   /** One core publishes all routes again at a time. */
   routes: 5_172_030,
@@ -14,6 +14,6 @@ export const LOCKS = {
   scanMonths: 5_172_028,
   /** One process changes archives of scans at a time. */
   scanArchives: 5_172_029,
-  /** One process folds increments into the counters of accounts and weeks at a time. */
+  /** One process at a time adds increments to the counters of accounts and weeks. */
   scanRollups: 5_172_031,
 } as const;

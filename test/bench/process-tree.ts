@@ -20,7 +20,7 @@ export function memoryOf(pid: number, figure: 'VmHWM' | 'RssAnon' | 'RssShmem'):
   }
 }
 
-/** Figures of /proc/…/smaps_rollup in MiB: `Pss` has a process's share of the pages that it shares; NaN where there are none. */
+/** A figure of /proc/…/smaps_rollup in MiB; `Pss` contains a process's share of shared pages. NaN if there is none. */
 export function rolledUp(pid: number, figure: 'Rss' | 'Pss'): number {
   try {
     const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');

@@ -137,7 +137,7 @@ export async function seedAccountCounters(pool: Pool, { id, codes }: SeededAccou
   await pool.query('vacuum analyze');
 }
 
-/** Whether triggers note what changes counters: all at once, summing up afterwards is faster. */
+/** Enables or disables the triggers that note changed counters: when seeding, one roll-up at the end is faster. */
 async function noteChanges(pool: Pool, notes: boolean): Promise<void> {
   for (const table of ['scan_days', 'scan_values']) {
     await pool.query(`alter table ${table} ${notes ? 'enable' : 'disable'} trigger user`);

@@ -29,10 +29,10 @@ const [MANY, FEW] = [1_000_000, 1_000];
 const CODES = 1_000;
 const PAGE = 25;
 const LARGE = { codes: 10_000, days: 365 };
-/** Aims: of the medians with many and few scans; of the median of an account's report, in ms. */
+/** Targets: the ratio of the medians with many and few scans; the median of an account's report, in ms. */
 const AIMS = { ratio: 1.5, report: 100 };
 const [WARM_UP, READS] = [100, 500];
-/** A key makes 120 requests a minute. */
+/** Reads between two resets of the rate limit: a key allows 120 requests a minute. */
 const WINDOW = 100;
 
 await using platform = await startPlatform();
