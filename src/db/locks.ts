@@ -15,5 +15,5 @@ export const LOCKS = {
   /** One process changes archives of scans at a time. */
   scanArchives: 5_172_029,
   /** One process at a time adds increments to the counters of accounts and weeks. */
-  scanRollups: 5_172_031,
+  scanRollups: 5_172_032,
 } as const;
