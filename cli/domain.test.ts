@@ -65,10 +65,12 @@ test('invalid usage exits with 2, a rejected call with 1 and a sentence', async 
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     return stderr;
   };
-  expect(await refused('add', '--hostname', 'https://menu.example')).toMatch(/^hostname: must be a hostname alone/);
+  expect(await refused('add', '--hostname', 'https://menu.example')).toMatch(/^hostname: must be only a hostname/);
   const unnamed = { code: 2, stdout: '', stderr: 'Name the domain by --id or --hostname.\n' };
   expect(await run('verify')).toEqual(unnamed);
-  expect(await refused('remove', '--hostname', 'menu.example')).toMatch(/^menu.example is no domain of this account/);
+  expect(await refused('remove', '--hostname', 'menu.example')).toMatch(
+    /^menu.example is not a domain of this account/,
+  );
   expect(await refused('verify', '--id', 'domain_x')).toBe('There is no such domain on this account.\n');
 });
 
@@ -81,6 +83,6 @@ test('unavailable resolvers are distinguished from an unavailable core', async (
   const { code, stderr } = await run('verify', '--hostname', 'menu.example');
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: 'The resolvers say nothing about menu.example at the moment; try again.\n',
+    stderr: 'The DNS resolvers did not answer for menu.example; try again.\n',
   });
 });

@@ -66,7 +66,7 @@ async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<
   const listed = (await domains.listDomains({})).domains;
   const wanted = domainToASCII(hostname).replace(/\.$/, '');
   const found = listed.find((each) => each.hostname === wanted);
-  if (!found) throw new OperatorError(`${hostname} is no domain of this account; domain list shows what is.`);
+  if (!found) throw new OperatorError(`${hostname} is not a domain of this account; domain list shows its domains.`);
   return found.id;
 }
 

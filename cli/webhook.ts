@@ -82,14 +82,14 @@ export function webhookCommands(program: Command): void {
 
   ofOne(
     'rotate-secret',
-    'give it a new secret, shown here and never again; the old one signs beside it for a day',
+    'give it a new secret, shown only this once; requests are also signed with the old one for a day',
   ).action(async ({ account, id }: Which) => {
     const { webhooks } = await connectCore(process.env, account);
     const { secret } = await webhooks.rotateSecret({ id });
     printRecord(json(), { id, secret });
   });
 
-  ofOne('test', 'send it an event made up for the purpose').action(async ({ account, id }: Which) => {
+  ofOne('test', 'send it a test event').action(async ({ account, id }: Which) => {
     const { webhooks } = await connectCore(process.env, account);
     const delivery = required((await webhooks.sendTestEvent({ id })).delivery);
     print(json(), deliveryShown(delivery), () => `${delivery.id} is on its way; webhook deliveries shows its answer.`);

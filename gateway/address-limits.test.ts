@@ -4,7 +4,7 @@ import { clientOf, limitAttempts } from './address-limits.ts';
 
 afterEach(() => void vi.useRealTimers());
 
-test('an address has so many attempts a minute, whatever others do', () => {
+test('an address has a fixed number of attempts per minute, independent of other addresses', () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const limit = limitAttempts(3);
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -40,7 +40,7 @@ test('any addresses of one /64 are one client, and those of two are not', () => 
     expect(clientOf(odd)).toBeTypeOf('string');
 });
 
-test('a flood of addresses limits nobody else', () => {
+test('a flood of addresses does not limit other clients', () => {
   const limit = limitAttempts(1);
   for (let n = 0; n < 50_000; n++) limit.count(`2001:db8:${(n >> 8).toString(16)}:${(n & 0xff).toString(16)}::1`);
   expect(limit.waitOf('198.51.100.1')).toBeUndefined();

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import ipaddr from 'ipaddr.js';
 import { type Origin, unmapped } from './redirect/answer/origin.ts';
 
-/** Limits what each client address may do a minute. */
+/** Limits the attempts of each client address per minute. */
 export interface AttemptLimit {
-  /** How long the address has to wait until its next attempt, in whole seconds; undefined while it has any left. */
+  /** How long the address must wait until its next attempt, in whole seconds; undefined while it has attempts left. */
   waitOf(address: string): number | undefined;
   /** Counts an attempt of the address. */
   count(address: string): void;
@@ -13,17 +13,17 @@ export interface AttemptLimit {
 const WINDOW_MS = 60_000;
 
 /**
- * Addresses that are counted at a time; with more of them all counts begin anew. That lets somebody with so many
- * addresses through, whom no limit by address stops, and refuses nobody for what others do.
+ * The maximum number of addresses counted at a time; beyond it, all counts are reset. This lets through an attacker with
+ * so many addresses, whom no limit by address could stop, and never rejects a client for what others do.
  */
-const MOST_ADDRESSES = 20_000;
+const MAX_ADDRESSES = 20_000;
 
-/** Lets each address make `mostPerMinute` attempts in each minute of this process. */
+/** Allows each address `mostPerMinute` attempts in each minute of this process. */
 export function limitAttempts(mostPerMinute: number): AttemptLimit {
   const counts = new Map<string, number>();
   let end = 0;
 
-  function forgetLastWindow(now: number): void {
+  function resetExpired(now: number): void {
     if (now < end) return;
     counts.clear();
     end = now + WINDOW_MS;
@@ -32,22 +32,22 @@ export function limitAttempts(mostPerMinute: number): AttemptLimit {
   return {
     waitOf(address) {
       const now = performance.now();
-      forgetLastWindow(now);
+      resetExpired(now);
       if (counts.size === 0 || (counts.get(clientOf(address)) ?? 0) < mostPerMinute) return undefined;
       return Math.ceil((end - now) / 1_000);
     },
     count(address) {
-      forgetLastWindow(performance.now());
+      resetExpired(performance.now());
       const client = clientOf(address);
-      if (counts.size >= MOST_ADDRESSES) counts.clear();
+      if (counts.size >= MAX_ADDRESSES) counts.clear();
       counts.set(client, (counts.get(client) ?? 0) + 1);
     },
   };
 }
 
 /**
- * Lets each client address have `most` of something at a time. Gives what has to be called when that has ended; undefined
- * when the address has `most` already.
+ * Allows each client address `most` of something at a time. The returned function acquires one and returns the function to
+ * release it; undefined when the address already has `most`.
  */
 export function limitAtOnce(most: number): (address: string) => (() => void) | undefined {
   const counts = new Map<string, number>();
@@ -65,13 +65,13 @@ export function limitAtOnce(most: number): (address: string) => (() => void) | u
   };
 }
 
-/** Counts a request until it has been answered; false when its client has too many in progress already. */
+/** Counts a request until it has been answered; false if its client already has too many in progress. */
 export type AdmitRequest = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /**
- * Lets each client have `most` requests in progress. Clients with connections of their own seldom have more of these, but
- * all clients of a proxy share its connections. Requests of the proxy itself have no limit: where it reports nobody, they
- * may be anybody's.
+ * Allows each client `most` requests in progress. Clients that connect directly are limited by their connections, but all
+ * clients of a proxy share its connections. Requests for which the proxy reports no client have no limit, since they may
+ * come from any client.
  */
 export function limitRequests(
   most: number,
@@ -89,7 +89,7 @@ export function limitRequests(
   };
 }
 
-/** What limits count as one client: an IPv4 address, or the /64 of an IPv6 address, as one subscriber has all of it. */
+/** The client that an address counts as: the IPv4 address, or the /64 of an IPv6 address, as one subscriber has all of it. */
 export function clientOf(address: string): string {
   if (!address.includes(':')) return address;
   try {

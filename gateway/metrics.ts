@@ -5,7 +5,7 @@ import type { FollowerStatus } from './redirect/routes/follow-routes.ts';
 import type { ShipperStatus } from './redirect/spool/ship-scans.ts';
 import type { SpoolStatus } from './redirect/spool/spool.ts';
 
-/** Each process measures what it has; an SDK that is loaded with it takes the figures, and without one they cost nothing. */
+/** Metrics of the process; an OpenTelemetry SDK loaded with it exports them, and without one they cost nothing. */
 const meter = metrics.getMeter('signpost.gateway');
 
 /** Measures a worker. */
@@ -15,8 +15,14 @@ export function measureWorker(
 ): void {
   const attributes = { worker };
   measureEventLoop(attributes);
-  count('scans.answered', '{scan}', 'Scans that were answered and kept', attributes, () => status().answered);
-  count('scans.lost', '{scan}', 'Scans that neither disk nor memory took', attributes, () => status().spool.lost);
+  count('scans.answered', '{scan}', 'Scans that were answered and recorded', attributes, () => status().answered);
+  count(
+    'scans.lost',
+    '{scan}',
+    'Scans lost because the disk could not be written and memory was full',
+    attributes,
+    () => status().spool.lost,
+  );
   count(
     'spool.failures',
     '{write}',
@@ -27,13 +33,13 @@ export function measureWorker(
   gauge(
     'spool.held',
     'By',
-    'Scans that wait in memory because the disk takes none',
+    'Scans that wait in memory because the disk can’t be written',
     attributes,
     () => status().spool.held,
   );
 }
 
-/** Why clients are refused something; `idle_connections` were closed to make room for others. */
+/** Why clients are rejected; `idle_connections` were closed to make room for others. */
 const REFUSALS = [
   'address_connections',
   'address_requests',
@@ -46,15 +52,15 @@ const REFUSALS = [
 
 export type RefusalReason = (typeof REFUSALS)[number];
 
-/** Counts what a client was refused. */
+/** Counts a rejected connection or request. */
 export type CountRefusal = (reason: RefusalReason) => void;
 
-/** Measures how often a worker refuses what is beyond the limits on clients. */
+/** Measures how often a worker rejects clients that exceed their limits. */
 export function measureRefusals(worker: number): CountRefusal {
   const counts = new Map<RefusalReason, number>(REFUSALS.map((reason) => [reason, 0]));
   const refused = meter.createObservableCounter('signpost.gateway.refused', {
     unit: '{refusal}',
-    description: 'Connections and requests that were beyond the limits on clients',
+    description: 'Connections and requests that exceeded the limits on clients',
   });
   refused.addCallback((result) => {
     for (const [reason, figure] of counts) result.observe(figure, { worker, reason });
@@ -62,14 +68,14 @@ export function measureRefusals(worker: number): CountRefusal {
   return (reason) => void counts.set(reason, (counts.get(reason) ?? 0) + 1);
 }
 
-/** Measures the carrier; `change` is told how long each change took from the topic into the table, in ms. */
+/** Measures the carrier; `change` records how long a change took from the topic into the table, in ms. */
 export function measureCarrier(status: () => { readonly shipping: ShipperStatus; readonly routes: FollowerStatus }): {
   change(ms: number): void;
 } {
   measureEventLoop({ worker: 'carrier' });
-  count('scans.shipped', '{scan}', 'Scans that the log took', {}, () => status().shipping.shipped);
+  count('scans.shipped', '{scan}', 'Scans that were published to the log', {}, () => status().shipping.shipped);
   gauge('spool.depth', 'By', 'Scans that wait on disk for the log', {}, () => status().shipping.depth);
-  gauge('routes.age', 's', 'Since the route table last had all that its topic had', {}, () => {
+  gauge('routes.age', 's', 'Time since the route table last contained its whole topic', {}, () => {
     const { complete } = status().routes;
     return complete === undefined ? undefined : (machineMs() - complete) / 1_000;
   });

@@ -9,14 +9,14 @@ import { proxiesIn } from './redirect/answer/origin.ts';
 import type { Reply, ScanRequest } from './redirect/answer/scan-request.ts';
 import { watchConnections } from './watch-connections.ts';
 
-/** As large as no kernel buffers for a client that does not read. */
+/** Larger than what a kernel buffers for a client that does not read. */
 const LARGE = Buffer.alloc(16_000_000);
-const MOST = 10;
-const MOST_IN_ALL = 60;
+const MAX_PER_ADDRESS = 10;
+const MAX_TOTAL = 60;
 const PROXY = '127.0.0.9';
 
 let server: Server;
-/** Answers the requests that are held. */
+/** Resolving it answers the pending requests to `/held` and `Held222`. */
 let release: PromiseWithResolvers<void>;
 let refused: string[];
 
@@ -38,8 +38,8 @@ beforeEach(async () => {
   };
   const fast = openFastLane(server, scans, undefined);
   const watching = watchConnections(server, {
-    mostPerAddress: MOST,
-    most: MOST_IN_ALL,
+    mostPerAddress: MAX_PER_ADDRESS,
+    most: MAX_TOTAL,
     isProxy: proxiesIn([PROXY]),
     isAnswering: fast.isAnswering,
     countRefusal: (reason) => void refused.push(reason),
@@ -55,7 +55,7 @@ beforeEach(async () => {
 });
 afterEach(() => void vi.useRealTimers());
 
-/** A connection from an address of this machine; `closed` resolves when the server ends it. */
+/** Opens a connection from an address of this machine. */
 async function open(localAddress = '127.0.0.1'): Promise<{ socket: Socket; isClosed(): boolean }> {
   const { port } = server.address() as AddressInfo;
   const socket = connect({ port, host: '127.0.0.1', localAddress });
@@ -79,8 +79,8 @@ function connections(): Promise<number> {
 describe.each([
   ['the fast lane', 'GET /r/Large22 HTTP/1.1\r\nhost: a\r\n\r\n'],
   ['Node’s server', 'GET /docs HTTP/1.1\r\nhost: a\r\n\r\n'],
-])('by %s:', (_, request) => {
-  test('a connection whose answer nobody reads is closed after a minute', async () => {
+])('in %s:', (_, request) => {
+  test('a connection whose client does not read the response is closed after a minute', async () => {
     const { socket } = await open();
     socket.pause().write(request);
     await expect.poll(connections).toBe(1);
@@ -91,7 +91,7 @@ describe.each([
     await expect.poll(connections).toBe(0);
   });
 
-  test('one whose answer is read stays', async () => {
+  test('a connection whose client reads the response stays open', async () => {
     const { socket } = await open();
     for (let round = 0; round < 3; round++) {
       const wanted = socket.bytesRead + LARGE.length;
@@ -103,35 +103,35 @@ describe.each([
   });
 });
 
-test('an address has so many connections at a time, and the others are closed at once', async () => {
-  const first = await Promise.all(Array.from({ length: MOST }, () => open()));
+test('connections of an address beyond its limit are closed at once', async () => {
+  const first = await Promise.all(Array.from({ length: MAX_PER_ADDRESS }, () => open()));
   const further = await Promise.all(Array.from({ length: 5 }, () => open()));
   await expect.poll(() => further.filter(({ isClosed }) => isClosed()).length).toBe(5);
   expect(first.filter(({ isClosed }) => isClosed())).toEqual([]);
   const other = await open('127.0.0.2');
   for (const { socket } of first.slice(0, 2)) socket.destroy();
-  await expect.poll(connections).toBe(MOST - 2 + 1);
+  await expect.poll(connections).toBe(MAX_PER_ADDRESS - 2 + 1);
   const again = await Promise.all([open(), open()]);
   await sleep(100);
   expect([other, ...again].filter(({ isClosed }) => isClosed())).toEqual([]);
 });
 
-test('a trusted proxy may have any number', async () => {
-  const all = await Promise.all(Array.from({ length: 5 * MOST }, () => open(PROXY)));
+test('a trusted proxy may have any number of connections', async () => {
+  const all = await Promise.all(Array.from({ length: 5 * MAX_PER_ADDRESS }, () => open(PROXY)));
   await sleep(100);
   expect(all.filter(({ isClosed }) => isClosed())).toEqual([]);
 });
 
-/** As many connections as there may be, of several addresses, in the order in which they were opened. */
+/** Opens the maximum number of connections, from several addresses; returns them in the order of opening. */
 async function openAll(): Promise<Awaited<ReturnType<typeof open>>[]> {
   const all = [];
-  for (let n = 0; n < MOST_IN_ALL; n++) all.push(await open(`127.0.1.${Math.floor(n / MOST)}`));
-  await expect.poll(connections).toBe(MOST_IN_ALL);
+  for (let n = 0; n < MAX_TOTAL; n++) all.push(await open(`127.0.1.${Math.floor(n / MAX_PER_ADDRESS)}`));
+  await expect.poll(connections).toBe(MAX_TOTAL);
   return all;
 }
 
-/** Asks on a connection; `answer` gives what has arrived. */
-function ask(socket: Socket, path: string): { answer(): string } {
+/** Sends a request; `answer` returns what has been received. */
+function send(socket: Socket, path: string): { answer(): string } {
   let answer = '';
   socket.on('data', (bytes) => {
     answer += bytes;
@@ -143,46 +143,46 @@ function ask(socket: Socket, path: string): { answer(): string } {
 describe.each([
   ['the fast lane', '/r/Small22', '/r/Held222', '/r/Large22'],
   ['Node’s server', '/small', '/held', '/docs'],
-])('with too many connections in all, by %s:', (_, small, held, large) => {
-  test('a further one takes the place of the one that has been idle for longest, and none whose answer is due', async () => {
+])('with too many connections in total, in %s:', (_, small, held, large) => {
+  test('a new connection replaces the one that has been idle for longest, and none with a pending response', async () => {
     const all = await openAll();
-    const [due, , kept] = all;
-    if (!due || !kept) throw new Error('there are more');
-    const late = ask(due.socket, held);
-    // It has had an answer lately, which neither the one before it nor those behind it have.
-    await expect.poll(ask(kept.socket, small).answer).toContain('small');
+    const [pending, , kept] = all;
+    if (!pending || !kept) throw new Error('unreachable');
+    const late = send(pending.socket, held);
+    // It got a response recently, unlike the connections before and after it.
+    await expect.poll(send(kept.socket, small).answer).toContain('small');
     const further = [await open(), await open()];
     await expect.poll(() => all.flatMap(({ isClosed }, n) => (isClosed() ? [n] : []))).toEqual([1, 3]);
-    for (const { socket } of further) await expect.poll(ask(socket, small).answer).toContain('small');
+    for (const { socket } of further) await expect.poll(send(socket, small).answer).toContain('small');
     release.resolve();
     await expect.poll(late.answer).toContain('small');
-    expect(await connections()).toBe(MOST_IN_ALL);
+    expect(await connections()).toBe(MAX_TOTAL);
     expect(refused).toEqual(['idle_connections', 'idle_connections']);
   });
 
-  test('a further one is reset while every answer is due, and has room again when one has been given', async () => {
+  test('a new connection is reset while all others have pending responses, and accepted again afterwards', async () => {
     const all = await openAll();
-    const answers = all.map(({ socket }) => ask(socket, held));
+    const answers = all.map(({ socket }) => send(socket, held));
     await sleep(200);
-    const beyond = await open();
-    await expect.poll(beyond.isClosed).toBe(true);
+    const rejected = await open();
+    await expect.poll(rejected.isClosed).toBe(true);
     expect(refused).toEqual(['connections']);
     expect(all.filter(({ isClosed }) => isClosed())).toEqual([]);
     release.resolve();
     for (const { answer } of answers) await expect.poll(answer).toContain('small');
     await sleep(200);
-    const taken = await open();
-    await expect.poll(ask(taken.socket, small).answer).toContain('small');
+    const accepted = await open();
+    await expect.poll(send(accepted.socket, small).answer).toContain('small');
   });
 
   test.each([
     ['send half a request', 'POST /held HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n12345'],
     ['do not read', `GET ${large} HTTP/1.1\r\nhost: a\r\n\r\n`],
-  ])('clients that %s hold no place', async (_, request) => {
+  ])('clients that %s do not block new connections', async (_, request) => {
     for (const { socket } of await openAll()) socket.pause().write(request);
     await sleep(500);
-    const further = await Promise.all(Array.from({ length: MOST }, () => open()));
-    for (const { socket } of further) await expect.poll(ask(socket, small).answer).toContain('small');
-    expect(await connections()).toBe(MOST_IN_ALL);
+    const further = await Promise.all(Array.from({ length: MAX_PER_ADDRESS }, () => open()));
+    for (const { socket } of further) await expect.poll(send(socket, small).answer).toContain('small');
+    expect(await connections()).toBe(MAX_TOTAL);
   });
 });

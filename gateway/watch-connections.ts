@@ -10,54 +10,54 @@ import { unmapped } from './redirect/answer/origin.ts';
 const UNREAD_MS = 60_000;
 const CHECK_MS = 5_000;
 
-/** How long no idle connection is looked for after none was found, in ms: looking at 10,000 takes some of them. */
+/** The pause after a search for an idle connection that found none, in ms: searching 10,000 takes a few ms. */
 const NONE_IDLE_MS = 100;
 
-/** What the connections of a server are held to. */
+/** Limits on the connections of a server. */
 export interface ConnectionLimits {
-  /** Connections of a client address; a trusted proxy may have any number. */
+  /** Maximum connections per client address; a trusted proxy may have any number. */
   readonly mostPerAddress: number;
-  /** Connections of all addresses together. */
+  /** Maximum connections of all addresses together. */
   readonly most: number;
   isProxy(address: string): boolean;
-  /** Whether a request is being answered on a connection that Node's server has not been given. */
+  /** Whether a request is being answered on a connection that was not handed over to Node's server. */
   isAnswering(socket: Socket): boolean;
   readonly countRefusal: CountRefusal;
   readonly logger: Logger;
 }
 
 interface Connection {
-  /** Since which check something has been unread; 0 for nothing. */
-  unread: number;
-  /** Bytes that it had transferred when `makeRoom` last looked at it. */
+  /** The number of the first check that found unread data; 0 if there is none. */
+  unreadSince: number;
+  /** Bytes transferred when `closeIdle` last checked it. */
   transferred: number;
-  /** To its latest request that Node's server has read. */
+  /** The response to the latest request that Node's server has read. */
   response: ServerResponse | undefined;
 }
 
 /**
- * Watches all connections of a server, whoever answers on them. Resets those that an address opens beyond its limit, and
- * those whose client does not read its answer: neither Node nor the kernel gives up on one that acknowledges now and
- * then. When there are too many in all, a new one takes the place of one that is idle, and is reset only when none is.
- * Call it last, as it has to hear of a connection first.
+ * Watches all connections of a server, in both lanes. Resets those that an address opens beyond its limit, and closes
+ * those whose client does not read its response: neither Node nor the kernel gives up on a client that acknowledges now
+ * and then. When there are too many in total, a new one replaces an idle one, and is reset only if none is idle. Call it
+ * after other listeners were added, as its own must run first.
  */
 export function watchConnections(server: Server, limits: ConnectionLimits): { close(): void } {
-  /** Those that `makeRoom` looks at next come first. */
+  /** In the order in which `closeIdle` checks them. */
   const connections = new Map<Socket, Connection>();
   const open = limitAtOnce(limits.mostPerAddress);
   let checks = 0;
   let noneIdleUntil = 0;
 
   /**
-   * Closes about the longest idle connection: the first on which nothing has moved since the last look, so that neither
-   * lane has to keep time for it. Whoever is slow to send a request or to read an answer is idle as well; else slow
-   * clients could take all the room. False when each is being answered.
+   * Closes approximately the longest idle connection: the first that has transferred nothing since its last check, so that
+   * neither lane has to record times. Connections that are slow to send a request or to read a response count as idle too,
+   * or slow clients could occupy all of them. Returns false if a request is being answered on every connection.
    */
-  function makeRoom(): boolean {
+  function closeIdle(): boolean {
     if (performance.now() < noneIdleUntil) return false;
-    let looks = 2 * connections.size;
+    let checksLeft = 2 * connections.size;
     for (const [socket, connection] of connections) {
-      if (looks-- === 0) break;
+      if (checksLeft-- === 0) break;
       const transferred = socket.bytesRead + socket.bytesWritten - socket.writableLength;
       connections.delete(socket);
       if (transferred === connection.transferred && !isAnswering(socket, connection)) {
@@ -66,7 +66,7 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
         return true;
       }
       connection.transferred = transferred;
-      // The loop comes to it again.
+      // Moved to the end, where this loop checks it again.
       connections.set(socket, connection);
     }
     noneIdleUntil = performance.now() + NONE_IDLE_MS;
@@ -88,12 +88,12 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
       return;
     }
     socket.once('close', closed);
-    if (connections.size >= limits.most && !makeRoom()) {
+    if (connections.size >= limits.most && !closeIdle()) {
       limits.countRefusal('connections');
       socket.resetAndDestroy();
       return;
     }
-    connections.set(socket, { unread: 0, transferred: 0, response: undefined });
+    connections.set(socket, { unreadSince: 0, transferred: 0, response: undefined });
     socket.once('close', () => connections.delete(socket));
   });
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
@@ -106,9 +106,9 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
   const checking = setInterval(() => {
     checks++;
     for (const [socket, connection] of connections) {
-      if (socket.writableLength === 0) connection.unread = 0;
-      else if (connection.unread === 0) connection.unread = checks;
-      else if ((checks - connection.unread) * CHECK_MS >= UNREAD_MS) socket.destroy();
+      if (socket.writableLength === 0) connection.unreadSince = 0;
+      else if (connection.unreadSince === 0) connection.unreadSince = checks;
+      else if ((checks - connection.unreadSince) * CHECK_MS >= UNREAD_MS) socket.destroy();
     }
   }, CHECK_MS).unref();
   return { close: () => clearInterval(checking) };

@@ -160,7 +160,7 @@ function readCoreCa(path: string, addresses: readonly string[]): Buffer {
 }
 
 /**
- * Gives each connection one last response, because closing it while its next request is on its way would lose that
+ * Sends each connection one last response, because closing it while its next request is on its way would lose that
  * request. Then closes idle connections. `closed` resolves when there are no more connections.
  */
 async function stop(server: Server, fast: FastLane, closed: Promise<void>): Promise<void> {

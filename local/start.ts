@@ -64,7 +64,7 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
         GATEWAY_WORKERS: process.env.GATEWAY_WORKERS || '2',
         DATABASE_URL: database.gatewayUrl,
         CORE_ADDRESS: `${LOOPBACK}:${settings.grpcPort}`,
-        // What opens the core is none of the gateway's business.
+        // The gateway must not have the core's secrets.
         SERVICE_TOKEN: undefined,
         SECRET_KEY: undefined,
         ROLES: undefined,

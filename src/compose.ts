@@ -16,11 +16,11 @@ import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.t
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
 import { deleteIdempotencyKeys } from './access/idempotency.ts';
-import { type Clearance, clearance } from './accounts/clear.ts';
+import { type AccountCleanup, createAccountCleanup } from './accounts/cleanup.ts';
 import { accountsService } from './accounts/service.ts';
-import { forgetMembers } from './accounts/team.ts';
+import { deleteMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
-import { forgetBatches } from './batches/members.ts';
+import { deleteBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
 import { archiveCodes, eraseCodes } from './codes/close.ts';
 import { platformHosts } from './codes/platform-hosts.ts';
@@ -46,18 +46,18 @@ import type { Seal } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 
 /** What each module does when an account is closed. Labels are erased after the codes that reference them. */
-export function accountClearance(config: CoreConfig, database: Database): Clearance {
+export function accountCleanupFor(config: CoreConfig, database: Database): AccountCleanup {
   const { pool } = database;
-  return clearance(pool, {
+  return createAccountCleanup(pool, {
     stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
     erase: [
       (id) => eraseCodes(pool, id),
-      (id) => forgetBatches(database, id),
+      (id) => deleteBatches(database, id),
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => forgetLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
       (id) => deleteIdempotencyKeys(pool, id),
-      (id) => forgetMembers(database, id),
+      (id) => deleteMembers(database, id),
     ],
   });
 }
@@ -67,7 +67,7 @@ interface Parts {
   readonly config: CoreConfig;
   readonly database: Database;
   readonly log: Log;
-  readonly clearance: Clearance;
+  readonly accountCleanup: AccountCleanup;
   readonly seal: Seal;
   readonly logger: Logger;
   /** Aborted when the process is asked to stop. */
@@ -79,7 +79,7 @@ export function services({
   config,
   database,
   log,
-  clearance,
+  accountCleanup,
   seal,
   logger,
   stopping,
@@ -113,7 +113,7 @@ export function services({
       eventsService({ pool, log, republishRoutes: (keys) => republishRoutes(database, keys) }),
     );
     target.service(ImagesService, imagesService(pool, platformUrl));
-    target.service(AccountsService, accountsService({ database, cursors: byId, clearance }));
+    target.service(AccountsService, accountsService({ database, cursors: byId, accountCleanup }));
     target.service(
       WebhooksService,
       webhooksService({ database, cursors: { byId, byName }, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),

@@ -16,7 +16,7 @@ import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
 import { startRelabelledAnnouncements } from './codes/relabelled.ts';
-import { accountClearance, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
+import { accountCleanupFor, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { startChecks } from './domains/checks.ts';
@@ -62,7 +62,7 @@ async function main(config: CoreConfig): Promise<void> {
   running.defer(() => log.close());
   const roles = new Set(config.ROLES);
   const { pool } = database;
-  const accountCleanup = accountClearance(config, database);
+  const accountCleanup = accountCleanupFor(config, database);
   const notifications = listen(pool, logger);
   running.defer(() => notifications.stop());
 
@@ -146,7 +146,7 @@ async function main(config: CoreConfig): Promise<void> {
         config,
         database,
         log,
-        clearance: accountCleanup,
+        accountCleanup,
         seal,
         logger,
         stopping: stopping.signal,

@@ -19,7 +19,7 @@ const PRODUCER = {
   createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
 };
 
-/** A producer of kafkajs's, and how many calls are using it. */
+/** A kafkajs producer, and how many calls are using it. */
 interface Used {
   readonly producer: Producer;
   readonly connected: Promise<void>;
@@ -27,10 +27,10 @@ interface Used {
 }
 
 /**
- * Opens a publisher that goes on after failures, each time with a new producer, and leaves trying again to its caller.
- * kafkajs's own second attempt leaves out brokers that have answered the first one, also the records of a partition
- * that one of them leads by then, and reports success. And a broker that hangs makes it learn no new leaders: for as
- * long as the broker hung (118 s), nothing arrived.
+ * Opens a publisher that replaces its producer after each failure and leaves retries to its caller. kafkajs's own second
+ * attempt skips brokers that answered the first one, including the records of partitions that such a broker has become
+ * the leader of, and reports success. And while a broker hangs, kafkajs learns no new leaders: as long as one hung (118 s),
+ * nothing arrived.
  */
 export function openPublisher(kafka: Kafka): Publisher {
   let current: Used | undefined;

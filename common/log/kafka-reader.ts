@@ -73,7 +73,7 @@ export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: 
 
 /**
  * Reads until it is stopped. On some errors kafkajs stops a consumer for good and reports that only by its CRASH event;
- * here any crash leads to a new consumer a second later.
+ * here a crashed consumer is replaced a second later.
  */
 function subscribe(kafka: Kafka, reading: Reading): Subscription {
   return readUntilStopped((signal) => readOnce(kafka, reading, signal), reading);

@@ -30,7 +30,7 @@ export function openKafkaLog({
   patchConnect();
   const kafka = new kafkajs.Kafka({
     ...security,
-    // kafkajs asks the first one first, and no other one while that takes connections and answers nothing.
+    // kafkajs tries the first broker first, and no other one while that accepts connections without answering.
     brokers: () => inAnyOrder(brokers),
     clientId,
     connectionTimeout: CONNECT_TIMEOUT_MS,

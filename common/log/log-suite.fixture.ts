@@ -296,16 +296,16 @@ export function conformance(name: string, harness: () => Harness): void {
     });
 
     test('reports the names of missing topics before it creates them, and no others', async () => {
-      const there: Topic = { name: await newTopic(), partitions: 4, retention: HOUR_MS };
+      const existing: Topic = { name: await newTopic(), partitions: 4, retention: HOUR_MS };
       const missing: Topic = { name: `test.${randomUUID()}`, partitions: 1, retention: 'compact' };
-      const told: string[] = [];
+      const created: string[] = [];
       const creating = async (names: readonly string[]) => {
         await expect(log.publish(missing.name, numbered(1))).rejects.toThrow();
-        told.push(...names);
+        created.push(...names);
       };
-      await log.ensureTopics([there, missing], creating);
-      await log.ensureTopics([there, missing], creating);
-      expect(told).toEqual([missing.name]);
+      await log.ensureTopics([existing, missing], creating);
+      await log.ensureTopics([existing, missing], creating);
+      expect(created).toEqual([missing.name]);
     });
 
     test('finds the offsets of a time, and can be read from there to its end', async () => {

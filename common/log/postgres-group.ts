@@ -65,7 +65,7 @@ export interface Membership {
   changed(): void;
   /**
    * Updates `positions` to the partitions assigned to this member, those in flight included. Queries Postgres at most
-   * once a second; returns in how many ms it has to be called again at the latest, if others have partitions, too.
+   * once a second; returns after how many ms at most it must be called again, if other members have partitions too.
    */
   rebalance(
     positions: Map<number, bigint>,

@@ -12,8 +12,8 @@ interface Progress {
   /** The positions of the partitions that this reader may read; the first partition is read first. */
   readonly positions: Map<number, bigint>;
   /**
-   * Updates `positions`, given the ends of the partitions and those whose records are being handled; returns in how many
-   * ms it has to be called again at the latest, if that is soon.
+   * Updates `positions`, given the ends of the partitions and those whose records are being handled; returns after how many
+   * ms at most it must be called again, if that is soon.
    */
   assign(
     ends: ReadonlyMap<number, bigint>,

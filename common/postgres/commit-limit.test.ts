@@ -90,14 +90,14 @@ describe.each([
   });
 
   test('neither begins nor commits once the caller has stopped waiting', async () => {
-    const left = new AbortController();
-    const limit = { signal: left.signal, commitBy: undefined };
+    const leaving = new AbortController();
+    const limit = { signal: leaving.signal, commitBy: undefined };
     const why = new Error('the caller has left');
-    const leave = limited(limit, async (run) => {
+    const limitedWork = limited(limit, async (run) => {
       await run(insert('left'));
-      left.abort(why);
+      leaving.abort(why);
     });
-    expect(await errorOf(leave)).toBe(why);
+    expect(await errorOf(limitedWork)).toBe(why);
     expect(await errorOf(limited(limit, () => Promise.reject(new Error('it has begun'))))).toBe(why);
     expect(await changes()).not.toContain('left');
   });

@@ -20,7 +20,7 @@ async function listening(on = pool) {
   return { notifications, bell };
 }
 
-/** Ends the ring of a bell that tells that notifications arrive. */
+/** Waits until notifications arrive, and resets the bell, which that has rung. */
 async function arriving({ notifications, bell }: Awaited<ReturnType<typeof listening>>) {
   await expect.poll(notifications.arriving, EVENTUALLY).toBe(true);
   await bell.wait();
@@ -47,7 +47,7 @@ test('a committed notification ends a wait, and a rolled-back one does not', asy
   await wait;
 });
 
-test('a notification that arrives while nobody waits ends the next wait', async () => {
+test('a notification that arrives between two waits ends the next one', async () => {
   const listener = await listening();
   await arriving(listener);
   const other = listener.notifications.bell('domains', NEVER_MS);
@@ -67,7 +67,7 @@ test('when the listening connection is lost, all waits end and the connection is
      where datname = current_database() and pid <> pg_backend_pid() and query like 'listen %'`,
   );
   expect(ended.rowCount).toBe(1);
-  // Something may have been missed meanwhile.
+  // All bells ring, as notifications may have been missed meanwhile.
   await wait;
   await arriving(listener);
   const next = listener.bell.wait();
@@ -79,8 +79,8 @@ test('where LISTEN succeeds but no notification arrives, bells poll', async () =
   // Notifications stay in their database.
   const other = new pg.Pool({ connectionString: (await freshDatabase()).url, max: 1 });
   onTestFinished(() => other.end());
-  const deaf = Object.assign(Object.create(pool) as pg.Pool, { options: other.options });
-  const notifications = listen(deaf, logger, { fallbackMs: NEVER_MS });
+  const misdirectedPool = Object.assign(Object.create(pool) as pg.Pool, { options: other.options });
+  const notifications = listen(misdirectedPool, logger, { fallbackMs: NEVER_MS });
   onTestFinished(() => notifications.stop());
   const bell = notifications.bell('outbox', 10);
   await expect

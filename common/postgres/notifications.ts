@@ -4,14 +4,14 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { promptQuery, promptStatement, run } from './sql.ts';
 
-/** What a process can be notified of: rows for the relay, deliveries of webhooks, checks of domains, or relabelled codes. */
+/** The kinds of work that processes are notified of: outbox rows, webhook deliveries, domain checks, relabelled codes. */
 export type Work = 'outbox' | 'webhooks' | 'domains' | 'labels';
 
 const CHANNEL = 'signpost_work';
 
 /**
- * How often work is looked for although no notification has arrived, in ms, plus up to a fifth. It is the delay if one is
- * lost, as on a connection whose peer has vanished.
+ * How often work is polled for without a notification, in ms, plus up to a fifth: the delay if a notification is lost, for
+ * example on a connection whose peer has vanished.
  */
 const FALLBACK_MS = 10_000;
 /** How often to check that notifications arrive, and how long one may take, in ms. */
@@ -21,7 +21,7 @@ const ARRIVAL_MS = 5_000;
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 30_000;
 
-/** A notification through another connection than the one that listens. */
+/** Sends a notification over another connection than the listening one. */
 const send = promptStatement('notifications_check', `select pg_notify('${CHANNEL}', $1)`);
 
 /** An SQL expression that notifies all processes when its transaction commits. */
@@ -29,31 +29,31 @@ export function notifying(work: Work): string {
   return `pg_notify('${CHANNEL}', '${work}')`;
 }
 
-/** Wakes a loop that looks for work of one kind. */
+/** Wakes a loop that processes work of one kind. */
 export interface Bell {
-  /** Makes the current wait end, or the next one if there is none. */
+  /** Ends the current wait, or the next one if there is none. */
   ring(): void;
   /**
    * Resolves when the bell rings, at once if it has rung since the last wait, and after `mostMs` at the latest. While
-   * notifications don't arrive, it resolves after the interval for polling.
+   * notifications don't arrive, it resolves after the polling interval.
    */
   wait(mostMs?: number): Promise<void>;
 }
 
-/** The notifications of committed changes that reach this process, over one connection of its own. */
+/** Receives notifications of committed changes, over one separate connection. */
 export interface Notifications {
-  /** A bell that notifications of `work` ring. `pollMs`: the interval for polling while none arrive. */
+  /** Returns a bell that notifications of `work` ring. `pollMs`: the polling interval while none arrive. */
   bell(work: Work, pollMs: number): Bell;
-  /** Whether notifications arrive. Otherwise they can't be relied upon: Postgres or the connection is lost. */
+  /** Whether notifications arrive; false while Postgres or the connection is lost. */
   arriving(): boolean;
   stop(): Promise<void>;
 }
 
 /**
- * Listens for notifications over a connection with the options of `pool`, from the first bell on, and again whenever that
- * is lost. PgBouncer in
- * transaction mode accepts LISTEN but passes no notification on, so a notification is sent to itself first and then every
- * minute: until it arrives, all bells poll. When notifications arrive (again), or are lost, all bells ring.
+ * Listens for notifications over a connection with the options of `pool`, from the first bell on; a lost connection is
+ * replaced. PgBouncer in transaction mode accepts LISTEN but forwards no notifications. So the process sends one to itself
+ * at first and then every minute; until it arrives, all bells poll. All bells ring when notifications begin to arrive, and
+ * when they are lost.
  */
 export function listen(
   pool: pg.Pool,
@@ -75,11 +75,11 @@ export function listen(
 
   /** Rejects when the connection is lost or a notification does not arrive in time. */
   async function listenOnce(): Promise<void> {
-    // As the pool does: a copy of its options would lack the password, which is not enumerable.
+    // Not a copy of the options, like in the pool itself: it would lack the password, which is not enumerable.
     const client = new pg.Client(pool.options);
     const lost = Promise.withResolvers<never>();
     lost.promise.catch(() => undefined);
-    // It may emit errors until its socket is closed; an unhandled one would end the process.
+    // The client may emit errors until its socket is closed; an unhandled one would end the process.
     client.on('error', lost.reject);
     client.on('end', () => lost.reject(new Error('the connection has ended')));
     const cancelled = new AbortController();

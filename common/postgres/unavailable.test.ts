@@ -40,12 +40,12 @@ test('a lock that is not granted within lock_timeout can be retried; other objec
   expect(isUnavailable(wrong)).toBe(false);
 });
 
-test('what the ORM wraps is judged by what Postgres said', async () => {
+test('errors wrapped by the ORM are classified by Postgres’s code', async () => {
   const { url } = await freshDatabase();
   const { orm, close } = await openDatabase(url, 2, entities);
   onTestFinished(close);
   const raised = (code: string) => `do $$ begin raise sqlstate '${code}'; end $$`;
-  for (const [code, away] of [
+  for (const [code, unavailable] of [
     ['57P01', true],
     ['53300', true],
     ['40P01', true],
@@ -59,6 +59,6 @@ test('what the ORM wraps is judged by what Postgres said', async () => {
     const error: unknown = await orm.em.execute(raised(code)).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code });
     expect(error).not.toBeInstanceOf(pg.DatabaseError);
-    expect(isUnavailable(error), code).toBe(away);
+    expect(isUnavailable(error), code).toBe(unavailable);
   }
 });

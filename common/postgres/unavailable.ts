@@ -33,7 +33,7 @@ export function isUnavailable(error: unknown): boolean {
   if (severity !== undefined) {
     return code === LOCK_NOT_AVAILABLE || code === TRANSACTION_TIMEOUT || UNAVAILABLE_CLASSES.has(code.slice(0, 2));
   }
-  // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of our own.
+  // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of Signpost itself.
   if (code === 'ENOENT') return syscall === 'connect';
   return UNAVAILABLE_CODES.has(code) || UNAVAILABLE_MESSAGE.test(error.message) || isUnavailable(error.cause);
 }

@@ -2,13 +2,13 @@ import type { Server } from 'node:net';
 import type { Logger } from 'pino';
 import { throttledReport } from './throttled-report.ts';
 
-/** Where there is one such connection there are many. */
+/** The minimum interval of log lines, in ms: such connections come in large numbers. */
 const EVERY_MS = 60_000;
 
 /**
- * Logs that a server which listens could not accept connections (ENOBUFS, ENOMEM), and that it closed those beyond its
- * `maxConnections`: at once, and then at most once a minute, with how many it was since the last line. Unheard, the error
- * would end the process. Of connections for which the process has no descriptor left nobody hears: libuv closes them.
+ * Logs connections that a listening server could not accept (ENOBUFS, ENOMEM) or closed because of its `maxConnections`:
+ * at once, and then at most once a minute, with their number since the last line. Without a listener, the error would end
+ * the process. Connections for which the process has no file descriptor left cause no event: libuv closes them.
  */
 export function logAcceptErrors(server: Server, logger: Logger): void {
   const failed = throttledReport(EVERY_MS, (connections, { code }: NodeJS.ErrnoException) => {
@@ -18,7 +18,7 @@ export function logAcceptErrors(server: Server, logger: Logger): void {
     logger.warn({ connections, most: server.maxConnections }, 'connections beyond the limit were closed');
   });
   server.on('error', (error) => {
-    // Whoever has it listen is told why it can't.
+    // An error of `listen` itself is handled by its caller.
     if (server.listening) failed(1, error);
   });
   server.on('drop', () => dropped(1, undefined));

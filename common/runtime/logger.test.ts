@@ -25,18 +25,18 @@ async function thrownBy(call: Promise<unknown>): Promise<Error> {
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  if (!(error instanceof Error)) throw new Error('it did not fail');
+  if (!(error instanceof Error)) throw new Error('the call succeeded');
   return error;
 }
 
 test.each<[string, () => Promise<unknown>]>([
-  ['a value that is none', () => pool.query('select $1::uuid', [SECRET])],
+  ['an invalid value', () => pool.query('select $1::uuid', [SECRET])],
   [
-    'a row that breaks a rule',
+    'a row that violates a constraint',
     () => pool.query(`insert into accounts (id, name, plan) values ($1, $2, 'x')`, [ID, SECRET]),
   ],
   [
-    'a row that is there',
+    'a duplicate row',
     async () => {
       const insert = 'insert into accounts (id, name, plan) values ($1, $2, $3)';
       await pool.query(insert, [ID, SECRET, 'free']);
@@ -48,18 +48,18 @@ test.each<[string, () => Promise<unknown>]>([
     () => orm.em.fork().insert(AccountEntity, { id: ID, name: SECRET, plan: SECRET as 'free' }),
   ],
   ['a search of the ORM', () => orm.em.fork().findOne(AccountEntity, { id: SECRET })],
-])('of %s a log tells the type, code and place, and no value', async (_, call) => {
+])('the log of an error about %s has its type, code and place, and no value', async (_, call) => {
   const error = await thrownBy(call());
-  const told = errorForLog(new Error('outer', { cause: error }));
-  expect(told).toMatchObject({
+  const serialized = errorForLog(new Error('outer', { cause: error }));
+  expect(serialized).toMatchObject({
     cause: {
       code: expect.stringMatching(/^2[23]/),
       message: expect.stringMatching(/\S/),
       stack: expect.stringContaining('at '),
     },
   });
-  expect(JSON.stringify(told)).not.toContain('anna');
-  expect(JSON.stringify(told)).not.toContain(ID);
+  expect(JSON.stringify(serialized)).not.toContain('anna');
+  expect(JSON.stringify(serialized)).not.toContain(ID);
 });
 
 test('any other error keeps its message', () => {

@@ -9,7 +9,7 @@ import {
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { AccountEntity } from '../access/entities.ts';
 
-/** Overrides as an account keeps them; what is not overridden is null. */
+/** The override columns of an account's row; null where nothing is overridden. */
 export function overrideColumns(overrides: Overrides | undefined) {
   return {
     monthlyQuota: overrides?.monthlyQuota === undefined ? null : Number(overrides.monthlyQuota),

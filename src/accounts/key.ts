@@ -5,8 +5,9 @@ import { hashApiKey, newApiKey } from '../access/api-key.ts';
 import { ApiKeyEntity, MeterEntity } from '../access/entities.ts';
 
 /**
- * Gives an account a new key, which is returned and kept nowhere. Its hash takes the place of the old one, which is dead
- * from this commit on: admission looks keys up and caches none. A new key starts with an empty window. `accountId`: UUID.
+ * Issues a new API key for an account. The key is only returned, never stored; its hash replaces that of the old key, which
+ * is invalid from the commit on, as admission looks keys up without a cache. The rate limit starts with an empty window.
+ * `accountId`: UUID.
  */
 export async function replaceKey(em: EntityManager, accountId: string): Promise<string> {
   const key = newApiKey();
@@ -17,7 +18,7 @@ export async function replaceKey(em: EntityManager, accountId: string): Promise<
   return key;
 }
 
-/** Leaves an account without a key, from this commit on. `accountId`: UUID. */
+/** Revokes an account's key from the commit on. `accountId`: UUID. */
 export async function revokeKey(em: EntityManager, accountId: string): Promise<void> {
   await em.nativeDelete(ApiKeyEntity, { accountId });
 }

@@ -13,7 +13,7 @@ export const MemberEntity = defineEntity({
   properties: {
     id: p.uuid().primary(),
     accountId: accountOfRow('members').deleteRule('cascade'),
-    /** Unique in the account without regard to case. */
+    /** Unique in the account, regardless of case. */
     email: p.text(),
     role: p.text().$type<RoleName>().check(`role in ('owner', 'admin', 'editor', 'viewer')`),
     createdAt: p
@@ -31,7 +31,7 @@ export const MemberEntity = defineEntity({
 
 export type MemberEntity = InferEntity<typeof MemberEntity>;
 
-/** The member as the contract has it. */
+/** The member as a message of the RPC API. */
 export function memberMessage({ id, email, role, createdAt }: MemberEntity): Member {
   return create(MemberSchema, {
     id: encodeId('mbr', id),

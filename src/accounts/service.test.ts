@@ -9,7 +9,7 @@ import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 let signpost: Signpost;
 let pool: pg.Pool;
 beforeAll(async () => {
-  // Without a relay the outbox keeps what was announced.
+  // Without a relay, events stay in the outbox.
   signpost = await startSignpost({ env: { ROLES: 'rpc' } });
   pool = new pg.Pool({ connectionString: signpost.databaseUrl });
 });
@@ -42,7 +42,7 @@ async function events(subject: string) {
   return rows.map(({ type, source, data }) => ({ type, source, data: JSON.parse(data) as unknown }));
 }
 
-test('an update changes what is set and nothing else, and the next call is judged by it', async () => {
+test('an update changes only the fields that are set, and applies to the next call', async () => {
   const { id, apiKey, accounts } = await newAccount({ name: 'Trattoria', overrides: { codeLimit: 5n } });
   expect(await codes(apiKey)).toEqual({ status: 200, limit: '50000' });
   const { account } = await accounts.updateAccount({ plan: Plan.SCALE });
@@ -67,7 +67,7 @@ test('an update changes what is set and nothing else, and the next call is judge
   expect((await codes(apiKey)).status).toBe(403);
 });
 
-test('an update with a mask changes what it names, and clears overrides that have no value', async () => {
+test('an update with a mask changes the fields in it, and clears overrides that have no value', async () => {
   const { accounts } = await newAccount({ name: 'Trattoria', overrides: { codeLimit: 5n } });
   const unnamed = { name: 'Osteria', plan: Plan.SCALE, updateMask: { paths: ['name'] } };
   const { account } = await accounts.updateAccount(unnamed);
@@ -78,23 +78,23 @@ test('an update with a mask changes what it names, and clears overrides that hav
   expect(await reasonOf(accounts.updateAccount({ name: 'x', updateMask: { paths: ['id'] } }))).toBe('INVALID_FIELD');
 });
 
-test('an update without anything, or with what breaks a rule, changes nothing', async () => {
+test('an empty or invalid update changes nothing', async () => {
   const { accounts } = await newAccount({ name: 'Trattoria' });
   const { account } = await accounts.getAccount({});
   expect(await reasonOf(accounts.updateAccount({}))).toBe('NO_FIELDS');
-  for (const wrong of [
+  for (const invalid of [
     { name: '' },
     { name: 'x'.repeat(201) },
     { plan: 9 as Plan },
     { overrides: { batchLimit: 25_001 } },
   ]) {
-    expect(await reasonOf(accounts.updateAccount({ plan: Plan.SCALE, ...wrong }))).toBe('INVALID_FIELD');
+    expect(await reasonOf(accounts.updateAccount({ plan: Plan.SCALE, ...invalid }))).toBe('INVALID_FIELD');
   }
   expect(await reasonOf(accounts.updateAccount({ overrides: { codeLimit: -1n } }))).toBe('INVALID_FIELD');
   expect((await accounts.getAccount({})).account).toEqual(account);
 });
 
-test('members are added, listed by email and removed, each told of once', async () => {
+test('members are added, listed by email and removed, with one event each', async () => {
   const { id, accounts } = await newAccount();
   const { member: zoe } = await accounts.addMember({ email: 'zoe@example.com', role: Role.VIEWER });
   const { member: anna } = await accounts.addMember({ email: 'Anna@example.com', role: Role.OWNER });
@@ -103,10 +103,10 @@ test('members are added, listed by email and removed, each told of once', async 
   const removed = await Promise.all([1, 2].map(() => reasonOf(accounts.removeMember({ id: zoe?.id ?? '' }))));
   expect(removed.sort()).toEqual(['NOT_FOUND', 'succeeded']);
   expect((await accounts.listMembers({})).members).toEqual([anna]);
-  const told = { id: zoe?.id, email: 'zoe@example.com', role: 'viewer', created_at: expect.any(String) };
+  const eventData = { id: zoe?.id, email: 'zoe@example.com', role: 'viewer', created_at: expect.any(String) };
   expect(await events(zoe?.id ?? '')).toEqual([
-    { type: 'team.member_added', source: `/accounts/${id}`, data: told },
-    { type: 'team.member_removed', source: `/accounts/${id}`, data: told },
+    { type: 'team.member_added', source: `/accounts/${id}`, data: eventData },
+    { type: 'team.member_removed', source: `/accounts/${id}`, data: eventData },
   ]);
 });
 
@@ -127,7 +127,7 @@ test('an email is a member once, in any case, and only a member of its own accou
   expect((await one.accounts.listMembers({})).members).toEqual([member]);
 });
 
-test('a revoked key is nobody’s at once; a rotation gives the account one again', async () => {
+test('a revoked key is rejected at once; a rotation issues a new one', async () => {
   const { apiKey, accounts } = await newAccount();
   await accounts.revokeKey({});
   expect((await codes(apiKey)).status).toBe(401);
@@ -136,14 +136,14 @@ test('a revoked key is nobody’s at once; a rotation gives the account one agai
   expect((await codes(fresh)).status).toBe(200);
 });
 
-test('of keys that an account is given at once, one is its key', async () => {
+test('of keys issued concurrently for an account, one is valid', async () => {
   const { accounts } = await newAccount();
-  const given = await Promise.all(Array.from({ length: 6 }, () => accounts.rotateKey({})));
-  const answers = await Promise.all(given.map(({ apiKey }) => codes(apiKey)));
+  const rotated = await Promise.all(Array.from({ length: 6 }, () => accounts.rotateKey({})));
+  const answers = await Promise.all(rotated.map(({ apiKey }) => codes(apiKey)));
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401, 401, 401]);
 });
 
-test('the audit tells who did what to what, newest first, of this account only, and nothing that failed', async () => {
+test('the audit log has actor, action and subject, newest first, of this account only, and no failed calls', async () => {
   const [{ id, apiKey, accounts }, other] = [await newAccount(), await newAccount()];
   const acting = internal(signpost, CodesService, id);
   const { code } = await acting.createCode({ targetUrl: 'https://example.com' });
@@ -157,7 +157,7 @@ test('the audit tells who did what to what, newest first, of this account only, 
   await reasonOf(accounts.addMember({ email: 'anna@example.com', role: Role.OWNER }));
   await accounts.rotateKey({});
   await accounts.revokeKey({});
-  // By key: the account's own business.
+  // Changes by API key are not audited.
   await fetch(`${signpost.url}/api/v1/qr-codes/${subject}`, {
     method: 'DELETE',
     headers: { authorization: `Bearer ${apiKey}` },

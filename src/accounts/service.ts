@@ -22,7 +22,7 @@ import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
 import { accountMessage, overrideColumns } from './account.ts';
-import type { Clearance } from './clear.ts';
+import type { AccountCleanup } from './cleanup.ts';
 import { replaceKey, revokeKey } from './key.ts';
 import { team } from './team.ts';
 
@@ -30,13 +30,13 @@ import { team } from './team.ts';
 export function accountsService(options: {
   database: Database;
   cursors: Cursors;
-  clearance: Clearance;
+  accountCleanup: AccountCleanup;
 }): ServiceImpl<typeof AccountsService> {
-  const { database, cursors, clearance } = options;
+  const { database, cursors, accountCleanup } = options;
   const { orm, pool } = database;
 
-  /** Changes the account that a call acts for, which stays locked meanwhile, and leaves it in the audit. */
-  function changing(
+  /** Changes the account of a call, under a lock on its row, and writes an audit entry. */
+  function changeAccount(
     context: HandlerContext,
     work: (account: AccountEntity, em: EntityManager) => Promise<void> | void,
   ): Promise<AccountEntity> {
@@ -88,22 +88,22 @@ export function accountsService(options: {
     },
     async updateAccount(request, context) {
       const changes = columnsToChange(request);
-      const account = await changing(context, (found) => {
+      const account = await changeAccount(context, (found) => {
         Object.assign(found, changes);
       });
       return { account: accountMessage(account) };
     },
     async closeAccount({ deleteData }, context) {
-      const account = await changing(context, async (found, em) => {
+      const account = await changeAccount(context, async (found, em) => {
         const now = new Date();
         found.closedAt ??= now;
         found.deleteData ||= deleteData;
         if (found.deleteData) found.name = '(deleted)';
-        // Due at once, should this call end before it has cleared everything.
+        // Due now, in case this call ends before everything has been cleared.
         found.clearAt = now;
         await revokeKey(em, found.id);
       });
-      await clearance.clear(account.id);
+      await accountCleanup.clear(account.id);
       return { account: accountMessage(account) };
     },
     async rotateKey(_, context) {

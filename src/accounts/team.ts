@@ -24,8 +24,8 @@ export function team({
       const member = await ormTransactionOf(context, orm, async (em) => {
         await lockAccount(connectionOf(em), accountId);
         expectBelowLimit('members', await em.count(MemberEntity, { accountId }));
-        const named = nameOf(ROLE_BY_NAME, role);
-        const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: named });
+        const roleName = nameOf(ROLE_BY_NAME, role);
+        const added = em.create(MemberEntity, { id: newUuid(), accountId, email, role: roleName });
         await em.flush();
         const message = memberMessage(added);
         await memberAdded(connectionOf(em), accountId, message);
@@ -33,7 +33,7 @@ export function team({
         return message;
       }).catch((error: unknown) => {
         if (!(error instanceof UniqueConstraintViolationException)) throw error;
-        throw failure('ALREADY_EXISTS', `${email} is a member of this account already.`);
+        throw failure('ALREADY_EXISTS', `${email} is already a member of this account.`);
       });
       return { member };
     },
@@ -42,7 +42,7 @@ export function team({
       const id = decodeId('mbr', request.id);
       const member = await ormTransactionOf(context, orm, async (em) => {
         const found = id === undefined ? null : await em.findOne(MemberEntity, { id, accountId });
-        // Deleted by count: of two calls at once, one tells of it.
+        // The count of deleted rows decides: of two concurrent calls, one emits the event.
         if (!found || (await em.nativeDelete(MemberEntity, { id: found.id, accountId })) === 0) {
           throw failure('NOT_FOUND', 'There is no such member of this account.');
         }
@@ -61,7 +61,7 @@ export function team({
   };
 }
 
-/** Forgets the whole team of a closed account, which is no event of a team. `accountId`: UUID. */
-export async function forgetMembers({ orm }: Database, accountId: string): Promise<void> {
+/** Deletes the whole team of a closed account, without events. `accountId`: UUID. */
+export async function deleteMembers({ orm }: Database, accountId: string): Promise<void> {
   await orm.em.fork().nativeDelete(MemberEntity, { accountId });
 }

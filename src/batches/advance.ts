@@ -9,44 +9,44 @@ import { bulkCompleted } from '../events/events.ts';
 import { batchMessage, isCompleted } from './batch-message.ts';
 import { BATCH_ROW_COLUMNS, BatchEntity, type BatchRowRecord } from './entities.ts';
 
-/** Rows of one transaction: few enough that no other request waits for long, and that progress is seen. */
-const STEP = 1_000;
+/** Rows of one transaction: few enough that other requests wait only briefly, and that progress is visible. */
+const ROWS_A_STEP = 1_000;
 
-/** The time of the transaction, unless the account is closed: then it gets no more codes. Index: accounts_pkey. */
+/** The transaction's time; no row if the account is closed, which gets no more codes. Index: accounts_pkey. */
 const timeIfOpen = statement<{ now: Date }>(
   'batches_time_if_open',
   'select now() as now from accounts where id = $1 and closed_at is null',
 );
 
-/** Rows that become codes. Index: batch_rows_pkey. */
+/** The next rows to create codes for. Index: batch_rows_pkey. */
 const pending = statement<BatchRowRecord & { code_id: string; target_url: string }>(
   'batches_pending',
   `select ${listed(BATCH_ROW_COLUMNS)}
-   from batch_rows where batch_id = $1 and index >= $2 and index < $2 + ${STEP} and outcome is null
+   from batch_rows where batch_id = $1 and index >= $2 and index < $2 + ${ROWS_A_STEP} and outcome is null
    order by index`,
 );
 
 /** Index: batch_rows_pkey. */
-const warn = statement(
-  'batches_warn',
+const storeWarnings = statement(
+  'batches_store_warnings',
   `update batch_rows r set warnings = w.warnings
    from jsonb_to_recordset($2) as w (index integer, warnings text[])
    where r.batch_id = $1 and r.index = w.index`,
 );
 
 /**
- * Creates the codes of the next rows of a batch in one transaction, and announces the batch when they were the last.
- * Returns the batch as it then is; null when the batch is gone or its account is closed. `batchId`: UUID.
+ * Creates the codes of the next rows of a batch in one transaction, and emits `bulk.completed` after the last ones.
+ * Returns the updated batch; null when the batch was deleted or its account is closed. `batchId`: UUID.
  */
 export function advance(orm: MikroORM, platformUrl: string, batchId: string): Promise<BatchEntity | null> {
   return ormTransaction(orm, async (em, tx) => {
-    // Others that work on this batch wait, and continue after this step. Index: batches_pkey.
+    // Other workers on this batch wait, and continue after this step. Index: batches_pkey.
     const batch = await em.findOne(BatchEntity, { id: batchId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
     if (!batch || isCompleted(batch)) return batch;
     const open = await first(tx, timeIfOpen, [batch.accountId]);
     if (!open) return null;
     batch.created += await createNext(tx, platformUrl, batch, open.now);
-    batch.position = Math.min(batch.total, batch.position + STEP);
+    batch.position = Math.min(batch.total, batch.position + ROWS_A_STEP);
     if (batch.position === batch.total) {
       batch.completedAt = open.now;
       await bulkCompleted(tx, batch.accountId, batchMessage(batch));
@@ -59,13 +59,13 @@ async function createNext(tx: PoolClient, platformUrl: string, batch: BatchEntit
   const rows = await run(tx, pending, [batch.id, batch.position]);
   if (rows.length === 0) return 0;
   const { accountId, domainId, hostname, foregroundColor, backgroundColor } = batch;
-  const together = {
+  const shared = {
     accountId,
     domain: domainId == null || hostname == null ? null : { id: domainId, hostname },
     design: { foregroundColor, backgroundColor },
     now,
   };
-  const wanted = rows.map(({ code_id, target_url, name, campaign_type, folder, tags }) => ({
+  const codes = rows.map(({ code_id, target_url, name, campaign_type, folder, tags }) => ({
     id: code_id,
     targetUrl: target_url.trim(),
     name: name || null,
@@ -73,13 +73,13 @@ async function createNext(tx: PoolClient, platformUrl: string, batch: BatchEntit
     folder,
     tags,
   }));
-  const warnings = await createCodes(tx, platformUrl, together, wanted);
+  const warnings = await createCodes(tx, platformUrl, shared, codes);
   if (warnings.size > 0) {
     const warned = rows.flatMap(({ index, code_id }) => {
-      const lost = warnings.get(code_id);
-      return lost ? { index, warnings: lost } : [];
+      const codeWarnings = warnings.get(code_id);
+      return codeWarnings ? { index, warnings: codeWarnings } : [];
     });
-    await run(tx, warn, [batch.id, JSON.stringify(warned)]);
+    await run(tx, storeWarnings, [batch.id, JSON.stringify(warned)]);
   }
   return rows.length;
 }

@@ -9,37 +9,37 @@ import { isCompleted } from './batch-message.ts';
 
 const RETRY_MS = 1_000;
 
-/** How often each job slot of the library polls, in ms: new jobs are notified, only those tried again wait for it. */
+/** How often each job slot of the library polls, in ms. Only retried jobs wait for it, as new ones are notified. */
 const POLL_MS = 10_000;
 
-/** Batches that a process works on at once. */
-const AT_ONCE = 4;
+/** Batches that a process works on concurrently. */
+const CONCURRENCY = 4;
 
 /**
  * graphile-worker does not wait until Postgres knows that a job has succeeded or failed. Without a delay, it drops the
  * promise of that statement, and when Postgres dies during a batch its rejection would end the process. With one, even of
- * 0 ms, it catches the failure and ends the runner, which is then started anew.
+ * 0 ms, it catches the failure and ends the runner, which is then restarted.
  */
 const REPORTED_FAILURES = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
 
 /**
- * How long ago the job of an unfinished batch must have been taken before it gets a new one if nobody works on the batch,
- * and how often to look for such batches, in ms: the request that created the batch may be waiting for it.
+ * How long ago the job of an unfinished batch must have been taken before the batch gets a new one if no process works on
+ * it, and how often such batches are looked for, in ms. Short, as the request that created the batch may be waiting for it.
  */
 const STALLED_MS = 2_000;
-/** How long a job that has failed may wait before it is tried again, in ms: the library lets it wait for hours. */
-const LONGEST_RETRY_MS = 10_000;
+/** Longest wait before a failed job is retried, in ms: the library would wait for hours. */
+const MAX_RETRY_WAIT_MS = 10_000;
 
-/** Replaces the job of the same batch that has not begun. */
+/** Adds the job of a batch, or replaces it if it has not begun. */
 const schedule = statement(
   'batches_schedule',
   `select graphile_worker.add_job('batch_go_on', json_build_object('batchId', $1::text), job_key := $1::text)`,
 );
 
 /**
- * A batch that a process works on is locked except for moments, and two processes working on it do no harm. A job that has
- * not been taken keeps its turn. Indexes: batches_unfinished, accounts_pkey, and the
- * unique one of the library on the keys of jobs.
+ * The process that works on a batch holds its lock nearly all the time, and two processes on one batch do no harm. A job
+ * that has not been taken keeps its place in the queue. Indexes: batches_unfinished, accounts_pkey, and the library's
+ * unique index on the keys of jobs.
  */
 const scheduleStalled = statement(
   'batches_schedule_stalled',
@@ -50,26 +50,26 @@ const scheduleStalled = statement(
      and not exists (
        select from graphile_worker.jobs j
        where j.key = b.id::text
-         and case when j.locked_at is null then j.run_at < now() + ${LONGEST_RETRY_MS} * interval '1 ms'
+         and case when j.locked_at is null then j.run_at < now() + ${MAX_RETRY_WAIT_MS} * interval '1 ms'
                   else j.locked_at > now() - ${STALLED_MS} * interval '1 ms' end)
    for update of b skip locked`,
 );
 
-/** Has the batch finished in the background, as soon as the transaction has committed. `batchId`: UUID. */
-export async function finishSoon(tx: PoolClient, batchId: string): Promise<void> {
+/** Schedules the rest of the batch for the background workers, from the transaction's commit on. `batchId`: UUID. */
+export async function scheduleBatch(tx: PoolClient, batchId: string): Promise<void> {
   await run(tx, schedule, [batchId]);
 }
 
 /** The role that finishes batches. */
 export interface BatchWorker {
-  /** Ends after the step in hand. */
+  /** Stops after the running step. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs the jobs that finish batches. Any number of processes may: a step of a batch is one transaction, and whoever
- * comes second goes on behind it. The job of a process that died is locked for hours, so every batch whose job was
- * taken and that nobody works on gets a new one.
+ * Runs the jobs that finish batches, in any number of processes: a step of a batch is one transaction, and a second worker
+ * continues after it. The library keeps the job of a process that died locked for hours, so every unfinished batch whose
+ * job was taken, but which no process works on, gets a new job.
  */
 export function startBatchWorker(options: {
   databaseUrl: string;
@@ -82,7 +82,7 @@ export function startBatchWorker(options: {
   const stopping = new AbortController();
   let runner: Runner | undefined;
 
-  /** A job that can't end its batch fails, so that its library tries it again. */
+  /** Rejects if it can't finish the batch, so that the library retries the job. */
   async function finish(batchId: string): Promise<void> {
     for (;;) {
       const batch = await advance(orm, platformUrl, batchId);
@@ -95,7 +95,7 @@ export function startBatchWorker(options: {
     runner = await runJobs({
       connectionString: options.databaseUrl,
       maxPoolSize: 3,
-      concurrency: AT_ONCE,
+      concurrency: CONCURRENCY,
       preset: REPORTED_FAILURES,
       pollInterval: POLL_MS,
       noHandleSignals: true,
@@ -111,29 +111,29 @@ export function startBatchWorker(options: {
       try {
         await work();
       } catch (error) {
-        logger.warn({ err: error }, 'batches in the background are tried again in a second');
+        logger.warn({ err: error }, 'the background worker of batches failed; it restarts in a second');
       }
       await sleep(RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   })();
 
-  const takingUp = setInterval(() => {
+  const stalledCheck = setInterval(() => {
     run(pool, scheduleStalled).catch((error: unknown) =>
-      logger.warn({ err: error }, 'stalled batches could not be scheduled; it is tried again'),
+      logger.warn({ err: error }, 'stalled batches could not be scheduled; trying again'),
     );
   }, STALLED_MS);
 
   return {
     async stop() {
-      clearInterval(takingUp);
-      stopping.abort(new Error('the core stops'));
+      clearInterval(stalledCheck);
+      stopping.abort(new Error('the core is stopping'));
       await runner?.stop().catch(() => undefined);
       await running;
     },
   };
 }
 
-/** The library tells of every job at `info`, which is our `debug`. Its `meta` holds payloads, which stay out of logs. */
+/** The library logs every job at `info`, which is logged at `debug` here. Its `meta` contains payloads, which must not be logged. */
 function jobLogger(logger: Logger): JobLogger {
   return new JobLogger(() => (level, message) => {
     if (level === 'error') logger.error({ about: 'jobs' }, message);

@@ -4,7 +4,7 @@ import { encodeId } from '../../common/contract/ids.ts';
 import { type Batch, BatchSchema, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { BatchEntity } from './entities.ts';
 
-/** The batch as the contract has it, without its rows. */
+/** The batch as a message of the RPC API, without its rows. */
 export function batchMessage(batch: BatchEntity): Batch {
   const { total, failed, skipped, created, domainId } = batch;
   return create(BatchSchema, {

@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { accountOfRow } from '../access/entities.ts';
 import { columnsOf, type RowOf } from '../db/columns.ts';
 
-/** A batch: what its rows have in common, and how far it has come. */
+/** A batch: the values that its rows share, and its progress. */
 export const BatchEntity = defineEntity({
   name: 'Batch',
   tableName: 'batches',
@@ -11,7 +11,7 @@ export const BatchEntity = defineEntity({
     accountId: accountOfRow('batches').deleteRule('cascade'),
     name: p.text().nullable(),
     domainId: p.uuid().nullable(),
-    /** The custom domain as it is printed; null means the platform's host. */
+    /** The custom domain in the printed codes; null means the platform's host. */
     hostname: p.text().nullable(),
     foregroundColor: p.text(),
     backgroundColor: p.text(),
@@ -19,7 +19,7 @@ export const BatchEntity = defineEntity({
     failed: p.integer(),
     skipped: p.integer(),
     created: p.integer().default(0),
-    /** Rows before this index are final: of those, the ones without an outcome of their own are created. */
+    /** Rows before this index are final; those of them without an outcome are created. */
     position: p.integer().default(0),
     createdAt: p.datetime().defaultRaw('now()'),
     completedAt: p.datetime().nullable(),
@@ -32,7 +32,7 @@ export const BatchEntity = defineEntity({
 
 export type BatchEntity = InferEntity<typeof BatchEntity>;
 
-/** A row of a batch. What becomes of it follows from its outcome and its batch's position. */
+/** A row of a batch. Its status follows from its outcome and its batch's position. */
 export const BatchRowEntity = defineEntity({
   name: 'BatchRow',
   tableName: 'batch_rows',
@@ -51,12 +51,12 @@ export const BatchRowEntity = defineEntity({
     folder: p.text().nullable(),
     tags: p.array(),
     externalRef: p.text().nullable(),
-    /** The code that it becomes; null when it becomes none. */
+    /** The code that is created for it; null if none is. */
     codeId: p.uuid().nullable(),
-    /** Why it becomes none. */
+    /** Why no code is created for it; null if one is. */
     outcome: p.text().$type<'failed' | 'skipped'>().nullable().check(`outcome in ('failed', 'skipped')`),
     reason: p.text().nullable(),
-    /** What could not be applied to its code; null when everything was. */
+    /** What could not be applied to its code; null if everything was. */
     warnings: p.array().nullable(),
   },
 });

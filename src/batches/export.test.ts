@@ -35,8 +35,8 @@ beforeAll(async () => {
   afterFile(() => rm(folder, { recursive: true, force: true }));
 });
 
-/** Creates a batch and follows it to its end. */
-async function finished(rows: number, name = (n: number) => `Table ${n}`): Promise<string> {
+/** Creates a batch and waits until it has completed; returns its id. */
+async function completedBatch(rows: number, name = (n: number) => `Table ${n}`): Promise<string> {
   const { batch } = await batches.createBatch({
     rows: [
       ...Array.from({ length: rows }, (_, n) => ({
@@ -55,7 +55,7 @@ async function finished(rows: number, name = (n: number) => `Table ${n}`): Promi
   throw new Error('the watch ended before the batch');
 }
 
-async function exported(request: { id: string; format?: ImageFormat; size?: number }): Promise<Map<string, Buffer>> {
+async function exportFiles(request: { id: string; format?: ImageFormat; size?: number }): Promise<Map<string, Buffer>> {
   const chunks: Uint8Array[] = [];
   let before = 0;
   for await (const { chunk, images } of batches.exportBatch(request)) {
@@ -85,7 +85,7 @@ async function exported(request: { id: string; format?: ImageFormat; size?: numb
   return files;
 }
 
-test('a batch is watched from its staging to its end, its counts moving', async () => {
+test('watchBatch reports the rising counts of a batch until it has completed', async () => {
   const { batch } = await batches.createBatch({
     rows: Array.from({ length: 1_000 }, (_, n) => ({ targetUrl: `https://example.com/${n}` })),
   });
@@ -96,10 +96,10 @@ test('a batch is watched from its staging to its end, its counts moving', async 
   expect(seen).toEqual(seen.toSorted((one, other) => one - other));
 });
 
-test('the images of a batch come in print order, each leading to its code, with a manifest', async () => {
-  const id = await finished(12, (n) => (n === 3 ? '=cmd|x!A1' : `Tisch "${n}", Fenster`));
+test('the images of a batch come in print order, each with its scan URL, and with a manifest', async () => {
+  const id = await completedBatch(12, (n) => (n === 3 ? '=cmd|x!A1' : `Tisch "${n}", Fenster`));
   const { rows } = await batches.getBatch({ id });
-  const files = await exported({ id });
+  const files = await exportFiles({ id });
   const names = [...files.keys()];
   expect(names).toEqual([
     ...rows.slice(0, 12).map(({ shortCode }, n) => `${String(n + 1).padStart(5, '0')}-${shortCode}.png`),
@@ -111,24 +111,24 @@ test('the images of a batch come in print order, each leading to its code, with 
   expect(manifest[1]).toBe(
     `0,${names[0]},${rows[0]?.codeId},${rows[0]?.shortCode},${rows[0]?.scanUrl},https://example.com/0,"Tisch ""0"", Fenster",T-0`,
   );
-  // A spreadsheet must not run it.
+  // A spreadsheet must not run it as a formula.
   expect(manifest[4]).toContain(`'=cmd|x!A1`);
   const path = join(folder, 'one.png');
   await writeFile(path, files.get(names[5] ?? '') ?? '');
   expect(execFileSync('zbarimg', ['--raw', '-q', path]).toString().trim()).toBe(rows[5]?.scanUrl);
 });
 
-test('as SVG, and in another size', async () => {
-  const id = await finished(2);
-  const svg = [...(await exported({ id, format: ImageFormat.SVG }))][0];
+test('an export can be SVG, or have another size', async () => {
+  const id = await completedBatch(2);
+  const svg = [...(await exportFiles({ id, format: ImageFormat.SVG }))][0];
   expect(svg?.[0]).toMatch(/^00001-.*\.svg$/);
   expect(svg?.[1].toString()).toContain('<title>Table 0</title>');
-  const png = [...(await exported({ id, size: 256 }))][0];
+  const png = [...(await exportFiles({ id, size: 256 }))][0];
   expect(png?.[1].readUInt32BE(16)).toBe(256);
 });
 
-test('a batch of several pages comes whole, but for a code that was deleted', async () => {
-  const id = await finished(1_100);
+test('an export of several pages is complete, except for a deleted code', async () => {
+  const id = await completedBatch(1_100);
   const { rows } = await batches.getBatch({ id, limit: 1_000 });
   const deleted = rows[700];
   const answer = await fetch(`${signpost.url}/api/v1/qr-codes/${deleted?.codeId}`, {
@@ -136,13 +136,13 @@ test('a batch of several pages comes whole, but for a code that was deleted', as
     headers: { authorization: `Bearer ${apiKey}` },
   });
   expect(answer.status).toBe(200);
-  const names = [...(await exported({ id })).keys()];
+  const names = [...(await exportFiles({ id })).keys()];
   expect(names).toHaveLength(1_099 + 1);
   expect(names).toEqual(names.toSorted());
   expect(names.join()).not.toContain(deleted?.shortCode);
 });
 
-test('the command line saves it', async () => {
+test('the command line saves an export to a file', async () => {
   const { accountId, apiKey: key } = await signpost.createAccount();
   const answer = await fetch(`${signpost.url}/api/v1/batches`, {
     method: 'POST',

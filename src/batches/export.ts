@@ -17,7 +17,7 @@ import type { BatchEntity } from './entities.ts';
 import { findBatch } from './read.ts';
 
 const CHUNK_BYTES = 64 * 1024;
-/** How a file is in the archive. Source: ZIP, APPNOTE.TXT 4.4.5. */
+/** Compression methods. Source: ZIP, APPNOTE.TXT 4.4.5. */
 const [STORED, DEFLATED] = [0, 8];
 
 const deflate = promisify<Buffer, Buffer>(deflateRaw);
@@ -34,8 +34,9 @@ interface PrintedRow {
 }
 
 /**
- * A row whose code was deleted, or that never had one, has no short code. Each row looks for its code: right after a batch
- * statistics know nothing of it, and a join began at the account's codes, 25,000 for each of 500 rows, which took minutes.
+ * A row whose code was deleted, or that never had one, has no short code. The lateral subquery looks each row's code up:
+ * right after a batch, before Postgres has statistics of it, a join started from the account's codes, 25,000 for each of
+ * 500 rows, which took minutes.
  * Indexes: batch_rows_pkey, codes_pkey or codes_listed.
  */
 const page = statement<PrintedRow | { index: number; short_code: null }>(
@@ -52,8 +53,8 @@ const page = statement<PrintedRow | { index: number; short_code: null }>(
 );
 
 /**
- * The images of a batch's codes as a ZIP file, in print order, then a manifest. An image is drawn when the reader has
- * taken the chunks before, so that a page of rows, a chunk, and a line for each code are all that is in memory.
+ * The images of a batch's codes as a ZIP file, in print order, followed by a manifest. An image is drawn once the reader
+ * has taken the previous chunks, so that memory holds only a page of rows, a chunk, and a manifest line for each code.
  */
 export async function* exportBatch(
   { orm, pool }: Database,
@@ -68,12 +69,12 @@ export async function* exportBatch(
   const format: Format = request.format === ImageFormat.SVG ? 'svg' : 'png';
   const size = sizeOf(request.size);
   const manifest = [line(MANIFEST)];
-  const written: Uint8Array[] = [];
-  let waiting = 0;
+  const pending: Uint8Array[] = [];
+  let pendingBytes = 0;
   const zip = new Zip((error, bytes) => {
     if (error) throw error;
-    written.push(bytes);
-    waiting += bytes.length;
+    pending.push(bytes);
+    pendingBytes += bytes.length;
   });
   const add = async (filename: string, content: Buffer, deflated: boolean) => {
     const packed = deflated ? await deflate(content) : content;
@@ -83,10 +84,10 @@ export async function* exportBatch(
     zip.add(file);
     file.ondata?.(null, packed as Uint8Array<ArrayBuffer>, true);
   };
-  function* taken(atLeast: number): Generator<{ chunk: Buffer; images: number }> {
-    if (waiting < atLeast) return;
-    const bytes = Buffer.concat(written.splice(0), waiting);
-    waiting = 0;
+  function* takeChunks(minBytes: number): Generator<{ chunk: Buffer; images: number }> {
+    if (pendingBytes < minBytes) return;
+    const bytes = Buffer.concat(pending.splice(0), pendingBytes);
+    pendingBytes = 0;
     for (let at = 0; at < bytes.length; at += CHUNK_BYTES)
       yield { chunk: bytes.subarray(at, at + CHUNK_BYTES), images };
   }
@@ -111,11 +112,11 @@ export async function* exportBatch(
       ]),
     );
     images += 1;
-    yield* taken(CHUNK_BYTES);
+    yield* takeChunks(CHUNK_BYTES);
   }
   await add('manifest.csv', Buffer.from(manifest.join('')), true);
   zip.end();
-  yield* taken(0);
+  yield* takeChunks(0);
 }
 
 async function* rowsOf(pool: Pool, batch: BatchEntity): AsyncGenerator<PrintedRow> {
@@ -129,7 +130,7 @@ async function* rowsOf(pool: Pool, batch: BatchEntity): AsyncGenerator<PrintedRo
   }
 }
 
-/** A line of CSV (RFC 4180). What a spreadsheet would take for a formula gets an apostrophe before it. */
+/** A line of CSV (RFC 4180). Values that a spreadsheet would read as a formula are prefixed with an apostrophe. */
 function line(values: readonly string[]): string {
   return stringify([[...values]], { record_delimiter: '\r\n', escape_formulas: true });
 }

@@ -7,7 +7,7 @@ import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { startSignpost } from '../../test/harness/processes.ts';
 
-test('a report of a batch counts the scans of its codes, but for those that were deleted', async () => {
+test('a report of a batch counts the scans of its codes, except deleted ones', async () => {
   const signpost = await startSignpost();
   const [owner, other] = [await signpost.createAccount(), await signpost.createAccount()];
   const batches = internal(signpost, BatchesService, owner.accountId);

@@ -4,8 +4,8 @@ import type { Database } from '../db/database.ts';
 import { BatchEntity } from './entities.ts';
 
 /**
- * A batch without rows gives one row of null. Each row looks for its code, as for an export: a join may begin at all codes of
- * the account. Indexes: batches_pkey, batch_rows_pkey, codes_pkey or codes_listed.
+ * A batch without rows returns one row of null. The lateral subquery looks each row's code up, as in an export: a join
+ * could start from all codes of the account. Indexes: batches_pkey, batch_rows_pkey, codes_pkey or codes_listed.
  */
 const created = statement<{ code_id: string | null }>(
   'batches_codes',
@@ -18,13 +18,13 @@ const created = statement<{ code_id: string | null }>(
    where b.id = $1 and b.account_id = $2`,
 );
 
-/** The codes, not deleted, that a batch created; undefined when the account has no such batch. Ids are UUIDs. */
+/** The codes of a batch that have not been deleted; undefined if the account has no such batch. Ids are UUIDs. */
 export async function codesOfBatch(pool: Pool, accountId: string, id: string): Promise<string[] | undefined> {
   const rows = await run(pool, created, [id, accountId]);
   return rows.length === 0 ? undefined : rows.flatMap(({ code_id }) => code_id ?? []);
 }
 
 /** Deletes the batches of a closed account; their foreign key deletes the rows. `accountId`: UUID. */
-export async function forgetBatches({ orm }: Database, accountId: string): Promise<void> {
+export async function deleteBatches({ orm }: Database, accountId: string): Promise<void> {
   await orm.em.fork().nativeDelete(BatchEntity, { accountId });
 }

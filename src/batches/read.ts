@@ -33,7 +33,7 @@ const SHOWN_COLUMNS = [
   'code_id',
 ] as const satisfies readonly (keyof BatchRowRecord)[];
 
-/** A row with its code, if it has become one. */
+/** A row with the short code of its code, if it has one. */
 type RowWithCode = Pick<BatchRowRecord, (typeof SHOWN_COLUMNS)[number]> & { readonly short_code: string | null };
 
 /** Each status as a condition on the rows `r` of a batch at position $2. */
@@ -63,7 +63,7 @@ export async function findBatch(em: EntityManager, accountId: string, id: string
   return batch;
 }
 
-/** A batch and a page of its rows in the order sent. */
+/** A batch and a page of its rows, in the order of the request that created it. */
 export async function getBatch(
   { orm, pool }: Database,
   platformUrl: string,
@@ -75,7 +75,7 @@ export async function getBatch(
   const rows = await run(pool, rowsOf(request.status), [batch.id, batch.position, limit, offset, accountId]);
   return create(GetBatchResponseSchema, {
     batch: batchMessage(batch),
-    rows: rows.map((row) => rowFrom(batch, row, platformUrl)),
+    rows: rows.map((row) => rowMessage(batch, row, platformUrl)),
     limit,
     offset,
     total: totalOf(batch, request.status),
@@ -119,9 +119,9 @@ function totalOf({ total, created, failed, skipped }: BatchEntity, status: RowSt
   }
 }
 
-function rowFrom(batch: BatchEntity, row: RowWithCode, platformUrl: string): BatchRow {
+function rowMessage(batch: BatchEntity, row: RowWithCode, platformUrl: string): BatchRow {
   const { index, target_url, name, external_ref, outcome, reason, code_id, short_code } = row;
-  const told = create(BatchRowSchema, {
+  const message = create(BatchRowSchema, {
     index,
     status: statusOf(batch, row),
     ...(target_url === null ? {} : { targetUrl: target_url }),
@@ -129,13 +129,13 @@ function rowFrom(batch: BatchEntity, row: RowWithCode, platformUrl: string): Bat
     ...(external_ref === null ? {} : { externalRef: external_ref }),
     ...(outcome === null || reason === null ? {} : { reason }),
   });
-  if (told.status === RowStatus.CREATED && code_id !== null && short_code !== null) {
-    told.codeId = encodeId('qr', code_id);
-    told.shortCode = short_code;
-    told.scanUrl = scanUrl({ hostname: batch.hostname ?? null, short_code }, platformUrl);
-    told.warnings = row.warnings ?? [];
+  if (message.status === RowStatus.CREATED && code_id !== null && short_code !== null) {
+    message.codeId = encodeId('qr', code_id);
+    message.shortCode = short_code;
+    message.scanUrl = scanUrl({ hostname: batch.hostname ?? null, short_code }, platformUrl);
+    message.warnings = row.warnings ?? [];
   }
-  return told;
+  return message;
 }
 
 function statusOf({ position }: BatchEntity, { outcome, index }: RowWithCode): RowStatus {

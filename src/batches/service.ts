@@ -15,20 +15,20 @@ import { once } from '../access/idempotency.ts';
 import { designWarnings } from '../codes/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import type { Database } from '../db/database.ts';
-import { finishSoon } from './background.ts';
+import { scheduleBatch } from './background.ts';
 import { batchMessage, isCompleted } from './batch-message.ts';
 import type { BatchEntity } from './entities.ts';
 import { exportBatch } from './export.ts';
 import { findBatch, getBatch, listBatches } from './read.ts';
 import { stage } from './stage.ts';
 
-/** How often a batch that is watched is looked at, in ms. */
-const WATCH_MS = 200;
+/** How often a watched batch is read, in ms. */
+const WATCH_INTERVAL_MS = 200;
 
-/** How often a request looks whether its batch is done: soon, as most are small, then up to so many ms apart. */
-const LOOK_MS = { first: 5, last: 50 };
+/** How often a request checks whether its batch has completed: soon at first, as most are small; the pause doubles, in ms. */
+const POLL_MS = { first: 5, last: 50 };
 
-function answer(batch: BatchEntity): CreateBatchResponse {
+function createBatchResponse(batch: BatchEntity): CreateBatchResponse {
   const staged = batchMessage(batch);
   return create(CreateBatchResponseSchema, { batch: staged, warnings: designWarnings(staged.design) });
 }
@@ -39,36 +39,36 @@ export function batchesService(options: {
   cursors: Cursors;
   platformUrl: string;
   isPlatformHost: IsPlatformHost;
-  /** How long a request may wait for its batch before it answers that the rest is still to come, in ms. */
+  /** How long a request may wait for its batch before it answers with an unfinished one, in ms. */
   windowMs: number;
-  /** How many requests may wait at once, as one with a key holds a connection meanwhile; others answer at once. */
+  /** How many requests may wait at a time, as one with an idempotency key holds a connection; others answer at once. */
   windows: number;
   logger: Logger;
-  /** Aborts when the process is asked to stop: no request waits any longer. */
+  /** Aborts when the process begins to stop: requests no longer wait. */
   stopping: AbortSignal;
 }): ServiceImpl<typeof BatchesService> {
   const { database, cursors, platformUrl, windowMs, windows, logger, stopping } = options;
   const { orm, pool } = database;
-  let open = 0;
+  let waiting = 0;
 
-  /** Waits until the background has ended the batch or the window closes; the batch as it then is. */
-  async function wait(staged: BatchEntity, closes: number, left: AbortSignal): Promise<BatchEntity> {
+  /** Waits until the background workers have completed the batch, at most until `closes` (ms since 1970); returns the current batch. */
+  async function wait(staged: BatchEntity, closes: number, disconnected: AbortSignal): Promise<BatchEntity> {
     let batch = staged;
-    if (open >= windows) return batch;
-    open += 1;
-    const signal = AbortSignal.any([stopping, left]);
+    if (waiting >= windows) return batch;
+    waiting += 1;
+    const signal = AbortSignal.any([stopping, disconnected]);
     try {
       const id = encodeId('batch', batch.id);
-      let pause = LOOK_MS.first;
+      let pause = POLL_MS.first;
       while (!isCompleted(batch) && Date.now() < closes && !signal.aborted) {
         await sleep(pause, undefined, { signal }).catch(() => undefined);
-        pause = Math.min(pause * 2, LOOK_MS.last);
+        pause = Math.min(pause * 2, POLL_MS.last);
         batch = await findBatch(orm.em.fork(), batch.accountId, id);
       }
     } catch (error) {
       logger.warn({ err: error }, 'a request could not wait for its batch');
     } finally {
-      open -= 1;
+      waiting -= 1;
     }
     return batch;
   }
@@ -84,23 +84,23 @@ export function batchesService(options: {
         async (tx) => {
           staged = await stage(options, tx, context, request);
           await recordInternalChange(tx, context, encodeId('batch', staged.id));
-          if (!isCompleted(staged)) await finishSoon(tx, staged.id);
-          return answer(staged);
+          if (!isCompleted(staged)) await scheduleBatch(tx, staged.id);
+          return createBatchResponse(staged);
         },
-        async (told) => (staged ? answer(await wait(staged, closes, context.signal)) : told),
+        async (stored) => (staged ? createBatchResponse(await wait(staged, closes, context.signal)) : stored),
       );
     },
     getBatch: (request, context) => getBatch(database, platformUrl, accountOf(context).id, request),
     listBatches: (request, context) => listBatches(database, cursors, accountOf(context).id, request),
     async *watchBatch({ id }, context) {
       const accountId = accountOf(context).id;
-      let told = -1;
+      let lastPosition = -1;
       for (;;) {
         const batch = await findBatch(orm.em.fork(), accountId, id);
-        if (batch.position !== told || isCompleted(batch)) yield { batch: batchMessage(batch) };
+        if (batch.position !== lastPosition || isCompleted(batch)) yield { batch: batchMessage(batch) };
         if (isCompleted(batch)) return;
-        told = batch.position;
-        await sleep(WATCH_MS, undefined, { signal: context.signal }).catch(() => undefined);
+        lastPosition = batch.position;
+        await sleep(WATCH_INTERVAL_MS, undefined, { signal: context.signal }).catch(() => undefined);
         if (context.signal.aborted || stopping.aborted) return;
       }
     },

@@ -14,7 +14,7 @@ import { batchesService } from './service.ts';
 const CONNECTIONS = 2;
 const BATCHES = 3 * CONNECTIONS;
 
-test('more batches at once than the pool has connections are all staged, their targets looked up too', async () => {
+test('more concurrent batches than the pool has connections are all staged, including the look-ups of their targets', async () => {
   const database = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
   const { pool, close } = database;
   onTestFinished(close);

@@ -18,7 +18,7 @@ import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { batchMessage, isCompleted } from './batch-message.ts';
 import { BATCH_ROW_COLUMNS, BatchEntity, type BatchRowRecord } from './entities.ts';
-import { type JudgedRow, judge } from './judge.ts';
+import { type ValidatedRow, validateRows } from './validate-rows.ts';
 
 /** Source: docs/contract.md, "Limits". */
 const ROWS_A_REQUEST = 100;
@@ -30,13 +30,13 @@ const skipRows = statement(
    where batch_id = $1 and index >= $2 and outcome is null`,
 );
 
-/** Rows of one statement. */
-const SLICE = 5_000;
+/** Rows of one COPY. */
+const ROWS_A_COPY = 5_000;
 
 /**
- * Judges and keeps every row, takes the room that its codes need in the account's limit, and charges what the batch
- * costs: all of it in the transaction of `tx`, or nothing. What locks others out, counter and meter, comes last. Every
- * statement runs on `tx`: as many batches as the pool has connections would otherwise wait for a second one each.
+ * Validates and stores every row, counts the codes to create towards the account's limit, and charges the batch's cost to
+ * the quota, all in the transaction of `tx`. The rows that other requests contend for, counter and meter, are locked last.
+ * Every statement runs on `tx`: otherwise as many batches as the pool has connections would each wait for a second one.
  */
 export async function stage(
   { database, isPlatformHost }: { database: Database; isPlatformHost: IsPlatformHost },
@@ -60,8 +60,8 @@ export async function stage(
     throw failure('BATCH_LIMIT_EXCEEDED', message);
   }
 
-  const judged = await judge(tx, isPlatformHost, rows);
-  const good = judged.flatMap(({ codeId }, index) => (codeId === null ? [] : index));
+  const validated = await validateRows(tx, isPlatformHost, rows);
+  const validRows = validated.flatMap(({ codeId }, index) => (codeId === null ? [] : index));
   const em = entityManagerIn(database.orm, tx);
   const batch = em.create(BatchEntity, {
     id: newUuid(),
@@ -71,22 +71,22 @@ export async function stage(
     hostname: domain?.hostname ?? null,
     ...designJson(design),
     total: rows.length,
-    failed: rows.length - good.length,
+    failed: rows.length - validRows.length,
     skipped: 0,
     completedAt: null,
   });
   await em.flush();
-  for (let start = 0; start < judged.length; start += SLICE)
-    await keep(tx, batch.id, start, judged.slice(start, start + SLICE));
+  for (let start = 0; start < validated.length; start += ROWS_A_COPY)
+    await storeRows(tx, batch.id, start, validated.slice(start, start + ROWS_A_COPY));
 
-  const room = await takeRoom(tx, account, good.length);
-  const firstSkipped = good[room];
+  const room = await takeRoom(tx, account, validRows.length);
+  const firstSkipped = validRows[room];
   if (firstSkipped !== undefined) {
     const reason = `The account's limit of ${account.codeLimit} QR codes is reached; delete some or change the plan.`;
     await run(tx, skipRows, [batch.id, firstSkipped, reason]);
   }
-  batch.skipped = good.length - room;
-  // A batch of which nothing can be created is complete at once.
+  batch.skipped = validRows.length - room;
+  // A batch in which no code can be created is completed at once.
   if (room === 0) batch.completedAt = raw<Date>('now()');
   await em.flush();
   if (isCompleted(batch)) await bulkCompleted(tx, account.id, batchMessage(batch));
@@ -94,7 +94,7 @@ export async function stage(
   return batch;
 }
 
-function keep(tx: PoolClient, batchId: string, start: number, rows: readonly JudgedRow[]): Promise<void> {
+function storeRows(tx: PoolClient, batchId: string, start: number, rows: readonly ValidatedRow[]): Promise<void> {
   let index = start;
   return copyRows(tx, 'batch_rows', BATCH_ROW_COLUMNS, rows, (row) => [recordOf(batchId, index++, row)]);
 }
@@ -102,17 +102,17 @@ function keep(tx: PoolClient, batchId: string, start: number, rows: readonly Jud
 function recordOf(
   batch_id: string,
   index: number,
-  { input, folder, tags, codeId, problem }: JudgedRow,
+  { input, folder, tags, codeId, problem }: ValidatedRow,
 ): BatchRowRecord {
   return {
     batch_id,
     index,
-    target_url: kept(input.targetUrl),
-    name: kept(input.name),
-    campaign_type: kept(input.campaignType),
+    target_url: storable(input.targetUrl),
+    name: storable(input.name),
+    campaign_type: storable(input.campaignType),
     folder,
     tags: [...tags],
-    external_ref: kept(input.externalRef),
+    external_ref: storable(input.externalRef),
     code_id: codeId,
     outcome: problem === null ? null : 'failed',
     reason: problem,
@@ -120,7 +120,7 @@ function recordOf(
   };
 }
 
-/** The text as it was sent, with a sign in the place of NUL, which Postgres can't keep; such a row fails anyhow. */
-function kept(text: string | undefined): string | null {
+/** The text as it was sent, with a symbol in place of NUL, which Postgres can't store; such a row fails anyway. */
+function storable(text: string | undefined): string | null {
   return text?.replaceAll('\0', '\u2400') ?? null;
 }

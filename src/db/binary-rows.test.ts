@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => pool.end());
 
 const text = fc.string({ unit: 'grapheme', maxLength: 60 }).map((text) => text.replaceAll('\0', ''));
-const written = fc.record({
+const anyRow = fc.record({
   id: fc.uuid(),
   at: fc.integer({ min: Date.UTC(1900, 0, 1), max: Date.UTC(2200, 0, 1) }),
   day: fc
@@ -31,11 +31,11 @@ const written = fc.record({
   nothing: fc.constant(null),
 });
 
-test('Postgres reads what was written, of any type, in any number', async () => {
+test('Postgres reads rows of any type and number as they were written', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(written, { maxLength: 20 }), fc.constantFrom(1, 40, 400), async (some, times) => {
+    fc.asyncProperty(fc.array(anyRow, { maxLength: 20 }), fc.constantFrom(1, 40, 400), async (some, times) => {
       await pool.query('truncate written');
-      // More than one part has room for.
+      // More rows than fit into one chunk.
       const all = Array.from({ length: times }, () => some).flat();
       await transaction(pool, (tx) =>
         BinaryRows.copyEach(tx, 'written', [...all.entries()], (rows, [n, row]) => {
@@ -64,7 +64,7 @@ test('Postgres reads what was written, of any type, in any number', async () => 
   );
 });
 
-test('a row that is larger than a part arrives whole', async () => {
+test('a row larger than a chunk is written completely', async () => {
   const name = 'ü'.repeat(300_000);
   await pool.query('truncate written');
   await transaction(pool, (tx) =>
@@ -79,7 +79,7 @@ test('a row that is larger than a part arrives whole', async () => {
   );
 });
 
-test('rows that break a constraint, or can not be written, leave the connection usable', async () => {
+test('rows that violate a constraint or fail to be written leave the connection usable', async () => {
   await pool.query('create temporary table once (id uuid primary key)');
   const ids = Array.from({ length: 10_000 }, newUuid);
   const copy = (all: readonly string[], write: (id: string) => string) =>

@@ -4,39 +4,39 @@ import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { writeUuid } from '../../common/contract/ids.ts';
 
-/** Postgres counts time from here. */
+/** The epoch of Postgres's binary times. */
 const EPOCH_MS = Date.UTC(2000, 0, 1);
 const DAY_MS = 86_400_000;
 
-/** "PGCOPY" and bytes that a careless transport would change; then no flags and no extension. */
+/** "PGCOPY" and bytes that a text-mode transport would change; then no flags and no extension. */
 const HEADER = Buffer.from(`5047434f50590aff0d0a00${'00'.repeat(8)}`, 'hex');
 
-/** How many bytes are sent at once: some hundred rows. */
-const PART_BYTES = 64 * 1024;
-/** How long rows are written before others get a turn of the event loop, in ms: each turn may be another's long one. */
-const TURN_MS = 20;
-/** What a row that ends a part is expected to take at most. */
-const ROW_BYTES = 2 * 1024;
+/** The size of the chunks that are sent: some hundred rows. */
+const CHUNK_BYTES = 64 * 1024;
+/** How long rows are written before the event loop may run other tasks, in ms: several copies may be running in turns. */
+const YIELD_INTERVAL_MS = 20;
+/** Extra space in a chunk's buffer for its last row, which rarely needs more. */
+const SPARE_BYTES = 2 * 1024;
 
-/** What Postgres calls a text, and how it begins a jsonb. */
+/** The OID of the type text, and the version byte that begins a jsonb. */
 const TEXT_OID = 25;
 const JSONB_VERSION = 1;
 
 /**
- * Rows in the binary format of `copy`, which spares Postgres to parse texts: reading a time as text takes it longer than
- * putting the row into an index. Each field is written in its column's type, in the order of the columns.
+ * Rows in the binary format of `copy`, so that Postgres does not have to parse text: parsing a time takes it longer than
+ * adding the row to an index. Each field is written in its column's type, in the order of the columns.
  */
 export class BinaryRows {
   #bytes: Buffer;
   #end: number;
-  /** Rows of one day follow each other. */
+  /** The last date: consecutive rows mostly have the same one. */
   #lastDay = '';
   #lastDayNumber = 0;
 
   /**
-   * Copies a row for each item into a table, named with its columns, while the rows of the next items are being written:
-   * Postgres and this process then work at once, and others get their turns of the event loop. No other statement may
-   * be under way.
+   * Copies a row for each item into a table, named with its columns. Rows are sent while the next ones are written, so that
+   * Postgres and this process work in parallel, and the event loop can run other tasks. No other statement may be running
+   * on the connection.
    */
   static copyEach<Item>(
     tx: PoolClient,
@@ -45,35 +45,35 @@ export class BinaryRows {
     write: (rows: BinaryRows, item: Item) => void,
   ): Promise<void> {
     if (items.length === 0) return Promise.resolve();
-    async function* parts(): AsyncGenerator<Buffer> {
+    async function* chunks(): AsyncGenerator<Buffer> {
       const rows = new BinaryRows();
       let since = performance.now();
       for (const item of items) {
         write(rows, item);
-        if (rows.#end < PART_BYTES) continue;
-        yield rows.#part();
-        if (performance.now() - since < TURN_MS) continue;
+        if (rows.#end < CHUNK_BYTES) continue;
+        yield rows.#takeChunk();
+        if (performance.now() - since < YIELD_INTERVAL_MS) continue;
         await setImmediate();
         since = performance.now();
       }
-      yield rows.#lastPart();
+      yield rows.#lastChunk();
     }
-    return copyParts(tx, table, parts());
+    return copyChunks(tx, table, chunks());
   }
 
   private constructor() {
-    this.#bytes = Buffer.allocUnsafe(PART_BYTES + ROW_BYTES);
+    this.#bytes = Buffer.allocUnsafe(CHUNK_BYTES + SPARE_BYTES);
     this.#end = HEADER.copy(this.#bytes);
   }
 
-  /** Begins a row of so many fields. */
+  /** Begins a row with this number of fields. */
   row(fields: number): void {
-    this.#room(2);
+    this.#ensureRoom(2);
     this.#end = this.#bytes.writeInt16BE(fields, this.#end);
   }
 
   null(): void {
-    this.#room(4);
+    this.#ensureRoom(4);
     this.#end = this.#bytes.writeInt32BE(-1, this.#end);
   }
 
@@ -110,7 +110,7 @@ export class BinaryRows {
       this.null();
       return;
     }
-    this.#room(4 + value.length * 3);
+    this.#ensureRoom(4 + value.length * 3);
     const length = this.#bytes.write(value, this.#end + 4);
     this.#bytes.writeInt32BE(length, this.#end);
     this.#end += 4 + length;
@@ -125,9 +125,9 @@ export class BinaryRows {
     this.#bytes.set(value, at);
   }
 
-  /** A jsonb, of its text. */
+  /** A jsonb, given as JSON text. */
   json(value: string): void {
-    this.#room(5 + value.length * 3);
+    this.#ensureRoom(5 + value.length * 3);
     const length = this.#bytes.write(value, this.#end + 5);
     this.#bytes.writeInt32BE(1 + length, this.#end);
     this.#bytes[this.#end + 4] = JSONB_VERSION;
@@ -168,34 +168,34 @@ export class BinaryRows {
     }
   }
 
-  /** What was written so far; the next goes into memory of its own, since this may not have been sent yet. */
-  #part(): Buffer {
-    const part = this.#bytes.subarray(0, this.#end);
+  /** Takes what has been written so far. The next chunk gets a new buffer, since this one may not have been sent yet. */
+  #takeChunk(): Buffer {
+    const chunk = this.#bytes.subarray(0, this.#end);
     this.#bytes = Buffer.allocUnsafe(this.#bytes.length);
     this.#end = 0;
-    return part;
+    return chunk;
   }
 
-  #lastPart(): Buffer {
+  #lastChunk(): Buffer {
     this.row(-1);
-    return this.#part();
+    return this.#takeChunk();
   }
 
-  /** Begins a field of so many bytes; gives where they go. May change `#bytes`. */
+  /** Begins a field of this many bytes and returns its offset in `#bytes`, which may be replaced. */
   #field(bytes: number): number {
-    this.#room(4 + bytes);
+    this.#ensureRoom(4 + bytes);
     const at = this.#bytes.writeInt32BE(bytes, this.#end);
     this.#end = at + bytes;
     return at;
   }
 
-  #room(bytes: number): void {
+  #ensureRoom(bytes: number): void {
     if (this.#end + bytes > this.#bytes.length) {
       this.#bytes = Buffer.concat([this.#bytes], this.#bytes.length * 2 + bytes);
     }
   }
 }
 
-function copyParts(tx: PoolClient, table: string, parts: AsyncIterable<Buffer>): Promise<void> {
-  return pipeline(parts, tx.query(copyFrom(`copy ${table} from stdin (format binary)`)));
+function copyChunks(tx: PoolClient, table: string, chunks: AsyncIterable<Buffer>): Promise<void> {
+  return pipeline(chunks, tx.query(copyFrom(`copy ${table} from stdin (format binary)`)));
 }

@@ -23,7 +23,7 @@ beforeAll(async () => {
   afterFile(() => database.close());
 });
 
-/** An account with a member; gives the UUID of the account. */
+/** Creates an account with a member; returns the account's UUID. */
 async function accountWith(email: string): Promise<string> {
   const accountId = newUuid();
   await ormTransaction(database.orm, async (em) => {
@@ -34,43 +34,43 @@ async function accountWith(email: string): Promise<string> {
   return accountId;
 }
 
-/** The last statement of each connection, as whoever may read `pg_stat_activity` sees it. */
-async function shown(): Promise<string> {
-  const watcher = new pg.Client(url);
-  await watcher.connect();
-  const { rows } = await watcher.query<{ query: string }>(
+/** The last statement of each connection in `pg_stat_activity`. */
+async function activity(): Promise<string> {
+  const observer = new pg.Client(url);
+  await observer.connect();
+  const { rows } = await observer.query<{ query: string }>(
     `select query from pg_stat_activity where application_name = 'signpost-core' and datname = current_database()`,
   );
-  await watcher.end();
+  await observer.end();
   return rows.map(({ query }) => query).join('\n');
 }
 
-test('what the ORM writes and reads is not in pg_stat_activity', async () => {
+test('values that the ORM writes and reads are not in pg_stat_activity', async () => {
   const { orm } = database;
   const accountId = await accountWith('anna@example.com');
-  const texts: string[] = [];
+  const activities: string[] = [];
   await ormTransaction(orm, async (em) => {
     const member = await em.findOneOrFail(MemberEntity, { accountId, email: 'anna@example.com' });
-    texts.push(await shown());
+    activities.push(await activity());
     member.email = 'anna.b@example.com';
     await em.flush();
-    texts.push(await shown());
+    activities.push(await activity());
     em.create(MemberEntity, { id: newUuid(), accountId, email: 'anna.c@example.com', role: 'viewer' });
     await em.flush();
-    texts.push(await shown());
+    activities.push(await activity());
   });
   await orm.em.fork().nativeDelete(MemberEntity, { email: { $in: ['anna.b@example.com', 'anna.c@example.com'] } });
-  texts.push(await shown());
-  expect(texts).toEqual([
+  activities.push(await activity());
+  expect(activities).toEqual([
     expect.stringMatching(/select .* from "members" .* = \$1 and .* = \$2/),
     expect.stringMatching(/update "members" set "email" = \$1 where "id" = \$2/),
     expect.stringMatching(/insert into "members" .* values \(\$1, \$2, \$3, \$4, \$5\)/),
     expect.stringMatching(/delete from "members" where "email" in \(\$1, \$2\)/),
   ]);
-  expect(texts.join('\n')).not.toContain('anna');
+  expect(activities.join('\n')).not.toContain('anna');
 });
 
-test('values of every kind arrive as they were sent', async () => {
+test('values of every type are stored as they were sent', async () => {
   const accountId = await accountWith('kinds@example.com');
   const since = new Date('2026-11-22T04:05:06.789Z');
   const em = database.orm.em.fork();
@@ -101,7 +101,7 @@ test('values of every kind arrive as they were sent', async () => {
   expect(await em.count(DomainEntity, { accountId, version: { $gt: 6 } })).toBe(1);
 });
 
-test('several changes of one flush each reach their row', async () => {
+test('several changes in one flush are applied to their own rows', async () => {
   const accountId = await accountWith('several@example.com');
   const emails = ['b1@example.com', 'b2@example.com', 'b3@example.com'];
   await ormTransaction(database.orm, async (em) => {
@@ -117,7 +117,7 @@ test('several changes of one flush each reach their row', async () => {
 
 const lockedMembers = statement<{ email: string }>('test_members', 'select email from members where account_id = $1');
 
-test('statements on its connection are part of the transaction of an entity manager', async () => {
+test('statements on the connection of an entity manager are part of its transaction', async () => {
   const accountId = await accountWith('together@example.com');
   const work = ormTransaction(database.orm, async (em) => {
     const member = await em.findOneOrFail(MemberEntity, { accountId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
@@ -130,7 +130,7 @@ test('statements on its connection are part of the transaction of an entity mana
   expect(await run(database.pool, lockedMembers, [accountId])).toEqual([{ email: 'together@example.com' }]);
 });
 
-test('a nested transaction that fails undoes its own part', async () => {
+test('a nested transaction that fails rolls back only its own changes', async () => {
   const accountId = await accountWith('outer@example.com');
   await ormTransaction(database.orm, async (em) => {
     const again = em.transactional((inner) =>
@@ -147,7 +147,7 @@ test('a nested transaction that fails undoes its own part', async () => {
   });
 });
 
-test('a connection that Postgres ends in a transaction is away, and goes back to the pool', async () => {
+test('a connection that Postgres terminates in a transaction counts as unavailable and is released to the pool', async () => {
   for (let round = 0; round < 2 * CONNECTIONS; round++) {
     const work = ormTransaction(database.orm, async (em) => {
       await em.count(AccountEntity);

@@ -4,20 +4,20 @@ import type pg from 'pg';
 import type { PoolClient, QueryResult } from 'pg';
 import { transaction } from '../../common/postgres/sql.ts';
 
-/** A statement as the ORM builds it, and its values. */
+/** A statement as the ORM builds it, and its parameters. */
 type Query = Parameters<PostgreSqlConnection['execute']>[0];
 type Params = Parameters<PostgreSqlConnection['execute']>[1];
 
 /**
- * The ORM's connection to Postgres, in two things unlike the library's own.
+ * The ORM's connection to Postgres. It differs from the library's own in two ways.
  *
- * Values travel as parameters. The library writes them into the text of a statement, where `pg_stat_activity` and
- * `log_statement` show them: addresses of members, hashes of keys, secrets of webhooks.
+ * Values are sent as parameters. The library writes them into the text of a statement, where `pg_stat_activity` and
+ * `log_statement` show them: email addresses of members, hashes of keys, secrets of webhooks.
  *
- * A transaction is one of `transaction`, and its context is the connection of pg that it runs on: named statements and
- * COPY run in the same transaction as the entity manager's work, and a connection that Postgres ends in the middle goes
- * back to the pool, broken. The library keeps such a connection for ever, since it gives one back only after a ROLLBACK
- * that succeeded.
+ * Transactions are those of `transaction`, and their context is the pg connection that they run on. So named statements and
+ * COPY run in the same transaction as the entity manager's work, and a connection that Postgres terminates in a transaction
+ * is released to the pool as broken. The library never releases such a connection, since it does so only after a successful
+ * ROLLBACK.
  */
 class BoundConnection extends PostgreSqlConnection {
   override async execute<Result>(
@@ -27,7 +27,7 @@ class BoundConnection extends PostgreSqlConnection {
     tx?: PoolClient,
     loggerContext?: LoggingOptions,
   ): Promise<Result> {
-    const { text, values } = bound(query, params);
+    const { text, values } = parameterized(query, params);
     const on = tx ?? (await poolOf(this));
     return this.executeQuery(text, async () => resultOf(await on.query(text, values), method) as Result, loggerContext);
   }
@@ -36,24 +36,24 @@ class BoundConnection extends PostgreSqlConnection {
     work: (tx: never) => Promise<Result>,
     { ctx }: { readonly ctx?: unknown } = {},
   ): Promise<Result> {
-    const within = work as (tx: PoolClient) => Promise<Result>;
-    return ctx ? nested(ctx as PoolClient, within) : transaction(await poolOf(this), within);
+    const withClient = work as (tx: PoolClient) => Promise<Result>;
+    return ctx ? nested(ctx as PoolClient, withClient) : transaction(await poolOf(this), withClient);
   }
 
-  /** The library ends the pool only if it has taken a connection from it itself. */
+  /** The library ends the pool only if it has itself taken a connection from it. */
   override async close(force?: boolean): Promise<void> {
     const pool = await poolOf(this);
     await super.close(force);
     if (!pool.ending) await pool.end();
   }
 
-  /** A transaction that the caller has to end can be left open; there is none. */
+  /** Unsupported: a caller could forget to end the transaction. */
   override begin(): never {
     throw new Error('Use ormTransaction.');
   }
 }
 
-/** MikroORM's driver for Postgres over a connection that binds values. */
+/** MikroORM's driver for Postgres with a `BoundConnection`. */
 export class BoundDriver extends PostgreSqlDriver {
   protected override readonly connection: PostgreSqlConnection = new BoundConnection(this.config);
 }
@@ -75,17 +75,17 @@ async function nested<Result>(tx: PoolClient, work: (tx: PoolClient) => Promise<
   }
 }
 
-/** A statement as Postgres takes it. */
-interface Bound {
+/** A statement with Postgres's placeholders `$1`, `$2`, …, and their values. */
+interface Parameterized {
   readonly text: string;
   readonly values: unknown[];
 }
 
 /**
- * The ORM writes `?` for a value, `??` for an identifier and `\?` for a question mark, and expands an array to a list:
- * arrays that are values it hands over as text.
+ * The ORM writes `?` for a value, `??` for an identifier and `\?` for a question mark. An array parameter is expanded to a
+ * list, since the ORM passes array values as text.
  */
-function bound(query: Query, params: Params): Bound {
+function parameterized(query: Query, params: Params): Parameterized {
   const built = query instanceof NativeQueryBuilder ? query.toRaw() : query;
   const values: unknown[] = [];
   if (isRaw(built)) return { text: bind(built.sql, built.params, values), values };
@@ -113,7 +113,7 @@ function identifier(name: string): string {
 }
 
 function resultOf(result: QueryResult | QueryResult[], method: 'all' | 'get' | 'run') {
-  // Several statements in one text, as migrations have them, give as many results, which nobody reads.
+  // Several statements in one text, as in migrations, return as many results, which are not used.
   if (Array.isArray(result)) return [];
   const { rows, rowCount } = result;
   if (method === 'all') return rows;

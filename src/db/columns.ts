@@ -6,7 +6,7 @@ import { BinaryRows } from './binary-rows.ts';
 /** A column of an entity's table, for statements in SQL. */
 export interface Column {
   readonly name: string;
-  /** As Postgres calls it, such as `timestamptz`. */
+  /** Postgres's name of the type, such as `timestamptz`. */
   readonly type: string;
   readonly nullable: boolean;
 }
@@ -16,7 +16,7 @@ type Snake<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Snake<Rest>}`
   : Name;
 
-/** A row of an entity's table as statements give it: columns by their names, and none that is undefined. */
+/** A row of an entity's table as statements return it: columns by name, none of them undefined. */
 export type RowOf<Entity> = {
   -readonly [Property in keyof Entity & string as Snake<Property>]: Plain<Exclude<Entity[Property], undefined>>;
 };
@@ -26,13 +26,13 @@ type Plain<Value> = Value extends Opt<infer Inner> ? Inner : Value;
 const naming = new UnderscoreNamingStrategy();
 const platform = new PostgreSqlPlatform();
 
-/** What an entity's definition says of a property. */
+/** A property in an entity's definition. */
 interface Property {
   readonly fieldName?: string;
   readonly columnType?: string;
   readonly nativeEnumName?: string;
   readonly nullable?: boolean;
-  /** Of a reference to another entity. */
+  /** Only set on references to other entities. */
   readonly kind?: string;
   readonly type: Type | (new () => Type);
 }
@@ -41,7 +41,7 @@ interface Property {
 export function columnsOf(entity: EntitySchema): Column[] {
   return Object.entries(entity.properties as unknown as Record<string, Property>).map(([property, options]) => ({
     name: options.fieldName ?? naming.propertyToColumnName(property),
-    // What refers to another row holds its UUID: all keys that are referred to are such.
+    // References contain the UUID of the other row: all primary keys that are referenced are UUIDs.
     type: options.columnType ?? options.nativeEnumName ?? (options.kind === undefined ? typeOf(options) : 'uuid'),
     nullable: options.nullable === true,
   }));
@@ -52,27 +52,27 @@ function typeOf(options: Property): string {
   return type.getColumnType(options as never, platform);
 }
 
-/** The columns as a list in SQL; `of`: what the table is called there. */
+/** The columns as a list in SQL; `of`: the table's alias there. */
 export function listed(columns: readonly Column[], of?: string): string {
   return columns.map(({ name }) => (of ? `${of}.${name}` : name)).join(', ');
 }
 
-/** The assignments of `on conflict do update` that replace a row's columns by those of the row to insert. */
+/** Assignments for `on conflict do update` that overwrite the columns with those of the row to insert. */
 export function fromExcluded(columns: readonly Column[]): string {
   return columns.map(({ name }) => `${name} = excluded.${name}`).join(', ');
 }
 
-/** As many parameters as there are columns, from `$first` on. */
+/** A placeholder for each column, from `$first` on. */
 export function parameters(columns: readonly Column[], first = 1): string {
   return columns.map((_, index) => `$${first + index}`).join(', ');
 }
 
-/** The same for many rows: each parameter is an array of a column's values. */
+/** The same for many rows: each placeholder is an array of a column's values. */
 export function arrayParameters(columns: readonly Column[], first = 1): string {
   return columns.map(({ type }, index) => `$${first + index}::${type}[]`).join(', ');
 }
 
-/** The values of a row for the parameters of its columns. */
+/** The values of a row for `parameters`. */
 export function valuesOf(columns: readonly Column[], row: object): unknown[] {
   return columns.map((column) => columnValue(column, row));
 }
@@ -87,7 +87,7 @@ function columnValue({ name, type }: Column, row: object): unknown {
   return type === 'jsonb' && value !== null ? JSON.stringify(value) : value;
 }
 
-/** How a value of each type is written in the binary format of COPY. */
+/** Writes a value of each type in the binary format of COPY. */
 const WRITERS: Record<string, (to: BinaryRows, value: never) => void> = {
   uuid: (to, value: string | null) => to.uuid(value),
   text: (to, value: string | null) => to.text(value),
@@ -103,8 +103,8 @@ const WRITERS: Record<string, (to: BinaryRows, value: never) => void> = {
 };
 
 /**
- * Copies the rows of each item into some columns of a table, as `BinaryRows.copyEach` does. They are created while the
- * rows of the items before are sent.
+ * Copies the rows of each item into these columns of a table with `BinaryRows.copyEach`. Rows are created while those of
+ * the previous items are sent.
  */
 export function copyRows<Item, Row extends object>(
   tx: PoolClient,
@@ -115,7 +115,7 @@ export function copyRows<Item, Row extends object>(
 ): Promise<void> {
   const fields = columns.map(({ name, type }) => {
     const write = WRITERS[type];
-    if (!write) throw new Error(`Columns of type ${type} are not copied yet: add a writer.`);
+    if (!write) throw new Error(`Columns of type ${type} can't be copied: add a writer.`);
     return { name: name as keyof Row, write };
   });
   return BinaryRows.copyEach(tx, `${table} (${listed(columns)})`, items, (to, item) => {

@@ -11,30 +11,30 @@ import { type Database, openDatabase } from './database.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
 const CONNECTIONS = 3;
-const one = statement<{ one: number }>('test_one', 'select 1 as one');
-const promptly = promptStatement<{ one: number }>('test_promptly', 'select 1 as one');
+const selectOne = statement<{ selectOne: number }>('test_one', 'select 1 as one');
+const selectOnePromptly = promptStatement<{ selectOne: number }>('test_promptly', 'select 1 as one');
 
-/** A database behind a proxy, over whose idle connections statements have run. */
+/** A database behind a proxy, with idle connections that have run a statement. */
 async function open(): Promise<{ database: Database; postgres: TcpProxy }> {
   const postgres = await startTcpProxy((await freshDatabase()).url);
   const database = await openDatabase(postgres.url, CONNECTIONS, entities);
   onTestFinished(() => database.close());
   const all = await Promise.all(Array.from({ length: CONNECTIONS }, () => database.pool.connect()));
-  for (const client of all) await run(client, one);
+  for (const client of all) await run(client, selectOne);
   for (const client of all) client.release();
   expect(database.pool.idleCount).toBe(CONNECTIONS);
   return { database, postgres };
 }
 
 test.each<[string, (pool: Pool) => Promise<unknown>]>([
-  ['transactions', (pool) => transaction(pool, (tx) => run(tx, one))],
-  ['prompt statements', (pool) => run(pool, promptly)],
+  ['transactions', (pool) => transaction(pool, (tx) => run(tx, selectOne))],
+  ['prompt statements', (pool) => run(pool, selectOnePromptly)],
   [
-    'prompt statements on a connection that is held',
-    (pool) => withConnection(pool, ({ client }) => run(client, promptly)),
+    'prompt statements on a checked-out connection',
+    (pool) => withConnection(pool, ({ client }) => run(client, selectOnePromptly)),
   ],
 ])(
-  'a server that vanished is away to %s, and each of its connections is found out once',
+  'a vanished server is unavailable to %s, and each of its connections fails once',
   async (_, use) => {
     const { database, postgres } = await open();
     postgres.vanish();
@@ -49,20 +49,20 @@ test.each<[string, (pool: Pool) => Promise<unknown>]>([
   60_000,
 );
 
-test('a connection that breaks off in the middle of a transaction is put back by nobody', async () => {
+test('a connection that breaks during a transaction is not released to the pool', async () => {
   const { database, postgres } = await open();
   const work = transaction(database.pool, async (tx) => {
     postgres.vanish();
-    await run(tx, promptly);
+    await run(tx, selectOnePromptly);
   });
   await expect(work).rejects.toSatisfy(isUnavailable);
-  // The idle ones have gone after their ten seconds, right before.
+  // The idle connections were closed just before, after their ten seconds.
   expect(database.pool.totalCount).toBe(0);
 }, 60_000);
 
 const ESTABLISHED = '01';
 
-/** What the system has a timer for on each connection to a port, as Linux tells it. */
+/** The kind of timer that Linux runs for each established connection to a port. */
 function timersOf(port: number): string[] {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const rows = readFileSync('/proc/self/net/tcp', 'utf8').split('\n').slice(1);
@@ -72,9 +72,9 @@ function timersOf(port: number): string[] {
   });
 }
 
-test.skipIf(process.platform !== 'linux')('the system looks after idle connections', async () => {
+test.skipIf(process.platform !== 'linux')('the system probes idle connections with keep-alive', async () => {
   const { postgres } = await open();
   const port = Number(new URL(postgres.url).port);
-  // 02: keepalive. Another timer may run for the moment until what was sent is acknowledged.
+  // 02: keepalive. Another timer may run until sent data is acknowledged.
   await expect.poll(() => timersOf(port), EVENTUALLY).toEqual(Array.from({ length: CONNECTIONS }, () => '02'));
 });

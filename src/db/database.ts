@@ -40,7 +40,7 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
       snapshot: false,
       tableName: 'migrations',
     },
-    // What the ORM does not manage: the tables of the log, which gateways read and write without it, and of the jobs.
+    // Not managed by the ORM: the tables of the log, which gateways use without it, and those of background jobs.
     schemaGenerator: {
       ignoreSchema: ['graphile_worker'],
       skipTables: [/^log_/],
@@ -48,14 +48,14 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
       ignoreRoutines: true,
       ignoreTriggers: true,
     },
-    // A start succeeds while Postgres is unavailable: the core answers 503 until it is back.
+    // The core starts while Postgres is unavailable, and answers 503 until it is back.
     ensureDatabase: false,
   };
 }
 
 /**
- * Opens a pool of at most `connections`, two or more; the first statement connects. `logger` hears of idle connections
- * that break; for programs and tests that live shorter than that matters there is none.
+ * Opens a pool of at most `connections`, two or more; the first statement connects. `logger` logs idle connections that
+ * break; short-lived programs and tests can omit it.
  */
 export async function openDatabase(
   url: string,
@@ -84,7 +84,7 @@ export async function openDatabase(
       try {
         await client.query('select pg_advisory_lock($1)', [LOCKS.migration]);
         await orm.migrator.up();
-        // The tables of the background jobs, which their library keeps in a schema of its own.
+        // The tables of the background jobs, which their library has in its own schema.
         await runMigrations({ pgPool: pool, logger: new Logger(() => () => undefined) });
         await grantGatewayRole(client);
       } finally {

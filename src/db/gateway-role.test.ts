@@ -17,7 +17,7 @@ import { GATEWAY_ROLE } from './gateway-role.ts';
 const logger = pino({ level: 'silent' });
 const DENIED = 'permission denied';
 
-/** What somebody who took over a gateway would like gateways to believe. */
+/** A route that an attacker in control of a gateway would publish. */
 const HIJACKED = toBinary(
   RouteSchema,
   create(RouteSchema, {
@@ -29,7 +29,7 @@ const HIJACKED = toBinary(
   }),
 );
 
-// Without such a role the harness says so, and fails where nothing may be skipped.
+// Without such a role, the harness reports it, and fails where no test may be skipped.
 describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
   let owner: Pool;
   let pool: Pool;
@@ -72,17 +72,17 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     expect(await gateway.ends(ROUTES.name)).toEqual(await core.ends(ROUTES.name));
   });
 
-  test('looks up where codes lead', async () => {
+  test('looks up the targets of codes', async () => {
     await expect(pool.query('select short_code, target_url, paused, version from codes')).resolves.toBeDefined();
   });
 
-  test.each([ROUTES, EVENTS, SCANS_DEAD_LETTERS])('can not publish to $name', async ({ name }) => {
+  test.each([ROUTES, EVENTS, SCANS_DEAD_LETTERS])('cannot publish to $name', async ({ name }) => {
     const ends = await core.ends(name);
     await expect(gateway.publish(name, [{ key: 'code', value: HIJACKED }])).rejects.toThrow(DENIED);
     expect(await core.ends(name)).toEqual(ends);
   });
 
-  test('can not write a route, or any other record, past the log', async () => {
+  test('cannot write routes or other records directly into the tables of the log', async () => {
     for (const { name } of TOPICS) {
       const insert = 'insert into log_records (topic, partition, "offset", compacted, key, headers, value)';
       const values = [name, HIJACKED];
@@ -95,7 +95,7 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     }
   });
 
-  test.each([SCANS, SCANS_DEAD_LETTERS, EVENTS])('sees no record of $name, nor where it ends', async ({ name }) => {
+  test.each([SCANS, SCANS_DEAD_LETTERS, EVENTS])('sees neither records of $name nor its end', async ({ name }) => {
     for (const table of ['log_records', 'log_partitions']) {
       const count = `select count(*)::integer as rows from ${table} where topic = $1`;
       expect((await owner.query(count, [name])).rows[0].rows).toBeGreaterThan(0);
@@ -104,7 +104,7 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     expect(await gateway.ends(name)).toEqual(new Map());
   });
 
-  test('finds routes along the index of the log, as a core does', async () => {
+  test('reads routes with the index of the log, like a core', async () => {
     const client = await pool.connect();
     try {
       await client.query('set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off');
@@ -120,7 +120,7 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     }
   });
 
-  test('does not even try to shorten the log, which is up to cores', async () => {
+  test('does not try to shorten the log, as cores do', async () => {
     const { lines, logger: recording } = recordingLogger();
     const log = openPostgresLog({ url: gatewayUrl, clientId: 'gateway', logger: recording });
     await sleep(1.2 * UPKEEP_MS);
@@ -161,7 +161,7 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
     await expect(pool.query(statement)).rejects.toThrow(/permission denied|must be owner/);
   });
 
-  test('loses what older versions granted when a core starts', async () => {
+  test('loses the privileges granted by older versions when a core starts', async () => {
     await owner.query(
       `grant select, insert, delete on log_records to ${GATEWAY_ROLE};
        grant select, update on log_partitions to ${GATEWAY_ROLE};

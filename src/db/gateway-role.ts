@@ -1,13 +1,13 @@
 import { ROUTED_COLUMNS } from '../../common/contract/route.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 
-/** The role that gateways log in as where it exists. Whoever runs the server creates it, with its password. */
+/** The role that gateways log in as, if it exists. The operator of the server creates it, with its password. */
 export const GATEWAY_ROLE = 'signpost_gateway';
 
 /**
- * Everything that a gateway may do, for it faces the public: look up where codes lead, read the salts of the visitor
- * hash, follow the routes in the log (policies let no other topic through), and append scans. It changes no table
- * itself. No keys, no accounts, no payloads, no scans.
+ * All privileges of a gateway, kept minimal as it faces the public: look up the targets of codes, read the salts of the
+ * visitor hash, follow the routes in the log (policies hide all other topics), and append scans. It can't change tables
+ * itself, nor read keys, accounts, payloads or scans.
  */
 const GRANTS = [
   `select (${ROUTED_COLUMNS.join(', ')}) on codes`,
@@ -18,7 +18,7 @@ const GRANTS = [
   `execute on function log_append_scans`,
 ];
 
-/** First takes back what older versions granted, all in one transaction. */
+/** First revokes what older versions granted, all in one transaction. */
 const grant = statement(
   'db_grant_gateway',
   `do $$
@@ -39,7 +39,7 @@ const grant = statement(
    end $$`,
 );
 
-/** Grants what is needed and nothing else, after every migration; a server without the role is left as it is. */
+/** Grants exactly these privileges, after every migration; does nothing on a server without the role. */
 export async function grantGatewayRole(on: Queryable): Promise<void> {
   await run(on, grant);
 }

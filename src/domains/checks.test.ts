@@ -28,16 +28,16 @@ beforeEach(async () => {
 
 const client = () => internal(signpost, DomainsService, account);
 
-let made = 0;
+let hostnames = 0;
 
 async function add(): Promise<Domain> {
-  const { domain } = await client().addDomain({ hostname: `menu${made++}.example` });
+  const { domain } = await client().addDomain({ hostname: `menu${hostnames++}.example` });
   if (!domain) throw new Error('the answer has no domain');
   return domain;
 }
 
-/** Makes domains due at once, as waiting would. */
-async function due(...domains: Domain[]): Promise<void> {
+/** Makes domains due for a check now. */
+async function makeDue(...domains: Domain[]): Promise<void> {
   const ids = domains.map(({ id }) => decodeId('domain', id));
   await pool.query('update domains set check_at = now() where id = any($1::uuid[])', [ids]);
 }
@@ -52,20 +52,20 @@ async function events(domain: Domain): Promise<string[]> {
   return rows.map(({ type }) => type);
 }
 
-test('a domain gets live by itself, fails when it leads elsewhere, and comes back; the audit tells', async () => {
+test('background checks make a domain live, failing when it points elsewhere, and live again, and record it in the audit log', async () => {
   const domain = await add();
-  const becomes = (state: DomainState) =>
-    // Due again at each look: a move in hand sets the next time after its state can be seen.
-    expect.poll(() => due(domain).then(states), { ...EVENTUALLY, interval: 1_000 }).toEqual([state]);
+  const expectState = (state: DomainState) =>
+    // Made due before each poll: a running check sets the next time after its state has become visible.
+    expect.poll(() => makeDue(domain).then(states), { ...EVENTUALLY, interval: 1_000 }).toEqual([state]);
   await expect.poll(async () => (await client().listDomains({})).domains[0]?.problem, EVENTUALLY).toContain('no TXT');
   dns.set(domain.txtName, 'TXT', domain.txtValue);
-  await becomes(VERIFIED);
+  await expectState(VERIFIED);
   dns.set(domain.hostname, 'CNAME', 'sign.example');
-  await becomes(LIVE);
+  await expectState(LIVE);
   dns.set(domain.hostname, 'CNAME', 'elsewhere.example');
-  await becomes(FAILING);
+  await expectState(FAILING);
   dns.set(domain.hostname, 'CNAME', 'sign.example');
-  await becomes(LIVE);
+  await expectState(LIVE);
   const { rows } = await pool.query<{ entry: string }>(
     `select actor || ': ' || action as entry from audit_entries where subject = $1 order by id`,
     [domain.id],
@@ -75,35 +75,35 @@ test('a domain gets live by itself, fails when it leads elsewhere, and comes bac
   );
 });
 
-test('two cores and callers at once: every domain gets live, and says so once', async () => {
+test('two cores and concurrent callers make every domain live and emit one event for each', async () => {
   const domains = await Promise.all(Array.from({ length: 50 }, add));
   for (const { hostname, txtName, txtValue } of domains) {
     dns.set(txtName, 'TXT', txtValue);
     dns.set(hostname, 'CNAME', 'sign.example');
   }
   const verifying = domains.slice(0, 25).map(({ id }) => client().verifyDomain({ id }));
-  await due(...domains);
+  await makeDue(...domains);
   await Promise.all(verifying);
-  const found = async () => {
-    // A check in hand that began before the records were there sets a later time.
-    await due(...domains);
+  const distinctStates = async () => {
+    // A running check that began before the records existed sets a later time.
+    await makeDue(...domains);
     return new Set(await states());
   };
-  await expect.poll(found, { ...EVENTUALLY, interval: 1_000 }).toEqual(new Set([LIVE]));
-  await due(...domains);
+  await expect.poll(distinctStates, { ...EVENTUALLY, interval: 1_000 }).toEqual(new Set([LIVE]));
+  await makeDue(...domains);
   for (const domain of domains) {
     await expect.poll(() => events(domain), EVENTUALLY).toEqual(['domain.live']);
   }
 });
 
-test('while the resolvers are away nothing moves, and what was due stays due', async () => {
+test('while the resolvers are unavailable, domains keep their states and stay due', async () => {
   const domain = await add();
   await expect.poll(async () => (await client().listDomains({})).domains[0]?.problem, EVENTUALLY).toContain('no TXT');
   dns.set(domain.txtName, 'TXT', domain.txtValue);
   dns.mode = 'broken';
-  await due(domain);
+  await makeDue(domain);
   const logs = async () => (await signpost.cores[0]?.log()) + ((await signpost.cores[1]?.log()) ?? '');
-  await expect.poll(logs, EVENTUALLY).toContain('the resolvers do not answer');
+  await expect.poll(logs, EVENTUALLY).toContain('the DNS resolvers do not answer');
   expect(await states()).toEqual([PENDING]);
   const { rows } = await pool.query<{ soon: boolean }>(
     `select check_at <= now() + interval '1 minute' as soon from domains where id = $1`,
@@ -112,10 +112,10 @@ test('while the resolvers are away nothing moves, and what was due stays due', a
   expect(rows).toEqual([{ soon: true }]);
 });
 
-test('SIGTERM amid a look-up ends the core in order, without waiting for resolvers', async () => {
+test('SIGTERM during a look-up stops the core in order, without waiting for resolvers', async () => {
   const domain = await add();
   dns.mode = 'silent';
-  await due(domain);
+  await makeDue(domain);
   const [, second] = signpost.cores;
   onTestFinished(() => second?.restart());
   await expect

@@ -7,17 +7,17 @@ import { first, run, statement } from '../../common/postgres/sql.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lookUp, type Platform } from './look-up.ts';
-import { moveDomain } from './transition.ts';
+import { applyDnsResult } from './transition.ts';
 
-/** Looks domains up again, each when it is due. */
+/** The background task that checks each domain's DNS records when the domain is due. */
 export interface Checks {
-  /** Gives up the look-ups in hand, finishes the move in hand, and stops. */
+  /** Aborts the running look-ups, finishes the running transition, and stops. */
   stop(): Promise<void>;
 }
 
-/** Domains that are looked up at the same time. */
-const AT_ONCE = 20;
-/** How often to look for domains while notifications don't arrive, and after a failure, in ms. */
+/** Domains that are looked up concurrently. */
+const CONCURRENCY = 20;
+/** How often due domains are looked for while notifications don't arrive, and after a failure, in ms. */
 const POLL_MS = 1_000;
 
 interface DueRow {
@@ -29,23 +29,23 @@ interface DueRow {
 }
 
 /**
- * Takes what is due for a minute: nobody else looks it up meanwhile, and it comes again when whoever took it died or
- * heard nothing of the resolvers. Of all accounts. Index: domains_due.
+ * Leases the due domains of all accounts for a minute: no other process looks them up meanwhile, and they become due again
+ * if this process dies or gets no answer from the resolvers. Index: domains_due.
  */
-const take = statement<DueRow>(
+const leaseDue = statement<DueRow>(
   'domains_take_due',
   `update domains set check_at = now() + interval '1 minute'
-   where id in (select id from domains where check_at <= now() order by check_at limit ${AT_ONCE} for update skip locked)
+   where id in (select id from domains where check_at <= now() order by check_at limit ${CONCURRENCY} for update skip locked)
    returning id, account_id, hostname, token, state`,
 );
 
-/** In how many ms the next domain is due; negative if it was passed over because it was locked. Index: domains_due. */
-const next = statement<{ wait: number }>(
-  'domains_next',
+/** The time until the next domain is due, in ms; negative if it was skipped because it was locked. Index: domains_due. */
+const timeToNext = statement<{ wait: number }>(
+  'domains_time_to_next',
   'select (extract(epoch from check_at - now()) * 1000)::float8 as wait from domains order by check_at limit 1',
 );
 
-/** Starts checking; any number of cores may. */
+/** Starts the checks, in any number of cores. */
 export function startChecks(options: {
   database: Database;
   platform: Platform;
@@ -58,39 +58,39 @@ export function startChecks(options: {
   const { signal } = stopping;
   const bell = notifications.bell('domains', POLL_MS);
 
-  /** Returns in how many ms the next domain is due; undefined if there is none. */
-  async function round(): Promise<number | undefined> {
-    const due = await run(pool, take);
-    const looked = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
-    // One after the other: calls want the connections, too.
+  /** Checks one group of due domains. Returns the time until the next one is due, in ms; undefined if there is none. */
+  async function checkDue(): Promise<number | undefined> {
+    const due = await run(pool, leaseDue);
+    const results = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
+    // One after the other, to leave connections for RPCs.
     for (const [index, { id, account_id: accountId, state }] of due.entries()) {
-      const outcome = looked[index];
-      if (outcome?.status !== 'fulfilled') continue;
-      const moved = await moveDomain(orm, { id, accountId }, outcome.value, (tx, domain) =>
+      const result = results[index];
+      if (result?.status !== 'fulfilled') continue;
+      const updated = await applyDnsResult(orm, { id, accountId }, result.value, (tx, domain) =>
         recordOwnChange(tx, accountId, `domain became ${domain.state}`, encodeId('domain', id)),
       );
-      if (moved && moved.state !== state) {
-        logger.info({ domain: encodeId('domain', id), from: state, to: moved.state }, 'a domain moved');
+      if (updated && updated.state !== state) {
+        logger.info({ domain: encodeId('domain', id), from: state, to: updated.state }, 'a domain changed its state');
       }
     }
-    const unheard = looked.filter(({ status }) => status === 'rejected');
-    const [failed] = unheard;
+    const unanswered = results.filter(({ status }) => status === 'rejected');
+    const [failed] = unanswered;
     if (failed?.status === 'rejected' && !signal.aborted) {
       logger.warn(
-        { err: failed.reason, domains: unheard.length },
-        'the resolvers do not answer: domains keep their states',
+        { err: failed.reason, domains: unanswered.length },
+        'the DNS resolvers do not answer: domains keep their states',
       );
     }
-    return due.length === AT_ONCE ? 0 : (await first(pool, next))?.wait;
+    return due.length === CONCURRENCY ? 0 : (await first(pool, timeToNext))?.wait;
   }
 
   const running = (async () => {
     while (!signal.aborted) {
       try {
-        const wait = await round();
+        const wait = await checkDue();
         if (wait !== 0) await bell.wait(wait && Math.max(wait, POLL_MS));
       } catch (error) {
-        logger.warn({ err: error }, 'domains are checked again in a second');
+        logger.warn({ err: error }, 'due domains could not be checked; trying again in a second');
         await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
       }
     }

@@ -19,15 +19,15 @@ export const DomainEntity = defineEntity({
       .$type<DomainStateName>()
       .default('pending')
       .check(`state in ('pending', 'verified', 'live', 'failing')`),
-    /** What its TXT record has to hold; no secret, as everybody can read the record. */
+    /** The value that its TXT record must contain; not a secret, as the record is public. */
     token: p.text(),
-    /** Comes from one sequence, so that the newest route of a hostname is the highest, whoever it belongs to. */
+    /** From one sequence for all accounts, so that the newest route of a hostname has the highest version. */
     version: p.bigint('number').defaultRaw(`nextval('domain_versions'::regclass)`).ignoreSchemaChanges('default'),
     /** What its last check found missing, as a sentence. */
     problem: p.text().default('').comment('What the last check found missing, as a sentence.'),
     stateSince: p.datetime().defaultRaw('now()'),
     firstLiveAt: p.datetime().nullable(),
-    /** When it is due to be checked next. */
+    /** When its next check is due. */
     checkAt: p.datetime().defaultRaw('now()'),
     createdAt: p
       .datetime()
@@ -46,11 +46,11 @@ export const DomainEntity = defineEntity({
 
 export type DomainEntity = InferEntity<typeof DomainEntity>;
 
-/** Where the TXT record of a hostname belongs, and what it has to hold. */
+/** Name and value of the TXT record that proves ownership of a hostname. */
 export const txtName = (hostname: string) => `_signpost.${hostname}`;
 export const txtValue = (token: string) => `signpost-verify=${token}`;
 
-/** The domain as the contract has it. */
+/** The domain as a message of the RPC API. */
 export function domainMessage({ id, hostname, state, token, problem, createdAt }: DomainEntity): Domain {
   return create(DomainSchema, {
     id: encodeId('domain', id),

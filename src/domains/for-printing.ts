@@ -3,7 +3,7 @@ import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { first, type Queryable, statement } from '../../common/postgres/sql.ts';
 
-/** A custom domain that codes can be printed on. `id` is a UUID. */
+/** A custom domain for which codes can be created. `id` is a UUID. */
 export interface PrintedDomain {
   readonly id: string;
   readonly hostname: string;
@@ -15,13 +15,13 @@ const find = statement<PrintedDomain>(
   'select id, hostname from domains where id = $1 and account_id = $2 and state = any($3)',
 );
 
-/** States on which one code may be created. Source: docs/contract.md, "Domains". */
+/** States of a domain in which single codes may be created on it. Source: docs/contract.md, "Domains". */
 export const FOR_ONE_CODE = ['verified', 'live', 'failing'] as const;
 
-/** States on which a batch may be created. */
+/** States of a domain in which batches may be created on it. */
 export const FOR_A_BATCH = ['live'] as const;
 
-/** The account's domain, in one of the states; fails with UNKNOWN_DOMAIN, never falls back to the platform's. */
+/** The account's domain if it is in one of `states`; otherwise fails with UNKNOWN_DOMAIN, and never falls back to the platform's host. */
 export async function domainForPrinting(
   on: Queryable,
   accountId: string,
@@ -37,15 +37,15 @@ export async function domainForPrinting(
 }
 
 /** Index: domains_of_account. */
-const serves = statement(
-  'domains_serves',
+const findResolving = statement(
+  'domains_find_resolving',
   `select from domains where hostname = $1 and account_id = $2 and state in ('verified', 'live')`,
 );
 
 /**
- * Whether a hostname that codes were printed on can still be resolved: not failing, not gone. By its name and not by
- * the domain's id: a domain that was removed and added anew serves what was printed before.
+ * Whether a hostname in printed codes still resolves: its domain is neither failing nor removed. By name and not by the
+ * domain's id: a domain that was removed and added again serves the codes printed before.
  */
 export async function domainResolves(pool: Pool, accountId: string, hostname: string): Promise<boolean> {
-  return (await first(pool, serves, [hostname, accountId])) !== undefined;
+  return (await first(pool, findResolving, [hostname, accountId])) !== undefined;
 }

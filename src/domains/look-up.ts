@@ -3,78 +3,78 @@ import { BlockList, isIP } from 'node:net';
 import type { DomainStateName } from '../../common/contract/names.ts';
 import { type DomainEntity, txtName, txtValue } from './domain.ts';
 
-/** Where domains have to lead, and who is asked whether they do. */
+/** What domains have to resolve to, and the resolvers that are queried. */
 export interface Platform {
-  /** The hostname of `PUBLIC_URL`: what a CNAME has to name. */
+  /** The hostname of `PUBLIC_URL`, the required target of a CNAME. */
   readonly host: string;
-  /** What address records have to hold, where a CNAME is not possible. */
+  /** Values allowed in A and AAAA records, where a CNAME is not possible. */
   readonly addresses: readonly string[];
-  /** `address` or `address:port`; none means the system's. */
+  /** Each `address` or `address:port`; an empty list means the system's resolvers. */
   readonly resolvers: readonly string[];
 }
 
-/** What DNS says of a domain in the state `from`. */
-export interface Seen {
+/** What DNS returned for a domain in the state `from`. */
+export interface DnsResult {
   readonly from: DomainStateName;
-  /** Whether its TXT record is there; asked of pending domains only. */
+  /** Whether its TXT record exists; queried only for pending domains. */
   readonly proven: boolean;
-  /** Whether it resolves to the platform; undefined where that was not asked. */
+  /** Whether it resolves to the platform; undefined if that was not queried. */
   readonly resolves: boolean | undefined;
   /** What is missing, as a sentence; empty when nothing is. */
   readonly problem: string;
 }
 
-/** The resolvers did not say whether a record is there. */
+/** The resolvers did not answer whether a record exists. */
 export class ResolversUnavailable extends Error {
   override readonly name = 'ResolversUnavailable';
 }
 
-/** Each attempt, in ms; twice a resolver. */
+/** Of each attempt, in ms; every resolver is tried twice. */
 const TIMEOUT_MS = 1_500;
 const TRIES = 2;
 
-/** Aliases of aliases that are followed. */
-const MOST_HOPS = 8;
+/** Longest chain of CNAME records that is followed. */
+const MAX_CNAME_HOPS = 8;
 
-/** Answers that say "no such record"; anything else says nothing about the record. */
-const NONE = new Set(['ENOTFOUND', 'ENODATA']);
+/** Error codes that mean "no such record"; any other error does not show whether it exists. */
+const NO_RECORD = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
- * Looks up what a domain in its state waits for. Rejects with `ResolversUnavailable` when nobody answers, and when `signal`
- * is aborted.
+ * Looks up the DNS records that decide the next state of a domain. Rejects with `ResolversUnavailable` when no resolver
+ * answers, and when `signal` is aborted.
  */
 export async function lookUp(
   { hostname, token, state }: Pick<DomainEntity, 'hostname' | 'token' | 'state'>,
   platform: Platform,
   signal: AbortSignal,
-): Promise<Seen> {
+): Promise<DnsResult> {
   signal.throwIfAborted();
   const resolver = new Resolver({ timeout: TIMEOUT_MS, maxTimeout: TIMEOUT_MS, tries: TRIES });
   if (platform.resolvers.length > 0) resolver.setServers(platform.resolvers);
   const cancel = () => resolver.cancel();
   signal.addEventListener('abort', cancel);
   try {
-    const problem = state === 'pending' ? await missingProof(resolver, hostname, token) : '';
+    const problem = state === 'pending' ? await proofProblem(resolver, hostname, token) : '';
     if (problem !== '') return { from: state, proven: false, resolves: undefined, problem };
-    const detour = await leadsElsewhere(resolver, hostname, platform);
-    return { from: state, proven: true, resolves: detour === '', problem: detour };
+    const unresolved = await addressProblem(resolver, hostname, platform);
+    return { from: state, proven: true, resolves: unresolved === '', problem: unresolved };
   } finally {
     signal.removeEventListener('abort', cancel);
   }
 }
 
-async function missingProof(resolver: Resolver, hostname: string, token: string): Promise<string> {
+async function proofProblem(resolver: Resolver, hostname: string, token: string): Promise<string> {
   const name = txtName(hostname);
   const records = await recordsOf(resolver.resolveTxt(name));
   if (records.length === 0) return `There is no TXT record at ${name} yet.`;
-  // A long text may be cut into several strings of one record.
-  const holds = records.some((strings) => strings.join('').trim() === txtValue(token));
-  return holds ? '' : `The TXT record at ${name} does not hold ${txtValue(token)}.`;
+  // A long text may be split into several strings of one record.
+  const matches = records.some((strings) => strings.join('').trim() === txtValue(token));
+  return matches ? '' : `The TXT record at ${name} does not contain ${txtValue(token)}.`;
 }
 
-async function leadsElsewhere(resolver: Resolver, hostname: string, platform: Platform): Promise<string> {
+async function addressProblem(resolver: Resolver, hostname: string, platform: Platform): Promise<string> {
   let name = hostname;
-  for (let hop = 0; hop < MOST_HOPS; hop++) {
+  for (let hop = 0; hop < MAX_CNAME_HOPS; hop++) {
     const [alias] = await recordsOf(resolver.resolveCname(name));
     if (alias === undefined) break;
     name = alias.toLowerCase().replace(/\.$/, '');
@@ -85,27 +85,27 @@ async function leadsElsewhere(resolver: Resolver, hostname: string, platform: Pl
     recordsOf(resolver.resolve6(hostname)),
   ]);
   const addresses = [...four, ...six];
-  const where = `Let ${hostname} be a CNAME for ${platform.host}${
-    platform.addresses.length > 0 ? `, or give it no addresses but ${platform.addresses.join(', ')}` : ''
+  const remedy = `Make ${hostname} a CNAME for ${platform.host}${
+    platform.addresses.length > 0 ? `, or give it only the addresses ${platform.addresses.join(', ')}` : ''
   }.`;
-  if (addresses.length === 0) return `${hostname} has no address yet. ${where}`;
-  const ours = new BlockList();
-  for (const address of platform.addresses) ours.addAddress(address, familyOf(address));
-  // One address that is somebody else's loses the readers who get that one.
-  const others = addresses.filter((address) => !ours.check(address, familyOf(address)));
-  return others.length === 0 ? '' : `${hostname} resolves to ${others.slice(0, 4).join(', ')}. ${where}`;
+  if (addresses.length === 0) return `${hostname} has no address yet. ${remedy}`;
+  const platformAddresses = new BlockList();
+  for (const address of platform.addresses) platformAddresses.addAddress(address, familyOf(address));
+  // A single foreign address fails the scans of all clients that pick it.
+  const foreign = addresses.filter((address) => !platformAddresses.check(address, familyOf(address)));
+  return foreign.length === 0 ? '' : `${hostname} resolves to ${foreign.slice(0, 4).join(', ')}. ${remedy}`;
 }
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }
 
-async function recordsOf<Value>(asked: Promise<Value[]>): Promise<Value[]> {
+async function recordsOf<Value>(query: Promise<Value[]>): Promise<Value[]> {
   try {
-    return await asked;
+    return await query;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code !== undefined && NONE.has(code)) return [];
+    if (code !== undefined && NO_RECORD.has(code)) return [];
     throw new ResolversUnavailable(`no answer about a record (${code})`, { cause: error });
   }
 }

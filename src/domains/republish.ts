@@ -9,10 +9,10 @@ const lift = statement(
   `select setval('domain_versions', nextval('domain_versions') + $1::bigint)`,
 );
 
-/** Keeps domains from moving, so that what is published of them is still so when it commits. */
+/** Prevents changes of domains, so that the published routes are still right at the commit. */
 const lock = statement('domains_lock_all', 'lock table domains in exclusive mode');
 
-/** Of all accounts, and so are the domains. Index: domains_proven. */
+/** Hostnames of all accounts that no domain has verified any more. Index: domains_proven. */
 const removed = statement<{ hostname: string; accountId: string }>(
   'domains_removed',
   `select hostname, account_id as "accountId" from verified_hostnames h
@@ -20,8 +20,8 @@ const removed = statement<{ hostname: string; accountId: string }>(
 );
 
 /**
- * Tells gateways anew of every hostname that was ever verified, whosever it is, in versions that are `lifted` above
- * those here. Returns how many there were.
+ * Publishes the routes of every hostname that any account has ever verified again, in versions that exceed the current
+ * ones by more than `lifted`. Returns the number of routes.
  */
 export async function republishDomains({ orm }: Database, lifted: number): Promise<number> {
   return ormTransaction(orm, async (em) => {
@@ -32,8 +32,8 @@ export async function republishDomains({ orm }: Database, lifted: number): Promi
     for (const domain of domains) {
       domain.version = await publishHost(em, domain, { failing: domain.state !== 'live' });
     }
-    const gone = await run(tx, removed);
-    for (const host of gone) await publishHost(em, host, { removed: true });
-    return domains.length + gone.length;
+    const hosts = await run(tx, removed);
+    for (const host of hosts) await publishHost(em, host, { removed: true });
+    return domains.length + hosts.length;
   });
 }

@@ -19,7 +19,7 @@ beforeAll(async () => {
   dns = await startDns();
   signpost = await startSignpost({
     env: {
-      // What happens is what the test calls for: the background has tests of its own.
+      // Only the test's calls change states: the background checks have their own tests.
       ROLES: 'rpc',
       PUBLIC_URL: 'https://sign.example',
       PLATFORM_ADDRESSES: '192.0.2.10',
@@ -36,29 +36,29 @@ beforeEach(async () => {
 
 const clientFor = (accountId: string) => internal(signpost, DomainsService, accountId);
 
-let made = 0;
-const newHostname = () => `menu${made++}.example.com`;
+let hostnames = 0;
+const newHostname = () => `menu${hostnames++}.example.com`;
 
 async function add(by = domains, hostname = newHostname()): Promise<Domain> {
-  return there((await by.addDomain({ hostname })).domain);
+  return required((await by.addDomain({ hostname })).domain);
 }
 
 async function verify({ id }: Domain, by = domains): Promise<Domain> {
-  return there((await by.verifyDomain({ id })).domain);
+  return required((await by.verifyDomain({ id })).domain);
 }
 
-function there(domain: Domain | undefined): Domain {
+function required(domain: Domain | undefined): Domain {
   if (!domain) throw new Error('the answer has no domain');
   return domain;
 }
 
-const prove = ({ txtName, txtValue }: Domain) => dns.set(txtName, 'TXT', txtValue);
-const point = ({ hostname }: Domain) => dns.set(hostname, 'CNAME', 'sign.example');
+const publishProof = ({ txtName, txtValue }: Domain) => dns.set(txtName, 'TXT', txtValue);
+const pointAtPlatform = ({ hostname }: Domain) => dns.set(hostname, 'CNAME', 'sign.example');
 
-async function live(by = domains, hostname = newHostname()): Promise<Domain> {
+async function addLive(by = domains, hostname = newHostname()): Promise<Domain> {
   const domain = await add(by, hostname);
-  prove(domain);
-  point(domain);
+  publishProof(domain);
+  pointAtPlatform(domain);
   return verify(domain, by);
 }
 
@@ -72,7 +72,7 @@ async function refusal(call: Promise<unknown>): Promise<{ reason: string; messag
   return { reason, message };
 }
 
-/** What waits in the outbox about a domain, by topic and type. */
+/** Events and topics of a domain's messages in the outbox. */
 async function outbox({ id, hostname }: Domain): Promise<string[]> {
   const { rows } = await pool.query<{ topic: string; type: string | null }>(
     `select topic, headers->>'ce_type' as type from outbox where key in ($1, $2) order by id`,
@@ -89,7 +89,7 @@ async function audit({ id }: Domain): Promise<string[]> {
   return rows.map(({ entry }) => entry.replace('DomainsService/', ''));
 }
 
-test('a domain goes from pending by verified to live, as DNS has it', async () => {
+test('a domain’s state follows DNS from pending through verified to live', async () => {
   const domain = await add(domains, 'Münzen.Example.');
   expect(domain).toMatchObject({
     id: expect.stringMatching(/^domain_/),
@@ -100,9 +100,9 @@ test('a domain goes from pending by verified to live, as DNS has it', async () =
     problem: '',
   });
   expect(await verify(domain)).toMatchObject({ state: PENDING, problem: expect.stringContaining('no TXT record') });
-  prove(domain);
+  publishProof(domain);
   expect(await verify(domain)).toMatchObject({ state: VERIFIED, problem: expect.stringContaining('no address') });
-  // Once proven, the record is needed no more.
+  // After the verification, the TXT record is no longer needed.
   dns.set(domain.txtName, 'TXT');
   expect(await verify(domain)).toMatchObject({ state: VERIFIED });
   dns.set(domain.hostname, 'A', '192.0.2.10');
@@ -114,27 +114,27 @@ test('a domain goes from pending by verified to live, as DNS has it', async () =
   expect((await domains.listDomains({})).domains).toMatchObject([{ id: domain.id, state: LIVE, problem: '' }]);
 });
 
-test('`domain.live` is emitted once, however often and by however many it is verified', async () => {
+test('`domain.live` is emitted once, however often and concurrently the domain is verified', async () => {
   const domain = await add();
-  prove(domain);
-  point(domain);
-  const seen = await Promise.all(Array.from({ length: 8 }, () => verify(domain)));
-  expect(seen.some(({ state }) => state === LIVE)).toBe(true);
+  publishProof(domain);
+  pointAtPlatform(domain);
+  const results = await Promise.all(Array.from({ length: 8 }, () => verify(domain)));
+  expect(results.some(({ state }) => state === LIVE)).toBe(true);
   expect(await verify(domain)).toMatchObject({ state: LIVE });
   dns.set(domain.hostname, 'CNAME');
   await verify(domain);
-  point(domain);
+  pointAtPlatform(domain);
   expect(await verify(domain)).toMatchObject({ state: LIVE });
   // Verified, live, failing and live again.
   const routes = Array(4).fill('signpost.routes.v1');
   expect((await outbox(domain)).toSorted()).toEqual(['domain.live', ...routes].toSorted());
 });
 
-test('who did what is in the audit, and calls that changed nothing are not', async () => {
+test('the audit log has every change with its actor, and no calls that changed nothing', async () => {
   const domain = await add();
   await verify(domain);
-  prove(domain);
-  point(domain);
+  publishProof(domain);
+  pointAtPlatform(domain);
   await verify(domain);
   await verify(domain);
   await domains.removeDomain({ id: domain.id });
@@ -144,22 +144,22 @@ test('who did what is in the audit, and calls that changed nothing are not', asy
 });
 
 test('resolvers that do not answer change nothing', async () => {
-  const domain = await live();
+  const domain = await addLive();
   dns.mode = 'broken';
   onTestFinished(() => {
     dns.mode = 'answering';
   });
   expect(await refusal(domains.verifyDomain({ id: domain.id }))).toEqual({
     reason: 'UNAVAILABLE',
-    message: `The resolvers say nothing about ${domain.hostname} at the moment; try again.`,
+    message: `The DNS resolvers did not answer for ${domain.hostname}; try again.`,
   });
   expect((await domains.listDomains({})).domains).toMatchObject([{ state: LIVE, problem: '' }]);
 });
 
-test('what is no hostname is refused with a sentence', async () => {
+test('an invalid hostname is rejected with a sentence', async () => {
   expect(await refusal(domains.addDomain({ hostname: '192.0.2.1' }))).toEqual({
     reason: 'INVALID_FIELD',
-    message: 'hostname: must be a name; an IP address is none.',
+    message: 'hostname: must be a name, not an IP address.',
   });
   expect(await refusal(domains.addDomain({ hostname: 'SIGN.example' }))).toEqual({
     reason: 'INVALID_FIELD',
@@ -169,36 +169,36 @@ test('what is no hostname is refused with a sentence', async () => {
   expect((await domains.listDomains({})).domains).toEqual([]);
 });
 
-test('a hostname is on an account once, whatever its spelling', async () => {
+test('an account has a hostname once, whatever its spelling', async () => {
   const { hostname } = await add();
   expect(await refusal(domains.addDomain({ hostname: `${hostname.toUpperCase()}.` }))).toEqual({
     reason: 'ALREADY_EXISTS',
-    message: `${hostname} is a domain of this account already.`,
+    message: `${hostname} is already a domain of this account.`,
   });
 });
 
-test('nobody keeps an owner out by adding a hostname first: who proves it has it', async () => {
+test('an account that adds a hostname without proof does not keep out the owner who verifies it', async () => {
   const unverified = await add();
   const { accountId } = await signpost.createAccount();
   const other = clientFor(accountId);
-  const owner = await live(other, unverified.hostname);
+  const owner = await addLive(other, unverified.hostname);
   expect(owner).toMatchObject({ state: LIVE });
 
-  // Both records are there, and still it is the first one's.
+  // With both records present, it stays with the account that verified it first.
   dns.set(owner.txtName, 'TXT', owner.txtValue, unverified.txtValue);
-  const problem = 'Another account has proven this hostname, and has to remove it first.';
+  const problem = 'Another account has verified this hostname and must remove it first.';
   expect(await verify(unverified)).toMatchObject({ state: PENDING, problem });
   const { accountId: third } = await signpost.createAccount();
   expect(await refusal(clientFor(third).addDomain({ hostname: owner.hostname }))).toEqual({
     reason: 'ALREADY_EXISTS',
-    message: `Another account has proven ${owner.hostname}, and has to remove it first.`,
+    message: `Another account has verified ${owner.hostname} and must remove it first.`,
   });
 
   await other.removeDomain({ id: owner.id });
   expect(await verify(unverified)).toMatchObject({ state: LIVE });
 });
 
-test('of two accounts that prove a hostname at once, one has it', async () => {
+test('of two accounts that verify a hostname concurrently, one succeeds', async () => {
   const first = await add();
   const { accountId } = await signpost.createAccount();
   const other = clientFor(accountId);
@@ -223,8 +223,8 @@ test('an account sees, verifies and removes its own domains only, sorted by host
   expect((await domains.listDomains({})).domains.map(({ id }) => id)).toEqual([b.id]);
 });
 
-test('a proxy learns that a host is live, and nothing of any other', async () => {
-  const domain = await live();
+test('a proxy can check that a host is live, and learns nothing about any other', async () => {
+  const domain = await addLive();
   expect((await domains.checkHost({ hostname: `${domain.hostname.toUpperCase()}.` })).domain?.id).toBe(domain.id);
   dns.set(domain.hostname, 'CNAME');
   await verify(domain);

@@ -17,7 +17,7 @@ import { DomainEntity, domainMessage } from './domain.ts';
 import { readHostname } from './hostname.ts';
 import { lookUp, type Platform, ResolversUnavailable } from './look-up.ts';
 import { publishHost } from './publish-host.ts';
-import { type DomainKey, moveDomain } from './transition.ts';
+import { applyDnsResult, type DomainKey } from './transition.ts';
 
 const notifyChecks = statement('domains_notify', `select ${notifying('domains')}`);
 
@@ -36,9 +36,9 @@ export function domainsService(options: {
       const { hostname } = read;
       const now = new Date();
       const added = await ormTransactionOf(context, orm, async (em) => {
-        // Of whichever account: who has proven a hostname keeps others from adding it.
+        // In any account: a verified hostname can't be added by another one.
         if (await em.count(DomainEntity, { hostname, state: { $ne: 'pending' }, accountId: { $ne: accountId } })) {
-          throw failure('ALREADY_EXISTS', `Another account has proven ${hostname}, and has to remove it first.`);
+          throw failure('ALREADY_EXISTS', `Another account has verified ${hostname} and must remove it first.`);
         }
         await lockAccount(connectionOf(em), accountId);
         expectBelowLimit('domains', await em.count(DomainEntity, { accountId }));
@@ -60,7 +60,7 @@ export function domainsService(options: {
         return domain;
       }).catch((error: unknown) => {
         if (!(error instanceof UniqueConstraintViolationException)) throw error;
-        throw failure('ALREADY_EXISTS', `${hostname} is a domain of this account already.`);
+        throw failure('ALREADY_EXISTS', `${hostname} is already a domain of this account.`);
       });
       return { domain: domainMessage(added) };
     },
@@ -68,20 +68,20 @@ export function domainsService(options: {
       const key = keyOf(accountOf(context).id, request.id);
       const domain = await orm.em.fork().findOne(DomainEntity, key);
       if (!domain) throw notFound();
-      const seen = await lookUp(domain, platform, context.signal).catch((error: unknown) => {
+      const result = await lookUp(domain, platform, context.signal).catch((error: unknown) => {
         if (!(error instanceof ResolversUnavailable)) throw error;
-        const sentence = `The resolvers say nothing about ${domain.hostname} at the moment; try again.`;
+        const sentence = `The DNS resolvers did not answer for ${domain.hostname}; try again.`;
         throw failure('UNAVAILABLE', sentence, {}, error);
       });
-      const moved = await moveDomain(
+      const updated = await applyDnsResult(
         orm,
         key,
-        seen,
+        result,
         (tx) => recordChange(tx, context, request.id),
         commitLimitOf(context),
       );
-      if (!moved) throw notFound();
-      return { domain: domainMessage(moved) };
+      if (!updated) throw notFound();
+      return { domain: domainMessage(updated) };
     },
     async listDomains(_, context) {
       const { id: accountId } = accountOf(context);
@@ -103,18 +103,18 @@ export function domainsService(options: {
     },
     async checkHost({ hostname }) {
       const host = hostname.toLowerCase().replace(/\.$/, '');
-      // Of whichever account: the caller is a proxy that knows none.
-      // Postgres has no NUL in text, and fails over one.
+      // In any account: the caller is a proxy, which does not know the account.
+      // Postgres can't store NUL in text and would fail.
       const domain = host.includes('\0')
         ? null
         : await orm.em.fork().findOne(DomainEntity, { hostname: host, state: 'live' });
-      if (!domain) throw failure('NOT_FOUND', `hostname: ${JSON.stringify(host)} is no live domain.`);
+      if (!domain) throw failure('NOT_FOUND', `hostname: ${JSON.stringify(host)} is not a live domain.`);
       return { domain: domainMessage(domain) };
     },
   };
 }
 
-/** Fails with NOT_FOUND when `id` is no id of a domain. */
+/** Fails with NOT_FOUND when `id` is not the id of a domain. */
 function keyOf(accountId: string, id: string): DomainKey {
   const uuid = decodeId('domain', id);
   if (uuid === undefined) throw notFound();

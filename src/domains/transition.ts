@@ -7,53 +7,70 @@ import type { Database } from '../db/database.ts';
 import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
 import { domainLive } from '../events/events.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
-import type { Seen } from './look-up.ts';
+import type { DnsResult } from './look-up.ts';
 import { publishHost } from './publish-host.ts';
 
-/** Which domain; UUIDs. */
+/** Identifies a domain by UUIDs. */
 export type DomainKey = Pick<DomainEntity, 'id' | 'accountId'>;
 
-/** Leaves in the audit who moved a domain, within the transaction that does. */
-export type Witness = (tx: Queryable, domain: DomainEntity) => Promise<void>;
+/** Writes the audit entry of a state change, in the same transaction. */
+export type RecordTransition = (tx: Queryable, domain: DomainEntity) => Promise<void>;
 
-/** How soon a domain is checked again: one that serves, and the others, sooner the younger their state, in ms. */
-const LIVE_AGAIN_MS = 10 * 60_000;
-const AGAIN_AT_LEAST_MS = 30_000;
-const AGAIN_AT_MOST_MS = 6 * 3_600_000;
+/** Time until the next check, in ms: fixed for a live domain; for others a tenth of the state's age, within bounds. */
+const LIVE_RECHECK_MS = 10 * 60_000;
+const MIN_RECHECK_MS = 30_000;
+const MAX_RECHECK_MS = 6 * 3_600_000;
 
 /**
- * Moves a domain by what was seen of it, step by step, each in a transaction of its own; undefined when it is gone.
- * What was seen of a state that it has left meanwhile is worth nothing and changes nothing. `limit`: where a call asks
- * for it.
+ * Applies the result of a look-up to a domain: each change of state in its own transaction. Returns the domain, undefined
+ * when it has been removed. A result for a state that the domain has left meanwhile changes nothing. `limit`: the deadline
+ * of the RPC that it runs in, if any.
  *
- * The state is written before a version is drawn: whoever becomes verified waits there for the commit that removed the
- * hostname from another account, so its version is above that removal's.
+ * The state is written before the version is taken from the sequence: a domain that becomes verified waits there for the
+ * commit that removes the hostname from another account, so its version exceeds that removal's.
  */
-export async function moveDomain(
+export async function applyDnsResult(
   orm: Database['orm'],
   key: DomainKey,
-  seen: Seen,
-  witness: Witness,
+  result: DnsResult,
+  recordTransition: RecordTransition,
   limit?: CommitLimit,
 ): Promise<DomainEntity | undefined> {
   try {
-    const { domain, moved } = await ormTransaction(orm, (em) => moveOnce(em, key, seen, witness), limit);
-    return domain && moved ? moveDomain(orm, key, { ...seen, from: domain.state }, witness, limit) : domain;
+    const { domain, changed } = await ormTransaction(
+      orm,
+      (em) => transitionOnce(em, key, result, recordTransition),
+      limit,
+    );
+    return domain && changed
+      ? applyDnsResult(orm, key, { ...result, from: domain.state }, recordTransition, limit)
+      : domain;
   } catch (error) {
     if (!(error instanceof UniqueConstraintViolationException)) throw error;
-    const problem = 'Another account has proven this hostname, and has to remove it first.';
-    return moveDomain(orm, key, { from: 'pending', proven: false, resolves: undefined, problem }, witness, limit);
+    const problem = 'Another account has verified this hostname and must remove it first.';
+    return applyDnsResult(
+      orm,
+      key,
+      { from: 'pending', proven: false, resolves: undefined, problem },
+      recordTransition,
+      limit,
+    );
   }
 }
 
-async function moveOnce(em: EntityManager, key: DomainKey, seen: Seen, witness: Witness) {
+async function transitionOnce(
+  em: EntityManager,
+  key: DomainKey,
+  result: DnsResult,
+  recordTransition: RecordTransition,
+) {
   const domain = (await em.findOne(DomainEntity, key, { lockMode: LockMode.PESSIMISTIC_WRITE })) ?? undefined;
-  if (domain?.state !== seen.from) return { domain, moved: false };
+  if (domain?.state !== result.from) return { domain, changed: false };
   const now = Date.now();
-  const next = nextState(seen);
-  const moved = next !== domain.state;
-  domain.problem = seen.problem;
-  if (moved) {
+  const next = nextState(result);
+  const changed = next !== domain.state;
+  domain.problem = result.problem;
+  if (changed) {
     const tx = connectionOf(em);
     domain.state = next;
     domain.stateSince = new Date(now);
@@ -63,21 +80,21 @@ async function moveOnce(em: EntityManager, key: DomainKey, seen: Seen, witness: 
       domain.firstLiveAt = new Date(now);
       await domainLive(tx, domain.accountId, domainMessage(domain));
     }
-    await witness(tx, domain);
+    await recordTransition(tx, domain);
   }
-  domain.checkAt = new Date(now + againIn(domain, now));
-  return { domain, moved };
+  domain.checkAt = new Date(now + recheckDelay(domain, now));
+  return { domain, changed };
 }
 
-function nextState({ from, proven, resolves }: Seen): DomainStateName {
+function nextState({ from, proven, resolves }: DnsResult): DomainStateName {
   if (from === 'pending') return proven ? 'verified' : 'pending';
   if (resolves === undefined) return from;
   if (resolves) return 'live';
   return from === 'live' ? 'failing' : from;
 }
 
-function againIn({ state, stateSince }: DomainEntity, now: number): number {
-  if (state === 'live') return LIVE_AGAIN_MS;
-  const tenth = (now - stateSince.getTime()) / 10;
-  return Math.min(Math.max(tenth, AGAIN_AT_LEAST_MS), AGAIN_AT_MOST_MS);
+function recheckDelay({ state, stateSince }: DomainEntity, now: number): number {
+  if (state === 'live') return LIVE_RECHECK_MS;
+  const tenthOfAge = (now - stateSince.getTime()) / 10;
+  return Math.min(Math.max(tenthOfAge, MIN_RECHECK_MS), MAX_RECHECK_MS);
 }

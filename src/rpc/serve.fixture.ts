@@ -13,7 +13,7 @@ import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { admissionService } from '../access/admission.ts';
 import { serviceTokens } from '../access/service-token.ts';
-import { clearance } from '../accounts/clear.ts';
+import { createAccountCleanup } from '../accounts/cleanup.ts';
 import { accountsService } from '../accounts/service.ts';
 import { platformHosts } from '../codes/platform-hosts.ts';
 import { codesService } from '../codes/service.ts';
@@ -51,7 +51,11 @@ export async function startServing(tls?: Tls): Promise<Serving> {
       );
       services.service(
         AccountsService,
-        accountsService({ database, cursors: byId, clearance: clearance(pool, { stop: [], erase: [] }) }),
+        accountsService({
+          database,
+          cursors: byId,
+          accountCleanup: createAccountCleanup(pool, { stop: [], erase: [] }),
+        }),
       );
       services.service(AdmissionService, admissionService(pool));
       services.service(BatchesService, {});

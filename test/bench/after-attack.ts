@@ -1,8 +1,8 @@
 /**
- * Whether scans are as fast after attacks as before: what they take at a Signpost that has been attacked, beside another
- * one that has not, in interleaved rounds.
+ * Whether scans are as fast after attacks as before: their latencies at a Signpost that was attacked and at another one
+ * that was not, in interleaved rounds.
  *
- *   node test/bench/after-attack.ts [seconds]      5 of each attack unless told
+ *   node test/bench/after-attack.ts [seconds]      default: 5 for each attack
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -49,7 +49,7 @@ await attackedPlatform[Symbol.asyncDispose]();
 await otherPlatform[Symbol.asyncDispose]();
 process.exit();
 
-/** Medians of rounds that the two take in turn. */
+/** Medians of rounds, which alternate between the two. */
 async function rounds() {
   const measured = { attacked: [] as Measured[], other: [] as Measured[] };
   for (let round = 0; round < ROUNDS; round++) {

@@ -37,17 +37,17 @@ interface Tenant {
   readonly codes: string[];
 }
 
-/** Each operation over REST, and its statements straight through pg: the n-th of its kind is of the account n % ACCOUNTS. */
+/** Each operation over REST and as direct statements through pg: the n-th call is for the account n % ACCOUNTS. */
 export async function operationsOn(platform: Platform, pool: Pool): Promise<Record<string, Operation>> {
   const tenants = await Promise.all(Array.from({ length: ACCOUNTS }, () => newTenant(platform, pool)));
   await pool.query('vacuum analyze codes');
   const { url: platformUrl } = platform;
   const isPlatformHost = platformHosts(platformUrl, []);
-  const issued = cursors(randomBytes(32)).byId;
+  const codeCursors = cursors(randomBytes(32)).byId;
   const mask = { paths: ['name'] };
   return {
     create: {
-      rest: (n, client) => ask(client, 'POST', '/qr-codes', n, { target_url: TARGET }),
+      rest: (n, client) => sendRequest(client, 'POST', '/qr-codes', n, { target_url: TARGET }),
       async straight(n) {
         const account = await admitted(n, true);
         await transaction(pool, async (tx) => {
@@ -57,7 +57,7 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
       },
     },
     get: {
-      rest: (n, client) => ask(client, 'GET', `/qr-codes/${code(n)}`, n),
+      rest: (n, client) => sendRequest(client, 'GET', `/qr-codes/${code(n)}`, n),
       async straight(n) {
         const { id } = await admitted(n, false);
         const row = await findCode(pool, id, code(n));
@@ -65,14 +65,15 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
       },
     },
     list: {
-      rest: (n, client) => ask(client, 'GET', '/qr-codes', n),
+      rest: (n, client) => sendRequest(client, 'GET', '/qr-codes', n),
       async straight(n) {
         const { id } = await admitted(n, true);
-        await listCodes({ pool, platformUrl, cursors: issued }, id, create(ListCodesRequestSchema));
+        await listCodes({ pool, platformUrl, cursors: codeCursors }, id, create(ListCodesRequestSchema));
       },
     },
     change: {
-      rest: (n, client) => ask(client, 'PATCH', `/qr-codes/${code(n)}`, n, { name: `rest ${n} ${performance.now()}` }),
+      rest: (n, client) =>
+        sendRequest(client, 'PATCH', `/qr-codes/${code(n)}`, n, { name: `rest ${n} ${performance.now()}` }),
       async straight(n) {
         const { id } = await admitted(n, false);
         const message = { id: code(n), updateMask: mask, name: `straight ${n} ${performance.now()}` };
@@ -96,11 +97,17 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
 
   async function admitted(n: number, needsApi: boolean) {
     const admission = await admit(pool, hashApiKey(tenant(n).key), needsApi ? [Feature.API] : []);
-    if (!admission || admission.rejection) throw admission?.rejection ?? new Error('the key is nobody’s');
+    if (!admission || admission.rejection) throw admission?.rejection ?? new Error('the key is invalid');
     return admission.account;
   }
 
-  async function ask(client: RestClient, method: string, path: string, n: number, body?: object): Promise<void> {
+  async function sendRequest(
+    client: RestClient,
+    method: string,
+    path: string,
+    n: number,
+    body?: object,
+  ): Promise<void> {
     const status = await client.send(requestText(method, path, tenant(n).key, JSON.stringify(body)));
     if (status >= 300) throw new Error(`${method} ${path} answered ${status}`);
   }

@@ -1,22 +1,22 @@
 /**
- * What the REST API costs beside the same statements issued straight through `pg` in one process.
+ * What the REST API costs, compared with the same statements run directly through `pg` in one process.
  *
- *   npm run bench:api [-- operation…]      create get list change unless told
+ *   npm run bench:api [-- operation…]      default: create get list change
  *
- * Rounds take turns, REST and straight, after some thousand requests of each: processes that have just started would
- * show how V8 interprets. A key makes 120 requests a minute, so requests are spread over accounts, and the windows are
- * emptied between slices of a round, off the clock; what a round leaves for the log is carried before the next begins.
- * The load comes from this process and shares the machine with all of it. Also: the CPU that a request takes, of every
- * process.
+ * Rounds alternate between REST and direct statements, after a warm-up of some thousand requests each: in processes that
+ * have just started, V8 still interprets the code. A key allows 120 requests a minute, so requests are spread over
+ * accounts, and the rate-limit windows are reset between slices of a round, outside the measured time; the outbox of a
+ * round is published before the next begins. The load runs in this process and shares the machine with everything else.
+ * The CPU time of a request is measured for every process, too.
  */
 import { performance } from 'node:perf_hooks';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { ACCOUNTS, type Operation, operationsOn } from './api-operations.ts';
 import { cpuOf } from './cpu.ts';
+import { outboxPublished } from './outbox-published.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, type RestClient } from './rest-client.ts';
-import { settled } from './settled.ts';
 
 const CONCURRENCY = 16;
 const ROUNDS = 5;
@@ -38,14 +38,14 @@ const clients = await Promise.all(
   Array.from({ length: CONCURRENCY }, () => connectRest(Number(new URL(platform.url).port))),
 );
 
-const asked = process.argv.slice(2);
+const requested = process.argv.slice(2);
 const rates = ['| Operation | REST /s | p50 | p99 | straight /s | p50 | p99 | of straight |', `|${' --- |'.repeat(8)}`];
 const costs = [
   '| µs of CPU | gateway | core | Postgres | load | straight: process | Postgres |',
   `|${' --- |'.repeat(7)}`,
 ];
 for (const [name, { rest, straight }] of Object.entries(operations)) {
-  if (asked.length > 0 && !asked.includes(name)) continue;
+  if (requested.length > 0 && !requested.includes(name)) continue;
   await load(rest, SLICES.warmUp);
   await load(straight, SLICES.warmUp);
   const rounds: { rest: Round; straight: Round }[] = [];
@@ -56,20 +56,20 @@ for (const [name, { rest, straight }] of Object.entries(operations)) {
   const direct = median(rounds.map((each) => each.straight));
   const ratio = (over.rate / direct.rate).toFixed(2);
   rates.push(`| ${[name, ...figures(over), ...figures(direct), ratio].join(' | ')} |`);
-  const spent = [over.gateway, over.core, over.postgres, over.load, direct.load, direct.postgres].map(Math.round);
-  costs.push(`| ${[name, ...spent].join(' | ')} |`);
+  const cpuUsed = [over.gateway, over.core, over.postgres, over.load, direct.load, direct.postgres].map(Math.round);
+  costs.push(`| ${[name, ...cpuUsed].join(' | ')} |`);
 }
 console.log([...rates, '', ...costs].join('\n'));
 for (const client of clients) client.close();
 await database.close();
 
-/** Sends slices of requests, a window's worth each, and says what came of them. */
+/** Sends slices of requests, as many as a rate-limit window allows each, and returns the measurements. */
 async function load(operation: Operation['rest'], slices: number): Promise<Round> {
   const times: number[] = [];
   let seconds = 0;
-  const spent = { gateway: 0, core: 0, postgres: 0, load: 0 };
+  const cpuUsed = { gateway: 0, core: 0, postgres: 0, load: 0 };
   for (let slice = 0; slice < slices; slice++) {
-    await settled(pool);
+    await outboxPublished(pool);
     await pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1');
     let next = slice * SLICE;
     const last = next + SLICE;
@@ -85,11 +85,11 @@ async function load(operation: Operation['rest'], slices: number): Promise<Round
     await Promise.all(clients.map(lane));
     seconds += (performance.now() - start) / 1_000;
     const after = cpu();
-    for (const part of PARTS) spent[part] += (after[part] - before[part]) / (slices * SLICE);
+    for (const part of PARTS) cpuUsed[part] += (after[part] - before[part]) / (slices * SLICE);
   }
   const sorted = times.toSorted((one, other) => one - other);
   const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0;
-  return { rate: times.length / seconds, p50: at(0.5), p99: at(0.99), ...spent };
+  return { rate: times.length / seconds, p50: at(0.5), p99: at(0.99), ...cpuUsed };
 }
 
 function median(rounds: readonly Round[]): Round {
@@ -103,7 +103,7 @@ function figures({ rate, p50, p99 }: Round): string[] {
   return [Math.round(rate).toString(), `${p50.toFixed(1)} ms`, `${p99.toFixed(1)} ms`];
 }
 
-/** The CPU that every part has used so far; `load` is this process. */
+/** The CPU time of every part so far, in µs; `load` is this process. */
 function cpu(): Record<Part, number> {
   const { user, system } = process.cpuUsage();
   return {

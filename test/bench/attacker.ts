@@ -1,5 +1,5 @@
 /**
- * Attacks as fast as it can, from one address or from many, until it is killed. A process of its own.
+ * A process that attacks as fast as it can, from one address or from many, until it is killed.
  *
  *   node test/bench/attacker.ts '{"kind": "unknown codes", "port": 8080, "addresses": 1}'
  */
@@ -10,7 +10,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
-/** What it does; `port` is the gateway's, or one of the core's for those that begin with `core`. */
+/** The kind of attack, on the gateway's port, or on one of the core's for those that begin with `core`. */
 export type AttackKind =
   | 'reset after CONNECT'
   | 'garbage'
@@ -24,21 +24,21 @@ export type AttackKind =
 export interface Attack {
   readonly kind: AttackKind;
   readonly port: number;
-  /** How many addresses of the loopback network it comes from. */
+  /** The number of addresses of the loopback network that it uses. */
   readonly addresses: number;
 }
 
-const LANES = 64;
-const SLOW = 1_000;
+const CONCURRENCY = 64;
+const SLOW_CONNECTIONS = 1_000;
 const CODE = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 const KEY = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const { kind, port, addresses } = JSON.parse(process.argv[2] ?? '{}') as Attack;
 
 process.once('disconnect', () => process.exit());
 
-const drawn = (alphabet: string, length: number) =>
+const randomText = (alphabet: string, length: number) =>
   Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('');
-const key = () => `sk_live_${drawn(KEY, 43)}`;
+const key = () => `sk_live_${randomText(KEY, 43)}`;
 const large = `{"rows":[${'{"target_url":1},'.repeat(200_000)}{}]}`;
 const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024, Buffer.of(0x0a, 0)), { level: 9 });
 const frame = Buffer.concat([Buffer.of(1), Buffer.alloc(4), bomb]);
@@ -60,7 +60,7 @@ const ATTACKS: Readonly<Record<AttackKind, () => Promise<void>>> = {
   'made-up keys': () =>
     requests(() => `GET /api/v1/qr-codes HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key()}\r\n\r\n`),
   'large bodies': () => requests(() => `${head(`/api/v1/batches`, key(), large.length)}${large}`),
-  'unknown codes': () => requests(() => `GET /r/${drawn(CODE, 7)} HTTP/1.1\r\nhost: localhost\r\n\r\n`),
+  'unknown codes': () => requests(() => `GET /r/${randomText(CODE, 7)} HTTP/1.1\r\nhost: localhost\r\n\r\n`),
   async 'slow headers'() {
     const socket = await open();
     socket.write('GET /r/');
@@ -101,7 +101,7 @@ async function attack(): Promise<never> {
   }
 }
 
-await Promise.all(Array.from({ length: kind === 'slow headers' ? SLOW : LANES }, attack));
+await Promise.all(Array.from({ length: kind === 'slow headers' ? SLOW_CONNECTIONS : CONCURRENCY }, attack));
 
 function head(path: string, token: string, length: number, more = ''): string {
   return `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n${more}content-length: ${length}\r\n\r\n`;
@@ -122,7 +122,7 @@ async function closed(socket: Socket): Promise<void> {
   if (!socket.destroyed) await once(socket, 'close').catch(() => undefined);
 }
 
-/** One request after the other on a connection, as long as it is kept; each is sent when something of an answer came. */
+/** Sends requests on a connection until it is closed, each after the first bytes of the previous response. */
 async function requests(request: () => string | Buffer): Promise<void> {
   const socket = await open();
   let answered: (() => void) | undefined;

@@ -1,12 +1,12 @@
 /**
- * 25,000 codes in one request.
+ * The creation of 25,000 codes in one request.
  *
  *   npm run bench:batch
  *
- * Starts a Postgres with the settings of a local run, a core and a gateway, and sends batches over REST: time to the
- * answer, beside `COPY` of as many bare rows into the same table; time a row at sizes from 1,000 to 25,000; what single
- * creates and scans wait beside batches of 3.5 MB, and how long turns of each event loop take meanwhile; peak memory of
- * each process. Rounds are interleaved, and the load shares the machine with all of it.
+ * Starts a Postgres with the settings of a local run, a core and a gateway, and sends batches over REST. Measures the time
+ * to the response, compared with `COPY` of as many bare rows into the same table; the time per row at sizes from 1,000 to
+ * 25,000; the latencies of single creates and scans during batches of 3.5 MB, and the event loop iterations of each process
+ * meanwhile; the peak memory of each process. Rounds are interleaved, and the load shares the machine with everything else.
  */
 import { performance } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
@@ -17,23 +17,23 @@ import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
-import { ASKED, eventLoops } from './event-loops.ts';
+import { eventLoops, PRINT_METRICS } from './event-loops.ts';
+import { outboxPublished } from './outbox-published.ts';
 import { startPlatform } from './platform.ts';
 import { childrenOf, memoryOf } from './process-tree.ts';
-import { settled } from './settled.ts';
 
 const ROWS = 25_000;
 const ROUNDS = 5;
 const SIZES = [1_000, 5_000, 10_000, ROWS];
-/** Batches that others are beside, and for how long they are alone, in ms. */
-const BESIDE = 6;
+/** The number of batches beside other requests; `ALONE_MS`: how long those are measured alone, in ms. */
+const BATCHES_BESIDE = 6;
 const ALONE_MS = 15_000;
 const PROBE_MS = 20;
 const MEMORY_MS = 100;
-/** The largest body that is taken. */
+/** The largest body that is accepted. */
 const MAX_BYTES = 3_500_000;
 
-await using platform = await startPlatform(ASKED);
+await using platform = await startPlatform(PRINT_METRICS);
 const { url, pids } = platform;
 const database = await openDatabase(platform.databaseUrl, 4, entities);
 const { pool } = database;
@@ -51,7 +51,7 @@ async function newAccount(): Promise<Account> {
   return { key: apiKey, id: decodeId('acct', accountId) ?? '' };
 }
 
-/** A batch's body, made ahead: making it would hold up everything that is measured beside it. */
+/** The body of a batch, created in advance, as that would block the event loop of the measurements. */
 function bodyOf(rows: number, padding = ''): Buffer {
   const row = (n: number) => ({
     target_url: `https://shop.example.com/menu?table=${n}`,
@@ -64,7 +64,7 @@ function bodyOf(rows: number, padding = ''): Buffer {
 const bodies = new Map(SIZES.map((size) => [size, bodyOf(size)]));
 const largest = bodyOf(ROWS, '.'.repeat((MAX_BYTES - (bodies.get(ROWS)?.length ?? 0)) / ROWS));
 
-/** Sends a batch of so many rows and gives how long the answer took, in ms. */
+/** Sends a batch of this many rows and returns the time to the response, in ms. */
 async function batch(rows: number, body = bodies.get(rows)): Promise<number> {
   const start = performance.now();
   const response = await fetch(`${url}/api/v1/batches`, {
@@ -77,7 +77,7 @@ async function batch(rows: number, body = bodies.get(rows)): Promise<number> {
   return performance.now() - start;
 }
 
-/** `COPY` of as many rows with what every code has into the same table, in ms. */
+/** The time of a `COPY` of as many rows, with the columns that every code has, into the same table, in ms. */
 async function copy(rows: number): Promise<number> {
   const lines = Array.from({ length: rows }, (_, n) => {
     return `${newUuid()}\t${single.id}\tdynamic\t${newShortCode()}\thttps://shop.example.com/menu?table=${n}\tTable ${n} outside\n`;
@@ -91,7 +91,7 @@ async function copy(rows: number): Promise<number> {
     );
     return performance.now() - start;
   } catch (error) {
-    // One of its codes was taken, which happens among so many.
+    // One of the random short codes existed already, which happens with this many.
     if (error instanceof DatabaseError && error.constraint === 'codes_short_code_key') return copy(rows);
     throw error;
   } finally {
@@ -99,38 +99,38 @@ async function copy(rows: number): Promise<number> {
   }
 }
 
-/** What single creates and scans took, in ms, by what went on when they began. */
-class Beside {
+/** The latencies of single creates and scans, in ms, by the phase in which they began. */
+class PhaseProbes {
   readonly times = { create: new Map<string, number[]>(), scan: new Map<string, number[]>() };
-  #now = '';
+  #phase = '';
 
-  /** Counts what begins until `work` is done as being beside `what`. */
-  async during<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
-    this.#now = what;
+  /** Runs `work`; requests that begin meanwhile belong to this phase. */
+  async during<Result>(phase: string, work: () => Promise<Result>): Promise<Result> {
+    this.#phase = phase;
     return work();
   }
 
-  /** Asks until `work` is done. */
-  async ask(work: () => Promise<unknown>): Promise<void> {
-    let over = false;
+  /** Sends requests until `work` is done. */
+  async runDuring(work: () => Promise<unknown>): Promise<void> {
+    let finished = false;
     const probe = async (
       times: Map<string, number[]>,
       one: () => Promise<Response>,
       before?: () => Promise<unknown>,
     ) => {
-      while (!over) {
+      while (!finished) {
         await before?.();
-        const list = times.get(this.#now) ?? [];
-        times.set(this.#now, list);
+        const list = times.get(this.#phase) ?? [];
+        times.set(this.#phase, list);
         const start = performance.now();
         await (await one()).arrayBuffer();
         list.push(performance.now() - start);
         await new Promise((resolve) => setTimeout(resolve, PROBE_MS));
       }
     };
-    const probes = [probe(this.times.create, create, liftBurst), probe(this.times.scan, scan)];
+    const probes = [probe(this.times.create, create, resetBurstLimit), probe(this.times.scan, scan)];
     await work();
-    over = true;
+    finished = true;
     await Promise.all(probes);
   }
 }
@@ -143,8 +143,8 @@ function create(): Promise<Response> {
   });
 }
 
-/** Lets the account go on creating past what a key may in a minute. */
-function liftBurst() {
+/** Resets the account's burst limit, which a key would otherwise exceed. */
+function resetBurstLimit() {
   const statement = 'update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1';
   return pool.query(statement, [single.id]);
 }
@@ -156,11 +156,11 @@ function at(times: readonly number[], share: number): number {
   return times.toSorted((one, other) => one - other)[Math.floor(times.length * share)] ?? 0;
 }
 
-/** What Postgres' processes have in memory at most, in MiB: what each has of its own, and what they share, once. */
+/** The peak memory of all Postgres processes, in MiB: the anonymous memory of each, and the shared memory once. */
 let postgresPeak = 0;
 const measuring = setInterval(() => {
   const all = [pids.postgres, ...childrenOf(pids.postgres)];
-  // What has ended meanwhile has none.
+  // 0 for processes that have exited meanwhile.
   const sizes = (figure: 'RssAnon' | 'RssShmem') => all.map((pid) => memoryOf(pid, figure) || 0);
   const own = sizes('RssAnon').reduce((sum, size) => sum + size, 0);
   postgresPeak = Math.max(postgresPeak, own + Math.max(...sizes('RssShmem')));
@@ -172,7 +172,7 @@ const logged: number[] = [];
 for (let round = 0; round <= ROUNDS; round++) {
   const start = performance.now();
   const answer = await batch(ROWS);
-  await settled(pool);
+  await outboxPublished(pool);
   const whole = performance.now() - start;
   const took = await copy(ROWS);
   // The first round warms up.
@@ -183,7 +183,7 @@ for (let round = 0; round <= ROUNDS; round++) {
 }
 const ratio = at(answers, 0.5) / at(copies, 0.5);
 console.log(
-  `25,000 rows: answered (all created) in ${at(answers, 0.5).toFixed(0)} ms, all told to the log after ${at(logged, 0.5).toFixed(0)} ms;`,
+  `25,000 rows: answered (all created) in ${at(answers, 0.5).toFixed(0)} ms, all published to the log after ${at(logged, 0.5).toFixed(0)} ms;`,
 );
 console.log(
   `COPY of 25,000 bare rows: ${at(copies, 0.5).toFixed(0)} ms; the batch takes ${ratio.toFixed(1)} times as long.\n`,
@@ -194,20 +194,20 @@ for (const size of SIZES) {
   const times: number[] = [];
   for (let round = 0; round < 3; round++) {
     times.push(await batch(size));
-    await settled(pool);
+    await outboxPublished(pool);
   }
   console.log(`| ${size} | ${at(times, 0.5).toFixed(0)} ms | ${((at(times, 0.5) / size) * 1_000).toFixed(0)} µs |`);
 }
 
-const beside = new Beside();
+const probes = new PhaseProbes();
 const batchLoops: Awaited<ReturnType<typeof eventLoops>> = [];
-await beside.ask(async () => {
-  await beside.during('alone', () => new Promise((resolve) => setTimeout(resolve, ALONE_MS)));
-  for (let round = 0; round < BESIDE; round++) {
+await probes.runDuring(async () => {
+  await probes.during('alone', () => new Promise((resolve) => setTimeout(resolve, ALONE_MS)));
+  for (let round = 0; round < BATCHES_BESIDE; round++) {
     await eventLoops(platform);
-    await beside.during('beside a batch', () => batch(ROWS, largest));
+    await probes.during('beside a batch', () => batch(ROWS, largest));
     batchLoops.push(...(await eventLoops(platform)));
-    await beside.during('while it is published', () => settled(pool));
+    await probes.during('while it is published', () => outboxPublished(pool));
   }
 });
 const phases = ['alone', 'beside a batch', 'while it is published'];
@@ -216,13 +216,13 @@ console.log(
 );
 for (const name of ['create', 'scan'] as const) {
   const cells = phases.flatMap((phase) => {
-    const times = beside.times[name].get(phase) ?? [];
+    const times = probes.times[name].get(phase) ?? [];
     return [at(times, 0.5), at(times, 0.99)];
   });
   console.log(`| ${name} | ${cells.map((ms) => `${ms.toFixed(1)} ms`).join(' | ')} |`);
 }
 
-console.log(`\nTurns of event loops during ${BESIDE} bodies of ${largest.length} bytes:\n`);
+console.log(`\nEvent loop iterations during ${BATCHES_BESIDE} bodies of ${largest.length} bytes:\n`);
 console.log('| process | p99 | longest for each | busy | peak memory |\n| --- | --- | --- | --- | --- |');
 for (const [process, loops] of Map.groupBy(batchLoops, (loop) => loop.process)) {
   const longest = loops.map(({ max }) => max.toFixed(0)).join(', ');

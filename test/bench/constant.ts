@@ -1,4 +1,4 @@
-/** The least that Node can do: every request is answered with the same redirect. */
+/** The baseline for Node: every request is answered with the same redirect. */
 import { createServer } from 'node:http';
 
 createServer((_request, response) => {

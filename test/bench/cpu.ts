@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { childrenOf } from './process-tree.ts';
 
-/** What the kernel counts CPU in, in µs: 100 ticks a second wherever Node runs. */
+/** The kernel's unit of CPU time, in µs: 100 ticks a second on all platforms of Node. */
 const TICK_US = 10_000;
 
-/** CPU time, user and system, that a process and all below it have used so far, in µs; NaN where there is no /proc. */
+/** User and system CPU time of a process and all its descendants so far, in µs; NaN without /proc. */
 export function cpuOf(pid: number): number {
   try {
-    // utime, stime, and the same of children that have ended; the name before them may hold anything but a last `)`.
+    // utime, stime, and those of exited children; the name before them ends with the last `)` and may contain others.
     const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\)/s, '').split(' ').slice(12, 16);
     const own = fields.reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_US;
     return childrenOf(pid).reduce((sum, child) => sum + cpuOf(child), own);

@@ -5,35 +5,35 @@ import type { PrintedMetrics } from '../harness/metrics.ts';
 import type { Platform } from './platform.ts';
 import { childrenOf } from './process-tree.ts';
 
-/** What processes have to be started with, so that they can be asked. */
-export const ASKED = {
+/** Environment variables that make processes print their metrics on SIGUSR2. */
+export const PRINT_METRICS = {
   NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, '../harness/metrics.ts')).href}`,
 };
 
-/** Turns of an event loop since it was last asked. */
+/** Iterations of an event loop since its metrics were last printed. */
 export interface EventLoop {
   readonly process: string;
   readonly pid: number;
-  /** In ms. */
+  /** The duration of iterations, in ms. */
   readonly p99: number;
   readonly max: number;
-  /** Share of the time in which it was at work. */
+  /** The share of time in which the event loop was active, 0 to 1. */
   readonly utilization: number;
 }
 
-/** How the event loops of the cores, the gateway's workers and its carrier were since they were last asked. */
+/** The event loops of the cores, the gateway's workers and its carrier since the previous call. */
 export async function eventLoops({ pids, logs }: Platform): Promise<EventLoop[]> {
-  const gateway = [pids.gateway, ...childrenOf(pids.gateway)];
-  const told = await Promise.all([
-    asked(logs.core, [pids.core]),
-    asked(logs.worker, [pids.worker]),
-    asked(logs.gateway, gateway),
+  const gatewayPids = [pids.gateway, ...childrenOf(pids.gateway)];
+  const printed = await Promise.all([
+    printedMetrics(logs.core, [pids.core]),
+    printedMetrics(logs.worker, [pids.worker]),
+    printedMetrics(logs.gateway, gatewayPids),
   ]);
   const cores = new Map([
     [pids.core, 'core, rpc'],
     [pids.worker, 'core, the rest'],
   ]);
-  return told.flat().flatMap(({ pid, metrics }) => {
+  return printed.flat().flatMap(({ pid, metrics }) => {
     const figure = (name: string) => metrics.find((metric) => metric.name === `nodejs.eventloop.${name}`);
     const max = figure('delay.max');
     if (!max) return [];
@@ -48,8 +48,8 @@ export async function eventLoops({ pids, logs }: Platform): Promise<EventLoop[]>
   });
 }
 
-/** What the processes, which share a log, print of their metrics. */
-async function asked(log: string, pids: readonly number[]): Promise<PrintedMetrics[]> {
+/** Makes processes that share a log print their metrics, and returns them. */
+async function printedMetrics(log: string, pids: readonly number[]): Promise<PrintedMetrics[]> {
   const file = await open(log);
   try {
     const { size } = await file.stat();

@@ -1,12 +1,12 @@
 /**
- * How soon changes are told, how fast webhooks are delivered, and what 25,000 events at once do to scans.
+ * How soon changes are published, how fast webhooks are delivered, and how 25,000 events at once affect scans.
  *
- *   npm run bench:events                  all of it
+ *   npm run bench:events                  all parts
  *   npm run bench:events -- latency       one of latency, deliveries, batch
  *
- * Starts a Postgres with the settings of a local run, a core that plays every role, a gateway and, for latency over it,
- * an Apache Kafka. Times count from the event's own time, which is taken within the transaction, so the commit is in
- * them. Receivers and load are this process, and share the machine with all of it.
+ * Starts a Postgres with the settings of a local run, cores with all roles, a gateway and, for the latency over Kafka, an
+ * Apache Kafka. Latencies are measured from the event's own time, which is read within the transaction, so they include the
+ * commit. Receivers and load run in this process and share the machine with everything else.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -34,14 +34,14 @@ const BATCH = 25_000;
 const PROBE_MS = 10;
 
 const PRIVATE = { WEBHOOKS_ALLOW_PRIVATE: 'true' };
-const wanted = process.argv.slice(2);
-const asked = (part: string) => wanted.length === 0 || wanted.includes(part);
-if (asked('latency')) await latencies();
-if (asked('deliveries')) await deliveries();
-if (asked('batch')) await batchOfEvents();
+const requestedParts = process.argv.slice(2);
+const isRequested = (part: string) => requestedParts.length === 0 || requestedParts.includes(part);
+if (isRequested('latency')) await latencies();
+if (isRequested('deliveries')) await deliveries();
+if (isRequested('batch')) await batchOfEvents();
 process.exit();
 
-/** From commit to a consumer of the topic, and to a webhook's receiver, at 200 changes a second. */
+/** Latencies from the change to a consumer of the topic, and to a webhook's receiver, at 200 changes a second. */
 async function latencies(): Promise<void> {
   console.log(`${CHANGES_A_SECOND} changes a second, from the change to …`);
   console.log('| log | consumer p50 | p99 | webhook p50 | p99 | changes |\n| --- | --- | --- | --- | --- | --- |');
@@ -106,7 +106,7 @@ async function latency(name: string, kafkaBrokers: string[]): Promise<void> {
   receiver.stop();
 }
 
-/** Deliveries a second to nine endpoints, while the tenth answers, and while it hangs. */
+/** Deliveries per second to nine endpoints, while the tenth answers, and while it hangs. */
 async function deliveries(): Promise<void> {
   console.log(`\n${EVENTS_EACH} events to each of ten endpoints:`);
   console.log('| tenth endpoint | deliveries a second to the nine | the slowest of the nine | twice |');
@@ -132,9 +132,9 @@ async function deliveries(): Promise<void> {
 }
 
 interface Round {
-  /** Deliveries a second to the nine. */
+  /** Deliveries per second to the nine. */
   readonly rate: number;
-  /** To the slowest of them. */
+  /** Deliveries per second to the slowest of them. */
   readonly slowest: number;
   readonly twice: number;
 }
@@ -148,7 +148,7 @@ async function deliverTo(platform: Platform, pool: pg.Pool, tenth: 'answers' | '
   const start = performance.now();
   const events = Array.from({ length: EVENTS_EACH }, () => {
     const subject = encodeId('qr', newUuid());
-    // As large as those of codes.
+    // As large as events of codes.
     return cloudEvent({ type: 'qr.created', accountId, subject, data: { id: subject, padding: 'x'.repeat(600) } });
   });
   await addToOutbox(pool, events);
@@ -163,14 +163,14 @@ async function deliverTo(platform: Platform, pool: pg.Pool, tenth: 'answers' | '
   }
   const last = Math.max(...finished.values()) / 1_000;
   const { twice } = receiver;
-  // What hangs would go on in the next round.
+  // Hanging deliveries would continue in the next round.
   for (const { id } of (await webhooks.listEndpoints({})).endpoints) await webhooks.deleteEndpoint({ id });
   receiver.stop();
   await sleep(2_000);
   return { rate: (9 * EVENTS_EACH) / last, slowest: EVENTS_EACH / last, twice };
 }
 
-/** One batch of 25,000 codes: every event is delivered once, and scans go on. */
+/** One batch of 25,000 codes: every event is delivered once, and scans continue. */
 async function batchOfEvents(): Promise<void> {
   await using platform = await startPlatform(PRIVATE);
   const receiver = await startReceiver();
@@ -199,7 +199,7 @@ async function batchOfEvents(): Promise<void> {
   const idleUntil = performance.now() + 10_000;
   await scan(idle, () => performance.now() > idleUntil);
   const received = () => receiver.ids.get('/')?.size ?? 0;
-  // The code that is scanned, the batch's own event, and its codes.
+  // The events of the scanned code, of the batch, and of its codes.
   const expected = 1 + 1 + BATCH;
   const start = performance.now();
   const rows = Array.from({ length: BATCH }, (_, n) => ({ target_url: `https://example.com/menu?table=${n}` }));
@@ -229,8 +229,8 @@ async function addEndpoint(platform: Platform, accountId: string, url: string, e
 }
 
 /**
- * Answers 204 at once, or from `begin` on never, where `answers` says so; keeps what came where from then on, and how
- * old it was.
+ * Starts a webhook receiver. It answers 204 at once, but after `begin` only on paths for which `answers` returns true. From
+ * `begin` on it records the ids received on each path, and their latencies.
  */
 async function startReceiver(answers: (path: string) => boolean = () => true) {
   const ids = new Map<string, Set<string>>();

@@ -1,13 +1,13 @@
 /**
- * What a kilobyte costs us that a caller without a valid key sends: CPU time and memory, for every RPC over both ports and
- * for every operation of the REST API.
+ * What each kibibyte from a caller without a valid key costs: CPU time and memory, for every RPC over both ports and for
+ * every operation of the REST API.
  *
- *   node test/bench/hostile-cost.ts [requests]      300 for each unless told
+ *   node test/bench/hostile-cost.ts [requests]      default: 300 for each
  *
  * Prints the tables of docs/benchmarks.md.
  *
- * Each request brings a made-up key of the right shape and about 1 KiB of body: gzip that inflates to a mebibyte of empty
- * rows for RPCs, rows in JSON for REST. CPU is that of core, gateway and Postgres together.
+ * Each request has a made-up key of the right format and a body of about 1 KiB: gzip that inflates to a mebibyte of empty
+ * rows for RPCs, rows in JSON for REST. CPU time is that of core, gateway and Postgres together.
  */
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,22 +20,22 @@ import { startPlatform } from './platform.ts';
 import { childrenOf, memoryOf } from './process-tree.ts';
 
 const REQUESTS = Number(process.argv[2] ?? 300);
-const LANES = 8;
-/** How long an answer is waited for, in ms: `Watch` of the health service never ends by itself. */
-const ANSWER_MS = 1_000;
-/** One thing that a stranger can send again and again. `send` gives how many bytes went over the wire. */
+const CONCURRENCY = 8;
+/** The timeout of a response, in ms: `Watch` of the health service never ends by itself. */
+const TIMEOUT_MS = 1_000;
+/** A request that an unauthenticated caller can send repeatedly. `send` returns the number of bytes sent. */
 interface Attempt {
   readonly name: string;
-  readonly way: string;
+  readonly protocol: string;
   send(): Promise<number>;
 }
 
-/** Connections that wait for their next request, by port, and the one of native gRPC. */
-const kept = new Map<number, Socket[]>();
+/** Idle connections by port, and the connection for native gRPC. */
+const idleSockets = new Map<number, Socket[]>();
 let session: ReturnType<typeof connectHttp2> | undefined;
 
 const MADE_UP_KEY = `sk_live_${'Ab3'.repeat(14)}x`;
-/** A mebibyte of empty messages in field 1, or in the first field that repeats messages. */
+/** A mebibyte of empty messages in the first repeated field, or in field 1. */
 const bombFor = (method: DescMethod) => {
   const field = method.input.fields.find(({ fieldKind }) => fieldKind === 'list');
   const tag = Buffer.of(((field?.number ?? 1) << 3) | 2, 0);
@@ -49,26 +49,26 @@ const gatewayPort = Number(new URL(platform.url).port);
 const attempts = [...(await restAttempts()), ...RPC_SERVICES.flatMap(({ methods }) => methods.flatMap(rpcAttempts))];
 
 interface Cost {
-  /** CPU time in ms for a kibibyte. */
+  /** CPU time per kibibyte, in ms. */
   readonly cpuMs: number;
   readonly peakMib: number;
 }
 
-/** By operation, and then by the way in which it was called. */
+/** By operation, and then by protocol. */
 const costs = new Map<string, Map<string, Cost>>();
-for (const { name, way, send } of attempts) {
+for (const { name, protocol, send } of attempts) {
   const pids = [platform.pids.core, platform.pids.gateway].flatMap(tree);
   const before = memory(pids, 'now');
   const start = cpuMs();
   let bytes = 0;
-  const lanes = Array.from({ length: LANES }, async () => {
-    for (let sent = 0; sent < REQUESTS / LANES; sent++) bytes += await send();
+  const lanes = Array.from({ length: CONCURRENCY }, async () => {
+    for (let sent = 0; sent < REQUESTS / CONCURRENCY; sent++) bytes += await send();
   });
   await Promise.all(lanes);
   process.stderr.write('.');
   const cost = { cpuMs: (cpuMs() - start) / (bytes / 1_024), peakMib: Math.round(memory(pids, 'peak') - before) };
-  const ways = costs.get(name) ?? new Map();
-  costs.set(name, ways.set(way, cost));
+  const protocols = costs.get(name) ?? new Map();
+  costs.set(name, protocols.set(protocol, cost));
 }
 console.log();
 printTable('REST operation', ['REST'], ['ms of CPU a KiB', 'peak MiB']);
@@ -77,24 +77,24 @@ printTable(
   ['Connect', 'native gRPC'],
   ['Connect: ms of CPU a KiB', 'peak MiB', 'native gRPC: ms of CPU a KiB', 'peak MiB'],
 );
-for (const way of ['REST', 'Connect', 'native gRPC']) {
+for (const protocol of ['REST', 'Connect', 'native gRPC']) {
   const sorted = [...costs.values()]
-    .flatMap((ways) => ways.get(way)?.cpuMs ?? [])
+    .flatMap((protocols) => protocols.get(protocol)?.cpuMs ?? [])
     .toSorted((one, other) => one - other);
   console.log(
-    `${way}: median ${sorted[sorted.length >> 1]?.toFixed(1)} ms, most ${sorted.at(-1)?.toFixed(1)} ms a KiB`,
+    `${protocol}: median ${sorted[sorted.length >> 1]?.toFixed(1)} ms, most ${sorted.at(-1)?.toFixed(1)} ms a KiB`,
   );
 }
 await platform[Symbol.asyncDispose]();
 process.exit();
 
-/** Prints the operations that were called in these ways as a table of docs/benchmarks.md. */
-function printTable(things: string, ways: readonly string[], columns: readonly string[]): void {
+/** Prints the operations called over these protocols as a table of docs/benchmarks.md. */
+function printTable(things: string, protocols: readonly string[], columns: readonly string[]): void {
   const row = (cells: readonly string[]) => console.log(`| ${cells.join(' | ')} |`);
   row([things, ...columns]);
   row(['---', ...columns.map(() => '---')]);
   for (const [name, by] of costs) {
-    const measured = ways.flatMap((way) => by.get(way) ?? []);
+    const measured = protocols.flatMap((protocol) => by.get(protocol) ?? []);
     if (measured.length === 0) continue;
     row([`\`${name}\``, ...measured.flatMap(({ cpuMs, peakMib }) => [cpuMs.toFixed(1), String(peakMib)])]);
   }
@@ -110,7 +110,7 @@ async function restAttempts(): Promise<Attempt[]> {
       const url = `${path.startsWith('/api') ? '' : '/api/v1'}${path.replace('{id}', id)}`;
       const head = `${method.toUpperCase()} ${url} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${MADE_UP_KEY}\r\n`;
       const request = `${head}content-length: ${rowsInJson.length}\r\n\r\n${rowsInJson}`;
-      return { name: `${method.toUpperCase()} ${path}`, way: 'REST', send: () => overHttp1(gatewayPort, request) };
+      return { name: `${method.toUpperCase()} ${path}`, protocol: 'REST', send: () => overHttp1(gatewayPort, request) };
     }),
   );
 }
@@ -129,15 +129,15 @@ function rpcAttempts(method: DescMethod): Attempt[] {
   const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${MADE_UP_KEY}\r\n${type}\r\ncontent-length: ${body.length}\r\n\r\n`;
   const request = Buffer.concat([Buffer.from(head), body]);
   return [
-    { name, way: 'Connect', send: () => overHttp1(platform.ports.connect, request) },
-    { name, way: 'native gRPC', send: () => overGrpc(path, frame) },
+    { name, protocol: 'Connect', send: () => overHttp1(platform.ports.connect, request) },
+    { name, protocol: 'native gRPC', send: () => overGrpc(path, frame) },
   ];
 }
 
-/** Sends a request on a kept connection and waits for an answer; a connection that is closed is opened anew. */
+/** Sends a request on an idle connection, or a new one if there is none, and waits for the response. */
 async function overHttp1(port: number, request: string | Buffer): Promise<number> {
-  const idle = kept.get(port) ?? [];
-  kept.set(port, idle);
+  const idle = idleSockets.get(port) ?? [];
+  idleSockets.set(port, idle);
   let socket = idle.pop();
   while (socket?.destroyed) socket = idle.pop();
   if (!socket) {
@@ -157,7 +157,7 @@ async function overHttp1(port: number, request: string | Buffer): Promise<number
     if (end >= 0 && (chunked || (length !== undefined && answer.length >= end + 4 + Number(length)))) resolve();
   };
   socket.on('data', read).once('close', resolve);
-  const timer = setTimeout(() => socket.destroy(), ANSWER_MS);
+  const timer = setTimeout(() => socket.destroy(), TIMEOUT_MS);
   socket.write(request);
   await promise;
   clearTimeout(timer);
@@ -182,7 +182,7 @@ async function overGrpc(path: string, frame: Buffer): Promise<number> {
   });
   stream.on('error', () => undefined).resume();
   stream.end(frame);
-  const timer = setTimeout(() => stream.close(), ANSWER_MS);
+  const timer = setTimeout(() => stream.close(), TIMEOUT_MS);
   await once(stream, 'close');
   clearTimeout(timer);
   return frame.length;
@@ -192,7 +192,7 @@ function tree(pid: number): number[] {
   return [pid, ...childrenOf(pid).flatMap(tree)];
 }
 
-/** CPU time of core, gateway and Postgres so far, in ms: the scheduler's own figure, exact to the nanosecond. */
+/** CPU time of core, gateway and Postgres so far, in ms, from the scheduler's figures in ns. */
 function cpuMs(): number {
   const { core, gateway, postgres } = platform.pids;
   let ns = 0;
@@ -208,7 +208,7 @@ function cpuMs(): number {
   return ns / 1e6;
 }
 
-/** Resident memory in MiB: what it is, and then sets the peak back to it; or what the peak was since. */
+/** Resident memory in MiB: the current value (`now`, which also resets the peak), or the peak since then. */
 function memory(pids: readonly number[], figure: 'now' | 'peak'): number {
   return pids.reduce((sum, pid) => {
     if (figure === 'now') writeFileSync(`/proc/${pid}/clear_refs`, '5');

@@ -1,10 +1,10 @@
 /**
- * What scans and creates of others take beside an attacker at full speed, from one address and from many.
+ * Latencies of other clients' scans and creates during an attack at full speed, from one address and from many.
  *
  *   npm run bench:hostile [-- seconds [attacks…]]      default: 5 for each of all attacks
  *
- * The attacker takes processor time itself, so the same attack on a bare `node:http` server that turns everything down is
- * measured as well: what it costs beyond that is ours. Callers and attacker share the machine with everything else.
+ * The attacker itself uses CPU time, so the same attack on a bare `node:http` server that rejects every request is measured
+ * too: the difference is Signpost's cost. Callers and attacker share the machine with everything else.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -40,9 +40,9 @@ const sink = fork('test/bench/sink.ts');
 const [sinkPort] = (await once(sink, 'message')) as [number];
 
 const rows: Record<string, string | number>[] = [];
-await others();
-const idle = await others();
-rows.push({ beside: 'nothing', from: '', ...shown(idle) });
+await measureOthers();
+const idle = await measureOthers();
+rows.push({ beside: 'nothing', from: '', ...cells(idle) });
 for (const kind of KINDS) {
   for (const addresses of [1, MANY]) {
     const from = addresses === 1 ? 'one address' : `${MANY} addresses`;
@@ -52,45 +52,45 @@ for (const kind of KINDS) {
         ? platform.ports.grpc
         : gatewayPort;
     if (addresses === 1 && !kind.startsWith('core')) {
-      rows.push({ beside: kind, from: 'elsewhere', ...shown(await beside({ kind, port: sinkPort, addresses })) });
+      rows.push({ beside: kind, from: 'elsewhere', ...cells(await duringAttack({ kind, port: sinkPort, addresses })) });
     }
-    rows.push({ beside: kind, from, ...shown(await beside({ kind, port, addresses })) });
+    rows.push({ beside: kind, from, ...cells(await duringAttack({ kind, port, addresses })) });
     process.stderr.write('.');
   }
 }
-rows.push({ beside: 'nothing, again', from: '', ...shown(await others()) });
+rows.push({ beside: 'nothing, again', from: '', ...cells(await measureOthers()) });
 console.table(rows);
 sink.kill();
 await database.end();
 await platform[Symbol.asyncDispose]();
 process.exit();
 
-interface Waited {
+interface Latencies {
   /** Undefined when nothing was answered. */
   readonly scan: Measured | undefined;
   readonly creates: readonly number[];
   readonly failed: number;
 }
 
-async function beside(attack: Attack): Promise<Waited> {
+async function duringAttack(attack: Attack): Promise<Latencies> {
   const attacker = fork('test/bench/attacker.ts', [JSON.stringify(attack)], { stdio: 'ignore' });
   await sleep(1_000);
-  const waited = await others();
+  const latencies = await measureOthers();
   attacker.kill('SIGKILL');
   await once(attacker, 'exit');
   await sleep(500);
-  return waited;
+  return latencies;
 }
 
-/** What others get meanwhile: latencies in ms. */
-async function others(): Promise<Waited> {
+/** Measures other clients for `SECONDS`; latencies in ms. */
+async function measureOthers(): Promise<Latencies> {
   const load = runLoad({ port: gatewayPort, connections: 16, seconds: SECONDS, rate: SCANS_A_SECOND, codes });
   const creates: number[] = [];
   let failed = 0;
   let client: Awaited<ReturnType<typeof connectRest>> | undefined;
   const end = performance.now() + SECONDS * 1_000;
   for (let count = 0; performance.now() < end; count++) {
-    if (count % 50 === 0) await emptyWindow();
+    if (count % 50 === 0) await resetBurstLimit();
     const start = performance.now();
     const request = requestText('POST', '/qr-codes', apiKey, '{"target_url":"https://example.com/menu"}');
     let status = 0;
@@ -108,7 +108,7 @@ async function others(): Promise<Waited> {
   return { scan: await load, creates, failed };
 }
 
-function shown({ scan, creates, failed }: Waited) {
+function cells({ scan, creates, failed }: Latencies) {
   const sorted = creates.toSorted((one, other) => one - other);
   return {
     'scan p50': scan?.p50?.toFixed(1) ?? 'failed',
@@ -123,7 +123,7 @@ function shown({ scan, creates, failed }: Waited) {
 async function createCodes(): Promise<string[]> {
   const found: string[] = [];
   for (let n = 0; n < CODES; n++) {
-    if (n % 50 === 0) await emptyWindow();
+    if (n % 50 === 0) await resetBurstLimit();
     const response = await fetch(`${platform.url}/api/v1/qr-codes`, {
       method: 'POST',
       headers: { authorization: `Bearer ${apiKey}` },
@@ -135,8 +135,8 @@ async function createCodes(): Promise<string[]> {
   return found;
 }
 
-/** The window of the burst limit is emptied before it fills. */
-async function emptyWindow(): Promise<void> {
+/** Resets the window of the burst limit, before it is full. */
+async function resetBurstLimit(): Promise<void> {
   await database.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
     decodeId('acct', accountId),
   ]);

@@ -1,11 +1,11 @@
 /**
- * What `npm start` uses while nothing happens: CPU and memory of each process, and transactions of Postgres.
+ * The resource usage of an idle `npm start`: CPU and memory of each process, and transactions of Postgres.
  *
- *   npm run bench:idle [-- seconds]      60 unless told
+ *   npm run bench:idle [-- seconds]      default: 60
  *
- * Starts it with data and ports of its own, and once before, so that Node's compile cache is filled. RSS counts pages that
- * processes share, as the program of Node, in each of them; PSS gives each process its share of them, so only the sum of
- * PSS is memory that is used. Linux only.
+ * Starts it with its own data and ports, and once before, to fill Node's compile cache. RSS counts shared pages, such as
+ * those of the Node program, in each process; PSS divides them among the processes, so only the sum of PSS is the memory
+ * that is used. Linux only.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { cpuOf } from './cpu.ts';
 import { childrenOf, rolledUp } from './process-tree.ts';
 
-/** Work of the start, such as compiling, is over after this time, in ms. */
+/** The time after which work of the start, such as compiling, has ended, in ms. */
 const SETTLE_MS = 30_000;
 
 const seconds = Number(process.argv[2] ?? 60);
@@ -38,7 +38,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Runs the script `start` of package.json; resolves once everything runs. */
+/** Runs the script `start` of package.json; resolves once Signpost is running. */
 async function start(): Promise<{ pid: number; stop(): Promise<void> }> {
   const [port, corePort, grpcPort] = [await freePort(), await freePort(), await freePort()];
   const child = spawn('sh', ['-c', packageJson.scripts.start], {
@@ -119,7 +119,7 @@ function treeBelow(pid: number): number[] {
   return [pid, ...childrenOf(pid).flatMap(treeBelow)];
 }
 
-/** Its program and arguments, with the roles of a core. */
+/** The program of a process, with the roles of a core. */
 async function nameOf(pid: number): Promise<string> {
   const args = (await readFile(`/proc/${pid}/cmdline`, 'latin1')).split('\0');
   const roles = /(?:^|\0)ROLES=([^\0]*)/.exec(await readFile(`/proc/${pid}/environ`, 'latin1'))?.[1];

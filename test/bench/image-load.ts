@@ -1,20 +1,24 @@
 /**
- * Asks for an image, so many times at once, round after round, until it is sent anything. A process of its own, so that
- * what others wait is not what this client costs them in a shared event loop.
+ * Requests an image `concurrency` times concurrently, again and again, until it receives a message. It runs in its own
+ * process, so that this client does not delay measured requests in a shared event loop.
  *
- *   fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, atOnce })])
+ *   fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, concurrency })])
  */
 import { Agent, get } from 'node:http';
 
-const { url, apiKey, atOnce } = JSON.parse(process.argv[2] ?? '{}') as { url: string; apiKey: string; atOnce: number };
-const agent = new Agent({ keepAlive: true, maxSockets: atOnce });
-let isOver = false;
+const { url, apiKey, concurrency } = JSON.parse(process.argv[2] ?? '{}') as {
+  url: string;
+  apiKey: string;
+  concurrency: number;
+};
+const agent = new Agent({ keepAlive: true, maxSockets: concurrency });
+let isStopping = false;
 
 process.once('message', () => {
-  isOver = true;
+  isStopping = true;
 });
 process.once('disconnect', () => process.exit());
-while (!isOver) await Promise.all(Array.from({ length: atOnce }, image));
+while (!isStopping) await Promise.all(Array.from({ length: concurrency }, image));
 process.disconnect?.();
 
 function image(): Promise<void> {

@@ -8,23 +8,23 @@ import { connectRest, requestText } from './rest-client.ts';
 const ACCOUNTS = 10;
 const CODES_EACH = 2_000;
 const CONCURRENCY = 16;
-/** A key makes 120 requests a minute; the windows are emptied after so many requests. */
+/** The rate-limit windows are reset after this many requests, as a key allows 120 requests a minute. */
 const SLICE = ACCOUNTS * 110;
 
-/** Whose CPU is counted; `core` includes the core in the background, `load` is this process. */
+/** The parts whose CPU time is measured; `core` includes the background core, `load` is this process. */
 export const IMAGE_PARTS = ['gateway', 'core', 'postgres', 'load'] as const;
 
-/** Images a second, latencies in ms, and the CPU of an image in µs. */
+/** Images per second, latencies in ms, and the CPU time of an image in µs. */
 export type ImageFigures = Record<'rate' | 'p50' | 'p99' | (typeof IMAGE_PARTS)[number], number>;
 
-/** Asks for images over REST, 16 at a time. */
+/** Requests images over REST, 16 at a time. */
 export interface ImageRequests {
-  /** Asks for 1,100 images, each of the next code, with this query. */
+  /** Requests 1,100 images, each of the next code, with this query. */
   round(query: string): Promise<ImageFigures>;
   close(): void;
 }
 
-/** Creates ten accounts with 2,000 codes each; the requests go round all of them. */
+/** Creates ten accounts with 2,000 codes each; requests use all of them in turn. */
 export async function imageRequests(platform: Platform, pool: Pool): Promise<ImageRequests> {
   const tenants = await Promise.all(
     Array.from({ length: ACCOUNTS }, async (_, tenant) => {

@@ -1,12 +1,12 @@
 /**
- * How many images are drawn in a second on one core and how large they are, beside the PNG writer of `qrcode` and
- * pngjs, which is given the same pixels in gray; then how many come over REST, with the CPU that one takes of every
- * process, and what other requests wait while 64 images of 4,096 px are asked for at once.
+ * How many images are drawn per second on one CPU core and how large they are, compared with the PNG writer of `qrcode`
+ * and with pngjs, which gets the same pixels in gray; then how many are served over REST, with the CPU time of each in every
+ * process, and how long other requests take while 64 images of 4,096 px are requested concurrently.
  *
- *   npm run bench:images [-- rounds]      7 unless told
+ *   npm run bench:images [-- rounds]      default: 7
  *
- * A scan URL is drawn from text to file. Rounds of all ways take turns, so that none has the machine to itself; the
- * figure is the median of its rounds. Over REST each image is of another code than the 19,999 before it.
+ * A scan URL is drawn from text to file. The rounds of all variants are interleaved, so that other load on the machine
+ * affects all of them; figures are medians. Over REST, each image is of a different code than the 19,999 before it.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,18 +24,18 @@ import { startPlatform } from './platform.ts';
 const ROUNDS = Number(process.argv[2] ?? 7);
 const ROUND_MS = 150;
 const WARM_UP = 2;
-let asked = 0;
+let requestCount = 0;
 const TEXT = 'https://go.example.com/AbC1234';
 const SIZES = [256, 512, 1_024, 4_096];
 const [DARK, LIGHT] = ['#123456', '#ffeedd'];
 
-interface Way {
+interface Variant {
   readonly name: string;
   draw(): Promise<Uint8Array> | Uint8Array;
 }
 
-const ways: readonly Way[] = [
-  ...SIZES.flatMap((size): Way[] => [
+const variants: readonly Variant[] = [
+  ...SIZES.flatMap((size): Variant[] => [
     { name: `${size} px, own writer`, draw: () => renderPng(matrixOf(TEXT), size, DARK, LIGHT) },
     { name: `${size} px, qrcode.toBuffer`, draw: () => drawnByQrcode(size) },
     { name: `${size} px, pngjs, gray`, draw: () => drawnByPngjs(size) },
@@ -46,13 +46,13 @@ const ways: readonly Way[] = [
   },
 ];
 
-const rates = new Map(ways.map(({ name }) => [name, [] as number[]]));
-for (const way of ways) await way.draw();
+const rates = new Map(variants.map(({ name }) => [name, [] as number[]]));
+for (const variant of variants) await variant.draw();
 for (let round = 0; round < ROUNDS; round++) {
-  for (const way of ways) rates.get(way.name)?.push(await rateOf(way));
+  for (const variant of variants) rates.get(variant.name)?.push(await rateOf(variant));
 }
 const table = await Promise.all(
-  ways.map(async ({ name, draw }) => {
+  variants.map(async ({ name, draw }) => {
     return {
       image: name,
       'images/s': Number(median(rates.get(name) ?? []).toPrecision(3)),
@@ -76,7 +76,7 @@ const { id } = ((await made.json()) as { data: { id: string } }).data;
 const requests = await imageRequests(platform, pool);
 const queries = [...SIZES.map((size) => `size=${size}`), 'format=svg'];
 const rounds = new Map(queries.map((query) => [query, [] as ImageFigures[]]));
-// Processes that have just started would show how V8 interprets.
+// Warm-up: in processes that have just started, V8 still interprets the code.
 for (let n = 0; n < WARM_UP; n++) for (const query of queries) await requests.round(query);
 for (let n = 0; n < ROUNDS; n++) for (const query of queries) rounds.get(query)?.push(await requests.round(query));
 requests.close();
@@ -93,13 +93,13 @@ console.table(
   }),
 );
 
-const idle = await beside(async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))));
-const busy = await beside(async () => {
+const idle = await latenciesDuring(async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))));
+const busy = await latenciesDuring(async () => {
   const url = `${platform.url}/api/v1/qr-codes/${id}/image?size=4096`;
-  const load = fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, atOnce: 64 })]);
-  const emptying = setInterval(emptyWindow, 50);
+  const load = fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, concurrency: 64 })]);
+  const emptying = setInterval(resetBurstLimit, 50);
   await new Promise((resolve) => setTimeout(resolve, 5_000));
-  load.send('enough');
+  load.send('stop');
   await once(load, 'exit');
   clearInterval(emptying);
 });
@@ -111,26 +111,26 @@ const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${platform.pids.core}/s
 console.log(`peak memory of the core: ${Math.round(Number(peak) / 1_024)} MiB`);
 await pool.end();
 
-async function emptyWindow(): Promise<void> {
+async function resetBurstLimit(): Promise<void> {
   await pool.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
     decodeId('acct', accountId),
   ]);
 }
 
-/** What a read of the same code takes while `work` runs. */
-async function beside(work: () => Promise<void>): Promise<{ p50: string; p99: string }> {
+/** The latencies of reads of the same code while `work` runs. */
+async function latenciesDuring(work: () => Promise<void>): Promise<{ p50: string; p99: string }> {
   const times: number[] = [];
-  let over = false;
+  let finished = false;
   const probe = (async () => {
-    while (!over) {
+    while (!finished) {
       const start = performance.now();
       await (await fetch(`${platform.url}/api/v1/qr-codes/${id}`, { headers })).arrayBuffer();
       times.push(performance.now() - start);
-      if (asked++ % 50 === 0) await emptyWindow();
+      if (requestCount++ % 50 === 0) await resetBurstLimit();
     }
   })();
   await work();
-  over = true;
+  finished = true;
   await probe;
   times.sort((one, other) => one - other);
   const at = (share: number) => `${(times[Math.floor(times.length * share)] ?? 0).toFixed(1)} ms`;
@@ -141,8 +141,8 @@ function median(values: readonly number[]): number {
   return values.toSorted((one, other) => one - other)[values.length >> 1] ?? 0;
 }
 
-/** Images a second, over at least `ROUND_MS`. */
-async function rateOf({ draw }: Way): Promise<number> {
+/** Images per second, over at least `ROUND_MS`. */
+async function rateOf({ draw }: Variant): Promise<number> {
   const start = performance.now();
   let drawn = 0;
   do {
@@ -161,7 +161,7 @@ function drawnByQrcode(width: number): Promise<Buffer> {
   });
 }
 
-/** pngjs writes neither a palette nor single bits: eight bits of gray, which it takes as they are, are its least. */
+/** pngjs can write neither a palette nor single bits; its smallest format is eight bits of gray. */
 function drawnByPngjs(size: number): Buffer {
   const { modules, dark } = matrixOf(TEXT);
   const across = modules + 2 * QUIET_ZONE;

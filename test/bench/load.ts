@@ -1,11 +1,11 @@
 /**
- * Asks for random codes over keep-alive connections, one request at a time on each, and prints what came of it as JSON.
- * A process of its own, so that it can have a core of its own.
+ * Requests random codes over keep-alive connections, one request at a time on each, and prints the result as JSON. It runs
+ * in its own process, so that it can have its own CPU core.
  *
  *   node test/bench/load.ts '{"port": 8080, "connections": 64, "seconds": 5, "rate": 20000, "codes": "/tmp/codes"}'
  *
- * With a rate, requests are due at even intervals and a latency counts from when its request was due, so that a server
- * that stalls is charged for everything that had to wait. Without one each answer is followed by the next request.
+ * With a rate, requests are due at even intervals, and latencies are measured from when a request was due, so that those
+ * of a stalled server include all waiting time. Without a rate, each response is followed by the next request.
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -14,24 +14,24 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import { requestHead } from './phone.ts';
 
-/** What to ask for. */
+/** The parameters of a load. */
 export interface Load {
   readonly port: number;
   readonly connections: number;
   readonly seconds: number;
-  /** Requests a second; as many as go when it is missing. */
+  /** Requests a second; as many as possible if omitted. */
   readonly rate?: number;
   /** A file with a short code on each line. */
   readonly codes: string;
 }
 
-/** What a load came to; latencies in ms. Rate and latencies are of what came after the first second. */
+/** The result of a load; latencies in ms. Rate and latencies exclude the first second. */
 export interface Measured {
   readonly requests: number;
   readonly rate: number;
   readonly p50: number;
   readonly p99: number;
-  /** Answers that were no 302. */
+  /** Responses other than 302. */
   readonly wrong: number;
 }
 
@@ -39,11 +39,11 @@ const { port, connections, seconds, rate, codes: file } = JSON.parse(process.arg
 const codes = readFileSync(file, 'latin1').split('\n');
 const latencies: number[] = [];
 const clock = new Int32Array(new SharedArrayBuffer(4));
-/** Between looks at what has come and what is due, in ms: as exact as latencies are. */
+/** The pause between checks for responses and due requests, in ms: the precision of the latencies. */
 const PAUSE_MS = 0.02;
-/** What comes before counts nothing: both sides compile their code first. */
+/** The warm-up before measuring, in ms: both sides first compile their code. */
 const WARM_MS = 1_000;
-/** When the requests were due that no connection was free for. */
+/** The due times of requests for which no connection was free. */
 const waiting: number[] = [];
 const free: ((due: number) => void)[] = [];
 let answered = 0;
@@ -64,7 +64,7 @@ if (rate === undefined) {
       else waiting.push(due);
     }
     await turn();
-    // Turning without a pause would take the core from whoever shares it.
+    // A busy loop would take CPU time from other processes on the same core.
     Atomics.wait(clock, 0, 0, PAUSE_MS);
   }
 }

@@ -1,11 +1,11 @@
 /**
- * What one code costs a core's CPU to read, insert and change: through the ORM as the library is, through the ORM with
- * bound values as Signpost runs it, and by a named statement.
+ * The CPU time of reading, inserting and changing one code: through the unmodified ORM, through the ORM with bound values
+ * as in Signpost, and with a named statement.
  *
  *   npm run bench:orm
  *
- * One connection, one call at a time, interleaved rounds; figures are those of the cheapest round, as others on the
- * machine make rounds dearer and never cheaper, in µs of CPU of this process for a call.
+ * One connection, one call at a time, interleaved rounds. Figures are those of the cheapest round, as other load on the
+ * machine only makes rounds more expensive, in µs of this process's CPU time per call.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -51,44 +51,44 @@ const update = statement(
 );
 
 const ids: string[] = [];
-const some = () => ids[Math.floor(Math.random() * ids.length)] ?? '';
+const anyId = () => ids[Math.floor(Math.random() * ids.length)] ?? '';
 const payload = 'https://example.com/a/target/of/usual/length?utm_source=table';
-const fresh = () => {
+const newCode = () => {
   const id = newUuid();
   ids.push(id);
   return { accountId, id, type: 'static' as const, shortCode: newShortCode(), payload };
 };
-for (let nth = 0; nth < 1_000; nth++) {
-  const { id, shortCode } = fresh();
+for (let index = 0; index < 1_000; index++) {
+  const { id, shortCode } = newCode();
   await run(pool, insert, [accountId, id, shortCode, payload]);
 }
 const version = () => raw('version + 1');
 const changed = () => ({ name: 'Menu', version: version() });
 
-/** Each kind of call by the ways to make it. */
-const CALL: Record<string, Record<string, () => Promise<unknown>>> = {
+/** The calls to compare, by operation and variant. */
+const CALLS_TO_COMPARE: Record<string, Record<string, () => Promise<unknown>>> = {
   'read one': {
-    'the library': () => library.em.fork().findOne(CodeEntity, { accountId, id: some() }),
-    'bound values': () => orm.em.fork().findOne(CodeEntity, { accountId, id: some() }),
-    'a named statement': () => first(pool, read, [accountId, some()]),
+    'the library': () => library.em.fork().findOne(CodeEntity, { accountId, id: anyId() }),
+    'bound values': () => orm.em.fork().findOne(CodeEntity, { accountId, id: anyId() }),
+    'a named statement': () => first(pool, read, [accountId, anyId()]),
   },
   'insert one': {
-    'the library': () => library.em.fork().insert(CodeEntity, fresh() as never),
-    'bound values': () => orm.em.fork().insert(CodeEntity, fresh() as never),
+    'the library': () => library.em.fork().insert(CodeEntity, newCode() as never),
+    'bound values': () => orm.em.fork().insert(CodeEntity, newCode() as never),
     'a named statement': () => {
-      const { id, shortCode } = fresh();
+      const { id, shortCode } = newCode();
       return run(pool, insert, [accountId, id, shortCode, payload]);
     },
   },
   'change one': {
-    'the library': () => library.em.fork().nativeUpdate(CodeEntity, { accountId, id: some() }, changed()),
-    'bound values': () => orm.em.fork().nativeUpdate(CodeEntity, { accountId, id: some() }, changed()),
-    'a named statement': () => run(pool, update, [accountId, some(), 'Menu']),
+    'the library': () => library.em.fork().nativeUpdate(CodeEntity, { accountId, id: anyId() }, changed()),
+    'bound values': () => orm.em.fork().nativeUpdate(CodeEntity, { accountId, id: anyId() }, changed()),
+    'a named statement': () => run(pool, update, [accountId, anyId(), 'Menu']),
   },
   'a transaction around one read': {
-    'the library': () => library.em.fork().transactional((em) => em.findOne(CodeEntity, { accountId, id: some() })),
-    'bound values': () => ormTransaction(orm, (em) => em.findOne(CodeEntity, { accountId, id: some() })),
-    'a named statement': () => transaction(pool, (tx) => first(tx, read, [accountId, some()])),
+    'the library': () => library.em.fork().transactional((em) => em.findOne(CodeEntity, { accountId, id: anyId() })),
+    'bound values': () => ormTransaction(orm, (em) => em.findOne(CodeEntity, { accountId, id: anyId() })),
+    'a named statement': () => transaction(pool, (tx) => first(tx, read, [accountId, anyId()])),
   },
   'an entity manager that is not used': {
     'bound values': () => transaction(pool, async (tx) => void entityManagerIn(orm, tx)),
@@ -96,23 +96,23 @@ const CALL: Record<string, Record<string, () => Promise<unknown>>> = {
   },
 };
 
-/** µs of CPU of this process for a call. */
+/** The CPU time of this process per call, in µs. */
 async function cost(call: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
-  for (let nth = 0; nth < CALLS; nth++) await call();
+  for (let index = 0; index < CALLS; index++) await call();
   const { user, system } = process.cpuUsage(before);
   return (user + system) / CALLS;
 }
 
-for (const [kind, ways] of Object.entries(CALL)) {
-  const figures = new Map<string, number[]>(Object.keys(ways).map((way) => [way, []]));
+for (const [kind, variants] of Object.entries(CALLS_TO_COMPARE)) {
+  const figures = new Map<string, number[]>(Object.keys(variants).map((variant) => [variant, []]));
   for (let round = 0; round <= ROUNDS; round++) {
-    for (const [way, call] of Object.entries(ways)) {
+    for (const [variant, call] of Object.entries(variants)) {
       const µs = await cost(call);
       // The first round warms up.
-      if (round > 0) figures.get(way)?.push(µs);
+      if (round > 0) figures.get(variant)?.push(µs);
     }
   }
-  const least = [...figures].map(([way, all]) => `${way} ${Math.min(...all).toFixed(0)}`);
+  const least = [...figures].map(([variant, all]) => `${variant} ${Math.min(...all).toFixed(0)}`);
   console.log(`${kind}: ${least.join(', ')} µs`);
 }

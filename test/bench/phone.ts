@@ -1,4 +1,4 @@
-/** What a phone sends besides the path when its camera has read a code. */
+/** The headers that a phone sends after its camera has read a code. */
 export const PHONE_HEADERS = {
   host: 'signpost.example',
   'user-agent':
@@ -15,7 +15,7 @@ const REST = ` HTTP/1.1\r\n${Object.entries(PHONE_HEADERS)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('')}`;
 
-/** A whole request for a code. `close`: the last one of its connection. */
+/** A complete request for a code. `close`: the last one on its connection. */
 export function requestHead(code: string, close = false): string {
   return `GET /r/${code}${REST}${close ? 'connection: close\r\n' : ''}\r\n`;
 }

@@ -10,22 +10,22 @@ import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 
-/** A Signpost for a benchmark, as a local run has it: Postgres, a core that answers calls, one that works, a gateway. */
+/** A Signpost for benchmarks, set up like a local run: Postgres, a core for RPCs, one for background work, a gateway. */
 export interface Platform extends AsyncDisposable {
-  /** REST and scans. */
+  /** The base URL of REST and scans. */
   readonly url: string;
   readonly databaseUrl: string;
   readonly pids: Readonly<Record<'core' | 'worker' | 'gateway' | 'postgres', number>>;
-  /** Where the core listens. */
+  /** The core's ports. */
   readonly ports: Readonly<Record<'connect' | 'grpc', number>>;
-  /** Files that they print to. */
+  /** Paths of the processes' logs. */
   readonly logs: Readonly<Record<'core' | 'worker' | 'gateway', string>>;
   newAccount(): Promise<NewAccount>;
-  /** The core's Connect port, as an internal service that acts for an account. */
+  /** A transport to the core's Connect port for an internal service that acts for an account. */
   transportFor(accountId: string): ReturnType<typeof createConnectTransport>;
 }
 
-/** `env`: for cores and gateway, over what is set here. */
+/** `env`: variables for cores and gateway, which override those set here. */
 export async function startPlatform(env: Readonly<Record<string, string>> = {}): Promise<Platform> {
   const running = new AsyncDisposableStack();
   try {

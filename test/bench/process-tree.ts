@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Processes that this one started and that still run; none where there is no /proc. */
+/** The running children of a process; none without /proc. */
 export function childrenOf(pid: number): number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
@@ -10,7 +10,7 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Figures of /proc/…/status in MiB, as `VmHWM`, the peak of what was resident; NaN where there are none. */
+/** A figure of /proc/…/status in MiB, such as `VmHWM`, the peak resident memory; NaN if there is none. */
 export function memoryOf(pid: number, figure: 'VmHWM' | 'RssAnon' | 'RssShmem'): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'latin1');
@@ -20,7 +20,7 @@ export function memoryOf(pid: number, figure: 'VmHWM' | 'RssAnon' | 'RssShmem'):
   }
 }
 
-/** Figures of /proc/…/smaps_rollup in MiB: `Pss` has a process's share of the pages that it shares; NaN where there are none. */
+/** A figure of /proc/…/smaps_rollup in MiB; `Pss` contains a process's share of shared pages. NaN if there is none. */
 export function rolledUp(pid: number, figure: 'Rss' | 'Pss'): number {
   try {
     const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');

@@ -1,11 +1,11 @@
 /**
- * How fast the outbox is carried to the log in Postgres, and whether it stays so.
+ * How fast the outbox is published to the log in Postgres, and whether it stays as fast.
  *
  *   npm run bench:relay
  *
- * Rounds of as many rows as a batch of 25,000 codes writes, in one transaction each, on a Postgres with the settings of a
- * local run; the relay is this process. The second half of the rounds is beside an open transaction, as a backup's, which
- * keeps everything that is deleted meanwhile.
+ * Each round writes as many rows as a batch of 25,000 codes, in one transaction, to a Postgres with the settings of a local
+ * run; the relay runs in this process. During the second half of the rounds a transaction is open, like that of a backup,
+ * which prevents the removal of rows deleted meanwhile.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ import { entities } from '../../src/entities.ts';
 import { cloudEvent } from '../../src/events/cloud-event.ts';
 import { copyToOutbox, type OutboxRecord } from '../../src/events/outbox.ts';
 import { startRelayWithTopics } from '../../src/events/relay.ts';
-import { settled } from './settled.ts';
+import { outboxPublished } from './outbox-published.ts';
 
 const CODES = 25_000;
 const ROUNDS = 8;
@@ -50,7 +50,7 @@ running.defer(() => relay.stop());
 
 const accountId = encodeId('acct', newUuid());
 
-/** As many and as large as those of a code. */
+/** As many and as large as the records of a new code. */
 function recordsOf(id: string): OutboxRecord[] {
   const data = { id, padding: 'x'.repeat(700) };
   return [
@@ -63,16 +63,16 @@ async function round(): Promise<string> {
   const ids = Array.from({ length: CODES }, () => encodeId('qr', newUuid()));
   await transaction(pool, (tx) => copyToOutbox(tx, ids, recordsOf));
   const start = performance.now();
-  await settled(pool);
+  await outboxPublished(pool);
   return `${(performance.now() - start).toFixed(0)} ms`;
 }
 
 const rows = { alone: [] as string[], 'beside an open transaction': [] as string[] };
-for (let nth = 0; nth < ROUNDS; nth++) rows.alone.push(await round());
+for (let index = 0; index < ROUNDS; index++) rows.alone.push(await round());
 const backup = new pg.Client(postgres.url);
 await backup.connect();
 await backup.query('begin isolation level repeatable read; select from outbox');
-for (let nth = 0; nth < ROUNDS; nth++) rows['beside an open transaction'].push(await round());
+for (let index = 0; index < ROUNDS; index++) rows['beside an open transaction'].push(await round());
 await backup.end();
 
 console.log(`${2 * CODES} rows, ${ROUNDS} rounds after each other:\n`);

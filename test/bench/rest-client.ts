@@ -1,27 +1,27 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** A kept connection, for one request at a time. */
+/** A keep-alive connection for one request at a time. */
 export interface RestClient {
-  /** Sends a request of `requestText` and gives the status; the body is counted and not read. */
+  /** Sends a request made by `requestText` and returns the status; the body is received without being read. */
   send(request: string): Promise<number>;
   close(): void;
 }
 
-/** A request to the REST API as it goes over the wire. */
+/** The text of an HTTP request to the REST API. */
 export function requestText(method: string, path: string, key: string, body = ''): string {
   const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
   return `${method} /api/v1${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n${length}\r\n${body}`;
 }
 
 /**
- * Connects for a load that shares the cores with what it measures. Node's own client costs more than a tenth of what
- * answering does, so it reads no more of an answer than it needs to know where the next one begins.
+ * Opens a connection for a load that shares the CPU cores with what it measures. Node's own client costs more than a tenth
+ * of what answering does, so this one only reads as much of a response as it needs to find the next one.
  */
 export async function connectRest(port: number): Promise<RestClient> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   await once(socket, 'connect');
-  let waiting: PromiseWithResolvers<number> | undefined;
+  let pending: PromiseWithResolvers<number> | undefined;
   let status = 0;
   let missing = 0;
   socket.on('data', (chunk: Buffer) => {
@@ -30,20 +30,20 @@ export async function connectRest(port: number): Promise<RestClient> {
       const end = chunk.indexOf('\r\n\r\n');
       const head = chunk.toString('latin1', 0, Math.max(0, end));
       const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-      if (length === undefined) throw new Error(`an answer without its length: ${head}`);
+      if (length === undefined) throw new Error(`a response without a length: ${head}`);
       status = Number(head.slice(9, 12));
       missing = end + 4 + Number(length) - chunk.length;
     }
-    if (missing === 0) waiting?.resolve(status);
+    if (missing === 0) pending?.resolve(status);
   });
-  socket.on('error', (error) => waiting?.reject(error));
-  socket.on('close', () => waiting?.reject(new Error('the gateway closed a connection')));
+  socket.on('error', (error) => pending?.reject(error));
+  socket.on('close', () => pending?.reject(new Error('the gateway closed a connection')));
   return {
     send(request) {
       if (socket.destroyed) return Promise.reject(new Error('the gateway closed a connection'));
-      waiting = Promise.withResolvers<number>();
+      pending = Promise.withResolvers<number>();
       socket.write(request, 'utf8');
-      return waiting.promise;
+      return pending.promise;
     },
     close: () => socket.destroy(),
   };

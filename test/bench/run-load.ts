@@ -2,13 +2,13 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { Load, Measured } from './load.ts';
 
-/** What came of a load in a process of its own; undefined when nothing was answered. */
+/** Runs a load in its own process; undefined when nothing was answered. */
 export async function runLoad(load: Load): Promise<Measured | undefined> {
   const process = fork('test/bench/load.ts', [JSON.stringify(load)], { silent: true });
-  let printed = '';
+  let output = '';
   process.stdout?.on('data', (text) => {
-    printed += text;
+    output += text;
   });
   await once(process, 'exit');
-  return printed === '' ? undefined : (JSON.parse(printed) as Measured);
+  return output === '' ? undefined : (JSON.parse(output) as Measured);
 }

@@ -8,7 +8,7 @@ import type { Platform } from './platform.ts';
 
 const DAYS = 30;
 
-export interface Seeded {
+export interface SeededAccount {
   /** UUID. */
   readonly id: string;
   readonly key: string;
@@ -16,8 +16,8 @@ export interface Seeded {
   readonly codes: readonly string[];
 }
 
-/** An account with as many codes. */
-export async function seedAccount(platform: Platform, pool: Pool, codes: number): Promise<Seeded> {
+/** Creates an account with this many codes. */
+export async function seedAccount(platform: Platform, pool: Pool, codes: number): Promise<SeededAccount> {
   const { accountId, apiKey } = await platform.newAccount();
   const id = decodeId('acct', accountId) ?? '';
   const ids = Array.from({ length: codes }, newUuid);
@@ -31,19 +31,19 @@ export async function seedAccount(platform: Platform, pool: Pool, codes: number)
   return { id, key: apiKey, codes: ids.reverse() };
 }
 
-/** How many values of a kind there are at most; the first ones are far more frequent than the last. */
+/** The maximum numbers of distinct values; the first ones are far more frequent than the last. */
 export interface Tails {
   readonly countries: number;
   readonly referrers: number;
 }
 
 /**
- * Scans of the codes in turn, in the order of time, each of a visitor of its own. Nine in ten come without a referrer.
- * Tails are long unless told: a code then sees the more different values, the more it is scanned.
+ * Inserts scans of the codes in turn, in the order of time, each of a different visitor. Nine in ten have no referrer. By
+ * default tails are long: the more a code is scanned, the more distinct values it has.
  */
 export async function seedScans(
   pool: Pool,
-  account: Seeded,
+  account: SeededAccount,
   codes: readonly string[],
   scans: number,
   { countries, referrers }: Tails = { countries: 50, referrers: 100 },
@@ -66,7 +66,7 @@ export async function seedScans(
   );
 }
 
-/** Every counter, from the scans; day by day, as they come to be. Gives how many ms those of weeks and accounts take. */
+/** Fills every counter from the scans, day by day, as in operation. Returns the time that those of weeks and accounts take, in ms. */
 export async function seedCounters(pool: Pool): Promise<number> {
   await noteChanges(pool, false);
   const day = `(scanned_at at time zone 'UTC')::date`;
@@ -93,7 +93,7 @@ export async function seedCounters(pool: Pool): Promise<number> {
  * The counters of an account that reports on its codes read: each is scanned on every one of `days`, the first ones most,
  * and each day of the account has some 700 different values. Values of single codes are not written.
  */
-export async function seedAccountCounters(pool: Pool, { id, codes }: Seeded, days: number): Promise<void> {
+export async function seedAccountCounters(pool: Pool, { id, codes }: SeededAccount, days: number): Promise<void> {
   await noteChanges(pool, false);
   await pool.query(
     `insert into scan_days (code_id, day, account_id, scans, unique_scans)
@@ -137,7 +137,7 @@ export async function seedAccountCounters(pool: Pool, { id, codes }: Seeded, day
   await pool.query('vacuum analyze');
 }
 
-/** Whether triggers note what changes counters: all at once, summing up afterwards is faster. */
+/** Enables or disables the triggers that note changed counters: when seeding, one roll-up at the end is faster. */
 async function noteChanges(pool: Pool, notes: boolean): Promise<void> {
   for (const table of ['scan_days', 'scan_values']) {
     await pool.query(`alter table ${table} ${notes ? 'enable' : 'disable'} trigger user`);

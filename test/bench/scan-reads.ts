@@ -1,12 +1,12 @@
 /**
- * What reading costs beside many scans: analytics of a code with 1,000,000 scans and of one with 1,000, once with the
- * countries and referrers that so many scans bring and once with no more than the other's; the page of codes that the
- * one or the other is on; and, in the core, the report of an account of 10,000 codes on 365 days with its top codes.
+ * What reads cost when there are many scans: analytics of a code with 1,000,000 scans and of one with 1,000, once with as
+ * many countries and referrers as so many scans have, and once with only as many as the other code; the page of codes on
+ * which each of them is; and, in the core, the report of an account of 10,000 codes over 365 days with its top codes.
  *
- *   node test/bench/scan-reads.ts [scans]      10,000,000 in all unless told
+ *   node test/bench/scan-reads.ts [scans]      default: 10,000,000 in total
  *
- * Scans of 30 days are written by SQL, and every counter from them; of the large account only counters. Each read is measured as the core does it, from this
- * process, and over REST, where it comes from this process too.
+ * Scans of 30 days and all counters are written with SQL; for the large account, only counters. Each read is measured as
+ * the core does it, in this process, and over REST, requested from this process.
  */
 import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
@@ -22,24 +22,24 @@ import { DAY_MS } from '../../src/scans/days.ts';
 import { topCodes } from '../../src/scans/reports/top-codes.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
-import { type Seeded, seedAccount, seedAccountCounters, seedCounters, seedScans } from './scan-reads-seed.ts';
+import { type SeededAccount, seedAccount, seedAccountCounters, seedCounters, seedScans } from './scan-reads-seed.ts';
 
 const SCANS = Number(process.argv[2] ?? 10_000_000);
 const [MANY, FEW] = [1_000_000, 1_000];
 const CODES = 1_000;
 const PAGE = 25;
 const LARGE = { codes: 10_000, days: 365 };
-/** Aims: of the medians with many and few scans; of the median of an account's report, in ms. */
+/** Targets: the ratio of the medians with many and few scans; the median of an account's report, in ms. */
 const AIMS = { ratio: 1.5, report: 100 };
 const [WARM_UP, READS] = [100, 500];
-/** A key makes 120 requests a minute. */
+/** Reads between two resets of the rate limit: a key allows 120 requests a minute. */
 const WINDOW = 100;
 
 await using platform = await startPlatform();
 const database = await openDatabase(platform.databaseUrl, 4, entities);
 try {
   const { pool } = database;
-  // Of as many codes, so that their pages differ in nothing but scans.
+  // With equally many codes, so that their pages differ only in scans.
   const [busy, quiet] = [await seedAccount(platform, pool, CODES), await seedAccount(platform, pool, CODES)];
   const [most = '', uniform = '', ...others] = busy.codes;
   const [little = ''] = quiet.codes;
@@ -74,20 +74,20 @@ try {
   console.log(`values of 30 days: ${[most, uniform, little].map((code) => values.get(code)).join(', ')}`);
 
   const platformUrl = platform.url;
-  // Only now: the gateway closes connections that are idle for as long as the writing took.
+  // Not earlier: the gateway closes connections that are idle for as long as the writing took.
   const client = await connectRest(Number(new URL(platformUrl).port));
   const issued = cursors(randomBytes(32)).byId;
   const rest =
-    (path: string, { key }: Seeded) =>
+    (path: string, { key }: SeededAccount) =>
     async () => {
       const status = await client.send(requestText('GET', path, key));
       if (status !== 200) throw new Error(`${path} answered ${status}`);
     };
-  const analytics = (account: Seeded, codeId: string): Reads => ({
+  const analytics = (account: SeededAccount, codeId: string): Reads => ({
     core: () => codeAnalytics(database, { accountId: account.id, codeId, period: 30, now: Date.now() }),
     rest: rest(`/qr-codes/${encodeId('qr', codeId)}/analytics`, account),
   });
-  const page = (account: Seeded): Reads => ({
+  const page = (account: SeededAccount): Reads => ({
     core: () => listCodes({ pool, platformUrl, cursors: issued }, account.id, create(ListCodesRequestSchema)),
     rest: rest('/qr-codes', account),
   });
@@ -101,7 +101,7 @@ try {
       const [many, few] = await inTurn(one[by], other[by]);
       const ratio = (many.p50 / few.p50).toFixed(2);
       console.log(
-        `${by}: ${what}: ${told(many)} with ${MANY} scans; ${told(few)} with ${FEW}; medians ${ratio}, aim ${AIMS.ratio}`,
+        `${by}: ${what}: ${timesText(many)} with ${MANY} scans; ${timesText(few)} with ${FEW}; medians ${ratio}, aim ${AIMS.ratio}`,
       );
     }
   }
@@ -111,13 +111,15 @@ try {
     () => topCodes(pool, large.id, { ...window, limit: 25 }),
   );
   const what = `an account of ${LARGE.codes} codes over ${LARGE.days} days`;
-  console.log(`core: report on ${what}: ${told(report)}, aim ${AIMS.report} ms; its top 25 codes: ${told(top)}`);
+  console.log(
+    `core: report on ${what}: ${timesText(report)}, aim ${AIMS.report} ms; its top 25 codes: ${timesText(top)}`,
+  );
   client.close();
 } finally {
   await database.close();
 }
 
-/** The same read, as the core does it in this process, and over REST. */
+/** A read as the core does it, in this process, and the same read over REST. */
 type Reads = Record<'core' | 'rest', () => Promise<unknown>>;
 
 interface Times {
@@ -125,9 +127,9 @@ interface Times {
   readonly p99: number;
 }
 
-/** Two kinds of reads in turn, so that a busy moment meets both; in ms. */
+/** Measures two kinds of reads in turn, so that a busy moment of the machine affects both; in ms. */
 async function inTurn(one: () => Promise<unknown>, other: () => Promise<unknown>): Promise<[Times, Times]> {
-  const took: [number[], number[]] = [[], []];
+  const durations: [number[], number[]] = [[], []];
   for (let read = -WARM_UP; read < READS; read++) {
     if (read % WINDOW === 0) {
       await database.pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1');
@@ -135,10 +137,10 @@ async function inTurn(one: () => Promise<unknown>, other: () => Promise<unknown>
     for (const [which, work] of [one, other].entries()) {
       const start = performance.now();
       await work();
-      if (read >= 0) took[which]?.push(performance.now() - start);
+      if (read >= 0) durations[which]?.push(performance.now() - start);
     }
   }
-  return took.map(timesOf) as [Times, Times];
+  return durations.map(timesOf) as [Times, Times];
 }
 
 function timesOf(times: readonly number[]): Times {
@@ -146,6 +148,6 @@ function timesOf(times: readonly number[]): Times {
   return { p50: sorted[READS / 2] ?? 0, p99: sorted[Math.floor(READS * 0.99)] ?? 0 };
 }
 
-function told({ p50, p99 }: Times): string {
+function timesText({ p50, p99 }: Times): string {
   return `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms`;
 }

@@ -11,43 +11,43 @@ import { freePort, LOOPBACK } from '../../local/free-port.ts';
 
 const run = promisify(execFile);
 
-/** What answers scans, or what it is compared with: one process that answers. */
+/** A process under test: a gateway worker, or a server that it is compared with. */
 export interface Subject {
   readonly port: number;
   readonly pid: number;
   stop(): Promise<void>;
 }
 
-/** Memory of a process, in MiB. */
+/** The memory of a process, in MiB. */
 export interface Memory {
   readonly resident: number;
-  /** What no file stands behind. */
+  /** Anonymous memory. */
   readonly own: number;
-  /** Pages of files: the route table and programs. The system has them once, however many processes read them. */
+  /** Pages of files: the route table and programs. The system has them only once for all processes. */
   readonly files: number;
-  /** Resident, with shared pages divided among those that share them. */
+  /** Resident memory, with shared pages divided among the processes that share them. */
   readonly share: number;
 }
 
-/** Subjects have the first core for themselves. */
+/** Whether subjects have the first CPU core for themselves. */
 export const pinned = availableParallelism() > 1 && isInstalled('taskset');
 
-/** Puts what the benchmark needs besides, and all that it starts from now on, on the other cores. */
-export function makeRoom(): void {
+/** Moves this process, and all that it starts from now on, to the other CPU cores. */
+export function reserveCore(): void {
   if (pinned) pin(process.pid, `1-${availableParallelism() - 1}`);
 }
 
 /**
- * The load, on cores that it shares with all but the subject, comes first there: it has to be quick to measure whoever
- * else is. Undefined where that may not be.
+ * The command prefix that gives the load real-time priority on the CPU cores that it shares with everything but the
+ * subject, so that it is fast enough to measure. Empty if that is not permitted.
  */
 export const first = isPermitted('chrt', '-f', '1', 'true') ? ['chrt', '-f', '1'] : [];
 
-/** One worker, and how long it took until it was ready, in ms. */
+/** Starts a gateway with one worker. `startMs`: how long it took to become ready, in ms. */
 export async function startGateway(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
-): Promise<Subject & { readonly took: number }> {
+): Promise<Subject & { readonly startMs: number }> {
   const port = await freePort();
   const start = performance.now();
   const child = await startChild({
@@ -63,13 +63,13 @@ export async function startGateway(
       ...env,
     },
   });
-  const took = Math.round(performance.now() - start);
+  const startMs = Math.round(performance.now() - start);
   const pid = await childOf(child.pid, 'gateway/worker.ts');
   pin(pid, '0');
-  return { port, pid, took, stop: () => child.stop() };
+  return { port, pid, startMs, stop: () => child.stop() };
 }
 
-/** `node:http` and a constant redirect. */
+/** Starts `node:http` with a constant redirect. */
 export async function startConstant(): Promise<Subject> {
   const port = await freePort();
   const child = spawn(process.execPath, [join(import.meta.dirname, 'constant.ts'), String(port)], {
@@ -81,7 +81,7 @@ export async function startConstant(): Promise<Subject> {
   return { port, pid, stop: async () => void child.kill() };
 }
 
-/** nginx and a constant redirect, where it is installed. */
+/** Starts nginx with a constant redirect; undefined if it is not installed. */
 export async function startNginx(folder: string): Promise<Subject | undefined> {
   if (!isInstalled('nginx')) return undefined;
   const port = await freePort();
@@ -105,10 +105,10 @@ http {
   return { port, pid, stop: async () => void child.kill() };
 }
 
-/** User and system time of a process so far, in µs. */
+/** User and system CPU time of a process so far, in µs. */
 export async function cpuOf({ pid }: Subject): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // Behind the name, which may hold anything; in hundredths of a second.
+  // After the name, which may contain anything; in hundredths of a second.
   const [user, system] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 14).map(Number);
   return ((user ?? 0) + (system ?? 0)) * 10_000;
 }

@@ -1,13 +1,14 @@
 /**
- * How fast one gateway worker answers scans, beside `node:http` and nginx answering a constant redirect.
+ * How fast one gateway worker answers scans, compared with `node:http` and nginx answering with a constant redirect.
  *
- *   npm run bench:scan [-- codes seconds]      1,000,000 codes and 3 seconds a round unless told
+ *   npm run bench:scan [-- codes seconds]      default: 1,000,000 codes and 3 seconds a round
  *
- * Starts everything itself: a Postgres, a Kafka where Java and Maven are there (else the log in Postgres), the gateway
- * with its route table on disk, spool and shipping on. What answers scans has the first core for itself; the load, which
- * comes first there, and everything else share the others. Rounds are interleaved, figures are medians. The most requests
- * a second are wrk's where it is installed; latencies are at half of the subject's own maximum, by `load.ts`. Requests
- * are a phone's, for codes in random order. With wrk, requests with a connection of each its own are measured too.
+ * Starts everything itself: a Postgres, a Kafka if Java and Maven are installed (else the log is in Postgres), and the
+ * gateway with its route table on disk, spool and shipping enabled. The subject has the first CPU core for itself; the load,
+ * which has priority, and everything else share the others. Rounds are interleaved, figures are medians. The maximum of
+ * requests per second is measured by wrk if that is installed; latencies are measured at half of the subject's own maximum,
+ * by `load.ts`. Requests are those of a phone, for codes in random order. With wrk, requests with a new connection each are
+ * measured too.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -35,14 +36,14 @@ import { wrkScript } from './wrk.ts';
 
 const [CODES, SECONDS] = [Number(process.argv[2] ?? 1_000_000), Number(process.argv[3] ?? 3)];
 const CONNECTIONS = 64;
-/** How many connections of one request each are open at a time. */
+/** How many connections are open at a time when each carries one request. */
 const NEW_CONNECTIONS = 32;
 const ROUNDS = 7;
 const COLD_STARTS = 3;
 const run = promisify(execFile);
 
-/** Requests a second, CPU for each in µs, and answers that were no redirect. */
-interface Most {
+/** Requests per second, CPU time for each in µs, and responses other than a redirect. */
+interface Throughput {
   readonly rate: number;
   readonly cpu: number;
   readonly wrong: number;
@@ -51,7 +52,7 @@ interface Most {
 const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
 await using running = new AsyncDisposableStack();
 running.defer(() => rm(folder, { recursive: true, force: true }));
-subject.makeRoom();
+subject.reserveCore();
 const postgres = await startPostgres({ folder: join(folder, 'postgres') });
 running.defer(() => postgres.stop());
 const database = await openDatabase(postgres.url, 2, entities);
@@ -69,7 +70,7 @@ const [many, one] = [await fillTable('many', CODES), await fillTable('one', 1)];
 const env = { DATABASE_URL: postgres.gatewayUrl, KAFKA_BROKERS: kafka?.brokers };
 const starts: number[] = [];
 let gateway = await subject.startGateway(many.folder, env);
-for (starts.push(gateway.took); starts.length < COLD_STARTS; starts.push(gateway.took)) {
+for (starts.push(gateway.startMs); starts.length < COLD_STARTS; starts.push(gateway.startMs)) {
   await gateway.stop();
   gateway = await subject.startGateway(many.folder, env);
 }
@@ -84,33 +85,33 @@ if (nginx) subjects.set('nginx, constant', nginx);
 for (const each of subjects.values()) if (each !== gateway) running.defer(() => each.stop());
 
 const wrk = subject.isInstalled('wrk');
-const fastest = new Map<string, Most[]>([...subjects.keys()].map((name) => [name, []]));
-const connecting = new Map<string, Most[]>([...subjects.keys()].map((name) => [name, []]));
-const halfway = new Map<string, Measured[]>([...subjects.keys()].map((name) => [name, []]));
+const throughputs = new Map<string, Throughput[]>([...subjects.keys()].map((name) => [name, []]));
+const newConnectionThroughputs = new Map<string, Throughput[]>([...subjects.keys()].map((name) => [name, []]));
+const latencies = new Map<string, Measured[]>([...subjects.keys()].map((name) => [name, []]));
 for (let round = 0; round <= ROUNDS; round++) {
   for (const [name, each] of subjects) {
-    const most = await mostOf(each, many.codes);
-    const withNew = wrk ? await mostOf(each, many.codes, true) : undefined;
+    const throughput = await maxThroughput(each, many.codes);
+    const withNew = wrk ? await maxThroughput(each, many.codes, true) : undefined;
     // The first round warms up.
     if (round === 0) continue;
-    fastest.get(name)?.push(most);
-    if (withNew) connecting.get(name)?.push(withNew);
+    throughputs.get(name)?.push(throughput);
+    if (withNew) newConnectionThroughputs.get(name)?.push(withNew);
   }
 }
 const afterLoad = await subject.memoryOf(gateway);
 for (let round = 0; round < ROUNDS; round++) {
   for (const [name, each] of subjects) {
-    halfway.get(name)?.push(await load(each, many.codes, median(fastest.get(name)?.map(({ rate }) => rate)) / 2));
+    latencies.get(name)?.push(await load(each, many.codes, median(throughputs.get(name)?.map(({ rate }) => rate)) / 2));
   }
 }
 
 const figures = [...subjects.keys()].map((name) => ({
   name,
-  rate: median(fastest.get(name)?.map(({ rate }) => rate)),
-  cpu: median(fastest.get(name)?.map(({ cpu }) => cpu)),
-  opened: median(connecting.get(name)?.map(({ rate }) => rate)),
-  p50: median(halfway.get(name)?.map(({ p50 }) => p50)),
-  p99: median(halfway.get(name)?.map(({ p99 }) => p99)),
+  rate: median(throughputs.get(name)?.map(({ rate }) => rate)),
+  cpu: median(throughputs.get(name)?.map(({ cpu }) => cpu)),
+  opened: median(newConnectionThroughputs.get(name)?.map(({ rate }) => rate)),
+  p50: median(latencies.get(name)?.map(({ p50 }) => p50)),
+  p99: median(latencies.get(name)?.map(({ p99 }) => p99)),
 }));
 const [, base] = figures;
 console.log(
@@ -128,33 +129,33 @@ for (const { name, rate, cpu, opened, p50, p99 } of figures) {
   ];
   console.log(`| ${cells.join(' | ')} |`);
 }
-const wrong = [...fastest.values(), ...connecting.values(), ...halfway.values()]
+const wrong = [...throughputs.values(), ...newConnectionThroughputs.values(), ...latencies.values()]
   .flat()
   .reduce((sum, each) => sum + each.wrong, 0);
 console.log(`
 start with the table on disk: ${median(starts)} ms (from the start of the process until it is ready)
 memory of the worker: ${memoryText(afterLoad)}; before the load ${memoryText(beforeLoad)}
-answers that were no redirect: ${wrong}
+responses other than a redirect: ${wrong}
 load: ${wrk ? 'wrk' : 'load.ts'}, ${CONNECTIONS} connections${subject.first.length > 0 ? ', first on its core' : ''}; \
 ${subject.pinned ? 'the subject alone on one core' : 'not pinned'}; log: ${kafka ? 'Kafka' : 'Postgres'}`);
 const drained = performance.now();
-const shipped = await everythingShipped(gateway);
+const shipped = await spoolShipped(gateway);
 console.log(
   `scans shipped: ${shipped}, the last ${((performance.now() - drained) / 1_000).toFixed(0)} s after the load`,
 );
 const small = await subject.startGateway(one.folder, env);
 running.defer(() => small.stop());
 const rates: number[] = [];
-while (rates.length < 3) rates.push((await mostOf(small, one.codes)).rate);
+while (rates.length < 3) rates.push((await maxThroughput(small, one.codes)).rate);
 const memory = memoryText(await subject.memoryOf(small));
 console.log(`with 1 code: ${Math.round(median(rates)).toLocaleString('en')} requests /s; memory: ${memory}`);
 
-/** Codes as they are printed, in a file for the load and in a route table for a gateway. */
+/** Creates codes, in a file for the load and in a route table for a gateway. */
 async function fillTable(name: string, count: number): Promise<{ folder: string; codes: string }> {
-  const made = { folder: join(folder, name), codes: join(folder, `${name}.codes`) };
+  const paths = { folder: join(folder, name), codes: join(folder, `${name}.codes`) };
   const shortCodes = Array.from({ length: count }, newShortCode);
-  await writeFile(made.codes, shortCodes.join('\n'));
-  const table = openRouteTable(join(made.folder, 'routes'), logger);
+  await writeFile(paths.codes, shortCodes.join('\n'));
+  const table = openRouteTable(join(paths.folder, 'routes'), logger);
   const accountId = encodeId('acct', newUuid());
   for (let at = 0; at < count; at += 10_000) {
     const routes = shortCodes.slice(at, at + 10_000).map((shortCode) => {
@@ -165,11 +166,11 @@ async function fillTable(name: string, count: number): Promise<{ folder: string;
     await table.advance(routes, { partition: 0, next: 0n });
   }
   await table.close();
-  return made;
+  return paths;
 }
 
-/** As many requests as go. `close`: with a new connection for each, which takes wrk. */
-async function mostOf(each: subject.Subject, codes: string, close = false): Promise<Most> {
+/** Sends as many requests as possible. `close`: with a new connection for each, which requires wrk. */
+async function maxThroughput(each: subject.Subject, codes: string, close = false): Promise<Throughput> {
   const before = await subject.cpuOf(each);
   const { requests, rate, wrong } = wrk ? await wrkOf(each, codes, close) : await load(each, codes);
   return { rate, wrong, cpu: ((await subject.cpuOf(each)) - before) / requests };
@@ -189,23 +190,23 @@ async function wrkOf(
     script,
     `http://${LOOPBACK}:${port}/`,
   ];
-  const stdout = await runFirst('wrk', options);
+  const stdout = await runWithPriority('wrk', options);
   return JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '') as Measured;
 }
 
 async function load({ port }: subject.Subject, codes: string, rate?: number): Promise<Measured> {
   const options = { port, connections: CONNECTIONS, seconds: SECONDS, rate, codes };
   const program = join(import.meta.dirname, 'load.ts');
-  return JSON.parse(await runFirst(process.execPath, [program, JSON.stringify(options)])) as Measured;
+  return JSON.parse(await runWithPriority(process.execPath, [program, JSON.stringify(options)])) as Measured;
 }
 
-async function runFirst(program: string, options: readonly string[]): Promise<string> {
+async function runWithPriority(program: string, options: readonly string[]): Promise<string> {
   const [command = '', ...more] = [...subject.first, program, ...options];
   return (await run(command, more)).stdout;
 }
 
-/** Waits until the spool is empty; gives how many scans went to the log. */
-async function everythingShipped({ port }: subject.Subject): Promise<number> {
+/** Waits until the spool is empty; returns the number of shipped scans. */
+async function spoolShipped({ port }: subject.Subject): Promise<number> {
   for (;;) {
     const response = await fetch(`http://${LOOPBACK}:${port}/readyz`);
     const { scans } = (await response.json()) as { scans: { shipped: number; waiting_bytes: number } };

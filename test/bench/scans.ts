@@ -1,11 +1,12 @@
 /**
- * How fast scans that wait in the log are recorded with every counter, beside COPY of the same rows into the same table.
+ * How fast scans that wait in the log are recorded with every counter, compared with COPY of the same rows into the same
+ * table.
  *
- *   node test/bench/scans.ts [scans]      300,000 unless told
+ *   node test/bench/scans.ts [scans]      default: 300,000
  *
- * Starts a Postgres with the settings of a local run, and an Apache Kafka where Java is there; elsewhere the log is in
- * that Postgres. Scans come in time order, from 2,000 codes by Zipf's law; those of the last day have visitors to
- * recognise, the others are late. Time runs from the recorder's start, joining its group included, until all are recorded.
+ * Starts a Postgres with the settings of a local run, and an Apache Kafka if Java is installed; otherwise the log is in that
+ * Postgres. Scans are in time order, of 2,000 codes by Zipf's law; those of the last day have visitors to recognise, the
+ * others are late. The time is measured from the recorder's start, including joining its group, until all are recorded.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -31,8 +32,8 @@ const COUNT = Number(process.argv[2] ?? 300_000);
 const ROUNDS = 3;
 const CODES = 2_000;
 const DAYS = 10;
-/** Records that are published, and rows that are copied, at a time. */
-const AT_ONCE = 10_000;
+/** How many records are published, and rows copied, at a time. */
+const CHUNK = 10_000;
 const AGENTS = [
   IPHONE,
   'Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Mobile Safari/537.36',
@@ -63,7 +64,7 @@ const log = await openLog({
 running.defer(() => log.close());
 await log.ensureTopics(TOPICS);
 
-const took = { recorded: [] as number[], copied: [] as number[] };
+const durations = { recorded: [] as number[], copied: [] as number[] };
 // The first round only warms up.
 for (let round = 0; round <= ROUNDS; round++) {
   await pool.query(`truncate scans, scan_visitors, scan_days, scan_hours, scan_values, scan_totals, scan_increments,
@@ -74,21 +75,21 @@ for (let round = 0; round <= ROUNDS; round++) {
   await pool.query('truncate scans');
   const copied = await timed(() => copy(rows));
   if (round === 0) continue;
-  took.recorded.push(recorded);
-  took.copied.push(copied);
+  durations.recorded.push(recorded);
+  durations.copied.push(copied);
 }
-const copied = median(took.copied);
-const told = (what: string, ms: number) =>
+const copied = median(durations.copied);
+const printRate = (what: string, ms: number) =>
   console.log(`${what}: ${Math.round((COUNT / ms) * 1_000)} scans/s, ${(copied / ms).toFixed(2)} of COPY`);
 console.log(`${COUNT} scans in ${kafka ? 'Kafka' : 'Postgres'}, medians of ${ROUNDS} interleaved rounds`);
-told('recorded with every counter', median(took.recorded));
-told('COPY of the same rows on one connection', copied);
+printRate('recorded with every counter', median(durations.recorded));
+printRate('COPY of the same rows on one connection', copied);
 
 async function publishAll(): Promise<void> {
   const start = Date.now() - DAYS * DAY_MS;
   const scanned = zipf(Array.from({ length: CODES }, newScannedCode));
-  for (let first = 0; first < COUNT; first += AT_ONCE) {
-    const records = Array.from({ length: Math.min(AT_ONCE, COUNT - first) }, (_, index) => {
+  for (let first = 0; first < COUNT; first += CHUNK) {
+    const records = Array.from({ length: Math.min(CHUNK, COUNT - first) }, (_, index) => {
       const [a = 0, b = 0, c = 0, d = 0] = randomBytes(4);
       return scanRecord(scanned(), {
         at: Math.floor(start + ((first + index) / COUNT) * DAYS * DAY_MS),
@@ -103,7 +104,7 @@ async function publishAll(): Promise<void> {
   }
 }
 
-/** Starts a recorder; gives how many ms it took until nothing waited. */
+/** Starts a recorder; returns the time until no scan waited, in ms. */
 async function recordAll(): Promise<number> {
   const ends = await log.ends(SCANS.name);
   const start = performance.now();
@@ -116,7 +117,7 @@ async function recordAll(): Promise<number> {
   return ms;
 }
 
-/** Draws from `things`, the first one most often. */
+/** Returns a function that chooses one of `things` by Zipf's law, the first one most often. */
 function zipf<Thing>(things: readonly Thing[]): () => Thing {
   let sum = 0;
   const ends = things.map((_, index) => {
@@ -129,12 +130,12 @@ function zipf<Thing>(things: readonly Thing[]): () => Thing {
   };
 }
 
-/** The recorded rows as COPY takes them, in time order. */
+/** The recorded rows in the text format of COPY, in time order. */
 async function recordedRows(): Promise<Buffer[]> {
   const { rows } = await pool.query('select * from scans order by scanned_at');
   const lines = rows.map((row) => Object.values(row).join('\t').concat('\n'));
-  return Array.from({ length: Math.ceil(COUNT / AT_ONCE) }, (_, part) =>
-    Buffer.from(lines.slice(part * AT_ONCE, (part + 1) * AT_ONCE).join('')),
+  return Array.from({ length: Math.ceil(COUNT / CHUNK) }, (_, part) =>
+    Buffer.from(lines.slice(part * CHUNK, (part + 1) * CHUNK).join('')),
   );
 }
 

@@ -1,4 +1,4 @@
-/** A bare server that turns everything down, for `hostile.ts`: what an attack takes of the machine wherever it goes. */
+/** A bare server that rejects every request, for `hostile.ts`: it shows what an attack itself costs the machine. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -1,10 +1,10 @@
 /**
- * A soak of the recorder: scans go through the log at a steady rate, and then every one has to be counted, nothing may
- * wait, and memory has to be where it was.
+ * A soak test of the recorder: scans are published to the log at a steady rate, after which every scan must be counted,
+ * none may wait, and memory usage must be what it was.
  *
- *   node test/bench/soak.ts [seconds] [scans a second]      20 and 2,000 unless told
+ *   node test/bench/soak.ts [seconds] [scans a second]      default: 20 and 2,000
  *
- * Half of the scans are of one code. Starts a Postgres of its own, with the log in it.
+ * Half of the scans are of one code. Starts its own Postgres, which contains the log.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ import { newScannedCode, type ScannedCode, scanRecord, visitor } from '../../src
 
 const SECONDS = Number(process.argv[2] ?? 20);
 const RATE = Number(process.argv[3] ?? 2_000);
-const TURNS_A_SECOND = 10;
+const PUBLISHES_PER_SECOND = 10;
 
 const logger = pino({ level: 'warn' });
 const folder = await mkdtemp(join(tmpdir(), 'signpost-soak-'));
@@ -38,24 +38,24 @@ try {
   const codes = Array.from({ length: 200 }, newScannedCode);
   const waiting = async () => waitingRecords(database.pool, await log.ends(SCANS.name));
   const start = Date.now();
-  let [sent, most] = [0, 0];
-  for (let turn = 1; turn <= SECONDS * TURNS_A_SECOND; turn++) {
-    const records = Array.from({ length: RATE / TURNS_A_SECOND }, (_, index) => {
-      const code = codes[index % 2 === 0 ? 0 : (turn + index) % codes.length] as ScannedCode;
-      return scanRecord(code, { visitor: visitor((turn % 200) * 250 + (index % 250)) });
+  let [sent, maxLag] = [0, 0];
+  for (let publish = 1; publish <= SECONDS * PUBLISHES_PER_SECOND; publish++) {
+    const records = Array.from({ length: RATE / PUBLISHES_PER_SECOND }, (_, index) => {
+      const code = codes[index % 2 === 0 ? 0 : (publish + index) % codes.length] as ScannedCode;
+      return scanRecord(code, { visitor: visitor((publish % 200) * 250 + (index % 250)) });
     });
     await log.publish(SCANS.name, records);
     sent += records.length;
-    if (turn % (TURNS_A_SECOND * 5) === 0) {
+    if (publish % (PUBLISHES_PER_SECOND * 5) === 0) {
       const lag = await waiting();
-      most = Math.max(most, lag);
-      console.log(`${turn / TURNS_A_SECOND} s: ${sent} sent, ${lag} waiting, ${memory()} MB`);
+      maxLag = Math.max(maxLag, lag);
+      console.log(`${publish / PUBLISHES_PER_SECOND} s: ${sent} sent, ${lag} waiting, ${memory()} MB`);
     }
-    await sleep(Math.max(start + (turn * 1_000) / TURNS_A_SECOND - Date.now(), 0));
+    await sleep(Math.max(start + (publish * 1_000) / PUBLISHES_PER_SECOND - Date.now(), 0));
   }
   const ended = Date.now();
   while ((await waiting()) > 0) await sleep(50);
-  console.log(`lag back to zero after ${Date.now() - ended} ms; at most ${most} waited; ${memory()} MB`);
+  console.log(`lag back to zero after ${Date.now() - ended} ms; at most ${maxLag} waited; ${memory()} MB`);
   const { rows, counted, differences } = await auditScans(database, { from: start - DAY_MS, to: Date.now() });
   console.log(`${sent} sent, ${rows} recorded, ${counted} counted, ${differences.length} differences`);
   if (rows !== sent || counted !== sent || differences.length > 0) process.exitCode = 1;
@@ -67,7 +67,7 @@ try {
   await rm(folder, { recursive: true });
 }
 
-/** What this process holds after all that can be let go is let go; run with `--expose-gc`. */
+/** The heap of this process in MiB, after a garbage collection if run with `--expose-gc`. */
 function memory(): number {
   globalThis.gc?.();
   return Math.round(process.memoryUsage().heapUsed / 2 ** 20);

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { requestHead } from './phone.ts';
 
 /**
- * Writes a script for wrk that asks for the codes of a file, from a random one on; gives where it is. In the order of the
- * file, which is random itself: drawing each at random makes wrk slower than what it measures.
- * `close`: each request has a connection of its own.
+ * Writes a script for wrk that requests the codes of a file, starting with a random one, and returns its path. Codes are
+ * taken in the order of the file, which is random itself: choosing each at random makes wrk slower than what it measures.
+ * `close`: each request has its own connection.
  */
 export async function wrkScript(folder: string, codes: string, close: boolean): Promise<string> {
   const script = join(folder, close ? 'connect.lua' : 'load.lua');

@@ -30,7 +30,7 @@ const rows = Array.from({ length: ROWS }, (_, n) => ({
 }));
 
 /** Waits until the batch completes, which must happen by itself. */
-async function completed(call: Awaited<ReturnType<typeof account>>, id: string): Promise<Batch> {
+async function completedBatch(call: Awaited<ReturnType<typeof account>>, id: string): Promise<Batch> {
   for (;;) {
     const answer = await call('GET', `/batches/${id}?limit=1`).catch(() => undefined);
     if (answer?.status === 200) {
@@ -41,7 +41,7 @@ async function completed(call: Awaited<ReturnType<typeof account>>, id: string):
   }
 }
 
-/** Expects every row to be final, every code to exist once, with one event and one route, and one `bulk.completed`. */
+/** Expects every row to be final, every code to exist once, with one event, and one `bulk.completed`. */
 async function expectWhole(signpost: Signpost, batch: Batch): Promise<void> {
   expect(batch.counts).toMatchObject({ pending: 0, failed: ROWS / 100, created: ROWS - ROWS / 100 });
   const client = new pg.Client({ connectionString: signpost.databaseUrl });
@@ -81,7 +81,7 @@ test('the request answers 202 when its window closes, and the batch is completed
   expect(data.counts.pending).toBeGreaterThan(0);
   const again = await call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
   expect([again.status, again.headers.get('idempotent-replay')]).toEqual([202, 'true']);
-  await expectWhole(signpost, await completed(call, data.id));
+  await expectWhole(signpost, await completedBatch(call, data.id));
 });
 
 test('a batch whose core is killed repeatedly completes by itself, without creating a row twice', async () => {
@@ -107,14 +107,14 @@ test('a batch whose core is killed repeatedly completes by itself, without creat
   for (let round = 0; round < 3; round++) {
     for (const core of signpost.cores) await core.restart();
   }
-  await expectWhole(signpost, await completed(call, data.id));
+  await expectWhole(signpost, await completedBatch(call, data.id));
 }, 150_000);
 
 test('when a worker is killed, another one completes the batch while its request waits', async () => {
   const roles = ['rpc', 'relay,recorder,worker', 'relay,recorder,worker'];
   const signpost = await startSignpost({ cores: 3, roles, env: { BATCH_WINDOW_MS: '9000' } });
   const [, first, other] = signpost.cores as [Process, Process, Process];
-  // So that the first one takes the job.
+  // Paused, so that the first one takes the job.
   process.kill(other.pid, 'SIGSTOP');
   const call = await account(signpost);
   const posted = call('POST', '/batches', { rows });
@@ -136,18 +136,18 @@ test('many concurrent batches leave connections for other requests: those withou
   const signpost = await startSignpost({ env: { DATABASE_CONNECTIONS: '6' } });
   const calls = await Promise.all(Array.from({ length: 7 }, () => account(signpost)));
   const batches = Promise.all(calls.map((call) => call('POST', '/batches', { rows })));
-  let over = false;
+  let finished = false;
   batches.finally(() => {
-    over = true;
+    finished = true;
   });
   const other = await account(signpost);
   const statuses = new Set<number>();
-  for (let n = 0; n < 110 && !over; n++) statuses.add((await other('GET', '/tags')).status);
+  for (let n = 0; n < 110 && !finished; n++) statuses.add((await other('GET', '/tags')).status);
   expect([...statuses]).toEqual([200]);
   for (const answer of await batches) {
     expect([201, 202]).toContain(answer.status);
     const { data } = (await answer.json()) as { data: Batch };
-    expect((await completed(calls[(await batches).indexOf(answer)] ?? other, data.id)).counts.created).toBe(
+    expect((await completedBatch(calls[(await batches).indexOf(answer)] ?? other, data.id)).counts.created).toBe(
       ROWS - ROWS / 100,
     );
   }

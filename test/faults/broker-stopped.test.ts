@@ -11,9 +11,9 @@ import { type KafkaCluster, startKafkaCluster } from '../harness/kafka-cluster.t
 
 const RECORDS = 200;
 const ATTEMPTS = 30;
-/** A broker that goes on learns by then that others lead. */
-const LEARNS_MS = 2_000;
-// Where there is no Java, there is no cluster either.
+/** How long a resumed broker takes to learn that others have become leaders, in ms. */
+const METADATA_MS = 2_000;
+// Without Java there is no cluster.
 const noKafka = inject('kafkaBrokers') === null;
 
 let cluster: KafkaCluster;
@@ -40,8 +40,8 @@ async function keysOnTopic(): Promise<Set<string>> {
   return keys;
 }
 
-/** Resolves when a broker (1, 2 or 3) leads no partition any more. */
-async function untilOthersLead(id: number): Promise<void> {
+/** Resolves when a broker (1, 2 or 3) is no longer the leader of any partition. */
+async function untilNotLeader(id: number): Promise<void> {
   const brokers = cluster.brokers.filter((_, index) => index !== id - 1).map((broker) => broker.brokers);
   const admin = new kafkajs.Kafka({ brokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
   await admin.connect();
@@ -75,33 +75,33 @@ async function expectOnTopic(name: string): Promise<void> {
   expect(missing.map(({ key }) => key)).toEqual([]);
 }
 
-describe.skipIf(noKafka)('what Kafka was said to have is on the topic', () => {
+describe.skipIf(noKafka)('what was published successfully is on the topic', () => {
   test.each([
     ['a gateway', 1, async (): Promise<Pick<Publisher, 'publish'>> => log],
-    // Kafka's log asks nothing of the connection that a leader holds its lock over.
+    // The log in Kafka does not use the connection of the leader's lock.
     ['the relay', 2, () => log.openFencedPublisher('signpost.relay.test', { query: () => Promise.reject() } as never)],
   ])(
-    'after other brokers took over partitions behind the back of %s',
-    async (who, id, open) => {
+    'after other brokers took over partitions unnoticed by %s',
+    async (publisherName, id, open) => {
       const publisher = await open();
-      await publisher.publish(EVENTS.name, batch(`${who}, before`));
+      await publisher.publish(EVENTS.name, batch(`${publisherName}, before`));
       const broker = cluster.brokers[id - 1];
       broker?.pause();
-      await untilOthersLead(id);
+      await untilNotLeader(id);
       broker?.resume();
-      await sleep(LEARNS_MS);
+      await sleep(METADATA_MS);
       let current: typeof publisher | undefined = publisher;
       await publish(async () => {
         const used = current ?? (await open());
         current = undefined;
         return used;
-      }, who);
-      await expectOnTopic(who);
+      }, publisherName);
+      await expectOnTopic(publisherName);
     },
     180_000,
   );
 
-  test('while a broker takes connections and answers nothing: what is published arrives at the others', async () => {
+  test('while a broker accepts connections without answering: records arrive at the other brokers', async () => {
     await publish(async () => log, 'before');
     const [broker] = cluster.brokers;
     broker?.pause();

@@ -23,17 +23,17 @@ const noKafka = inject('kafkaBrokers') === null;
 
 beforeAll(async () => {
   if (noKafka) return;
-  const folder = await mkdtemp(join(tmpdir(), 'signpost-away-'));
+  const folder = await mkdtemp(join(tmpdir(), 'signpost-unavailable-'));
   afterFile(() => rm(folder, { recursive: true, force: true }));
-  let there: LocalPostgres | undefined;
+  let running: LocalPostgres | undefined;
   postgres = {
     async start() {
-      there ??= await startPostgres({ folder });
-      return there;
+      running ??= await startPostgres({ folder });
+      return running;
     },
     async stop() {
-      await there?.stop();
-      there = undefined;
+      await running?.stop();
+      running = undefined;
     },
   };
   afterFile(() => postgres.stop());
@@ -60,12 +60,12 @@ afterEach(async () => {
 
 let kafkaState: 'up' | 'dead' | 'hanging' = 'up';
 
-async function setKafka(how: typeof kafkaState): Promise<void> {
+async function setKafka(state: typeof kafkaState): Promise<void> {
   if (kafkaState === 'dead') await kafka.start();
   if (kafkaState === 'hanging') kafka.resume();
-  if (how === 'dead') await kafka.kill();
-  if (how === 'hanging') kafka.pause();
-  kafkaState = how;
+  if (state === 'dead') await kafka.kill();
+  if (state === 'hanging') kafka.pause();
+  kafkaState = state;
 }
 
 async function create(): Promise<CodeJson> {
@@ -93,7 +93,7 @@ async function expectServed(readers: Readers, scans = 500): Promise<void> {
 
 describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', () => {
   test.each(['SIGSTOP', 'SIGKILL'] as const)(
-    'while the core is away by %s',
+    'while the core is unavailable after %s',
     async (signal) => {
       const code = await create();
       const readers = startReaders(scanUrl(signpost, code), 8);
@@ -128,12 +128,12 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
   }, 120_000);
 
   test.each(['dead', 'hanging'] as const)(
-    'while Kafka is %s, also over a start of the gateway',
-    async (how) => {
+    'while Kafka is %s, even if the gateway restarts',
+    async (state) => {
       const code = await create();
       const readers = startReaders(scanUrl(signpost, code), 8);
       await expectServed(readers);
-      if (how === 'dead') await kafka.kill();
+      if (state === 'dead') await kafka.kill();
       else kafka.pause();
       await expectServed(readers, 2_000);
       await expect.poll(degraded, EVENTUALLY).toEqual(['log', 'shipping']);
@@ -143,7 +143,7 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
       await gateway.restart();
       const later = startReaders(scanUrl(signpost, code), 8);
       await expectServed(later);
-      if (how === 'dead') await kafka.start();
+      if (state === 'dead') await kafka.start();
       else kafka.resume();
       await expectServed(later);
       await later.stop();

@@ -58,7 +58,7 @@ async function readyz(): Promise<{ status: number; body: { status: string; scans
 }
 
 test.skipIf(!mayMount)(
-  'a full disk stops no redirect, is loud, and costs no scan, even across a start',
+  'with a full disk, redirects continue, errors are reported, and no scan is lost, even across a restart',
   async () => {
     await killWithChildren(gateway);
     mount(disk);
@@ -76,10 +76,10 @@ test.skipIf(!mayMount)(
     await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(3_000);
     expect(await readyz()).toMatchObject({ status: 503, body: { status: "scans can't be written to disk: ENOSPC" } });
     expect(await gateway.log()).toContain('scans can’t be written to disk; they wait in memory');
-    // A change is applied too, once it arrives over the topic; until then it is looked up.
+    // A change is applied too, once it arrives from the topic; until then it is looked up.
     const another = await account.create();
     expect(await statusOf(scanUrl(running.signpost, another))).toBe(302);
-    // They are shipped from memory.
+    // These scans are shipped from memory.
     await readers.stop();
     await gateway.kill('SIGTERM');
 

@@ -42,9 +42,9 @@ const FATAL = {
 test.each([
   ['core', () => signpost.cores[0]],
   ['gateway', () => signpost.gateways[0]],
-])('a %s with an unhandled rejection exits with a non-zero code; its last line says why', async (_, which) => {
+])('a %s with an unhandled rejection exits with a non-zero code and logs the reason last', async (_, which) => {
   const failing = which();
-  if (!failing) throw new Error('There is one of each.');
+  if (!failing) throw new Error('no such process');
   process.kill(failing.pid, 'SIGUSR2');
   expect(await failing.ended).toMatch(/with code 1\./);
   // Children of a gateway end after it, each with its own last line.
@@ -53,9 +53,9 @@ test.each([
   expect(await failing.log()).not.toContain(SECRET);
 });
 
-test('so do a gateway’s worker and carrier, which are then replaced', async () => {
+test('a gateway’s worker and carrier do the same, and are replaced', async () => {
   const [gateway] = signpost.gateways;
-  if (!gateway) throw new Error('There is one.');
+  if (!gateway) throw new Error('no such process');
   const children = await childrenOf(gateway, 'gateway/');
   expect(children).toHaveLength(2);
   for (const child of children) process.kill(child, 'SIGUSR2');
@@ -76,9 +76,9 @@ test('so do a gateway’s worker and carrier, which are then replaced', async ()
     .toBe(200);
 });
 
-test('what a library prints to the console of a core is a line of its log', async () => {
+test('what a library prints to the console of a core becomes a line of its log', async () => {
   const [core] = signpost.cores;
-  if (!core) throw new Error('There is one.');
+  if (!core) throw new Error('no such process');
   process.kill(core.pid, 'SIGWINCH');
   await expect.poll(() => core.log(), EVENTUALLY).toContain('unforeseen');
   expect((await lines(core)).at(-1)).toMatchObject({
@@ -93,9 +93,9 @@ test('what a library prints to the console of a core is a line of its log', asyn
 test.each([
   ['core', () => signpost.cores[0]],
   ['gateway', () => signpost.gateways[0]],
-])('a warning of Node.js is a line of the log of a %s', async (_, which) => {
+])('a warning of Node.js becomes a line of the log of a %s', async (_, which) => {
   const warned = which();
-  if (!warned) throw new Error('There is one of each.');
+  if (!warned) throw new Error('no such process');
   process.kill(warned.pid, 'SIGURG');
   await expect.poll(() => warned.log(), EVENTUALLY).toContain('unusual');
   const line = (await lines(warned)).find(({ msg }) => msg === 'Node.js warns');
@@ -103,7 +103,7 @@ test.each([
   expect(await warned.log()).not.toMatch(/^\(node:/m);
 });
 
-test('every process that is asked to stop logs at the end that it has stopped', async () => {
+test('every process that is stopped by SIGTERM logs last that it has stopped', async () => {
   const { cores, gateways } = signpost;
   for (const each of [...gateways, ...cores]) await each.kill('SIGTERM');
   const [core = [], gateway = []] = await Promise.all([...cores, ...gateways].map(lines));
@@ -116,13 +116,13 @@ test('every process that is asked to stop logs at the end that it has stopped', 
 
 test('the children of a killed gateway log why they exit', async () => {
   const [gateway] = signpost.gateways;
-  if (!gateway) throw new Error('There is one.');
+  if (!gateway) throw new Error('no such process');
   const children = await childrenOf(gateway, 'gateway/');
   expect(children).toHaveLength(2);
   await gateway.kill();
   await expect.poll(() => children.some(isThere), EVENTUALLY).toBe(false);
-  const said = (await lines(gateway)).filter(
+  const exits = (await lines(gateway)).filter(
     ({ msg }) => msg === 'the gateway’s main process is gone; this process exits too',
   );
-  expect(said.map(({ part }) => part).sort(), await gateway.log()).toEqual(['carrier', 'worker 0']);
+  expect(exits.map(({ part }) => part).sort(), await gateway.log()).toEqual(['carrier', 'worker 0']);
 });

@@ -34,7 +34,7 @@ test('kill -9 of all its processes under load, repeatedly: every answered scan i
 
 describe('SIGTERM under load loses nothing: every request is answered, and exactly the answered scans are counted', () => {
   const CASES = [
-    // A kept-alive connection gets a last answer, and a new one is refused.
+    // A kept-alive connection gets one last response, and new ones are refused.
     { readers: 'that keep their connections', keepAlive: true, errors: ['ECONNREFUSED'] },
     { readers: 'with a connection for every scan', keepAlive: false, errors: ['ECONNREFUSED'] },
   ];
@@ -63,22 +63,22 @@ describe('SIGTERM under load loses nothing: every request is answered, and exact
 
   test('a request that is partly received is answered', async () => {
     const code = await account.create();
-    const sockets = await Promise.all(Array.from({ length: 16 }, () => opened(gateway.url)));
+    const sockets = await Promise.all(Array.from({ length: 16 }, () => openConnection(gateway.url)));
     const head = `GET /r/${code.short_code} HTTP/1.1\r\nhost: signpost.example\r\n\r\n`;
     for (const [index, { socket }] of sockets.entries()) socket.write(head.slice(0, 1 + index * 3));
     await sleep(200);
-    const gone = gateway.kill('SIGTERM');
+    const stopped = gateway.kill('SIGTERM');
     await sleep(200);
     for (const [index, { socket }] of sockets.entries()) socket.write(head.slice(1 + index * 3));
     for (const { received } of sockets) expect(await received).toMatch(/^HTTP\/1\.1 302 [\s\S]*connection: close/i);
-    await gone;
+    await stopped;
     await gateway.restart();
     await expectCounted(running.signpost.databaseUrl, code, [{ sent: sockets.length, answered: sockets.length }]);
   });
 });
 
-/** A connection, and everything received until it is closed. */
-async function opened(url: string): Promise<{ socket: Socket; received: Promise<string> }> {
+/** Opens a connection; `received` resolves with everything received until it is closed. */
+async function openConnection(url: string): Promise<{ socket: Socket; received: Promise<string> }> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   onTestFinished(() => void socket.destroy());
   await once(socket, 'connect');

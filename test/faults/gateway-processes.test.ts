@@ -87,42 +87,42 @@ describe('a damaged route table is rebuilt from its topic', () => {
   };
 
   async function codes(): Promise<CodeJson[]> {
-    const made = await Promise.all(Array.from({ length: 20 }, () => account.create()));
-    for (const code of made) await locationOf(code);
-    return made;
+    const created = await Promise.all(Array.from({ length: 20 }, () => account.create()));
+    for (const code of created) await locationOf(code);
+    return created;
   }
 
-  async function expectFollowed(made: readonly CodeJson[]): Promise<void> {
+  async function expectFollowed(created: readonly CodeJson[]): Promise<void> {
     const complete = async () => {
       const ready = (await (await fetch(`${gateway.url}/readyz`)).json()) as { routes: { age_ms: number | null } };
       return ready.routes.age_ms;
     };
     await expect.poll(complete, EVENTUALLY).not.toBeNull();
-    for (const code of made) expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
+    for (const code of created) expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
     // From the topic, not by queries to Postgres.
     const bytes = readFileSync(table());
-    for (const { short_code } of made) expect(bytes.includes(`c${short_code}`)).toBe(true);
+    for (const { short_code } of created) expect(bytes.includes(`c${short_code}`)).toBe(true);
     expect(await gateway.log()).toContain('the route table is damaged; it is rebuilt from its topic');
   }
 
   test.each(Object.keys(damages))(
     'at the start: %s',
     async (damage) => {
-      const made = await codes();
+      const created = await codes();
       await killWithChildren(gateway);
       damages[damage]?.(table());
       await gateway.restart();
-      await expectFollowed(made);
+      await expectFollowed(created);
     },
     60_000,
   );
 
   test('while it runs', async () => {
-    const made = await codes();
+    const created = await codes();
     damages['all but its beginning missing']?.(table());
     const answers = async () =>
-      Promise.all(made.map((code) => statusOf(scanUrl(running.signpost, code)).catch(() => 'none')));
-    await expect.poll(answers, EVENTUALLY).toEqual(made.map(() => 302));
-    await expectFollowed(made);
+      Promise.all(created.map((code) => statusOf(scanUrl(running.signpost, code)).catch(() => 'none')));
+    await expect.poll(answers, EVENTUALLY).toEqual(created.map(() => 302));
+    await expectFollowed(created);
   }, 60_000);
 });

@@ -6,7 +6,7 @@ import { scanUrl, startReaders, statusOf } from './readers.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 50 };
 
-// Beyond the limit idle connections would make room for others.
+// Beyond the limit, idle connections would be replaced by new ones.
 const running = contract({ gatewayEnv: { MAX_CONNECTIONS: '20000' } });
 let code: CodeJson;
 let port: number;
@@ -15,7 +15,7 @@ beforeAll(async () => {
   port = Number(new URL(running.signpost.url).port);
 });
 
-/** A connection to the gateway; undefined when the system has no more descriptors. */
+/** Opens a connection to the gateway; undefined when the system has no more file descriptors. */
 function open(): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => resolve(socket));
@@ -57,7 +57,7 @@ test('10,000 idle connections', async () => {
 describe('a slow loris', () => {
   const whole = () => `GET /r/${code.short_code} HTTP/1.1\r\nhost: signpost.example\r\n`;
 
-  test('of many connections that send a byte now and then delays no one else', async () => {
+  test('of many connections that send a byte now and then does not delay other clients', async () => {
     const many = await Promise.all(Array.from({ length: 500 }, open));
     let sent = 0;
     const sending = setInterval(() => {

@@ -11,7 +11,7 @@ import { type Signpost, startSignpost } from '../harness/processes.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
 // A broker that this run did not start must not be stopped.
-const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
+const isOwnBroker = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
 function health({ corePort }: Signpost, service: string): Promise<Status | undefined> {
   const transport = createConnectTransport({ baseUrl: `http://127.0.0.1:${corePort}`, httpVersion: '1.1' });
@@ -36,16 +36,16 @@ interface Code {
   readonly scan_count: number;
 }
 
-describe.skipIf(!ours)('a core with every role, started while Kafka', () => {
+describe.skipIf(!isOwnBroker)('a core with every role, started while Kafka', () => {
   test.each([
     ['is down', (broker: Broker) => broker.kill(), (broker: Broker) => broker.start()],
-    ['takes connections and answers nothing', (broker: Broker) => broker.pause(), (broker: Broker) => broker.resume()],
+    ['accepts connections without answering', (broker: Broker) => broker.pause(), (broker: Broker) => broker.resume()],
   ])(
-    '%s: it starts, answers and says so, and carries the outbox once Kafka is there',
-    async (_, takeAway, giveBack) => {
+    '%s: it starts, answers, reports it, and publishes the outbox once Kafka is available',
+    async (_, disrupt, restore) => {
       const broker = await startKafka();
       afterFile(() => broker.stop());
-      await takeAway(broker);
+      await disrupt(broker);
       const signpost = await startSignpost({ kafkaBrokers: broker.brokers, gateways: 2 });
       const call = await caller(signpost);
       const created = await call('POST', '/qr-codes', { target_url: 'https://example.com/' });
@@ -76,7 +76,7 @@ describe.skipIf(!ours)('a core with every role, started while Kafka', () => {
       const waiting = async () => Number((await client.query('select count(*) as n from outbox_waiting')).rows[0].n);
       expect(await waiting()).toBe(4);
 
-      await giveBack(broker);
+      await restore(broker);
       await expect.poll(waiting, EVENTUALLY).toBe(0);
       await expect.poll(() => health(signpost, 'relay'), EVENTUALLY).toBe(Status.SERVING);
       // Kafka's consumers work too: the route reaches the other gateway, the scans reach the recorder.
@@ -93,7 +93,7 @@ describe.skipIf(!ours)('a core with every role, started while Kafka', () => {
   );
 });
 
-describe.skipIf(!ours)('a core whose Kafka', () => {
+describe.skipIf(!isOwnBroker)('a core whose Kafka', () => {
   test('has a topic with too short a retention does not start, and names it', async () => {
     const broker = await startKafka();
     afterFile(() => broker.stop());

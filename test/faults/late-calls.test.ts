@@ -116,7 +116,7 @@ describe('a change that was answered with 503 is never applied later, over an ac
   test('while its core is paused and resumed', async () => {
     const failing = await startFailing();
     const [core] = failing.cores;
-    if (!core) throw new Error('there is no core');
+    if (!core) throw new Error('no core');
     for (let round = 0; round < 6; round++) {
       const { create, patch, targetOf } = await caller();
       const codes: CodeJson[] = [];
@@ -141,7 +141,7 @@ describe('a change that was answered with 503 is never applied later, over an ac
   test('while its core is paused during the call', async () => {
     const failing = await startFailing();
     const [core] = failing.cores;
-    if (!core) throw new Error('there is no core');
+    if (!core) throw new Error('no core');
     const { patch, targetOf, id, release, late } = await waitingCall();
     const answer = patch(failing, id, late);
     await expectWaiting();
@@ -191,7 +191,7 @@ describe('a change that was answered with 503 is never applied later, over an ac
   test('after its gateway was killed, long before the core’s timeout', async () => {
     const failing = await startFailing({ gatewayEnv: { CORE_TIMEOUT_MS: '60000' } });
     const [gateway] = failing.gateways;
-    if (!gateway) throw new Error('there is no gateway');
+    if (!gateway) throw new Error('no gateway');
     const { patch, targetOf, id, release, late } = await waitingCall();
     const answer = patch(failing, id, late);
     await expectWaiting();

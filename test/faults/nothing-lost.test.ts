@@ -18,11 +18,11 @@ const WRITERS = 6;
 const SUBJECTS = 20;
 const BROKER_KILLS = 3;
 const brokers = inject('kafkaBrokers');
-// A broker that is not ours must not be killed.
-const ours = brokers !== null && !process.env.KAFKA_BROKERS;
+// A broker that this run did not start must not be killed.
+const isOwnBroker = brokers !== null && !process.env.KAFKA_BROKERS;
 
-describe.skipIf(!ours)('events under kills', () => {
-  test('relay and broker are killed again and again under writes: all that committed is on the topic, in order', async () => {
+describe.skipIf(!isOwnBroker)('events under kills', () => {
+  test('relay and broker are killed repeatedly under writes: every committed event is on the topic, in order', async () => {
     await using running = new AsyncDisposableStack();
     const broker = await startKafka();
     running.defer(() => broker.stop());
@@ -41,9 +41,9 @@ describe.skipIf(!ours)('events under kills', () => {
     const subjects = Array.from({ length: SUBJECTS }, () => encodeId('qr', newUuid()));
     await pool.query('insert into subjects (id) select unnest($1::text[])', [subjects]);
 
-    let over = false;
+    let stopping = false;
     const accountId = encodeId('acct', newUuid());
-    const changeOne = (turn: number) =>
+    const changeOne = (change: number) =>
       transaction(pool, async (tx) => {
         const subject = subjects[Math.floor(Math.random() * SUBJECTS)] ?? '';
         const { rows } = await tx.query('update subjects set version = version + 1 where id = $1 returning version', [
@@ -53,18 +53,18 @@ describe.skipIf(!ours)('events under kills', () => {
         const event = cloudEvent({ type: 'qr.updated', accountId, subject, data: { version } });
         await addToOutbox(tx, [event]);
         await tx.query('insert into ledger values ($1, $2, $3)', [event.headers?.ce_id, subject, version]);
-        if (turn % 10 === 9) throw new Error('changed our minds');
+        if (change % 10 === 9) throw new Error('roll back');
       });
     const writing = Array.from({ length: WRITERS }, async () => {
-      for (let turn = 0; !over; turn++) {
-        await changeOne(turn).catch(() => undefined);
+      for (let change = 0; !stopping; change++) {
+        await changeOne(change).catch(() => undefined);
         await sleep(5);
       }
     });
 
     let relayKills = 0;
     const relaying = (async () => {
-      while (!over) {
+      while (!stopping) {
         const relay = fork(join(import.meta.dirname, 'relay-process.fixture.ts'), [url, broker.brokers], {
           execArgv: [],
         });
@@ -83,7 +83,7 @@ describe.skipIf(!ours)('events under kills', () => {
       await broker.start();
     }
     await sleep(1_000);
-    over = true;
+    stopping = true;
     await Promise.all([...writing, relaying]);
 
     const last = fork(join(import.meta.dirname, 'relay-process.fixture.ts'), [url, broker.brokers], { execArgv: [] });
@@ -106,9 +106,9 @@ describe.skipIf(!ours)('events under kills', () => {
           read++;
           if (seen.has(headers.ce_id ?? '')) continue;
           seen.add(headers.ce_id ?? '');
-          const of = versions.get(key) ?? [];
-          versions.set(key, of);
-          of.push(JSON.parse(String(value)).version);
+          const subjectVersions = versions.get(key) ?? [];
+          versions.set(key, subjectVersions);
+          subjectVersions.push(JSON.parse(String(value)).version);
         }
       },
     });
@@ -117,9 +117,9 @@ describe.skipIf(!ours)('events under kills', () => {
 
     expect(relayKills).toBeGreaterThan(3);
     expect(ledger.length).toBeGreaterThan(500);
-    // Nothing lost, and nothing told that was rolled back.
+    // No event was lost, and none of a transaction that was rolled back was published.
     expect([...seen].sort()).toEqual(ledger.map(({ event }) => event).sort());
-    // What comes again comes after its first time, so the first times of each subject are in order.
+    // Duplicates follow the first occurrence, so the first occurrences of each subject are in order.
     for (const subject of subjects) {
       const written = ledger.filter((entry) => entry.subject === subject).length;
       expect(versions.get(subject) ?? []).toEqual(Array.from({ length: written }, (_, index) => index + 1));

@@ -43,13 +43,13 @@ async function everyEndpoint(account: Account, id: string) {
 }
 
 describe.each([
-  ['away', () => postgres.cut()],
+  ['unavailable', () => postgres.cut()],
   ['hanging', () => postgres.hang()],
-])('while Postgres is %s', (_how, takeAway) => {
+])('while Postgres is %s', (_how, disrupt) => {
   test('503 with `Retry-After` from every endpoint within the deadline, never an empty list; recovers once Postgres is back', async () => {
     const account = await api.account();
     const { id } = await account.create({ folder: 'Berlin', tags: ['menu'] });
-    takeAway();
+    disrupt();
     // More concurrent requests than the core has connections.
     const answers = (await Promise.all([1, 2, 3].map(() => everyEndpoint(account, id)))).flat();
     for (const { request, status, headers, body } of answers) {
@@ -66,12 +66,12 @@ describe.each([
     expect(read).toHaveLength(1);
   });
 
-  test('a request with an idempotency key is carried out once, whatever happened to the first attempt', async () => {
+  test('a request with an idempotency key is executed once, even if the first attempt failed', async () => {
     const account = await api.account();
     const post = () =>
       account.call('POST', '/qr-codes', { json: { target_url: TARGET }, headers: { 'idempotency-key': 'one' } });
     await account.create();
-    takeAway();
+    disrupt();
     expect((await post()).status).toBe(503);
     expect((await post()).status).toBe(503);
     postgres.restore();

@@ -15,12 +15,12 @@ import { api, expectRecorded, locationOf, startScans, waitingBytes } from './pow
 
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 
-const lacking = await whyNoPowerCuts();
-if (lacking !== undefined) console.error(`${lacking} The tests of power cuts are skipped.`);
+const noPowerCuts = await whyNoPowerCuts();
+if (noPowerCuts !== undefined) console.error(`${noPowerCuts} The tests of power cuts are skipped.`);
 
-describe.skipIf(lacking !== undefined || inject('kafkaBrokers') === null)('a power cut', () => {
+describe.skipIf(noPowerCuts !== undefined || inject('kafkaBrokers') === null)('a power cut', () => {
   test.each([{ of: 'a single broker' }, { of: 'a single broker and the gateway on its machine', both: true }])(
-    'of $of takes what Kafka has acknowledged; what Signpost keeps brings all of it back, once',
+    'of $of loses records that Kafka has acknowledged, and Signpost restores all of them, once each',
     async ({ both }) => {
       const disk = await PowerCutDisk.create(1_024);
       afterFile(() => disk.close());
@@ -67,7 +67,7 @@ describe.skipIf(lacking !== undefined || inject('kafkaBrokers') === null)('a pow
       await early.stop();
       await published();
       await expectRecorded(signpost.databaseUrl, scanned, early.answered);
-      // As the system does after half a minute.
+      // The system itself would do this after half a minute.
       await promisify(execFile)('sync', ['--file-system', disk.path]);
 
       await recorder.kill();
@@ -76,7 +76,7 @@ describe.skipIf(lacking !== undefined || inject('kafkaBrokers') === null)('a pow
       await expect.poll(() => late.answered.size, EVENTUALLY).toBeGreaterThan(500);
       await late.stop();
       await published();
-      // Until then the segment is not among those that are kept.
+      // Only then is the segment among the retained ones.
       await expect.poll(() => readdir(join(dataDir, 'shipped')), EVENTUALLY).not.toEqual([]);
       await expect
         .poll(async () => String(await readdir(join(dataDir, 'spool'), { recursive: true })), EVENTUALLY)
@@ -106,8 +106,8 @@ describe.skipIf(lacking !== undefined || inject('kafkaBrokers') === null)('a pow
       expect(await missing()).toEqual({ events: codes.length, routes: codes.length });
       expect(await run(['events', 'republish'])).toMatchObject({ code: 0, stderr: '' });
       await expect.poll(missing, EVENTUALLY).toEqual({ events: 0, routes: 0 });
-      // A later scan of the same worker tells how many there were before it.
-      // A gateway whose disk has lost the renaming of its segments too publishes all of them by itself.
+      // A later scan of the same worker contains the number of the earlier ones.
+      // If the gateway's disk has lost the renaming of its segments too, it publishes all of them by itself.
       const recorded = async () => (await audit()).recorded;
       await expect.poll(recorded, EVENTUALLY).toBeGreaterThanOrEqual(early.answered.size + codes.length);
       if (!both) expect(await recorded()).toBe(early.answered.size + codes.length);

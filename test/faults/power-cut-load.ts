@@ -7,18 +7,18 @@ import { decodeId } from '../../common/contract/ids.ts';
 import type { Process, Signpost } from '../harness/processes.ts';
 import { counted } from './readers.ts';
 
-/** Scans and changes of which each can be told apart afterwards, so that a power cut can be seen to cost the last ones. */
+/** Scans and changes that can be identified afterwards, to find those that a power cut has lost. */
 
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 
-/** Scans that can be told apart, each by its referrer, with when their answers arrived, in ms since 1970. */
+/** Sends scans with unique referrers; `answered` has the time of each response in ms since 1970, by referrer. */
 export function startScans(url: string, round: number, readers = 8) {
   const answered = new Map<string, number>();
   let sent = 0;
-  let going = true;
+  let isRunning = true;
   const all = Array.from({ length: readers }, async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    while (going) {
+    while (isRunning) {
       const referrer = `scan${sent++}.round${round}.example`;
       const location = await locationOf(url, { agent, headers: { referer: `https://${referrer}/` } });
       if (location !== undefined) answered.set(referrer, Date.now());
@@ -27,28 +27,28 @@ export function startScans(url: string, round: number, readers = 8) {
     agent.destroy();
   });
   const stop = async () => {
-    going = false;
+    isRunning = false;
     await Promise.all(all);
   };
   onTestFinished(stop);
   return { answered, stop };
 }
 
-/** Where a scan is led; undefined without a redirect. */
+/** The target that a scan is redirected to; undefined without a redirect. */
 export function locationOf(url: string, options: { agent?: Agent; headers?: Record<string, string> } = {}) {
   return new Promise<string | undefined>((resolve) => {
-    const asked = get(url, { ...options, timeout: 5_000 }, (response) => {
+    const request = get(url, { ...options, timeout: 5_000 }, (response) => {
       response.resume();
       response.once('end', () => resolve(response.headers.location));
       response.once('error', () => resolve(undefined));
     });
-    asked.once('timeout', () => asked.destroy());
-    asked.once('error', () => resolve(undefined));
+    request.once('timeout', () => request.destroy());
+    request.once('error', () => resolve(undefined));
   });
 }
 
-/** A code, and where it may lead: the last target that was acknowledged, and those that were asked for after it. */
-export interface Changed {
+/** A code and its possible targets: the last acknowledged one and those requested after it. */
+export interface CodeWithTargets {
   readonly code: CodeJson;
   targets: (string | undefined)[];
 }
@@ -56,11 +56,14 @@ export interface Changed {
 let changes = 0;
 
 /** Changes one code after the other until it is stopped. */
-export function startChanges(codes: readonly Changed[], change: (code: CodeJson, target: string) => Promise<boolean>) {
-  let going = true;
+export function startChanges(
+  codes: readonly CodeWithTargets[],
+  change: (code: CodeJson, target: string) => Promise<boolean>,
+) {
+  let isRunning = true;
   const all = [0, 1].map(async (first) => {
-    for (let at = first; going; at = (at + 2) % codes.length) {
-      const changed = codes[at] as Changed;
+    for (let at = first; isRunning; at = (at + 2) % codes.length) {
+      const changed = codes[at] as CodeWithTargets;
       const target = `https://example.com/${++changes}`;
       changed.targets.push(target);
       if (await change(changed.code, target).catch(() => false)) changed.targets = [target];
@@ -68,14 +71,14 @@ export function startChanges(codes: readonly Changed[], change: (code: CodeJson,
     }
   });
   const stop = async () => {
-    going = false;
+    isRunning = false;
     await Promise.all(all);
   };
   onTestFinished(stop);
   return { stop };
 }
 
-/** A call of the API, given up after ten seconds. */
+/** Calls the REST API with a timeout of ten seconds. */
 export async function api(
   signpost: Signpost,
   apiKey: string,
@@ -91,8 +94,11 @@ export async function api(
   });
 }
 
-/** Of the codes, those that lead somewhere else than they should. */
-export async function misled(codes: readonly Changed[], urlOf: (code: CodeJson) => string): Promise<unknown[]> {
+/** The codes that redirect to none of their possible targets. */
+export async function withWrongTarget(
+  codes: readonly CodeWithTargets[],
+  urlOf: (code: CodeJson) => string,
+): Promise<unknown[]> {
   const found = [];
   for (const { code, targets } of codes) {
     const location = await locationOf(urlOf(code));
@@ -101,13 +107,13 @@ export async function misled(codes: readonly Changed[], urlOf: (code: CodeJson) 
   return found;
 }
 
-/** What waits in a gateway's spools. */
+/** The number of bytes that wait in a gateway's spools. */
 export async function waitingBytes({ url }: Process): Promise<number> {
   const { scans } = (await (await fetch(`${url}/readyz`)).json()) as { scans: { waiting_bytes: number } };
   return scans.waiting_bytes;
 }
 
-/** All of these scans are recorded, and every one once. */
+/** Expects that each of these scans is recorded exactly once. */
 export async function expectRecorded(
   url: string,
   code: CodeJson,
@@ -118,7 +124,7 @@ export async function expectRecorded(
     return [...answered.keys()].filter((referrer) => !found.has(referrer)).length;
   };
   await expect.poll(lost, EVENTUALLY).toBe(0);
-  await expectNoneTwice(url, code);
+  await expectNoDuplicates(url, code);
 }
 
 /** How often each scan was recorded, by its referrer. */
@@ -136,9 +142,9 @@ export async function recordedScans(url: string, code: CodeJson): Promise<Map<st
   }
 }
 
-/** No scan is recorded twice, and the counter of the code agrees with them. */
-export async function expectNoneTwice(url: string, code: CodeJson): Promise<void> {
-  // Longer than anything takes to arrive that is still under way.
+/** Expects that no scan is recorded twice, and that the code's counter equals the number of its rows. */
+export async function expectNoDuplicates(url: string, code: CodeJson): Promise<void> {
+  // Longer than scans in transit take to arrive.
   await sleep(2_000);
   expect([...(await recordedScans(url, code))].filter(([, scans]) => scans > 1)).toEqual([]);
   const { counter, scans } = await counted(url, code);

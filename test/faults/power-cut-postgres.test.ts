@@ -13,16 +13,23 @@ import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startSignpost } from '../harness/processes.ts';
 import { PowerCutDisk, whyNoPowerCuts } from '../torture/power-cut.ts';
-import { api, type Changed, expectRecorded, misled, startChanges, startScans } from './power-cut-load.ts';
+import {
+  api,
+  type CodeWithTargets,
+  expectRecorded,
+  startChanges,
+  startScans,
+  withWrongTarget,
+} from './power-cut-load.ts';
 import { isThere } from './readers.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 
-const lacking = await whyNoPowerCuts();
-if (lacking !== undefined) console.error(`${lacking} The tests of power cuts are skipped.`);
+const noPowerCuts = await whyNoPowerCuts();
+if (noPowerCuts !== undefined) console.error(`${noPowerCuts} The tests of power cuts are skipped.`);
 
-describe.skipIf(lacking !== undefined)('a power cut', () => {
-  test('of Postgres undoes nothing that was acknowledged; cores, outbox and recorder go on', async () => {
+describe.skipIf(noPowerCuts !== undefined)('a power cut', () => {
+  test('of Postgres undoes nothing that was acknowledged; cores, outbox and recorder continue', async () => {
     const disk = await PowerCutDisk.create(1_024);
     afterFile(() => disk.close());
     const folder = join(disk.path, 'postgres');
@@ -35,7 +42,7 @@ describe.skipIf(lacking !== undefined)('a power cut', () => {
       postgres = await startPostgres({ folder });
       expect(postgres.url).toBe(url);
     };
-    // What the first start has made is not half there.
+    // What the first start has created survives a power cut completely.
     await restart();
     const signpost = await startSignpost({
       databaseUrl: postgres.url,
@@ -52,16 +59,19 @@ describe.skipIf(lacking !== undefined)('a power cut', () => {
       (await api(signpost, apiKey, 'PATCH', `/qr-codes/${code.id}`, { target_url })).ok;
     const urlOf = (code: CodeJson) => `${signpost.url}/r/${code.short_code}`;
     const first = await Promise.all(Array.from({ length: 20 }, () => create('https://example.com/')));
-    const codes: Changed[] = first.map((code) => ({ code: code as CodeJson, targets: ['https://example.com/'] }));
-    const created: Changed[] = [];
+    const codes: CodeWithTargets[] = first.map((code) => ({
+      code: code as CodeJson,
+      targets: ['https://example.com/'],
+    }));
+    const created: CodeWithTargets[] = [];
     const scanned = await create('https://example.com/');
     const scans = startScans(urlOf(scanned as CodeJson), 0);
 
     for (let round = 0; round < 3; round++) {
       const changing = startChanges(codes, change);
-      let going = true;
+      let isRunning = true;
       const creating = (async () => {
-        while (going) {
+        while (isRunning) {
           const target = `https://example.com/created/${created.length}`;
           const code = await create(target).catch(() => undefined);
           if (code) created.push({ code, targets: [target] });
@@ -72,7 +82,7 @@ describe.skipIf(lacking !== undefined)('a power cut', () => {
       await restart();
       const before = created.length;
       await expect.poll(() => created.length, EVENTUALLY).toBeGreaterThan(before + 5);
-      going = false;
+      isRunning = false;
       await Promise.all([creating, changing.stop()]);
     }
     await scans.stop();
@@ -90,19 +100,19 @@ describe.skipIf(lacking !== undefined)('a power cut', () => {
     const audit = await internal(signpost, EventsService).auditEvents({});
     expect([audit.events?.missing, audit.routes?.missing].map(Number)).toEqual([0, 0]);
     expect(Number(audit.events?.published)).toBeGreaterThan(created.length);
-    await expect.poll(() => misled([...codes, ...created], urlOf), EVENTUALLY).toEqual([]);
+    await expect.poll(() => withWrongTarget([...codes, ...created], urlOf), EVENTUALLY).toEqual([]);
     await expectRecorded(postgres.url, scanned as CodeJson, scans.answered);
   }, 240_000);
 });
 
-/** Everything of a Postgres at once. */
+/** Kills all processes of a Postgres at once. */
 async function killPostgres(folder: string): Promise<void> {
   const [line] = (await readFile(join(folder, 'data', 'postmaster.pid'), 'utf8')).split('\n');
   const postmaster = Number(line);
   const { stdout } = await promisify(execFile)('pgrep', ['-P', String(postmaster)]);
   const all = [postmaster, ...stdout.split('\n').filter(Boolean).map(Number)];
   for (const pid of all) {
-    // One that was about to end may be gone.
+    // A process may have exited meanwhile.
     if (isThere(pid)) process.kill(pid, 'SIGKILL');
   }
   await expect.poll(() => all.filter(isThere), EVENTUALLY).toEqual([]);

@@ -55,13 +55,13 @@ export function startReaders(url: string, count = 16, keepAlive = true): Readers
 /** The status of a scan; by default over a new connection. */
 export function statusOf(url: string, agent?: Agent): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const asked = get(url, { timeout: TIMEOUT_MS, ...(agent ? { agent } : { agent: false }) }, (response) => {
+    const request = get(url, { timeout: TIMEOUT_MS, ...(agent ? { agent } : { agent: false }) }, (response) => {
       response.resume();
       response.once('end', () => resolve(response.statusCode));
       response.once('error', reject);
     });
-    asked.once('timeout', () => asked.destroy(Object.assign(new Error('no answer'), { code: 'TIMEOUT' })));
-    asked.once('error', reject);
+    request.once('timeout', () => request.destroy(Object.assign(new Error('no answer'), { code: 'TIMEOUT' })));
+    request.once('error', reject);
   });
 }
 

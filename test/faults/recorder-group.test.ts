@@ -20,7 +20,7 @@ const WAVE_PAUSE_MS = 50;
 /** Maximum polls that one recorder processes at a time: if more are blocked, both recorders have some. */
 const IN_HAND = 3;
 // A broker that this run did not start must not be paused.
-const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
+const isOwnBroker = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
 /** Publishes scans, every second one twice, and an invalid record per wave, until stopped. */
 function startScans(log: Log, codes: readonly ScannedCode[]) {
@@ -58,7 +58,7 @@ function startScans(log: Log, codes: readonly ScannedCode[]) {
   return Object.assign(flow, { stop });
 }
 
-describe.skipIf(!ours)('recorders as a group over a real Apache Kafka', () => {
+describe.skipIf(!isOwnBroker)('recorders as a group over a real Apache Kafka', () => {
   test('one joins, one stops, two are killed, half of the scans are published twice: every scan counts once, and the ledger adds up', async () => {
     const broker = await startKafka();
     afterFile(() => broker.stop());

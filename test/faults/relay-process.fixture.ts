@@ -4,7 +4,7 @@ import { openKafkaLog } from '../../common/log/kafka.ts';
 import { listen } from '../../common/postgres/notifications.ts';
 import { startRelay } from '../../src/events/relay.ts';
 
-/** A relay to kill. */
+/** A process with only a relay, for tests that kill it. */
 const [url = '', brokers = ''] = process.argv.slice(2);
 const logger = pino({ level: 'silent' });
 const pool = new pg.Pool({ connectionString: url, max: 2 });

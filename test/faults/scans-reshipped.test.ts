@@ -12,12 +12,12 @@ import { counted } from './readers.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 const SCANNED = 40;
-const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
+const isOwnBroker = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
 let signpost: Signpost;
 const { json, run } = commandLine(() => signpost);
 
-describe.skipIf(!ours)('scans that Kafka acknowledged and lost', () => {
+describe.skipIf(!isOwnBroker)('scans that Kafka acknowledged and lost', () => {
   test('are published again from retained segments of gateways, and counted once', async () => {
     const kafka = await startKafka();
     afterFile(() => kafka.stop());
@@ -72,7 +72,7 @@ describe.skipIf(!ours)('scans that Kafka acknowledged and lost', () => {
         DATA_DIR: folderOf(gateway),
         KAFKA_BROKERS: kafka.brokers,
         DATABASE_URL: signpost.databaseUrl,
-        // It works without a core.
+        // The command works without a core.
         CORE_PORT: '1',
       };
       const { code, stdout, stderr } = await run(['scans', 'reship', '--since', since.toISOString(), '--json'], env);

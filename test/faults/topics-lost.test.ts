@@ -17,7 +17,7 @@ import { counted } from './readers.ts';
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
 const CODES = 20;
 // Topics of a broker that this run did not start must not be deleted.
-const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
+const isOwnBroker = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
 let signpost: Signpost;
 let admin: Admin;
@@ -26,7 +26,7 @@ let pool: pg.Pool;
 let authorization: string;
 
 beforeAll(async () => {
-  if (!ours) return;
+  if (!isOwnBroker) return;
   const kafka = await startKafka();
   afterFile(() => kafka.stop());
   signpost = await startSignpost({
@@ -52,7 +52,7 @@ async function call(method: string, path: string, json: unknown): Promise<CodeJs
 
 const create = (n: number) => call('POST', '/qr-codes', { target_url: `https://example.com/${n}` });
 
-/** The target that a gateway redirects to; the scan counts. */
+/** The target that a gateway redirects to; the scan is counted. */
 async function scan(gateway: number, { short_code }: CodeJson): Promise<string | null> {
   const answer = await fetch(`${signpost.gateways[gateway]?.url}/r/${short_code}`, { redirect: 'manual' });
   return answer.headers.get('location');
@@ -83,7 +83,7 @@ const audit = async () => {
   return { events: figures(events), routes: figures(routes) };
 };
 
-describe.skipIf(!ours)('topics that are deleted while everything runs', () => {
+describe.skipIf(!isOwnBroker)('topics that are deleted while everything runs', () => {
   test('are created again with all routes; changes and scans continue; lost events are detected and republished', async () => {
     const codes = await Promise.all(Array.from({ length: CODES }, (_, n) => create(n)));
     for (const code of codes.slice(0, 5)) await call('PATCH', `/qr-codes/${code.id}`, { name: 'renamed' });
@@ -98,7 +98,7 @@ describe.skipIf(!ours)('topics that are deleted while everything runs', () => {
     await admin.deleteTopics({ topics: TOPICS.map(({ name }) => name) });
     const later = await create(CODES);
     await call('PATCH', `/qr-codes/${first.id}`, { target_url: 'https://example.com/moved' });
-    // The other gateway learns of it from the new topic, although it had read the old one to higher positions.
+    // The other gateway reads it from the new topic, although its positions in the old one were higher.
     await expect.poll(() => scan(1, first), EVENTUALLY).toBe('https://example.com/moved');
     await allPublished();
     const routed = async () => new Set((await recordsOf(ROUTES.name)).map(({ key }) => key));
@@ -123,7 +123,7 @@ describe.skipIf(!ours)('topics that are deleted while everything runs', () => {
     const republished = (of: LogRecord[], key: string) =>
       new Map(of.filter((record) => record.key === key).map(({ headers, value }) => [headers.ce_id, String(value)]));
     for (const code of codes.slice(1)) expect(republished(after, code.id)).toEqual(republished(before, code.id));
-    // Delivery is at least once: the same event may stand in the topic twice.
+    // Delivery is at least once: an event may be on the topic twice.
     expect(new Set(after.map(({ headers }) => headers.ce_id)).size).toBe(events + 2);
 
     // First all events, then only recent ones.

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CodeJson } from '../../common/contract/code-json.ts';
-import { type Asked, ask } from './http.ts';
+import { type RequestResult, sendRequest } from './http.ts';
 import {
   type Change,
   type Creation,
@@ -20,10 +20,10 @@ const PAUSE_AFTER_FAILURE_MS = 500;
 /** Attempts of a creation that has an `Idempotency-Key`. */
 const ATTEMPTS = 60;
 const BATCH_ROWS = 20;
-/** So many codes of a client are never deleted. */
-const KEPT = 10;
+/** The number of codes of a client that are never deleted. */
+const MIN_CODES = 10;
 
-/** An API client of one account after the other, which knows what became of everything that it asked for. */
+/** An API client with several accounts, which records the outcome of each of its requests. */
 export class ApiClient {
   readonly #platform: Platform;
   readonly #ledger: Ledger;
@@ -48,15 +48,15 @@ export class ApiClient {
     this.#agent = client % 2 === 0 ? new Agent({ keepAlive: true, maxSockets: 1 }) : undefined;
   }
 
-  /** Changes things until `going` says no. */
-  async run(going: () => boolean): Promise<void> {
-    while (going()) {
+  /** Sends changes while `isRunning()`. */
+  async run(isRunning: () => boolean): Promise<void> {
+    while (isRunning()) {
       const dice = this.#random.between(1, 100);
       if (dice <= 15) await this.create(dice <= 10);
       else if (dice <= 18) await this.#createBatch();
       else {
         const code = this.#random.oneOf(this.#own);
-        if (dice <= 26 && this.#own.length > KEPT) await this.#delete(code);
+        if (dice <= 26 && this.#own.length > MIN_CODES) await this.#delete(code);
         else if (dice <= 40) await this.#read(code);
         else await this.#update(code);
       }
@@ -65,11 +65,11 @@ export class ApiClient {
     this.#agent?.destroy();
   }
 
-  /** Creates a code. `surely`: with a key, again and again until there is an answer that says what came of it. */
-  async create(surely: boolean): Promise<void> {
+  /** Creates a code. `retried`: with an idempotency key, until a response shows the outcome. */
+  async create(retried: boolean): Promise<void> {
     const key = `${this.#name}-${this.#turn++}`;
     const body = { target_url: targetOf(key, 0), name: key };
-    const creation = await this.#creating({ name: key, kind: 'code', rows: 1 }, '/qr-codes', body, surely);
+    const creation = await this.#sendCreation({ name: key, kind: 'code', rows: 1 }, '/qr-codes', body, retried);
     if (creation.outcome !== 'acknowledged' || !creation.code) return;
     const { id, short_code: shortCode } = creation.code;
     const { account, endedAt } = creation;
@@ -85,37 +85,37 @@ export class ApiClient {
       target_url: targetOf(`${name}-${row}`, 0),
       name: `${name}-${row}`,
     }));
-    await this.#creating({ name, kind: 'batch', rows: rows.length }, '/batches', { name, rows }, true);
+    await this.#sendCreation({ name, kind: 'batch', rows: rows.length }, '/batches', { name, rows }, true);
   }
 
-  async #creating(
+  async #sendCreation(
     what: Pick<Creation, 'name' | 'kind' | 'rows'>,
     path: string,
     body: unknown,
-    surely: boolean,
+    retried: boolean,
   ): Promise<Creation & { code?: CodeJson }> {
     const account = this.#random.oneOf(this.#accounts);
     const creation: Creation & { code?: CodeJson } = { ...what, account, outcome: 'unknown', endedAt: 0 };
     this.#ledger.creations.push(creation);
-    const headers: Record<string, string> = surely ? { 'idempotency-key': randomUUID() } : {};
-    for (let attempt = 0; attempt < (surely ? ATTEMPTS : 1); attempt++) {
-      const asked = await this.#call(account, 'POST', path, body, headers);
-      creation.endedAt = asked.endedAt;
-      if (asked.status === 201 || asked.status === 202) {
-        const { data } = JSON.parse(asked.body) as { data: CodeJson };
+    const headers: Record<string, string> = retried ? { 'idempotency-key': randomUUID() } : {};
+    for (let attempt = 0; attempt < (retried ? ATTEMPTS : 1); attempt++) {
+      const result = await this.#call(account, 'POST', path, body, headers);
+      creation.endedAt = result.endedAt;
+      if (result.status === 201 || result.status === 202) {
+        const { data } = JSON.parse(result.body) as { data: CodeJson };
         creation.outcome = 'acknowledged';
         creation.id = data.id;
         if (what.kind === 'code') creation.code = data;
         return creation;
       }
-      // A request with this key that is still in flight, or a limit of the account's.
-      const again = asked.status === undefined || [409, 429, 503].includes(asked.status);
-      if (!again) {
+      // 409: another request with this key is still in progress. 429: a limit of the account.
+      const isRetryable = result.status === undefined || [409, 429, 503].includes(result.status);
+      if (!isRetryable) {
         creation.outcome = 'refused';
-        this.#ledger.find('wrong', asked.endedAt, `POST ${path}: ${asked.status} ${asked.body}`);
+        this.#ledger.find('wrong', result.endedAt, `POST ${path}: ${result.status} ${result.body}`);
         return creation;
       }
-      if (asked.status === 429 && !surely) creation.outcome = 'refused';
+      if (result.status === 429 && !retried) creation.outcome = 'refused';
       await sleep(PAUSE_AFTER_FAILURE_MS);
     }
     return creation;
@@ -136,27 +136,31 @@ export class ApiClient {
 
   async #change(code: TrackedCode, change: Change, method: string, body?: unknown): Promise<void> {
     code.changes.push(change);
-    const asked = await this.#call(code.account, method, `/qr-codes/${code.id}`, body);
-    change.endedAt = asked.endedAt;
-    if (asked.status === 200) change.outcome = 'acknowledged';
-    else if (asked.status === 429) change.outcome = 'refused';
-    else if (asked.status !== undefined && asked.status < 500) {
+    const result = await this.#call(code.account, method, `/qr-codes/${code.id}`, body);
+    change.endedAt = result.endedAt;
+    if (result.status === 200) change.outcome = 'acknowledged';
+    else if (result.status === 429) change.outcome = 'refused';
+    else if (result.status !== undefined && result.status < 500) {
       change.outcome = 'refused';
-      this.#ledger.find('wrong', asked.endedAt, `${method} ${code.key}: ${asked.status} ${asked.body}`);
+      this.#ledger.find('wrong', result.endedAt, `${method} ${code.key}: ${result.status} ${result.body}`);
     }
-    if (asked.status !== 200) await sleep(PAUSE_AFTER_FAILURE_MS);
+    if (result.status !== 200) await sleep(PAUSE_AFTER_FAILURE_MS);
   }
 
-  /** Nobody else changes the code: it is as the last acknowledged change left it, or as a later one without answer did. */
+  /** No other client changes the code, so its state is that of the last acknowledged change, or of a later unanswered one. */
   async #read(code: TrackedCode): Promise<void> {
-    const asked = await this.#call(code.account, 'GET', `/qr-codes/${code.id}`);
-    if (asked.status !== 200) return;
-    const { data } = JSON.parse(asked.body) as { data: CodeJson };
+    const result = await this.#call(code.account, 'GET', `/qr-codes/${code.id}`);
+    if (result.status !== 200) return;
+    const { data } = JSON.parse(result.body) as { data: CodeJson };
     const number = numberIn(code.key, data.target_url) ?? -1;
     const last = code.changes.findLast(({ outcome }) => outcome === 'acknowledged')?.number ?? 0;
     const shown = code.changes[number];
     if (number < last || shown === undefined || shown.outcome === 'refused') {
-      this.#ledger.find('undone', asked.endedAt, `${code.key} read as change ${number} after ${last} was acknowledged`);
+      this.#ledger.find(
+        'undone',
+        result.endedAt,
+        `${code.key} read as change ${number} after ${last} was acknowledged`,
+      );
     }
   }
 
@@ -166,16 +170,16 @@ export class ApiClient {
     path: string,
     body?: unknown,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<Asked> {
+  ): Promise<RequestResult> {
     const url = `${this.#platform.gateways[this.#gateway]?.url}/api/v1${path}`;
-    const asked = await ask(url, {
+    const result = await sendRequest(url, {
       method,
       headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       agent: this.#agent,
     });
-    this.#ledger.count(asked, `${method} ${path} at gateway ${this.#gateway}`);
-    if (asked.status === undefined) this.#gateway = (this.#gateway + 1) % this.#platform.gateways.length;
-    return asked;
+    this.#ledger.count(result, `${method} ${path} at gateway ${this.#gateway}`);
+    if (result.status === undefined) this.#gateway = (this.#gateway + 1) % this.#platform.gateways.length;
+    return result;
   }
 }

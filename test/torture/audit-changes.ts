@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { EVENTS } from '../../common/log/topics.ts';
-import { type Asked, ask } from './http.ts';
+import type { ReceivedEvents } from './event-receivers.ts';
+import { type RequestResult, sendRequest } from './http.ts';
 import { type Change, type Ledger, numberIn, type TortureAccount, type TrackedCode } from './ledger.ts';
-import type { Heard } from './listeners.ts';
 import type { Platform } from './platform.ts';
 
-/** How long a route may take to a gateway, in ms. */
+/** How long a route may take to reach a gateway, in ms. */
 const ROUTES_MS = 30_000;
 
 export interface ChangesAudit {
@@ -16,13 +16,13 @@ export interface ChangesAudit {
   readonly ledger: Ledger;
   readonly pool: Pool;
   readonly accounts: readonly TortureAccount[];
-  /** `evt_…` ids that the topic has, at the end or when its consumer read it. */
+  /** The ids `evt_…` on the topic, at the end of the run or when its consumer read them. */
   readonly onTopic: ReadonlySet<string>;
-  readonly webhooks: Heard;
+  readonly webhooks: ReceivedEvents;
 }
 
-/** An event as the outbox keeps it, in the order of commits for each code. */
-export interface Told {
+/** An event in the outbox; those of a code are in the order of its commits. */
+export interface OutboxEvent {
   readonly id: string;
   readonly type: string;
   readonly subject: string;
@@ -31,20 +31,20 @@ export interface Told {
 }
 
 /**
- * Compares every change that was asked for with the REST API, both gateways, the outbox, the topic of events and the
- * webhooks. Gives the codes as the API shows them, by id.
+ * Compares every requested change with the REST API, both gateways, the outbox, the events topic and the webhooks. Returns
+ * the codes as the API returns them, by id.
  */
 export async function auditChanges(audit: ChangesAudit): Promise<ReadonlyMap<string, CodeJson>> {
   const { ledger, platform } = audit;
-  const told = await readOutbox(audit.pool);
-  expectHeard(audit, told);
+  const events = await readOutbox(audit.pool);
+  expectReceived(audit, events);
   const shown = new Map<string, CodeJson>();
   for (const account of audit.accounts) {
     for (const code of await listCodes(platform, account)) shown.set(code.id, code);
   }
   expectCreated(ledger, shown);
   await expectBatches(platform, ledger);
-  const bySubject = Map.groupBy(told, ({ subject }) => subject);
+  const bySubject = Map.groupBy(events, ({ subject }) => subject);
   for (const code of ledger.codes) {
     expectState(ledger, code, shown.get(code.id));
     expectHistory(ledger, code, bySubject.get(code.id) ?? []);
@@ -53,7 +53,7 @@ export async function auditChanges(audit: ChangesAudit): Promise<ReadonlyMap<str
   return shown;
 }
 
-async function readOutbox(pool: Pool): Promise<Told[]> {
+async function readOutbox(pool: Pool): Promise<OutboxEvent[]> {
   const { rows } = await pool.query<{ headers: Record<string, string>; value: Buffer }>(
     'select headers, value from outbox where topic = $1 order by id',
     [EVENTS.name],
@@ -67,14 +67,14 @@ async function readOutbox(pool: Pool): Promise<Told[]> {
   }));
 }
 
-function expectHeard({ ledger, onTopic, webhooks }: ChangesAudit, told: readonly Told[]): void {
-  for (const { id, type, subject, at } of told) {
+function expectReceived({ ledger, onTopic, webhooks }: ChangesAudit, events: readonly OutboxEvent[]): void {
+  for (const { id, type, subject, at } of events) {
     if (!onTopic.has(id)) ledger.find('lost', at, `event ${type} of ${subject} is not on the topic`);
-    if (!webhooks.ids.has(id)) ledger.find('lost', at, `webhook ${type} of ${subject} never came`);
+    if (!webhooks.ids.has(id)) ledger.find('lost', at, `webhook ${type} of ${subject} was never received`);
   }
 }
 
-/** A creation that was acknowledged is there once, any other one at most once. */
+/** An acknowledged creation exists once, any other at most once. */
 export function expectCreated(ledger: Ledger, shown: ReadonlyMap<string, CodeJson>): void {
   const byName = Map.groupBy(shown.values(), ({ name }) => name ?? '');
   const deleted = new Set(
@@ -86,7 +86,7 @@ export function expectCreated(ledger: Ledger, shown: ReadonlyMap<string, CodeJso
       const found = byName.get(each)?.length ?? 0;
       if (found > 1) ledger.find('duplicated', endedAt, `${each} was created ${found} times`);
       if (found === 0 && outcome === 'acknowledged' && !deleted.has(each)) {
-        ledger.find('lost', endedAt, `${each} was created and is not there`);
+        ledger.find('lost', endedAt, `${each} was created and does not exist`);
       }
     }
   }
@@ -103,7 +103,7 @@ async function expectBatches(platform: Platform, ledger: Ledger): Promise<void> 
   }
 }
 
-/** What the API shows is the last acknowledged change, or one after it of which nobody knows. */
+/** The API returns the state of the last acknowledged change, or of a later one with an unknown outcome. */
 export function expectState(ledger: Ledger, code: TrackedCode, shown: CodeJson | undefined): void {
   const { key, changes } = code;
   const last = changes.findLast(({ outcome }) => outcome === 'acknowledged') as Change;
@@ -117,16 +117,16 @@ export function expectState(ledger: Ledger, code: TrackedCode, shown: CodeJson |
   ledger.find('undone', last.endedAt, `${key} is ${state} after ${last.kind} ${last.number} was acknowledged`);
 }
 
-/** Every acknowledged change has one event, none has two, and none happened after a later one was acknowledged. */
-export function expectHistory(ledger: Ledger, { key, changes }: TrackedCode, told: readonly Told[]): void {
-  const order = told.map(({ type, data }) =>
+/** Every acknowledged change has one event, no change has two, and none happened after a later one was acknowledged. */
+export function expectHistory(ledger: Ledger, { key, changes }: TrackedCode, events: readonly OutboxEvent[]): void {
+  const order = events.map(({ type, data }) =>
     type === 'qr.archived'
       ? (changes.find(({ kind }) => kind === 'delete')?.number ?? -1)
       : (numberIn(key, data.target_url) ?? -1),
   );
   for (const { number, outcome, endedAt, kind } of changes) {
     const times = order.filter((each) => each === number).length;
-    // A change to what is there already tells no event; every change here leads somewhere else.
+    // A change without effect has no event, but every change here sets a new target.
     if (times === 0 && outcome === 'acknowledged')
       ledger.find('lost', endedAt, `${kind} ${number} of ${key} has no event`);
     if (times > 1) ledger.find('duplicated', endedAt, `${kind} ${number} of ${key} has ${times} events`);
@@ -136,13 +136,13 @@ export function expectHistory(ledger: Ledger, { key, changes }: TrackedCode, tol
   let acknowledged = -1;
   for (const [index, number] of order.entries()) {
     if (number < acknowledged) {
-      ledger.find('undone', told[index]?.at ?? 0, `change ${number} of ${key} came after ${acknowledged}`);
+      ledger.find('undone', events[index]?.at ?? 0, `change ${number} of ${key} came after ${acknowledged}`);
     }
     if (changes[number]?.outcome === 'acknowledged') acknowledged = Math.max(acknowledged, number);
   }
 }
 
-/** Both gateways lead where the API says; asked by HEAD, which counts nothing. */
+/** Both gateways redirect to the target in the API; checked with HEAD, which is not counted as a scan. */
 async function expectRedirects(
   platform: Platform,
   ledger: Ledger,
@@ -162,7 +162,7 @@ async function expectRedirects(
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (const { shortCode, key, expected, id } of [...live, ...gone]) {
       for (;;) {
-        const { status, headers } = await ask(`${url}/r/${shortCode}`, { method: 'HEAD', agent });
+        const { status, headers } = await sendRequest(`${url}/r/${shortCode}`, { method: 'HEAD', agent });
         const found = `${status} ${headers.location ?? ''}`;
         if (found === expected) break;
         if (Date.now() > end) {
@@ -188,13 +188,13 @@ async function listCodes(platform: Platform, account: TortureAccount): Promise<C
   return codes;
 }
 
-/** A read that has to succeed once the account's burst limit lets it. */
-export async function call(platform: Platform, { apiKey }: TortureAccount, path: string): Promise<Asked> {
+/** A read that must succeed once the account's burst limit allows it. */
+export async function call(platform: Platform, { apiKey }: TortureAccount, path: string): Promise<RequestResult> {
   for (let left = 60; ; left--) {
     const url = `${platform.gateways[left % platform.gateways.length]?.url}/api/v1${path}`;
-    const asked = await ask(url, { headers: { authorization: `Bearer ${apiKey}` } });
-    if (asked.status === 200) return asked;
-    if (left === 0) throw new Error(`GET ${path}: ${asked.status} ${asked.error} ${asked.body}`);
-    await sleep(Number(asked.headers['retry-after'] ?? 1) * 1_000);
+    const result = await sendRequest(url, { headers: { authorization: `Bearer ${apiKey}` } });
+    if (result.status === 200) return result;
+    if (left === 0) throw new Error(`GET ${path}: ${result.status} ${result.error} ${result.body}`);
+    await sleep(Number(result.headers['retry-after'] ?? 1) * 1_000);
   }
 }

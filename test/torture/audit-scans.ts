@@ -2,23 +2,23 @@ import type { Pool } from 'pg';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { call } from './audit-changes.ts';
-import type { AskedScan, Ledger, TortureAccount } from './ledger.ts';
+import type { Ledger, SentScan, TortureAccount } from './ledger.ts';
 import type { Platform } from './platform.ts';
 
-/** Analytics that are compared of each account: its burst limit allows 120 requests a minute. */
-const ANALYTICS = 10;
+/** Analytics that are compared for each account, whose burst limit allows 120 requests a minute. */
+const ANALYTICS_PER_ACCOUNT = 10;
 
 export interface ScansAudit {
   readonly platform: Platform;
   readonly ledger: Ledger;
   readonly pool: Pool;
   readonly accounts: readonly TortureAccount[];
-  /** Codes as the API shows them, by id. */
+  /** Codes as the API returns them, by id. */
   readonly shown: ReadonlyMap<string, CodeJson>;
 }
 
 /**
- * Compares every scan that was asked for with the recorded rows, and the rows with every counter. Gives the figures of
+ * Compares every scan that was sent with the recorded rows, and the rows with every counter. Returns the figures of
  * `scans audit`.
  */
 export async function auditScans(audit: ScansAudit): Promise<Record<string, unknown>> {
@@ -52,11 +52,11 @@ export async function auditScans(audit: ScansAudit): Promise<Record<string, unkn
   return figures;
 }
 
-function documentedLoss({ documentedLosses }: Ledger, { gateway, endedAt }: AskedScan) {
+function documentedLoss({ documentedLosses }: Ledger, { gateway, endedAt }: SentScan) {
   return documentedLosses.find((loss) => loss.gateway === gateway && loss.from <= endedAt && endedAt <= loss.to);
 }
 
-/** A code's `scan_count` and analytics say how many rows it has. */
+/** A code's `scan_count` and analytics equal the number of its rows. */
 async function expectCounters({ platform, ledger, pool, accounts, shown }: ScansAudit): Promise<void> {
   const { rows } = await pool.query<{ code_id: string; scans: number }>(
     'select code_id, count(*)::integer as scans from scans group by code_id',
@@ -68,20 +68,22 @@ async function expectCounters({ platform, ledger, pool, accounts, shown }: Scans
     if (scan_count !== count) ledger.find('wrong', Date.now(), `scan_count of ${name} is ${scan_count} of ${count}`);
   }
   for (const account of accounts) {
-    const scanned = ledger.codes.filter((code) => code.account === account && shown.has(code.id)).slice(0, ANALYTICS);
+    const scanned = ledger.codes
+      .filter((code) => code.account === account && shown.has(code.id))
+      .slice(0, ANALYTICS_PER_ACCOUNT);
     for (const { id, key } of scanned) {
       const { body } = await call(platform, account, `/qr-codes/${id}/analytics?period=2`);
       const { data } = JSON.parse(body) as { data: { total_scans: number; period_scans: number } };
       const count = countOf(id);
       if (data.total_scans !== count || data.period_scans !== count) {
-        const told = `${data.total_scans} in all and ${data.period_scans} of the period`;
-        ledger.find('wrong', Date.now(), `analytics of ${key} say ${told}, of ${count}`);
+        const reported = `${data.total_scans} in total and ${data.period_scans} in the period`;
+        ledger.find('wrong', Date.now(), `analytics of ${key} say ${reported}, of ${count}`);
       }
     }
   }
 }
 
-/** A run may go on past midnight. */
+/** A run may continue past midnight. */
 function yesterday(): string {
   return new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
-import { expectCreated, expectHistory, expectState, type Told } from './audit-changes.ts';
+import { expectCreated, expectHistory, expectState, type OutboxEvent } from './audit-changes.ts';
 import { FAULTS } from './faults.ts';
 import { type Change, Ledger, type TrackedCode, targetOf } from './ledger.ts';
 import { schedule } from './schedule.ts';
@@ -20,7 +20,7 @@ function shownAt(number: number, name = KEY): CodeJson {
   return { name, target_url: targetOf(KEY, number), paused: false } as CodeJson;
 }
 
-function toldOf(...numbers: number[]): Told[] {
+function eventsOf(...numbers: number[]): OutboxEvent[] {
   return numbers.map((number) => ({
     id: `evt_${number}`,
     type: 'qr.updated',
@@ -30,24 +30,25 @@ function toldOf(...numbers: number[]): Told[] {
   }));
 }
 
-function kindsFound(look: (ledger: Ledger) => void): string[] {
+function findingKinds(look: (ledger: Ledger) => void): string[] {
   const ledger = new Ledger();
   look(ledger);
   return ledger.findings.map(({ kind }) => kind);
 }
 
-test('a code may be at its last acknowledged change, or at a later one that got no answer', () => {
+test('a code may be in the state of its last acknowledged change, or of a later unanswered one', () => {
   const code = codeWith('acknowledged', 'unknown', 'acknowledged', 'unknown', 'refused');
-  const findings = (shown: CodeJson | undefined) => kindsFound((ledger) => expectState(ledger, code, shown));
+  const findings = (shown: CodeJson | undefined) => findingKinds((ledger) => expectState(ledger, code, shown));
   expect([2, 3].flatMap((number) => findings(shownAt(number)))).toEqual([]);
   for (const number of [0, 1, 4]) expect(findings(shownAt(number))).toEqual(['undone']);
   expect(findings({ ...shownAt(2), paused: true })).toEqual(['undone']);
   expect(findings(undefined)).toEqual(['undone']);
 });
 
-test('an acknowledged change has one event, and none comes after it that was asked for before', () => {
+test('an acknowledged change has one event, and no earlier change’s event follows it', () => {
   const code = codeWith('acknowledged', 'unknown', 'acknowledged');
-  const findings = (...numbers: number[]) => kindsFound((ledger) => expectHistory(ledger, code, toldOf(...numbers)));
+  const findings = (...numbers: number[]) =>
+    findingKinds((ledger) => expectHistory(ledger, code, eventsOf(...numbers)));
   expect(findings(0, 2)).toEqual([]);
   expect(findings(0, 1, 2)).toEqual([]);
   expect(findings(0)).toEqual(['lost']);
@@ -55,9 +56,9 @@ test('an acknowledged change has one event, and none comes after it that was ask
   expect(findings(0, 2, 2)).toEqual(['duplicated']);
 });
 
-test('a creation that was acknowledged is there once, another one at most once', () => {
+test('an acknowledged creation exists once, any other at most once', () => {
   const findings = (outcome: Change['outcome'], codes: number) =>
-    kindsFound((ledger) => {
+    findingKinds((ledger) => {
       ledger.creations.push({ account, name: KEY, rows: 1, kind: 'code', outcome, endedAt: 0 });
       expectCreated(ledger, new Map(Array.from({ length: codes }, (_, index) => [`qr_${index}`, shownAt(0)])));
     });
@@ -66,7 +67,7 @@ test('a creation that was acknowledged is there once, another one at most once',
   expect(findings('unknown', 2)).toEqual(['duplicated']);
 });
 
-test('a seed decides all that is injected', () => {
+test('a seed determines all injections', () => {
   const first = (seed: number) =>
     schedule(seed, FAULTS)
       .take(50)

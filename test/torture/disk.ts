@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The disk of a machine of Signpost's. */
+/** The disk of a simulated machine. */
 export interface Disk {
   /** A folder on it. */
   readonly path: string;
@@ -16,10 +16,10 @@ export interface Disk {
 /** In MiB, for some hundred thousand scans and their routes. */
 export const SMALL_DISK_MIB = 256;
 
-/** How often processes that were killed are looked for until they are gone, in ms. */
-const GONE_MS = 20;
+/** How often killed processes are checked until they are gone, in ms. */
+const CHECK_MS = 20;
 
-/** A disk that is small enough to be filled; undefined where this process may not mount one (it has to be root). */
+/** A disk that is small enough to be filled; undefined if this process may not mount one, which requires root. */
 export async function openSmallDisk(path: string): Promise<Disk | undefined> {
   await mkdir(path, { recursive: true });
   try {
@@ -30,7 +30,7 @@ export async function openSmallDisk(path: string): Promise<Disk | undefined> {
   return { path, close: async () => void (await run('umount', ['--lazy', path])) };
 }
 
-/** Fills the disk, until the function that it returns is called. */
+/** Fills the disk until the returned function is called. */
 export async function fill({ path }: Disk): Promise<() => Promise<void>> {
   const filler = join(path, 'filler');
   await using file = await open(filler, 'w');
@@ -48,8 +48,8 @@ export async function fill({ path }: Disk): Promise<() => Promise<void>> {
 }
 
 /**
- * Sends SIGKILL to the processes of a machine, which are those that work in a folder on its disk or have one in their
- * environment, and resolves when all of them are gone. Never this process, whatever it does there.
+ * Sends SIGKILL to the processes of a machine, except this process, and resolves when all of them are gone: those whose
+ * working directory is on its disk, or that have a folder on it in their environment.
  */
 export async function killUsers({ path }: Disk): Promise<void> {
   for (;;) {
@@ -59,10 +59,10 @@ export async function killUsers({ path }: Disk): Promise<void> {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // It has ended meanwhile.
+        // The process has ended meanwhile.
       }
     }
-    await sleep(GONE_MS);
+    await sleep(CHECK_MS);
   }
 }
 
@@ -70,7 +70,7 @@ async function usersOf(path: string): Promise<number[]> {
   const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 0 && pid !== process.pid);
   const found = await Promise.all(
     pids.map(async (pid) => {
-      // Both are unreadable once it has ended; a zombie has neither.
+      // Both are unreadable once the process has ended, and empty for a zombie.
       const folder = await readlink(`/proc/${pid}/cwd`).catch(() => '');
       const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
       return folder.startsWith(`${path}/`) || environment.includes(`=${path}/`) ? pid : undefined;

@@ -11,20 +11,20 @@ import type { Supervised } from './supervised.ts';
 export interface FaultContext {
   readonly platform: Platform;
   readonly ledger: Ledger;
-  /** Of this injection's own. */
+  /** The generator of this injection. */
   readonly random: Random;
 }
 
-/** Takes a fault back; what was killed has been started again when it resolves, or will be by its supervisor. */
+/** Reverts a fault. Killed processes have been restarted when it resolves, or will be by their supervisor. */
 export type Heal = () => Promise<void> | void;
 
 export interface Fault {
   readonly name: string;
-  /** How long it stays, in s: the least and the most. */
-  readonly lasts: readonly [number, number];
+  /** The minimum and maximum duration, in s. */
+  readonly durationRange: readonly [number, number];
   /** Whether it needs disks whose power can be cut. */
   readonly cutsPower?: boolean;
-  /** Undefined where it can't be injected here. */
+  /** Returns undefined if the fault can't be injected here. */
   inject(context: FaultContext): Promise<Heal | undefined>;
 }
 
@@ -37,43 +37,47 @@ function signal(pid: number | undefined, name: NodeJS.Signals): void {
   try {
     if (pid !== undefined) process.kill(pid, name);
   } catch {
-    // It has.
+    // The process has ended.
   }
 }
 
-function endGateway({ ledger }: FaultContext, { index }: Gateway): void {
+function recordGatewayEnd({ ledger }: FaultContext, { index }: Gateway): void {
   ledger.gatewayEnds.push({ gateway: index, at: Date.now() });
 }
 
-/** SIGKILL or SIGTERM for one of some processes; its supervisor starts it again. */
-function ended(
+/** SIGKILL or SIGTERM for a random process; its supervisor restarts it. */
+function endFault(
   name: string,
-  how: 'SIGKILL' | 'SIGTERM',
+  action: 'SIGKILL' | 'SIGTERM',
   of: (platform: Platform) => readonly Supervised[],
-  lasts: Fault['lasts'] = [3, 6],
+  durationRange: Fault['durationRange'] = [3, 6],
 ): Fault {
   return {
     name,
-    lasts,
+    durationRange,
     async inject(context) {
       const process = context.random.oneOf(of(context.platform));
       const gateway = context.platform.gateways.find((each) => each.process === process);
       if (process.pid === undefined) return NOTHING;
-      const gone = process.end(how);
-      if (how === 'SIGKILL') await gone;
+      const gone = process.end(action);
+      if (action === 'SIGKILL') await gone;
       return async () => {
-        if (gateway) endGateway(context, gateway);
+        if (gateway) recordGatewayEnd(context, gateway);
         await gone;
       };
     },
   };
 }
 
-/** SIGSTOP for one of some processes. */
-function stopped(name: string, of: (platform: Platform) => readonly Supervised[], lasts: Fault['lasts']): Fault {
+/** SIGSTOP for a random process. */
+function stopFault(
+  name: string,
+  of: (platform: Platform) => readonly Supervised[],
+  durationRange: Fault['durationRange'],
+): Fault {
   return {
     name,
-    lasts,
+    durationRange,
     async inject({ platform, random }) {
       const { pid } = random.oneOf(of(platform));
       signal(pid, 'SIGSTOP');
@@ -82,55 +86,55 @@ function stopped(name: string, of: (platform: Platform) => readonly Supervised[]
   };
 }
 
-/** A signal for children of one gateway. */
+/** A signal for one or all children of a random gateway that run `program`. */
 function children(
   name: string,
-  how: 'SIGKILL' | 'SIGSTOP',
+  action: 'SIGKILL' | 'SIGSTOP',
   program: 'worker' | 'carrier',
-  lasts: Fault['lasts'],
+  durationRange: Fault['durationRange'],
   all = false,
 ): Fault {
   return {
     name,
-    lasts,
+    durationRange,
     async inject(context) {
       const gateway = context.random.oneOf(context.platform.gateways);
       if (gateway.process.pid === undefined) return NOTHING;
       const found = await gateway.children(program);
       if (found.length === 0) return NOTHING;
       const chosen = all ? found : [context.random.oneOf(found)];
-      for (const pid of chosen) signal(pid, how);
-      endGateway(context, gateway);
+      for (const pid of chosen) signal(pid, action);
+      recordGatewayEnd(context, gateway);
       const stop = { gateway: gateway.index, from: Date.now(), to: Number.POSITIVE_INFINITY };
       if (program === 'carrier') context.ledger.carrierStops.push(stop);
       return () => {
         stop.to = Date.now();
-        endGateway(context, gateway);
+        recordGatewayEnd(context, gateway);
         for (const pid of chosen) signal(pid, 'SIGCONT');
       };
     },
   };
 }
 
-/** What networks do: to one of some connections' proxies, or to all of them. */
-function network(
+/** A network fault of one or all proxies. */
+function networkFault(
   name: string,
   of: (platform: Platform) => readonly TcpProxy[],
-  how: 'delay' | 'hang' | 'cut' | 'vanish',
-  lasts: Fault['lasts'],
+  action: 'delay' | 'hang' | 'cut' | 'vanish',
+  durationRange: Fault['durationRange'],
   postgres = false,
 ): Fault {
   return {
     name,
-    lasts,
+    durationRange,
     async inject({ platform, random }) {
       const proxies = of(platform);
-      const chosen = how === 'delay' || random.between(0, 1) === 1 ? proxies : [random.oneOf(proxies)];
-      const settled = postgres ? platform.disturbPostgres() : NOTHING;
+      const chosen = action === 'delay' || random.between(0, 1) === 1 ? proxies : [random.oneOf(proxies)];
+      const endDisturbance = postgres ? platform.disturbPostgres() : NOTHING;
       const delay = random.between(100, 2_000);
       for (const proxy of chosen) {
-        if (how === 'delay') proxy.delay(delay);
-        else proxy[how]();
+        if (action === 'delay') proxy.delay(delay);
+        else proxy[action]();
       }
       return () => {
         for (const proxy of chosen) {
@@ -138,22 +142,26 @@ function network(
           proxy.restore();
           proxy.giveUp();
         }
-        settled();
+        endDisturbance();
       };
     },
   };
 }
 
-function onPostgres(name: string, lasts: Fault['lasts'], inject: (context: FaultContext) => Promise<Heal>): Fault {
+function postgresFault(
+  name: string,
+  durationRange: Fault['durationRange'],
+  inject: (context: FaultContext) => Promise<Heal>,
+): Fault {
   return {
     name,
-    lasts,
+    durationRange,
     async inject(context) {
-      const settled = context.platform.disturbPostgres();
+      const endDisturbance = context.platform.disturbPostgres();
       const heal = await inject(context);
       return async () => {
         await heal();
-        settled();
+        endDisturbance();
       };
     },
   };
@@ -166,10 +174,10 @@ const toCores = ({ proxies }: Platform) => proxies.cores;
 const toPostgres = ({ proxies }: Platform) => proxies.postgres;
 const toKafka = ({ kafka }: Platform) => kafka.brokers.map(({ proxy }) => proxy);
 
-/** SIGSTOP of all workers, SIGKILL of their gateway; they go on when its successor has started. */
+/** SIGSTOP of all workers and SIGKILL of their gateway; the workers resume after its successor has started. */
 const stalledWorkers: Fault = {
   name: 'workers stalled, gateway killed',
-  lasts: [0, 0],
+  durationRange: [0, 0],
   async inject(context) {
     const gateway = context.random.oneOf(context.platform.gateways);
     if (gateway.process.pid === undefined) return NOTHING;
@@ -179,16 +187,16 @@ const stalledWorkers: Fault = {
     await gateway.process.ready();
     await sleep(STALL_MS);
     return () => {
-      endGateway(context, gateway);
+      recordGatewayEnd(context, gateway);
       for (const pid of workers) signal(pid, 'SIGCONT');
     };
   },
 };
 
-/** Kills every process of a gateway at once, as the kernel does when memory is short. */
+/** Kills all processes of a gateway at once, as the kernel does when memory runs out. */
 const wholeGateway: Fault = {
   name: 'all of a gateway killed',
-  lasts: [3, 6],
+  durationRange: [3, 6],
   async inject(context) {
     const gateway = context.random.oneOf(context.platform.gateways);
     const { pid } = gateway.process;
@@ -196,7 +204,7 @@ const wholeGateway: Fault = {
     for (const program of ['worker', 'carrier'] as const) {
       for (const child of await gateway.children(program)) signal(child, 'SIGKILL');
     }
-    endGateway(context, gateway);
+    recordGatewayEnd(context, gateway);
     await gateway.process.end('SIGKILL');
     return NOTHING;
   },
@@ -204,7 +212,7 @@ const wholeGateway: Fault = {
 
 const diskFull: Fault = {
   name: 'disk of a gateway full',
-  lasts: [5, 12],
+  durationRange: [5, 12],
   async inject({ platform, ledger, random }) {
     const gateway = random.oneOf(platform.gateways);
     const from = Date.now();
@@ -212,7 +220,7 @@ const diskFull: Fault = {
     if (!empty) return undefined;
     return async () => {
       await empty();
-      // What waits in memory is written within a second or two.
+      // Scans held in memory are written within a second or two.
       await sleep(3_000);
       const to = Date.now();
       const hasEnded = ledger.gatewayEnds.some(({ gateway: index, at }) => index === gateway.index && at >= from);
@@ -222,21 +230,21 @@ const diskFull: Fault = {
 };
 
 /**
- * How old scans may be that a power cut costs, in ms. The documentation says a second; all processes of this platform
- * share a machine, on which a carrier may be late.
+ * The maximum age of scans that a power cut loses, in ms. The documentation says a second; all processes of this platform
+ * share a machine, so a carrier may be delayed.
  */
 const POWER_CUT_MS = 4_000;
 
 const gatewayPowerCut: Fault = {
   name: 'power of a gateway cut',
-  lasts: [2, 5],
+  durationRange: [2, 5],
   cutsPower: true,
   async inject(context) {
     const { ledger, platform, random } = context;
     const gateway = random.oneOf(platform.gateways);
-    endGateway(context, gateway);
+    recordGatewayEnd(context, gateway);
     const { cutAt, restore } = await gateway.cutPower();
-    // Meanwhile nothing was forced to disk.
+    // While the carrier was stopped, nothing was synced to disk.
     const stops = ledger.carrierStops.filter(
       (stop) => stop.gateway === gateway.index && stop.to >= cutAt - POWER_CUT_MS,
     );
@@ -248,7 +256,7 @@ const gatewayPowerCut: Fault = {
 
 const topicDeleted: Fault = {
   name: 'topic deleted',
-  lasts: [3, 6],
+  durationRange: [3, 6],
   async inject({ platform, random }) {
     const topic = random.oneOf([EVENTS, ROUTES, SCANS]).name;
     const since = new Date(Date.now() - 3_600_000).toISOString();
@@ -257,21 +265,21 @@ const topicDeleted: Fault = {
     await admin.connect();
     await admin.deleteTopics({ topics: [topic] });
     return async () => {
-      // As docs/operating.md tells the operator, once the topic is there again.
-      await untilDone(async () => {
-        if (!(await admin.listTopics()).includes(topic)) throw new Error(`${topic} is not created again.`);
+      // The operator's steps in docs/operating.md, once the topic exists again.
+      await retry(async () => {
+        if (!(await admin.listTopics()).includes(topic)) throw new Error(`${topic} has not been recreated.`);
       });
       await admin.disconnect();
       for (const gateway of platform.gateways) {
-        await untilDone(() => platform.operator(['scans', 'reship', '--since', since], gateway));
+        await retry(() => platform.operator(['scans', 'reship', '--since', since], gateway));
       }
-      await untilDone(() => platform.operator(['events', 'republish']));
+      await retry(() => platform.operator(['events', 'republish']));
     };
   },
 };
 
-/** An operator tries again while something else is still away, for a minute. */
-async function untilDone(command: () => Promise<unknown>): Promise<void> {
+/** Retries for a minute, as an operator would while something else is still unavailable. */
+async function retry(command: () => Promise<unknown>): Promise<void> {
   for (let left = 20; ; left--) {
     try {
       await command();
@@ -283,47 +291,47 @@ async function untilDone(command: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Every fault, each by a name of its own. */
+/** All faults; their names are unique. */
 export const FAULTS: readonly Fault[] = [
-  ended('gateway killed', 'SIGKILL', gatewayProcesses),
+  endFault('gateway killed', 'SIGKILL', gatewayProcesses),
   wholeGateway,
   children('worker killed', 'SIGKILL', 'worker', [2, 4]),
   children('carrier killed', 'SIGKILL', 'carrier', [2, 4]),
-  ended('core killed', 'SIGKILL', cores),
-  ended('background core killed', 'SIGKILL', backgroundCores),
-  ended('gateway SIGTERM', 'SIGTERM', gatewayProcesses),
-  ended('core SIGTERM', 'SIGTERM', cores),
-  ended('background core SIGTERM', 'SIGTERM', backgroundCores),
+  endFault('core killed', 'SIGKILL', cores),
+  endFault('background core killed', 'SIGKILL', backgroundCores),
+  endFault('gateway SIGTERM', 'SIGTERM', gatewayProcesses),
+  endFault('core SIGTERM', 'SIGTERM', cores),
+  endFault('background core SIGTERM', 'SIGTERM', backgroundCores),
   children('worker stopped', 'SIGSTOP', 'worker', [3, 18]),
   children('all workers stopped', 'SIGSTOP', 'worker', [3, 10], true),
   children('carrier stopped', 'SIGSTOP', 'carrier', [3, 18]),
-  stopped('gateway stopped', gatewayProcesses, [3, 18]),
-  stopped('core stopped', cores, [3, 20]),
-  stopped('background core stopped', backgroundCores, [3, 20]),
+  stopFault('gateway stopped', gatewayProcesses, [3, 18]),
+  stopFault('core stopped', cores, [3, 20]),
+  stopFault('background core stopped', backgroundCores, [3, 20]),
   stalledWorkers,
-  onPostgres('Postgres killed', [2, 5], async ({ platform }) => {
+  postgresFault('Postgres killed', [2, 5], async ({ platform }) => {
     await platform.postgres.kill();
     return () => platform.postgres.start();
   }),
   {
-    ...onPostgres('power of Postgres cut', [2, 5], async ({ platform }) => {
+    ...postgresFault('power of Postgres cut', [2, 5], async ({ platform }) => {
       await platform.postgres.cutPower();
       return () => platform.postgres.start();
     }),
     cutsPower: true,
   },
-  onPostgres('Postgres backend killed', [2, 4], async ({ platform, random }) => {
+  postgresFault('Postgres backend killed', [2, 4], async ({ platform, random }) => {
     await platform.postgres.killBackend(random);
     return NOTHING;
   }),
-  onPostgres('Postgres SIGTERM', [2, 5], async ({ platform }) => {
+  postgresFault('Postgres SIGTERM', [2, 5], async ({ platform }) => {
     await platform.postgres.stop();
     return () => platform.postgres.start();
   }),
-  onPostgres('Postgres stopped', [3, 12], ({ platform }) => platform.postgres.pause()),
+  postgresFault('Postgres stopped', [3, 12], ({ platform }) => platform.postgres.pause()),
   {
     name: 'broker killed',
-    lasts: [3, 8],
+    durationRange: [3, 8],
     async inject({ platform, random }) {
       const broker = random.oneOf(platform.kafka.brokers);
       await broker.kill();
@@ -332,7 +340,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'power of a broker cut',
-    lasts: [2, 5],
+    durationRange: [2, 5],
     cutsPower: true,
     async inject({ platform, random }) {
       const broker = random.oneOf(platform.kafka.brokers);
@@ -342,7 +350,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'broker SIGTERM',
-    lasts: [3, 8],
+    durationRange: [3, 8],
     async inject({ platform, random }) {
       const broker = random.oneOf(platform.kafka.brokers);
       const gone = broker.kill('SIGTERM');
@@ -354,24 +362,24 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'broker stopped',
-    lasts: [3, 15],
+    durationRange: [3, 15],
     async inject({ platform, random }) {
       const broker = random.oneOf(platform.kafka.brokers);
       broker.pause();
       return () => broker.resume();
     },
   },
-  network('gateway–core delayed', toCores, 'delay', [3, 8]),
-  network('gateway–core hanging', toCores, 'hang', [3, 20]),
-  network('gateway–core cut', toCores, 'cut', [2, 5]),
-  network('core machine vanishes', toCores, 'vanish', [2, 4]),
-  network('Postgres delayed', toPostgres, 'delay', [3, 8], true),
-  network('Postgres hanging', toPostgres, 'hang', [3, 15], true),
-  network('Postgres cut', toPostgres, 'cut', [2, 5], true),
-  network('Postgres machine vanishes', toPostgres, 'vanish', [2, 4], true),
-  network('Kafka delayed', toKafka, 'delay', [3, 8]),
-  network('Kafka hanging', toKafka, 'hang', [3, 15]),
-  network('Kafka cut', toKafka, 'cut', [2, 5]),
+  networkFault('gateway–core delayed', toCores, 'delay', [3, 8]),
+  networkFault('gateway–core hanging', toCores, 'hang', [3, 20]),
+  networkFault('gateway–core cut', toCores, 'cut', [2, 5]),
+  networkFault('core machine vanishes', toCores, 'vanish', [2, 4]),
+  networkFault('Postgres delayed', toPostgres, 'delay', [3, 8], true),
+  networkFault('Postgres hanging', toPostgres, 'hang', [3, 15], true),
+  networkFault('Postgres cut', toPostgres, 'cut', [2, 5], true),
+  networkFault('Postgres machine vanishes', toPostgres, 'vanish', [2, 4], true),
+  networkFault('Kafka delayed', toKafka, 'delay', [3, 8]),
+  networkFault('Kafka hanging', toKafka, 'hang', [3, 15]),
+  networkFault('Kafka cut', toKafka, 'cut', [2, 5]),
   diskFull,
   gatewayPowerCut,
   topicDeleted,

@@ -5,36 +5,36 @@ import { oneAtATime } from './one-at-a-time.ts';
 import { PowerCutDisk } from './power-cut.ts';
 import type { Supervised } from './supervised.ts';
 
-/** A gateway with its machine. */
+/** A gateway and its simulated machine. */
 export interface Gateway {
   readonly index: number;
-  /** REST and scans. */
+  /** The base URL of REST and scans. */
   readonly url: string;
   readonly process: Supervised;
   /** `DATA_DIR`. */
   readonly folder: string;
-  /** Process ids of its children, of one program. */
+  /** Process ids of its children that run this program. */
   children(program: 'worker' | 'carrier'): Promise<number[]>;
-  /** Fills its disk until the function that it returns is called; undefined where it has none of its own. */
+  /** Fills its disk until the returned function is called; undefined if it has no disk of its own. */
   fillDisk(): Promise<(() => Promise<void>) | undefined>;
-  /** Cuts the power of its machine until `restore` is called. Its disk has to be a `PowerCutDisk`. */
+  /** Cuts the power of its machine until `restore` is called. Requires a `PowerCutDisk`. */
   cutPower(): Promise<{ readonly cutAt: number; restore(): void }>;
 }
 
 export interface GatewayOptions {
   readonly index: number;
   readonly url: string;
-  /** Undefined where this process may not mount one: then its data are in `otherwise`. */
+  /** Undefined if this process may not mount one; its data is then in `fallbackFolder`. */
   readonly disk: Disk | undefined;
-  readonly otherwise: string;
-  /** Starts its main process. */
+  readonly fallbackFolder: string;
+  /** Starts the gateway's main process. */
   start(name: string, program: string, env: { readonly DATA_DIR: string }): Supervised;
 }
 
-export function startGateway({ index, url, disk, otherwise, start }: GatewayOptions): Gateway {
-  const folder = join(disk?.path ?? otherwise, `data-${index}`);
+export function startGateway({ index, url, disk, fallbackFolder, start }: GatewayOptions): Gateway {
+  const folder = join(disk?.path ?? fallbackFolder, `data-${index}`);
   const supervised = start(`gateway ${index}`, 'gateway/main.ts', { DATA_DIR: folder });
-  // A disk that is being filled is in use, and could not be unmounted.
+  // A disk that is being filled is in use and can't be unmounted.
   const withDisk = oneAtATime();
   return {
     index,
@@ -51,7 +51,7 @@ export function startGateway({ index, url, disk, otherwise, start }: GatewayOpti
       return () => withDisk(empty);
     },
     async cutPower() {
-      if (!(disk instanceof PowerCutDisk)) throw new Error('The disk of this gateway can not lose power.');
+      if (!(disk instanceof PowerCutDisk)) throw new Error('The power of this gateway’s disk can’t be cut.');
       let cutAt = Number.POSITIVE_INFINITY;
       const restore = await supervised.powerOff(async () => {
         await killUsers(disk);

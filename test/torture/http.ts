@@ -1,39 +1,42 @@
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 
-/** What came of a request. */
-export interface Asked {
-  /** Undefined where no whole answer came. */
+/** The result of a request. */
+export interface RequestResult {
+  /** Undefined if no complete response was received. */
   readonly status: number | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** Code of the error where no answer came. */
+  /** The code of the error if no response was received. */
   readonly error: string | undefined;
   /** ms since 1970. */
   readonly startedAt: number;
   readonly endedAt: number;
 }
 
-export interface AskOptions {
+export interface RequestOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Keeps connections; without one each request has a connection of its own. */
+  /** Reuses connections; without an agent, each request has its own connection. */
   readonly agent?: Agent | undefined;
 }
 
-/** Longer than every promise about answers: who waits that long has been forgotten. */
+/** Longer than all documented response times: a request that takes this long will never be answered. */
 const TIMEOUT_MS = 60_000;
 
-/** Asks once, and never fails. */
-export function ask(url: string, { method = 'GET', headers = {}, body, agent }: AskOptions = {}): Promise<Asked> {
+/** Sends a request once; never rejects. */
+export function sendRequest(
+  url: string,
+  { method = 'GET', headers = {}, body, agent }: RequestOptions = {},
+): Promise<RequestResult> {
   const startedAt = Date.now();
   return new Promise((resolve) => {
-    const end = (outcome: Pick<Asked, 'status' | 'headers' | 'body' | 'error'>) =>
+    const end = (outcome: Pick<RequestResult, 'status' | 'headers' | 'body' | 'error'>) =>
       resolve({ ...outcome, startedAt, endedAt: Date.now() });
     const fail = ({ code, message, name }: NodeJS.ErrnoException) =>
       end({ status: undefined, headers: {}, body: '', error: name === 'TimeoutError' ? 'hung' : (code ?? message) });
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const asked = request(url, { method, headers, agent: agent ?? false, signal }, (response) => {
+    const outgoing = request(url, { method, headers, agent: agent ?? false, signal }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.once('error', fail);
@@ -42,9 +45,9 @@ export function ask(url: string, { method = 'GET', headers = {}, body, agent }: 
         end({ status, headers, body: Buffer.concat(chunks).toString(), error: undefined });
       });
     });
-    asked.once('error', fail);
-    // Whatever else ends it: nobody may wait for ever.
-    asked.once('close', () => fail(Object.assign(new Error(), { code: 'closed' })));
-    asked.end(body);
+    outgoing.once('error', fail);
+    // For any other end of the request, so that the promise is always settled.
+    outgoing.once('close', () => fail(Object.assign(new Error(), { code: 'closed' })));
+    outgoing.end(body);
   });
 }

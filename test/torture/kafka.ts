@@ -2,9 +2,9 @@ import { type ClusterBroker, type KafkaCluster, startKafkaCluster } from '../har
 import { oneAtATime } from './one-at-a-time.ts';
 import type { PowerCutDisk } from './power-cut.ts';
 
-/** A broker, which a fault may treat badly. */
+/** A broker into which faults are injected. */
 export interface TorturedBroker extends ClusterBroker {
-  /** Cuts the power of its machine; `start` brings it back. Only with a disk of its own. */
+  /** Cuts the power of its machine until `start`. Requires a disk of its own. */
   cutPower(): Promise<void>;
 }
 
@@ -12,7 +12,7 @@ export interface TorturedKafka extends KafkaCluster {
   readonly brokers: readonly TorturedBroker[];
 }
 
-/** Starts three brokers. `disks`: one for each of them, or none. */
+/** Starts three brokers. `disks`: one for each broker, or empty. */
 export async function startTorturedKafka(disks: readonly PowerCutDisk[]): Promise<TorturedKafka> {
   const cluster = await startKafkaCluster(disks.map(({ path }) => path));
   const brokers = cluster.brokers.map((broker, index) => {

@@ -1,26 +1,26 @@
-import type { Asked } from './http.ts';
+import type { RequestResult } from './http.ts';
 
-/** A time with a fault in it: from when it is injected until the next one is. */
+/** The time from the injection of a fault until the next injection. */
 export interface FaultWindow {
   readonly fault: string;
   readonly startedAt: number;
   operations: number;
-  /** Requests without a whole answer, and 503s. */
+  /** Requests without a complete response, and responses with 503. */
   unanswered: number;
   unavailable: number;
-  /** The longest that a client waited for an answer or its absence, in ms. */
+  /** The longest that a client waited for a response or a failure, in ms. */
   longestMs: number;
-  /** Until everything worked again after the fault was taken back, in ms; undefined where it never did. */
+  /** The time until everything worked again after the fault was reverted, in ms; undefined if it never did. */
   recoveredMs: number | undefined;
 }
 
-/** What a client asked of a code of its own; nobody else changes the code. */
+/** A change that a client requested of its own code, which no other client changes. */
 export interface Change {
-  /** Counts up for each code; the target ends with it. */
+  /** Ascending for each code; the target ends with it. */
   readonly number: number;
   readonly kind: 'create' | 'update' | 'delete';
   readonly paused: boolean;
-  /** Refused: it did not happen, for certain. Unknown: there was no answer, or one that says that this is unknown. */
+  /** Refused: it certainly did not happen. Unknown: there was no response, or one that says that the outcome is unknown. */
   outcome: 'acknowledged' | 'refused' | 'unknown';
   endedAt: number;
 }
@@ -39,7 +39,7 @@ export interface TortureAccount {
   readonly apiKey: string;
 }
 
-/** A creation of a code or of a batch by a name that nothing else has. */
+/** A creation of a code or a batch with a unique name. */
 export interface Creation {
   readonly account: TortureAccount;
   readonly name: string;
@@ -48,31 +48,31 @@ export interface Creation {
   readonly kind: 'code' | 'batch';
   outcome: Change['outcome'];
   endedAt: number;
-  /** Of the code or the batch. */
+  /** The id of the code or the batch. */
   id?: string;
 }
 
-export interface AskedScan {
-  /** A host that is the scan's referrer, and so stands in its row. */
+export interface SentScan {
+  /** The host of the scan's referrer, which identifies its row. */
   readonly token: string;
   readonly code: TrackedCode;
-  /** Index. */
+  /** The gateway's index. */
   readonly gateway: number;
   readonly endedAt: number;
-  /** Whether a redirect or the page of a paused code came: then it has to be counted. */
+  /** Whether a redirect or the page of a paused code was received, so that the scan must be counted. */
   readonly answered: boolean;
 }
 
-/** Something that went wrong with an operation, and when. */
+/** A failure of an operation, and when it happened. */
 export interface Finding {
   readonly kind: 'lost' | 'duplicated' | 'undone' | 'wrong' | 'documented';
   readonly at: number;
   readonly what: string;
-  /** Of a documented loss: how old the scan was then, in ms. */
+  /** For a documented loss: the scan's age at that time, in ms. */
   readonly ageMs?: number;
 }
 
-/** A request whose client waited for more than `LONG_MS` for an answer, or for its connection to break. */
+/** A request whose client waited for more than `LONG_MS` for a response or a failure. */
 export interface LongWait {
   readonly what: string;
   readonly startedAt: number;
@@ -89,25 +89,25 @@ export interface DocumentedLoss {
   readonly cutAt: number;
 }
 
-/** What was asked of the platform, and what it answered. */
+/** All requests to the platform and their results. */
 export class Ledger {
   readonly windows: FaultWindow[] = [];
   readonly codes: TrackedCode[] = [];
   readonly creations: Creation[] = [];
-  readonly scans: AskedScan[] = [];
+  readonly scans: SentScan[] = [];
   readonly findings: Finding[] = [];
   readonly longWaits: LongWait[] = [];
-  /** When processes of gateways ended, or were stopped for so long that they may have been ended. */
+  /** When processes of gateways exited, or were stopped for so long that they may have been killed. */
   readonly gatewayEnds: { readonly gateway: number; readonly at: number }[] = [];
-  /** When carriers of gateways were stopped or ended, and when they went on. */
+  /** When carriers of gateways were stopped or killed, and when they resumed. */
   readonly carrierStops: { readonly gateway: number; readonly from: number; to: number }[] = [];
   /**
-   * Scans that a gateway answered in these times, as its clients saw it, may be lost, as the documentation says. `cutAt`:
-   * when the gateway answered no more of them.
+   * Scans whose response clients got in these times may be lost, as the documentation says. `cutAt`: when the gateway
+   * stopped answering them.
    */
   readonly documentedLosses: DocumentedLoss[] = [];
 
-  /** From now on, everything falls into a window of this name. */
+  /** Starts a window, to which everything from now on belongs. */
   open(fault: string): FaultWindow {
     const opened: FaultWindow = {
       fault,
@@ -123,7 +123,7 @@ export class Ledger {
   }
 
   /** Counts a request that has ended. */
-  count({ status, startedAt, endedAt, error }: Asked, what: string): void {
+  count({ status, startedAt, endedAt, error }: RequestResult, what: string): void {
     const window = this.windows.at(-1);
     if (!window) return;
     window.operations++;
@@ -141,18 +141,18 @@ export class Ledger {
     this.findings.push({ kind, at, what, ...(ageMs !== undefined && { ageMs }) });
   }
 
-  /** The window that a time falls into. */
+  /** The window that a time belongs to. */
   windowAt(time: number): FaultWindow | undefined {
     return this.windows.findLast(({ startedAt }) => startedAt <= time);
   }
 }
 
-/** Where a change lets a code lead. */
+/** The target that a change sets. */
 export function targetOf(key: string, number: number): string {
   return `https://example.com/${key}/${number}`;
 }
 
-/** The number of the change that made a target; undefined for any other text. */
+/** The number of the change that set a target; undefined for any other text. */
 export function numberIn(key: string, target: string | undefined): number | undefined {
   const start = `https://example.com/${key}/`;
   return target?.startsWith(start) ? Number(target.slice(start.length)) : undefined;

@@ -1,9 +1,9 @@
-/** Runs pieces of work one after the other, in the order of the calls; one that fails does not keep the next from running. */
+/** Runs pieces of work one after the other, in the order of the calls, even after one has failed. */
 export function oneAtATime(): <Result>(work: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
-    const mine = last.then(work);
-    last = mine.catch(() => undefined);
-    return mine;
+    const result = last.then(work);
+    last = result.catch(() => undefined);
+    return result;
   };
 }

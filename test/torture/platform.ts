@@ -17,38 +17,38 @@ import { type Accident, Supervised } from './supervised.ts';
 const PROJECT = resolve(import.meta.dirname, '../..');
 const COUNT = 2;
 const WORKERS = 2;
-/** Room for what Postgres or a broker keeps of some hours, in MiB; the file takes as much as has been written. */
+/** Enough for the data of Postgres or a broker over some hours, in MiB; the file is sparse. */
 const LARGE_DISK_MIB = 8_192;
-/** How long cores that could not start without Postgres may go on failing once it is there again, in ms. */
+/** How long starts of cores may still fail after Postgres has become available again, in ms. */
 const AFTER_POSTGRES_MS = 15_000;
 
-/** What a core says that can't start, and what LMDB itself prints on a full disk, without ending the line. */
+/** The output of a core that can't start, and what LMDB itself prints on a full disk, without a line break. */
 const KNOWN_OUTPUT = /^(Postgres does not answer:|Write error: No space left on device)/;
 
-/** A whole Signpost of many processes, with everything that it needs, on this machine. */
+/** A complete Signpost of many processes, with all its dependencies, on this machine. */
 export interface Platform extends AsyncDisposable {
   readonly gateways: readonly Gateway[];
-  /** With the role `rpc` alone, and the others. */
+  /** Cores with only the role `rpc`; `backgroundCores` have the other roles. */
   readonly cores: readonly Supervised[];
   readonly backgroundCores: readonly Supervised[];
   readonly postgres: TorturedPostgres;
   readonly kafka: TorturedKafka;
-  /** What stands between gateways and each core, between cores and Postgres, and between gateways and Postgres. */
+  /** Proxies between gateways and each core, between cores and Postgres, and between gateways and Postgres. */
   readonly proxies: { readonly cores: readonly TcpProxy[]; readonly postgres: readonly TcpProxy[] };
   readonly accidents: readonly Accident[];
-  /** Says that Postgres can't be relied upon, until the function that it gives is called. */
+  /** Marks Postgres as unreliable until the returned function is called. */
   disturbPostgres(): () => void;
-  /** The services of a core that answers, as the command line calls them. */
+  /** A client for a running core, as the command line uses it. */
   core(account?: string): Promise<Core>;
-  /** Runs a command of the command line as the operator does; gives what it prints. `gateway`: on whose machine. */
+  /** Runs a command of the command line and returns its JSON output. `gateway`: the gateway on whose machine it runs. */
   operator(args: readonly string[], gateway?: Gateway): Promise<Record<string, unknown>>;
-  /** Lines of logs that are not JSON, beside what programs print that can't start. */
+  /** Lines of logs that are not JSON, except the known output of programs that can't start. */
   unstructured(): Promise<string[]>;
 }
 
 /**
- * Starts everything; resolves when all of it is ready. `powerCuts`: on disks whose power can be cut, for which
- * `process.execPath` is another one until the end.
+ * Starts everything and resolves when it is ready. `powerCuts`: uses disks whose power can be cut; `process.execPath` is
+ * then replaced until the platform is disposed of.
  */
 export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Promise<Platform> {
   await using starting = new AsyncDisposableStack();
@@ -129,7 +129,7 @@ export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Prom
     coreProxies.push(await proxy(`tcp://${LOOPBACK}:${grpcPort}`));
     const env = { ...coreEnv, ROLES: 'rpc', CORE_PORT: String(port), GRPC_PORT: String(grpcPort) };
     cores.push(start(`core ${index}`, 'src/main.ts', env));
-    // The first one migrates.
+    // The first core runs the migrations.
     await cores[0]?.ready();
   }
   const backgroundCores = Array.from({ length: COUNT }, (_, index) =>
@@ -141,7 +141,7 @@ export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Prom
       ...shared,
       PORT: String(port),
       GATEWAY_WORKERS: String(WORKERS),
-      // All clients share an address.
+      // All clients have the same address.
       CONNECTIONS_PER_ADDRESS: '100000',
       FAILED_AUTHENTICATIONS_PER_MINUTE: '100000',
       UNKNOWN_CODES_PER_MINUTE: '100000',
@@ -150,7 +150,7 @@ export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Prom
       CORE_ADDRESS: coreProxies.map(({ url }) => new URL(url).host).join(','),
     };
     const url = `http://${LOOPBACK}:${port}`;
-    const options = { index, url, disk: gatewayDisks[index], otherwise: folder };
+    const options = { index, url, disk: gatewayDisks[index], fallbackFolder: folder };
     gateways.push(
       startGateway({ ...options, start: (name, program, own) => start(name, program, { ...env, ...own }) }),
     );
@@ -160,7 +160,7 @@ export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Prom
   );
 
   const operatorEnv = { ...shared, SERVICE_TOKEN: serviceToken };
-  const answering = async () => {
+  const runningCorePort = async () => {
     for (const [index, core] of cores.entries()) if (core.pid !== undefined) return String(corePorts[index]);
     return String(corePorts[0]);
   };
@@ -180,11 +180,11 @@ export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Prom
         disturbedUntil = Date.now() + AFTER_POSTGRES_MS;
       };
     },
-    core: async (account) => connectCore({ ...operatorEnv, CORE_PORT: await answering() }, account),
+    core: async (account) => connectCore({ ...operatorEnv, CORE_PORT: await runningCorePort() }, account),
     async operator(args, gateway) {
       const env = {
         ...operatorEnv,
-        CORE_PORT: await answering(),
+        CORE_PORT: await runningCorePort(),
         ...(gateway && { DATA_DIR: gateway.folder, DATABASE_URL: databases.gateways.url }),
       };
       const command = [join(PROJECT, 'cli/main.ts'), ...args, '--json'];

@@ -8,46 +8,46 @@ import { oneAtATime } from './one-at-a-time.ts';
 import type { PowerCutDisk } from './power-cut.ts';
 import type { Random } from './random.ts';
 
-/** How long what is left of a killed one may stand in the way of the next, in ms. */
+/** How long the remains of a killed server may prevent the next start, in ms. */
 const START_MS = 60_000;
 
-/** A real Postgres, which a fault may treat badly. */
+/** A real Postgres into which faults are injected. */
 export interface TorturedPostgres {
-  /** The database as its owner, and as a gateway sees it, without anything between. */
+  /** The database for its owner and for gateways, without a proxy. */
   readonly url: string;
   readonly gatewayUrl: string;
-  /** SIGKILL of its first process. The others see that and end. */
+  /** SIGKILL of the postmaster. The other processes detect that and exit. */
   kill(): Promise<void>;
   /** SIGKILL of a process that serves a connection: Postgres then ends all others and recovers. */
   killBackend(random: Random): Promise<void>;
-  /** SIGSTOP of all its processes, until the function that it gives is called. */
+  /** SIGSTOP of all its processes, until the returned function is called. */
   pause(): Promise<() => void>;
-  /** An orderly end that does not wait for connections. */
+  /** An orderly shutdown that does not wait for connections. */
   stop(): Promise<void>;
-  /** Cuts the power of its machine. Only with a disk of its own. */
+  /** Cuts the power of its machine. Requires a disk of its own. */
   cutPower(): Promise<void>;
   /** After `kill`, `stop` or `cutPower`; resolves when it answers. */
   start(): Promise<void>;
 }
 
-/** Starts it, with everything that it keeps in `folder`, on a `disk` of its own or on that of this machine. */
+/** Starts Postgres with its data in `folder`, which is on `disk` if that is given. */
 export async function startTorturedPostgres(folder: string, disk: PowerCutDisk | undefined): Promise<TorturedPostgres> {
   const settings = { max_connections: '200' };
   let running: LocalPostgres = await startPostgres({ folder, settings });
   const { url, gatewayUrl } = running;
-  // On an unmounted disk a start would find no data, and make new ones.
+  // On an unmounted disk, a start would find no data and initialise a new database.
   const withDisk = oneAtATime();
-  /** 0 while it does not run: without children, and signals to it go to nobody. */
+  /** The postmaster's process id; 0 while it does not run. */
   const postmaster = async () => {
     const file = await readFile(join(folder, 'data', 'postmaster.pid'), 'latin1').catch(() => '0');
     return Number(file.split('\n', 1)[0]);
   };
   const signal = (pid: number, name: NodeJS.Signals) => {
     try {
-      // 0 would be our own process group.
+      // 0 would signal this process's own group.
       if (pid > 0) process.kill(pid, name);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   };
   return {
@@ -75,7 +75,7 @@ export async function startTorturedPostgres(folder: string, disk: PowerCutDisk |
     stop: () => running.stop(),
     cutPower: () =>
       withDisk(async () => {
-        if (!disk) throw new Error('The disk of Postgres can not lose power.');
+        if (!disk) throw new Error('The power of Postgres’s disk can’t be cut.');
         await killUsers(disk);
         await disk.cut();
       }),
@@ -89,7 +89,7 @@ export async function startTorturedPostgres(folder: string, disk: PowerCutDisk |
           await sleep(500);
         }
       }
-      if (running.url !== url) throw new Error('Postgres came back at another address.');
+      if (running.url !== url) throw new Error('Postgres restarted at another address.');
     },
   };
 }

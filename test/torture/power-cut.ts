@@ -7,31 +7,30 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** `EXT4_IOC_SHUTDOWN`, with what it is told: to write not even the journal (`EXT4_GOING_FLAGS_NOLOGFLUSH`). */
+/** `EXT4_IOC_SHUTDOWN` with `EXT4_GOING_FLAGS_NOLOGFLUSH`: not even the journal is written. */
 const SHUT_DOWN = `open(my $folder, '<', $ARGV[0]) or die "open: $!";
 my $flags = pack('L', 2);
 ioctl($folder, 0x8004587d, $flags) or die "ioctl: $!";`;
 
-/** How long processes that were killed may take to let go of the disk, in ms: a Postgres with 100 connections took 300. */
-const RELEASED_MS = 30_000;
+/** How long killed processes may take to release the disk, in ms: a Postgres with 100 connections took 300. */
+const RELEASE_TIMEOUT_MS = 30_000;
 const RETRY_MS = 50;
 
 /**
- * A disk that a power cut leaves as it would leave a real one: what was forced to it is there, of the rest whatever the
- * system happened to have written. An ext4 file system of its own in a file, which is shut down by the ioctl that the
- * tests of Linux's file systems use for this (`godown` of xfstests, fs/ext4/ioctl.c): from then on it writes nothing, and
- * the next mount replays its journal. What it had written to its device counts as on disk, also without a flush.
+ * A disk that a power cut leaves in the same state as a real one: synced data is there, and of the rest only what the
+ * system happened to have written. It is an ext4 file system in a file, shut down by the ioctl that the tests of Linux's
+ * file systems use for this (`godown` of xfstests, fs/ext4/ioctl.c): from then on it writes nothing, and the next mount
+ * replays its journal. What it had written to its device counts as on disk, even without a flush.
  *
  * Needs root, loop devices and ext4; see `whyNoPowerCuts`.
  */
 export class PowerCutDisk {
-  /** Where it is mounted, also after a cut. */
+  /** The mount point, the same after a cut. */
   readonly path: string;
   /**
-   * Runs Node like `process.execPath`, where nothing tells that the machine has not been started anew since the cut.
-   * LMDB has to see another boot id after one: while it is the same, it relies on pages that the system still has to
-   * write. A test sets `process.execPath` to this before it starts processes that keep an LMDB table on such a disk, on this
-   * or any other one.
+   * Runs Node like `process.execPath`, but hides the boot id, which does not change at a simulated power cut. LMDB relies on
+   * pages that the system has not written yet while the boot id is the same. A test sets `process.execPath` to this before
+   * it starts processes that have an LMDB table on any such disk.
    */
   readonly node: string;
   readonly #folder: string;
@@ -44,7 +43,7 @@ export class PowerCutDisk {
     this.node = join(folder, 'node');
   }
 
-  /** Makes an empty disk. */
+  /** Creates an empty disk. */
   static async create(sizeInMiB: number): Promise<PowerCutDisk> {
     const disk = new PowerCutDisk(await mkdtemp(join(tmpdir(), 'signpost-power-')));
     try {
@@ -61,7 +60,7 @@ export class PowerCutDisk {
     await image.truncate(sizeInMiB * 1024 * 1024);
     await image.close();
     await run('mkfs.ext4', ['-q', '-F', this.#image]);
-    // What is mounted in here is unmounted for programs that `node` has started, too: they would keep it in use otherwise.
+    // Unmounts in this folder also apply to programs started with `node`, which would otherwise keep the disk in use.
     await run('mount', ['--bind', '--make-shared', this.#folder, this.#folder]);
     await mkdir(this.path);
     const hidden = 'mount --bind /dev/null /proc/sys/kernel/random/boot_id && exec "$0" "$@"';
@@ -71,8 +70,8 @@ export class PowerCutDisk {
   }
 
   /**
-   * Cuts the power and brings it back. Kill all processes that use the disk first (SIGKILL): as long as one of them
-   * lives the disk can't be unmounted, and this rejects after half a minute.
+   * Cuts the power and restores it. Kill all processes that use the disk first (SIGKILL): as long as one of them
+   * lives, the disk can't be unmounted, and this rejects after half a minute.
    */
   async cut(): Promise<void> {
     await run('perl', ['-e', SHUT_DOWN, this.path]);
@@ -80,7 +79,7 @@ export class PowerCutDisk {
     await this.#mount();
   }
 
-  /** Removes the disk; whatever uses it has to be gone. */
+  /** Removes the disk, which no process may be using. */
   async close(): Promise<void> {
     await this.#unmount();
     await this.#remove();
@@ -95,10 +94,10 @@ export class PowerCutDisk {
     await run('mount', ['-t', 'ext4', '-o', 'loop', this.#image, this.path]);
   }
 
-  /** Until the loop device is gone as well: one that is still in use would show what the cut has taken. */
+  /** Waits until the loop device is gone too: one still in use would show data that the cut has lost. */
   async #unmount(): Promise<void> {
-    const deadline = performance.now() + RELEASED_MS;
-    const tried = async <Result>(attempt: () => Promise<Result>): Promise<Result> => {
+    const deadline = performance.now() + RELEASE_TIMEOUT_MS;
+    const retried = async <Result>(attempt: () => Promise<Result>): Promise<Result> => {
       for (;;) {
         try {
           return await attempt();
@@ -108,8 +107,8 @@ export class PowerCutDisk {
         }
       }
     };
-    await tried(() => run('umount', [this.path]));
-    await tried(async () => {
+    await retried(() => run('umount', [this.path]));
+    await retried(async () => {
       const { stdout } = await run('losetup', ['--associated', this.#image]);
       if (stdout !== '') throw new Error(`The disk is unmounted but still in use: ${stdout.trim()}`);
     });
@@ -117,8 +116,7 @@ export class PowerCutDisk {
 }
 
 /**
- * Why there can't be such a disk on this machine, as a sentence; undefined where there can be. With `CI=true` a machine
- * that has none is a failure, and this throws.
+ * A sentence on why this machine can't have such a disk; undefined if it can. With `CI=true` it throws instead.
  */
 export async function whyNoPowerCuts(): Promise<string | undefined> {
   try {

@@ -1,23 +1,23 @@
-/** Draws numbers, the same ones for the same seed. */
+/** A pseudo-random generator: the same seed gives the same numbers. */
 export interface Random {
-  /** A whole number from `least` to `most`, both included. */
-  between(least: number, most: number): number;
-  /** One of a list that is not empty. */
+  /** A whole number from `min` to `max`, both inclusive. */
+  between(min: number, max: number): number;
+  /** An item of a non-empty list. */
   oneOf<Item>(list: readonly Item[]): Item;
-  /** The list in another order. */
+  /** The list in random order. */
   shuffled<Item>(list: readonly Item[]): Item[];
 }
 
-/** Mulberry32: 32 bits of state, which is plenty to choose faults with. */
+/** Mulberry32: 32 bits of state, enough to choose faults. */
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0;
-  const draw = () => {
+  const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  const between = (least: number, most: number) => least + Math.floor(draw() * (most - least + 1));
+  const between = (min: number, max: number) => min + Math.floor(next() * (max - min + 1));
   return {
     between,
     oneOf: (list) => list[between(0, list.length - 1)] as (typeof list)[number],

@@ -1,15 +1,15 @@
 import type { Fault } from './faults.ts';
 import { type Random, randomFrom } from './random.ts';
 
-/** Faults that are injected together, how long each stays, and what their choices are drawn from. */
+/** Faults that are injected together, each with its duration and its source of random choices. */
 export interface Injection {
   readonly name: string;
   readonly faults: readonly { readonly fault: Fault; readonly seconds: number; readonly random: Random }[];
-  /** Between the first and the second one, in ms. */
+  /** The delay between the first and the second fault, in ms. */
   readonly apartMs: number;
 }
 
-/** Every so many injections there are two faults at once. */
+/** Every third injection consists of two faults. */
 const DOUBLE_EVERY = 3;
 
 /**
@@ -23,9 +23,9 @@ export function* schedule(seed: number, faults: readonly Fault[]): Generator<Inj
     if (deck.length === 0) deck = random.shuffled(faults);
     return deck.pop() as Fault;
   };
-  for (let turn = 1; ; turn++) {
+  for (let count = 1; ; count++) {
     const chosen = [next()];
-    if (turn % DOUBLE_EVERY === 0 && faults.length > 1) {
+    if (count % DOUBLE_EVERY === 0 && faults.length > 1) {
       const second = next();
       if (second !== chosen[0]) chosen.push(second);
     }
@@ -33,7 +33,7 @@ export function* schedule(seed: number, faults: readonly Fault[]): Generator<Inj
       name: chosen.map(({ name }) => name).join(' + '),
       faults: chosen.map((fault) => ({
         fault,
-        seconds: random.between(...fault.lasts),
+        seconds: random.between(...fault.durationRange),
         random: randomFrom(random.between(0, 2 ** 31)),
       })),
       apartMs: random.between(0, 3_000),

@@ -1,23 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { timestampNow } from '@bufbuild/protobuf/wkt';
 import type { Pool } from 'pg';
-import { ask } from './http.ts';
+import { sendRequest } from './http.ts';
 import type { Platform } from './platform.ts';
 
-/** The second attempt of a webhook delivery comes five minutes after the first, give or take a tenth. */
-const WITHIN_MS = 420_000;
-/** Nothing must have moved for so long: what gateways hold is shipped within some ten seconds. */
+/** The second attempt of a webhook delivery is made five minutes after the first, with 10 % jitter. */
+const TIMEOUT_MS = 420_000;
+/** How long nothing must have changed: gateways ship the scans that they hold within some ten seconds. */
 const STILL_MS = 12_000;
 
-/** Waits until nothing is on its way any more; gives what still is when that takes longer than seven minutes. */
-export async function settle(platform: Platform, pool: Pool, say: (line: string) => void): Promise<string | undefined> {
-  const end = Date.now() + WITHIN_MS;
-  let [former, since] = ['', Date.now()];
+/** Waits until all data has been delivered; returns a description of what has not after seven minutes. */
+export async function settle(
+  platform: Platform,
+  pool: Pool,
+  logProgress: (line: string) => void,
+): Promise<string | undefined> {
+  const end = Date.now() + TIMEOUT_MS;
+  let [previous, since] = ['', Date.now()];
   for (;;) {
-    const state = await describe(platform, pool).catch((error: Error) => `it can't be asked: ${error.message}`);
-    if (state !== former) {
-      say(`settling: ${state}`);
-      [former, since] = [state, Date.now()];
+    const state = await describe(platform, pool).catch((error: Error) => `the state can't be read: ${error.message}`);
+    if (state !== previous) {
+      logProgress(`settling: ${state}`);
+      [previous, since] = [state, Date.now()];
     }
     if (state.startsWith('still') && Date.now() - since >= STILL_MS) return undefined;
     if (Date.now() > end) return state;
@@ -27,7 +31,7 @@ export async function settle(platform: Platform, pool: Pool, say: (line: string)
 
 async function describe(platform: Platform, pool: Pool): Promise<string> {
   for (const { url, index } of platform.gateways) {
-    const { status, body } = await ask(`${url}/readyz`);
+    const { status, body } = await sendRequest(`${url}/readyz`);
     if (status !== 200) return `gateway ${index} answers ${status}`;
     const { degraded, scans } = JSON.parse(body);
     if (degraded.length > 0) return `gateway ${index} lacks ${degraded}`;

@@ -2,35 +2,35 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Child, type ChildOptions, startChild } from '../../local/child.ts';
 
-/** How long a supervisor waits before it starts again what has ended, in ms. */
+/** How long a supervisor waits before it restarts a process, in ms. */
 const RESTART_MS = 1_000;
 const READY_WITHIN_MS = 120_000;
-/** How long a process may take after SIGTERM. */
+/** How long a process may take to stop after SIGTERM, in ms. */
 const STOP_MS = 30_000;
 
-/** An end of a process that nobody asked for, or one without its last line. */
+/** An exit of a process that was not requested, or one without its last log line. */
 export interface Accident {
   readonly process: string;
   readonly at: number;
-  /** How it ended, and the last lines of its log. */
+  /** How it exited, and the last lines of its log. */
   readonly how: string;
 }
 
 export interface SupervisedOptions extends ChildOptions {
   readonly accident: (accident: Accident) => void;
-  /** Whether a start may fail now with a sentence, as a core's does while Postgres is unavailable. */
+  /** Whether a start may fail at the moment, as a core's does while Postgres is unavailable. */
   readonly mayFailToStart: () => boolean;
 }
 
-/** A program that is started again whenever it ends, as systemd and others do. */
+/** A program that is restarted whenever it exits, as systemd does. */
 export class Supervised {
   readonly name: string;
   readonly #options: SupervisedOptions;
   #child: Child | undefined;
   #ready = Promise.withResolvers<Child>();
-  #asked: NodeJS.Signals | undefined;
-  #over = false;
-  /** Resolves when the machine has power again; undefined while it has. */
+  #requestedSignal: NodeJS.Signals | undefined;
+  #stopping = false;
+  /** Resolves when the machine's power returns; undefined while it has power. */
   #power: Promise<void> | undefined;
   #waitsForPower = false;
   readonly #running: Promise<void>;
@@ -41,7 +41,7 @@ export class Supervised {
     this.#running = this.#supervise();
   }
 
-  /** The process that runs and is ready, as soon as there is one. */
+  /** Resolves with the process once one is running and ready. */
   async ready(): Promise<Child> {
     if (this.#child) return this.#child;
     const late = sleep(READY_WITHIN_MS, undefined, { ref: false }).then(() => {
@@ -50,15 +50,15 @@ export class Supervised {
     return Promise.race([this.#ready.promise, late]);
   }
 
-  /** The process that runs now; undefined while there is none. */
+  /** The id of the running process; undefined while there is none. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** Ends the process; another one takes its place. Resolves when it is gone. */
+  /** Signals the process, which is then replaced. Resolves when it has exited. */
   async end(signal: NodeJS.Signals): Promise<void> {
     const child = await this.ready();
-    this.#asked = signal;
+    this.#requestedSignal = signal;
     const ended = child.stop(signal).then(() => true);
     const late = sleep(STOP_MS, false, { ref: false });
     if (signal === 'SIGTERM' && !(await Promise.race([ended, late]))) {
@@ -69,13 +69,13 @@ export class Supervised {
   }
 
   /**
-   * Cuts the power of its machine: `kill` ends all processes there, and none is started until the function that this
+   * Cuts the power of its machine: `kill` kills all processes there, and none is started until the function that this
    * returns is called.
    */
   async powerOff(kill: () => Promise<void>): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#power = promise;
-    // Again, as a start may have been under way.
+    // Repeated, as a start may have been in progress.
     do {
       await kill();
       await sleep(10);
@@ -86,35 +86,38 @@ export class Supervised {
     };
   }
 
-  /** Ends it for good. */
+  /** Stops the process without restarting it. */
   async stop(): Promise<void> {
-    this.#over = true;
-    this.#asked ??= 'SIGTERM';
+    this.#stopping = true;
+    this.#requestedSignal ??= 'SIGTERM';
     await this.#child?.stop('SIGTERM');
     await this.#running;
   }
 
   async #supervise(): Promise<void> {
-    while (!this.#over) {
+    while (!this.#stopping) {
       this.#waitsForPower = true;
       await this.#power;
       this.#waitsForPower = false;
       try {
         const child = await startChild(this.#options);
-        this.#asked = undefined;
+        this.#requestedSignal = undefined;
         this.#child = child;
         this.#ready.resolve(child);
         const how = await child.ended;
         this.#child = undefined;
         this.#ready = Promise.withResolvers();
-        if (this.#asked === undefined) this.#accident(how);
-        else if (this.#asked === 'SIGTERM' && !(/ended with code 0\./.test(how) && how.includes('has stopped'))) {
+        if (this.#requestedSignal === undefined) this.#accident(how);
+        else if (
+          this.#requestedSignal === 'SIGTERM' &&
+          !(/ended with code 0\./.test(how) && how.includes('has stopped'))
+        ) {
           this.#accident(`After SIGTERM: ${how}`);
         }
       } catch (error) {
         if (!this.#options.mayFailToStart()) this.#accident(`It did not start: ${(error as Error).message}`);
       }
-      if (!this.#over) await sleep(RESTART_MS);
+      if (!this.#stopping) await sleep(RESTART_MS);
     }
   }
 

@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import type { FaultWindow, Finding, Ledger } from './ledger.ts';
 
-/** What became of one fault, over all times that it was injected. */
+/** The results of one fault, over all its injections. */
 interface Row {
   readonly fault: string;
   readonly windows: FaultWindow[];
@@ -11,7 +11,7 @@ interface Row {
 /** Findings that fail a run. */
 const FAILURES = ['lost', 'duplicated', 'undone', 'wrong'] as const;
 
-/** The table of a run: a row for each fault, and one for all. */
+/** The table of a run: a row for each fault, and a total. */
 export function resultTable(ledger: Ledger): string {
   const rows = new Map<string, Row>();
   const rowOf = (fault: string): Row => {
@@ -53,7 +53,7 @@ function cells({ fault, windows, findings }: Row): (string | number)[] {
   ];
 }
 
-/** The longest of some durations in ms, in s; empty where there is none. */
+/** The longest of durations in ms, in s; empty if there are none. */
 function seconds(durations: readonly number[]): string {
   return durations.length === 0 ? '' : (Math.max(...durations) / 1_000).toFixed(1);
 }

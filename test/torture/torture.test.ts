@@ -2,14 +2,14 @@ import { randomInt } from 'node:crypto';
 import { expect, inject, test } from 'vitest';
 import { torture } from './torture.ts';
 
-/** A schedule of its own each time; `TORTURE_SEED` repeats one. */
+/** A new schedule each time; `TORTURE_SEED` repeats one. */
 const seed = process.env.TORTURE_SEED ? Number(process.env.TORTURE_SEED) : randomInt(2 ** 31);
 
 test.skipIf(inject('kafkaBrokers') === null)(
-  'a minute of faults drawn at random loses, duplicates and undoes nothing',
+  'a minute of random faults loses, duplicates and undoes nothing',
   async () => {
     const progress = [`TORTURE_SEED=${seed}`];
-    const { passed, report } = await torture({ minutes: 1, seed, say: (line) => void progress.push(line) });
+    const { passed, report } = await torture({ minutes: 1, seed, logProgress: (line) => void progress.push(line) });
     expect(passed, [...progress, report].join('\n')).toBe(true);
   },
   // Starting takes up to two minutes, and so may the last recovery; settling waits for a webhook’s second attempt.

@@ -8,9 +8,9 @@ import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { ApiClient } from './api-load.ts';
 import { auditChanges } from './audit-changes.ts';
 import { auditScans } from './audit-scans.ts';
+import { startEventConsumer, startWebhookReceiver } from './event-receivers.ts';
 import { FAULTS } from './faults.ts';
 import { Ledger, type TortureAccount } from './ledger.ts';
-import { startEventConsumer, startWebhookReceiver } from './listeners.ts';
 import { type Platform, startPlatform } from './platform.ts';
 import { whyNoPowerCuts } from './power-cut.ts';
 import { randomFrom } from './random.ts';
@@ -21,46 +21,46 @@ import { settle } from './settle.ts';
 import { resultTable } from './table.ts';
 
 export interface TortureOptions {
-  /** How long faults are injected; starting, settling and the audit come on top. */
+  /** How long faults are injected; starting, settling and the audit take additional time. */
   readonly minutes: number;
   readonly seed: number;
-  /** Names of the faults to choose from; all of them where there are none. */
+  /** Names of the faults to choose from; all if empty. */
   readonly only?: readonly string[];
-  /** Told of progress. */
-  say(line: string): void;
+  /** Called with each line about the progress. */
+  logProgress(line: string): void;
 }
 
 export interface TortureResult {
-  /** Zero in every column except `documented`, and no accident. */
+  /** No findings except `documented` ones, no accidents, and no unstructured output. */
   readonly passed: boolean;
-  /** For people: the table, what was found, and what processes did without being asked. */
+  /** For people: the table, the findings, and unexpected behaviour of processes. */
   readonly report: string;
 }
 
 const SCAN_CLIENTS = 8;
 const API_CLIENTS = 4;
 /** An account may make 120 requests a minute. */
-const ACCOUNTS_OF_CLIENT = 8;
-const CODES_AT_FIRST = 15;
+const ACCOUNTS_PER_CLIENT = 8;
+const INITIAL_CODES = 15;
 const PROBE_CODES = 16;
 const EVENT_TYPES = ['qr.created', 'qr.updated', 'qr.archived', 'bulk.completed'];
 /** Load without a fault before the first one, and after each recovery, in ms. */
 const QUIET_MS = 1_500;
-/** Findings that are printed. */
-const SHOWN = 40;
+/** The maximum number of findings that are printed. */
+const MAX_PRINTED = 40;
 
-/** Runs everything: starts a platform, loads it, injects faults, lets it settle, and audits all that it answered. */
-export async function torture({ minutes, seed, only = [], say }: TortureOptions): Promise<TortureResult> {
-  const lacking = await whyNoPowerCuts();
-  if (lacking !== undefined) say(`${lacking} The faults that cut power are left out.`);
+/** Starts a platform, loads it, injects faults, lets it settle, and audits everything that it acknowledged. */
+export async function torture({ minutes, seed, only = [], logProgress }: TortureOptions): Promise<TortureResult> {
+  const noPowerCuts = await whyNoPowerCuts();
+  if (noPowerCuts !== undefined) logProgress(`${noPowerCuts} Faults that cut power are omitted.`);
   const faults = FAULTS.filter(
-    ({ name, cutsPower }) => (only.length === 0 || only.includes(name)) && !(cutsPower && lacking !== undefined),
+    ({ name, cutsPower }) => (only.length === 0 || only.includes(name)) && !(cutsPower && noPowerCuts !== undefined),
   );
   if (faults.length === 0) throw new Error('There is no fault left to inject.');
   await using running = new AsyncDisposableStack();
-  const platform = running.use(await startPlatform({ powerCuts: lacking === undefined }));
-  say('everything has started');
-  // What is read for the audit comes directly, and breaks when Postgres does.
+  const platform = running.use(await startPlatform({ powerCuts: noPowerCuts === undefined }));
+  logProgress('everything has started');
+  // The audit reads without a proxy; its connections break when Postgres fails.
   const pool = new pg.Pool({ connectionString: platform.postgres.url, max: 4 });
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
@@ -76,7 +76,7 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
   const clients: ApiClient[] = [];
   const quiet = ledger.open('none, at first');
   for (let client = 0; client < API_CLIENTS; client++) {
-    const own = await newAccounts(ACCOUNTS_OF_CLIENT);
+    const own = await newAccounts(ACCOUNTS_PER_CLIENT);
     accounts.push(...own);
     const each = new ApiClient(client, {
       platform,
@@ -84,22 +84,27 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
       random: randomFrom(random.between(0, 2 ** 31)),
       accounts: own,
     });
-    for (let code = 0; code < CODES_AT_FIRST; code++) await each.create(true);
+    for (let code = 0; code < INITIAL_CODES; code++) await each.create(true);
     clients.push(each);
   }
   const probes = new Ledger();
   const probeAccounts = await newAccounts(PROBE_CODES);
   const prober = new ApiClient(API_CLIENTS, { platform, ledger: probes, random, accounts: probeAccounts });
   for (let code = 0; code < PROBE_CODES; code++) await prober.create(true);
-  const recovery = watchRecovery({ platform, codes: probes.codes, heard: [webhooks, events], pool });
+  const recovery = watchRecovery({ platform, codes: probes.codes, receivers: [webhooks, events], pool });
   quiet.recoveredMs = await recovery.measure();
-  say(`without a fault, changes and scans arrive within ${quiet.recoveredMs} ms`);
+  logProgress(`without a fault, changes and scans arrive within ${quiet.recoveredMs} ms`);
 
-  let going = true;
+  let isRunning = true;
   const load = [
-    ...clients.map((client) => client.run(() => going)),
+    ...clients.map((client) => client.run(() => isRunning)),
     ...Array.from({ length: SCAN_CLIENTS }, (_, client) =>
-      scanClient(client, { platform, ledger, random: randomFrom(random.between(0, 2 ** 31)), going: () => going }),
+      scanClient(client, {
+        platform,
+        ledger,
+        random: randomFrom(random.between(0, 2 ** 31)),
+        isRunning: () => isRunning,
+      }),
     ),
   ];
   const end = Date.now() + minutes * 60_000;
@@ -107,23 +112,23 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
     await sleep(QUIET_MS);
     if (Date.now() >= end) break;
     const window = ledger.open(injection.name);
-    const takenBackMs = await inject(injection, { platform, ledger });
+    const revertedMs = await inject(injection, { platform, ledger });
     window.recoveredMs = await recovery.measure();
     if (window.recoveredMs === undefined) ledger.find('wrong', Date.now(), `no recovery from ${injection.name}`);
-    say(
-      `${injection.name}: ${seconds(injection)}, taken back in ${takenBackMs} ms, recovered in ${window.recoveredMs} ms`,
+    logProgress(
+      `${injection.name}: ${seconds(injection)}, reverted in ${revertedMs} ms, recovered in ${window.recoveredMs} ms`,
     );
   }
-  going = false;
+  isRunning = false;
   await Promise.all(load);
-  say('the load has ended');
-  const unsettled = await settle(platform, pool, say);
-  if (unsettled !== undefined) ledger.find('wrong', Date.now(), `it has not settled: ${unsettled}`);
-  say('settled; now the audit');
+  logProgress('the load has ended');
+  const unsettled = await settle(platform, pool, logProgress);
+  if (unsettled !== undefined) ledger.find('wrong', Date.now(), `the platform has not settled: ${unsettled}`);
+  logProgress('settled; now the audit');
 
   const onTopic = new Set([...events.ids.keys(), ...(await idsOnTopic(platform))]);
-  const everybody = [...accounts, ...probeAccounts];
-  const shown = await auditChanges({ platform, ledger, pool, accounts: everybody, onTopic, webhooks });
+  const allAccounts = [...accounts, ...probeAccounts];
+  const shown = await auditChanges({ platform, ledger, pool, accounts: allAccounts, onTopic, webhooks });
   const scans = await auditScans({ platform, ledger, pool, accounts, shown });
   const kept = (await platform.operator(['events', 'audit'])) as Record<'events' | 'routes', { missing: number }>;
   for (const topic of ['events', 'routes'] as const) {
@@ -141,10 +146,10 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
       `scans audit: ${JSON.stringify(figures)}; events audit: ${JSON.stringify(kept)}`,
       `webhooks: ${[...webhooks.ids.values()].reduce((sum, each) => sum + each, 0)} calls of ${webhooks.ids.size} events; ` +
         `events consumer: ${[...events.ids.values()].reduce((sum, each) => sum + each, 0)} records of ${events.ids.size} events`,
-      ...failures.slice(0, SHOWN).map(({ kind, at, what }) => {
+      ...failures.slice(0, MAX_PRINTED).map(({ kind, at, what }) => {
         return `${kind}: ${what} (${new Date(at).toISOString()}, ${ledger.windowAt(at)?.fault})`;
       }),
-      ...ledger.longWaits.slice(0, SHOWN).map(({ what, startedAt, endedAt }) => {
+      ...ledger.longWaits.slice(0, MAX_PRINTED).map(({ what, startedAt, endedAt }) => {
         const during = [startedAt, endedAt].map(
           (at) => `${new Date(at).toISOString()} (${ledger.windowAt(at)?.fault})`,
         );
@@ -153,7 +158,7 @@ export async function torture({ minutes, seed, only = [], say }: TortureOptions)
       ...platform.accidents.map(
         ({ process, at, how }) => `accident: ${process} (${new Date(at).toISOString()}): ${how}`,
       ),
-      ...unstructured.slice(0, SHOWN).map((line) => `unstructured: ${line}`),
+      ...unstructured.slice(0, MAX_PRINTED).map((line) => `unstructured: ${line}`),
       `${passed ? 'passed' : 'FAILED'}: seed ${seed}, ${minutes} min, ${failures.length} findings`,
     ].join('\n'),
   };
@@ -166,12 +171,12 @@ async function newAccount(platform: Platform, url: string): Promise<TortureAccou
   return account;
 }
 
-/** Injects faults, lets each stay for its time, and takes all of them back; gives how long that took at most, in ms. */
+/** Injects faults, reverts each after its duration, and returns the longest time that a reversal took, in ms. */
 async function inject(
   { faults, apartMs }: Injection,
   { platform, ledger }: { platform: Platform; ledger: Ledger },
 ): Promise<number> {
-  const takenBack = await Promise.all(
+  const reverted = await Promise.all(
     faults.map(async ({ fault, seconds, random }, index) => {
       await sleep(index * apartMs);
       let since = Date.now();
@@ -181,19 +186,19 @@ async function inject(
         since = Date.now();
         await heal?.();
       } catch (error) {
-        ledger.find('wrong', Date.now(), `${fault.name} could not be injected or taken back: ${error}`);
+        ledger.find('wrong', Date.now(), `${fault.name} could not be injected or reverted: ${error}`);
       }
       return Date.now() - since;
     }),
   );
-  return Math.max(...takenBack);
+  return Math.max(...reverted);
 }
 
 function seconds({ faults }: Injection): string {
   return `${faults.map((each) => each.seconds).join(' + ')} s`;
 }
 
-/** Ids of all events that the topic has. */
+/** Ids of all events on the topic. */
 async function idsOnTopic(platform: Platform): Promise<string[]> {
   const brokers = platform.kafka.direct.split(',');
   const log = openKafkaLog({ brokers, clientId: 'torture', logger: pino({ level: 'silent' }) });

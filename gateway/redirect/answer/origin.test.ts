@@ -41,7 +41,7 @@ describe('behind trusted proxies', () => {
     expect(originOf('10.0.0.1', { 'x-forwarded-for': given })).toMatchObject({ address });
   });
 
-  test('a Forwarded beside the proxy’s own X-Forwarded-* was sent by the reader and is ignored', () => {
+  test('a Forwarded header in addition to the proxy’s own X-Forwarded-* was sent by the reader and is ignored', () => {
     const host = 'go.example.com';
     const forwarded = 'for=6.6.6.6;host=other.example';
     const reader = { hostname: host, address: '198.51.100.7', proxied: true };

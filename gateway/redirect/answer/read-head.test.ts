@@ -84,14 +84,14 @@ test('an incomplete head is left to Node, wherever it is cut', () => {
 
 describe('what is read', () => {
   /** The pending result of Node's parser. */
-  let told: (request: IncomingMessage | undefined) => void = () => {};
-  const server = createServer((asked, response) => {
-    told(asked);
+  let parsed: (request: IncomingMessage | undefined) => void = () => {};
+  const server = createServer((incoming, response) => {
+    parsed(incoming);
     response.end();
   });
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
     // The other errors belong to connections that the test has closed.
-    if (code?.startsWith('HPE_')) told(undefined);
+    if (code?.startsWith('HPE_')) parsed(undefined);
     socket.destroy();
   });
   beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
@@ -103,12 +103,12 @@ describe('what is read', () => {
   async function byNode(text: string): Promise<IncomingMessage | undefined> {
     const { port } = server.address() as AddressInfo;
     const { promise, resolve } = Promise.withResolvers<IncomingMessage | undefined>();
-    told = resolve;
+    parsed = resolve;
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     socket.write(text, 'latin1');
-    const asked = await promise;
+    const incoming = await promise;
     socket.destroy();
-    return asked;
+    return incoming;
   }
 
   const value = fc.oneof(
@@ -131,10 +131,10 @@ describe('what is read', () => {
         const head = readAll(text);
         if (!head) return;
         read++;
-        const asked = await byNode(text);
-        expect(asked).toMatchObject({ method: head.method, httpVersion: '1.1', complete: true });
-        expect(/^\/r\/([0-9A-Za-z]{1,32})\/?(?:\?|$)/.exec(asked?.url ?? '')?.[1]).toBe(head.shortCode);
-        for (const [name, expected] of Object.entries(head.headers)) expect(asked?.headers[name]).toBe(expected);
+        const incoming = await byNode(text);
+        expect(incoming).toMatchObject({ method: head.method, httpVersion: '1.1', complete: true });
+        expect(/^\/r\/([0-9A-Za-z]{1,32})\/?(?:\?|$)/.exec(incoming?.url ?? '')?.[1]).toBe(head.shortCode);
+        for (const [name, expected] of Object.entries(head.headers)) expect(incoming?.headers[name]).toBe(expected);
       }),
       { numRuns: 2_000 },
     );

@@ -147,7 +147,7 @@ describe.each([
     test('is looked up in Postgres once, and then resolves without it', async () => {
       const { path } = await code();
       await send(path);
-      lookUp = { find: () => Promise.reject(new Error('away')), close: async () => {} };
+      lookUp = { find: () => Promise.reject(new Error('unavailable')), close: async () => {} };
       expect((await send(path)).status).toBe(302);
     });
 

@@ -1,4 +1,4 @@
-/** Has a route table open, as a worker has, writes a route when it receives one, and tells that it goes on. */
+/** Opens a route table like a worker, writes a route for each message, and replies after each write. */
 import { create } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';

@@ -3,39 +3,39 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { segmentsIn } from './segments.ts';
 
-/** How many bytes a segment had when it was looked at last, and how many of them were forced to disk. */
-interface Seen {
+/** The size of a segment at the last call, and how many of its bytes were synced to disk, in bytes. */
+interface SyncedSegment {
   readonly size: number;
-  readonly forced: number;
+  readonly synced: number;
 }
 
 /**
- * Gives a function that forces to disk what of a spool was already there when it was called last, so that a power cut
- * costs what two calls lie apart. What `isDone` by then, the first `bytes` of a segment, need not get there at all: most
- * segments never do, and a disk writes nothing while the log takes scans.
+ * Returns a function that syncs to disk what a spool contained at the previous call, so that a power cut costs at most the
+ * scans of the time between two calls. It skips a segment if `isDone` for its first `bytes`: most segments are never
+ * synced, and nothing is written to the disk while the log accepts scans.
  */
 export function forceSpool(folder: string, isDone: (segment: string, bytes: number) => boolean): () => Promise<void> {
-  let seen = new Map<string, Seen>();
+  let previous = new Map<string, SyncedSegment>();
   return async () => {
-    const now = new Map<string, Seen>();
+    const now = new Map<string, SyncedSegment>();
     for (const { name, path } of segmentsIn(folder)) {
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-      const before = seen.get(name) ?? { size: 0, forced: 0 };
-      const waits = before.size > before.forced && !isDone(name, before.size);
-      const isForced = waits && (await force(path));
-      if (isForced && before.forced === 0) {
-        // A file can be lost with its whole content when the name of it, or of its folder, is not on disk.
-        await force(folder);
-        await force(dirname(folder));
+      const before = previous.get(name) ?? { size: 0, synced: 0 };
+      const isDue = before.size > before.synced && !isDone(name, before.size);
+      const isSynced = isDue && (await sync(path));
+      if (isSynced && before.synced === 0) {
+        // Without its own name and that of its folder on disk, the whole file could be lost.
+        await sync(folder);
+        await sync(dirname(folder));
       }
-      now.set(name, { size, forced: isForced ? size : before.forced });
+      now.set(name, { size, synced: isSynced ? size : before.synced });
     }
-    seen = now;
+    previous = now;
   };
 }
 
-/** Whether it is on disk; it isn't when it has just got another name, or was removed. */
-async function force(path: string): Promise<boolean> {
+/** Syncs a file or folder; false if it was renamed or removed meanwhile. */
+async function sync(path: string): Promise<boolean> {
   try {
     await using file = await open(path);
     await file.sync();

@@ -15,7 +15,7 @@ export interface Reshipped {
 
 /**
  * Publishes again the scans of kept segments that were answered at `since` (ms since 1970) or later; the recorder drops
- * duplicates by their ids. May run beside the gateway, which only removes segments.
+ * duplicates by their ids. It may run while the gateway does, which only removes segments.
  */
 export async function reshipScans({
   folder,

@@ -18,7 +18,7 @@ export interface Stamped {
 }
 
 /**
- * Numbers the scans that this process answers, for the ledger: the last scan of a day tells how many there were, even if
+ * Numbers the scans that this process answers, for the ledger: the last scan of a day contains their number, even if
  * the process was killed right after it. Each day begins a new run, so that no number repeats, whatever the clock does.
  * `lost`: returns the number of scans lost since the start.
  */

@@ -36,7 +36,7 @@ export interface ShipperStatus {
 /** The pause in ms after a batch of few or no scans: it delays a lone scan, and limits the number of calls to the log. */
 const POLL_MS = 25;
 const SMALL_BATCH = 1_000;
-/** After so many polls without a scan, a spool is watched for writes, and polled only this often, in ms. */
+/** After this many polls without a scan, a spool is watched for writes; `IDLE_POLL_MS`: how often it is polled then, in ms. */
 const IDLE_POLLS = 40;
 const IDLE_POLL_MS = 2_000;
 /** How often added and removed spools are detected, in ms. */
@@ -128,7 +128,7 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
         } else if (watched) {
           await watched.changed(IDLE_POLL_MS, signal);
         } else {
-          // Once more: something may have been written before.
+          // Polled once more, as something may have been written before the watch began.
           watched = watchFolder(join(folder, spool));
           if (!watched) await pause(POLL_MS, signal);
         }

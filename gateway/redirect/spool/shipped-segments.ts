@@ -51,7 +51,7 @@ export function keepShipped(folder: string, hours: number, logger: Logger): Ship
   function keep(path: string): void {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      force(path);
+      sync(path);
       // Segments of two spools may have the same name.
       renameSync(path, join(folder, `${basename(path, '.scans')}-${basename(dirname(path))}.scans`));
     } catch (error) {
@@ -89,8 +89,8 @@ export function shippedSegmentsIn(folder: string): ShippedSegment[] {
   });
 }
 
-/** From its spool its last scans may not have come to the disk, and nobody forces it there later. */
-function force(path: string): void {
+/** Syncs a segment to disk: its last scans may not be there yet, and nothing else syncs it later. */
+function sync(path: string): void {
   const file = openSync(path, 'r');
   try {
     fsyncSync(file);

@@ -127,7 +127,7 @@ test('segments are rotated by size, and read completely', async () => {
   expect(segments().length).toBeLessThanOrEqual(1);
 });
 
-test('a reader beside the writer neither misses nor repeats anything, wherever segments end', async () => {
+test('a reader concurrent with the writer neither misses nor repeats anything, wherever segments end', async () => {
   const spool = open();
   const reader = readSpool(folder, logger);
   const taken: string[] = [];
@@ -183,7 +183,7 @@ describe('a failing disk', () => {
     await expect.poll(() => existsSync(folder) && takeAll(), EVENTUALLY).toEqual(['one']);
   });
 
-  test('leads to offers of the held payloads, in order, until they are accepted', async () => {
+  test('offers the held payloads, in order, until they are accepted', async () => {
     const offered: string[][] = [];
     const spool = open((frames, taken) => {
       offered.push(textsOf(readFrames(frames, 'nothing').payloads));
@@ -197,7 +197,7 @@ describe('a failing disk', () => {
     await expect.poll(() => spool.status(), EVENTUALLY).toMatchObject({ held: 0, lost: 0 });
   });
 
-  test('leads to offers of the held payloads on close', async () => {
+  test('offers the held payloads on close', async () => {
     let offered: string[] = [];
     const spool = open((frames, taken) => {
       offered = textsOf(readFrames(frames, 'nothing').payloads);

@@ -1,12 +1,12 @@
 import { type FSWatcher, watch } from 'node:fs';
 
-/** Tells of changes in a folder, such as writes to a file in it. */
+/** Reports changes in a folder, such as writes to a file in it. */
 export interface WatchedFolder extends Disposable {
   /** Resolves at the next change, at once if there was one since the last call or the start, and after `mostMs`. */
   changed(mostMs: number, signal: AbortSignal): Promise<void>;
 }
 
-/** Undefined where the folder can't be watched: it is gone, the system has no watches left, or can't watch folders. */
+/** Watches a folder; undefined if it can't be watched: it is missing, or the system has no watches left or supports none. */
 export function watchFolder(folder: string): WatchedFolder | undefined {
   let hasChanged = false;
   let wake = () => {};

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Accounts, their keys and meters; codes, folders, tags, domains; idempotency; the outbox. */
+/** Accounts, their keys and meters; codes, folders, tags, domains; idempotency keys; the outbox. */
 export class AccountsAndCodes extends Migration {
   override up(): void {
     this.addSql(`

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** The log of a machine that has no Kafka: topics, partitions, records, and where consumer groups stand. */
+/** The log for installations without Kafka: topics, partitions, records, and the offsets of consumer groups. */
 export class Log extends Migration {
   override up(): void {
     this.addSql(`

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Recorded scans, and what is counted from them as they are recorded. */
+/** Recorded scans, and the counts that are updated as they are recorded. */
 export class Scans extends Migration {
   override up(): void {
     this.addSql(`

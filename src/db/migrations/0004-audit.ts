@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Who changed what and when. */
+/** The audit log. */
 export class Audit extends Migration {
   override up(): void {
     this.addSql(`

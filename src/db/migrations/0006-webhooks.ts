@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Webhook endpoints, and the events on their way to them. */
+/** Webhook endpoints, and deliveries of events to them. */
 export class Webhooks extends Migration {
   override up(): void {
     this.addSql(`

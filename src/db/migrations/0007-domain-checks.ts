@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Domains are checked again and again, and belong to whoever proves them first. */
+/** Domains are checked repeatedly, and belong to the account that verifies them first. */
 export class DomainChecks extends Migration {
   override up(): void {
     this.addSql(`

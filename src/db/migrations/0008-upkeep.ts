@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Members of accounts, and what renaming, merging and deleting folders and closing accounts need. */
+/** Members of accounts, and columns for renaming, merging and deleting folders and for closing accounts. */
 export class Upkeep extends Migration {
   override up(): void {
     this.addSql(`

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** What makes a list of codes cost the same on every page, and whoever else has codes. */
+/** Indexes that make every page of a list of codes cost the same, however many codes other accounts have. */
 export class ListedCodes extends Migration {
   override up(): void {
     this.addSql(`

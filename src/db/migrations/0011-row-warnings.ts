@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** What could not be applied to the code of a batch's row. */
+/** Warnings of batch rows: what could not be applied to the row's code. */
 export class RowWarnings extends Migration {
   override up(): void {
     this.addSql(`

@@ -1,8 +1,8 @@
 import { Migration } from '@mikro-orm/migrations';
 
 /**
- * What of the log in Postgres a role other than the owner may get: to read where codes lead, and to append scans. The
- * owner, as which cores log in, is not held to policies.
+ * Restricts roles other than the owner in the log in Postgres: they may read routes and append scans. Cores log in as the
+ * owner, to which policies do not apply.
  */
 export class LogPerTopic extends Migration {
   override up(): void {

@@ -6,11 +6,11 @@ import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
 import { openDatabase } from '../database.ts';
 
-test('hostnames that were verified before stay with their last account, and gateways hear of those they do not know', async () => {
+test('verified hostnames stay with their last account, and those unknown to gateways are published', async () => {
   const database = await openDatabase((await freshDatabase()).url, 3, entities);
   onTestFinished(() => database.close());
   const { pool } = database;
-  // As the version before left it.
+  // The schema of the previous version.
   await pool.query('drop table verified_hostnames');
   await pool.query(`delete from migrations where name = '0013-verified-hostnames'`);
   const [first, second] = [newUuid(), newUuid()];
@@ -29,7 +29,7 @@ test('hostnames that were verified before stay with their last account, and gate
       [newUuid(), first, hostname, state, wasLive],
     );
   }
-  // Domains that were removed: only what was printed on them is left.
+  // Removed domains: only the codes printed on them are left.
   for (const [hostname, account, age] of [
     [null, first, '1 day'],
     ['removed.example', second, '3 days'],

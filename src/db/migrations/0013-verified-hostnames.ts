@@ -10,7 +10,7 @@ interface Unpublished {
   removed: boolean;
 }
 
-/** Hostnames stay with the account that verified them last, also after their domain was removed. */
+/** Hostnames stay with the account that verified them last, even after their domain was removed. */
 export class VerifiedHostnames extends Migration {
   override async up(): Promise<void> {
     await this.execute(`
@@ -19,17 +19,17 @@ export class VerifiedHostnames extends Migration {
         -- The last account that verified it; no reference, as accounts come and go.
         account_id uuid not null
       )`);
-    // A core of the former version that moves a domain meanwhile would draw its version before and commit after us.
+    // A core of the previous version could take a domain's version before this migration and commit after it.
     await this.execute('lock table domains in exclusive mode');
     await this.execute(`
       insert into verified_hostnames select hostname, account_id from domains where state <> 'pending'`);
-    // Codes are printed on verified domains only, so they tell of most of those that were removed.
+    // Codes are only created on verified domains, so they show most of the removed ones.
     await this.execute(`
       insert into verified_hostnames
       select distinct on (hostname) hostname, account_id from codes where hostname is not null
       order by hostname, created_at desc
       on conflict do nothing`);
-    // Gateways know the others: those that are or were live.
+    // Gateways know the other hostnames, which are or were live.
     const unpublished = await this.execute(`
       select h.hostname, h.account_id, nextval('domain_versions') as version, d.id is null as removed
       from verified_hostnames h left join domains d on d.hostname = h.hostname and d.state <> 'pending'

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** An endpoint is sent a test event before anything else, and attempts that fail are limited. */
+/** A new endpoint gets a test event before any other, and failed attempts are limited. */
 export class WebhookVerification extends Migration {
   override up(): void {
     this.addSql(`

@@ -3,11 +3,11 @@ import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
 import { openDatabase } from '../database.ts';
 
-test('what waited for the relay before still waits, in its order and before all that comes', async () => {
+test('messages that waited for the relay still wait, in order and before all new ones', async () => {
   const database = await openDatabase((await freshDatabase()).url, 3, entities);
   onTestFinished(() => database.close());
   const { pool } = database;
-  // As the version before left it.
+  // The schema of the previous version.
   await pool.query(`
     drop view outbox_waiting;
     drop table outbox, outbox_position, routes_due;

@@ -1,9 +1,9 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Slots of six hours that rows of the outbox fall into by turns. */
+/** Slots of six hours each, which rows of the outbox use in rotation. */
 const SLOTS = Array.from({ length: 15 }, (_, slot) => slot);
 
-/** Published rows of the outbox are kept for a while, and emptied slot by slot. */
+/** Published rows of the outbox are kept for a while and then deleted slot by slot. */
 export class KeptOutbox extends Migration {
   override up(): void {
     this.addSql(`

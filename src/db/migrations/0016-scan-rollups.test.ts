@@ -10,11 +10,11 @@ import { foldIncrements } from '../../scans/rollups/fold.ts';
 import { inMemoryLog, newScannedCode, scanRecord, visitor } from '../../scans/scans.fixture.ts';
 import { openDatabase } from '../database.ts';
 
-test('scans recorded before, meanwhile and since count in weeks and accounts, whatever version recorded them', async () => {
+test('scans recorded before, during and after the migration, by either version, are counted in weeks and accounts', async () => {
   const database = await openDatabase((await freshDatabase()).url, 6, entities);
   onTestFinished(() => database.close());
   const { pool } = database;
-  // As the version before left it. Its recorder writes the counters of days as this one does.
+  // The schema of the previous version, whose recorder writes the counters of days like this one.
   await pool.query(`
     drop table scan_increments, scan_rollups;
     drop function note_scan_days, note_scan_values cascade;
@@ -37,7 +37,7 @@ test('scans recorded before, meanwhile and since count in weeks and accounts, wh
   await record(poll(40));
   await record(poll(10));
 
-  // A poll in the middle of its transaction: it has written days and values and waits to write totals.
+  // A recorder within its transaction: it has written days and values and waits to write totals.
   const blocking = await pool.connect();
   await blocking.query('begin; lock table scan_totals in exclusive mode');
   const waiting = async () => {

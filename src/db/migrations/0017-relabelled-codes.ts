@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Codes whose folder or tag was renamed, merged or deleted, until they are announced. */
+/** Codes whose folder or tag was renamed, merged or deleted, until their events have been emitted. */
 export class RelabelledCodes extends Migration {
   override up(): void {
     this.addSql(`

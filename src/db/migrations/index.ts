@@ -18,7 +18,7 @@ import { ScanRollups } from './0016-scan-rollups.ts';
 import { RelabelledCodes } from './0017-relabelled-codes.ts';
 import { FoldedNames } from './0018-folded-names.ts';
 
-/** In the order in which they run. A migration that has been released is never changed. */
+/** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
   { name: '0001-accounts-and-codes', class: AccountsAndCodes },
   { name: '0002-log', class: Log },

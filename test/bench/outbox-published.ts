@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 
-/** Waits until the log has everything, so that one round's work is not paid for in the next. */
-export async function settled(pool: Pool): Promise<void> {
+/** Waits until the outbox has been published, so that the work of one round does not slow down the next. */
+export async function outboxPublished(pool: Pool): Promise<void> {
   for (;;) {
     const { rows } = await pool.query<{ waiting: boolean }>('select exists (select from outbox_waiting) as waiting');
     if (!rows[0]?.waiting) return;

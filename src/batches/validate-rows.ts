@@ -10,32 +10,32 @@ import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { readTags } from '../codes/tags.ts';
 import { readTargets } from '../codes/target-url.ts';
 
-/** Longest name that a caller may give to the thing that a code is glued to. Source: docs/contract.md, "Batches". */
+/** Longest `external_ref`, in characters. Source: docs/contract.md, "Batches". */
 const MAX_EXTERNAL_REF = 128;
 
-/** Rows that are judged before others get a turn of the event loop: some milliseconds. */
+/** Rows that are validated before the event loop may run other tasks: some milliseconds. */
 const SLICE = 200;
 
-/** A row as it is kept: what was sent, and what becomes of it. */
-export interface JudgedRow {
+/** A row as it is stored: its input and the result of the validation. */
+export interface ValidatedRow {
   readonly input: BatchRowInput;
-  /** As it was sent, but without NUL, as `tags`. */
+  /** As it was sent, but with NUL replaced, like `tags`. */
   readonly folder: string | null;
-  /** Each once. */
+  /** Without duplicates. */
   readonly tags: readonly string[];
-  /** UUID of the code that it becomes; null when it fails. */
+  /** UUID of the code to create; null if the row fails. */
   readonly codeId: string | null;
-  /** Why it fails. */
+  /** Why the row fails; null if it does not. */
   readonly problem: string | null;
 }
 
-/** Judges every row alone, in their order; the ids of their codes rise with it. */
-export async function judge(
+/** Validates every row by itself, in order; the ids of the codes ascend in this order. */
+export async function validateRows(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
   inputs: readonly BatchRowInput[],
-): Promise<readonly JudgedRow[]> {
-  const judged: JudgedRow[] = [];
+): Promise<readonly ValidatedRow[]> {
+  const validated: ValidatedRow[] = [];
   for (let start = 0; start < inputs.length; start += SLICE) {
     const slice = inputs.slice(start, start + SLICE);
     const targets = await readTargets(
@@ -51,7 +51,7 @@ export async function judge(
         fieldProblem(input) ??
         (target && 'problem' in target ? target.problem : undefined) ??
         ('problem' in read ? read.problem : undefined);
-      judged.push({
+      validated.push({
         input,
         folder: input.folder === undefined ? null : storable(input.folder),
         tags: ('tags' in read ? read.tags : input.tags).map(storable),
@@ -61,15 +61,15 @@ export async function judge(
     }
     await setImmediate();
   }
-  return judged;
+  return validated;
 }
 
-/** With another control character in the place of NUL, which Postgres can't store; neither can be in a label's name. */
+/** Replaces NUL, which Postgres can't store, by another control character; a label's name may contain neither. */
 function storable(reference: string): string {
   return reference.replaceAll('\0', '\u0001');
 }
 
-/** What is wrong with fields that a single code has by the same rules, and with the row's own. */
+/** The problem with the row's fields: those that follow the rules of single codes, and the batch's own. */
 function fieldProblem(input: BatchRowInput): string | undefined {
   const { targetUrl = '', name, campaignType, externalRef } = input;
   if ([targetUrl, name, campaignType, externalRef].some((text) => text?.includes('\0'))) {

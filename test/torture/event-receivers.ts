@@ -7,15 +7,15 @@ import { patchTimers } from '../../common/log/patch-kafkajs-timers.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import { LOOPBACK } from '../../local/free-port.ts';
 
-/** What somebody outside has heard of events. */
-export interface Heard extends AsyncDisposable {
-  /** `evt_…`, and how often it came. */
+/** The events that an external receiver has got. */
+export interface ReceivedEvents extends AsyncDisposable {
+  /** How often each event was received, by its id `evt_…`. */
   readonly ids: ReadonlyMap<string, number>;
-  /** Targets of the codes that events were about. */
+  /** The targets of codes in the events. */
   readonly targets: ReadonlySet<string>;
 }
 
-class Hearing {
+class EventRecorder {
   readonly ids = new Map<string, number>();
   readonly targets = new Set<string>();
 
@@ -25,23 +25,23 @@ class Hearing {
   }
 }
 
-/** A webhook endpoint, which answers 204 at once. */
-export async function startWebhookReceiver(): Promise<Heard & { readonly url: string }> {
-  const hearing = new Hearing();
+/** Starts a webhook endpoint that answers 204 at once. */
+export async function startWebhookReceiver(): Promise<ReceivedEvents & { readonly url: string }> {
+  const recorder = new EventRecorder();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('error', () => undefined);
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const { data } = JSON.parse(Buffer.concat(chunks).toString());
-      hearing.hear(String(request.headers['webhook-id']), data);
+      recorder.hear(String(request.headers['webhook-id']), data);
       response.writeHead(204).end();
     });
   });
   server.listen(0, LOOPBACK);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  return Object.assign(hearing, {
+  return Object.assign(recorder, {
     url: `http://${LOOPBACK}:${port}/hook`,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -50,25 +50,25 @@ export async function startWebhookReceiver(): Promise<Heard & { readonly url: st
   });
 }
 
-/** A consumer of the topic of events, as docs/events.md shows one. */
-export async function startEventConsumer(brokers: string): Promise<Heard> {
+/** Starts a consumer of the events topic, like the one in docs/events.md. */
+export async function startEventConsumer(brokers: string): Promise<ReceivedEvents> {
   patchTimers();
-  const hearing = new Hearing();
+  const recorder = new EventRecorder();
   const kafka = new kafkajs.Kafka({ brokers: brokers.split(','), logLevel: kafkajs.logLevel.NOTHING });
-  let over = false;
+  let stopped = false;
   let consumer = kafka.consumer({ groupId: 'torture' });
   const run = async () => {
     await consumer.connect();
     await consumer.subscribe({ topic: EVENTS.name, fromBeginning: true });
     await consumer.run({
       async eachMessage({ message: { headers, value } }) {
-        hearing.hear(String(headers?.ce_id), JSON.parse(String(value)));
+        recorder.hear(String(headers?.ce_id), JSON.parse(String(value)));
       },
     });
   };
-  /** kafkajs gives up on some failures; its user starts again. */
+  /** On some failures kafkajs stops a consumer for good, and it is replaced. */
   const keepRunning = async () => {
-    while (!over) {
+    while (!stopped) {
       const crashed = new Promise<void>((resolve) => {
         consumer.on(consumer.events.CRASH, ({ payload }) => {
           if (!payload.restart) resolve();
@@ -78,16 +78,16 @@ export async function startEventConsumer(brokers: string): Promise<Heard> {
         () => crashed,
         () => undefined,
       );
-      if (over) return;
+      if (stopped) return;
       await consumer.disconnect().catch(() => undefined);
       await sleep(500);
       consumer = kafka.consumer({ groupId: 'torture' });
     }
   };
   keepRunning();
-  return Object.assign(hearing, {
+  return Object.assign(recorder, {
     async [Symbol.asyncDispose]() {
-      over = true;
+      stopped = true;
       await consumer.disconnect().catch(() => undefined);
     },
   });

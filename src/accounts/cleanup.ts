@@ -1,0 +1,68 @@
+import type { Pool } from 'pg';
+import { first, run, statement } from '../../common/postgres/sql.ts';
+
+/** One module's step of clearing a closed account. Idempotent, so that it can continue after an interruption. Takes a UUID. */
+export type ClearStep = (accountId: string) => Promise<void>;
+
+interface Closed {
+  id: string;
+  delete_data: boolean;
+}
+
+/** How long a core has an account to itself while it clears it: two would block each other. */
+const LEASE = `interval '5 minutes'`;
+
+/** Index: accounts_to_clear. */
+const leaseDue = statement<Closed>(
+  'accounts_take_due',
+  `update accounts set clear_at = now() + ${LEASE}
+   where id = (select id from accounts where clear_at <= now() order by clear_at limit 1 for update skip locked)
+   returning id, delete_data`,
+);
+
+/** Index: accounts_pkey. */
+const lease = statement<Closed>(
+  'accounts_take',
+  `update accounts set clear_at = now() + ${LEASE} where id = $1 and closed_at is not null returning id, delete_data`,
+);
+
+/**
+ * RPCs that were running when the account was closed, batches, and disconnected gateways with scans in their spool may
+ * still add data. So it is cleared again after a minute, then after as long as it has been closed, at most a day, until
+ * no more data can arrive. Index: accounts_pkey.
+ */
+const scheduleNext = statement(
+  'accounts_schedule_clearing',
+  `update accounts set clear_at =
+     case when closed_at > now() - interval '35 days'
+          then now() + least(greatest(now() - closed_at, interval '1 minute'), interval '1 day') end
+   where id = $1`,
+);
+
+/** Clears closed accounts. */
+export interface AccountCleanup {
+  /** Clears this account now, unless another core is clearing it; resolves when it is done. `accountId`: UUID. */
+  clear(accountId: string): Promise<void>;
+  /** Clears all accounts that are due, one after the other. */
+  sweep(): Promise<void>;
+}
+
+/** `stop` are the steps for every closed account, `erase` those for accounts whose data is to be deleted, both in order. */
+export function createAccountCleanup(
+  pool: Pool,
+  { stop, erase }: { readonly stop: readonly ClearStep[]; readonly erase: readonly ClearStep[] },
+): AccountCleanup {
+  async function clearAccount({ id, delete_data }: Closed): Promise<void> {
+    for (const step of [...stop, ...(delete_data ? erase : [])]) await step(id);
+    await run(pool, scheduleNext, [id]);
+  }
+  return {
+    async clear(accountId) {
+      const closed = await first(pool, lease, [accountId]);
+      if (closed) await clearAccount(closed);
+    },
+    async sweep() {
+      for (let due = await first(pool, leaseDue); due; due = await first(pool, leaseDue)) await clearAccount(due);
+    },
+  };
+}
