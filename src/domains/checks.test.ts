@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { decodeId } from '../../common/contract/ids.ts';
+import { notifying } from '../../common/postgres/notifications.ts';
 import { type Domain, DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { type Dns, startDns } from '../../test/harness/dns.ts';
@@ -39,7 +40,10 @@ async function add(): Promise<Domain> {
 /** Makes domains due for a check now. */
 async function makeDue(...domains: Domain[]): Promise<void> {
   const ids = domains.map(({ id }) => decodeId('domain', id));
-  await pool.query('update domains set check_at = now() where id = any($1::uuid[])', [ids]);
+  await pool.query(
+    `with due as (update domains set check_at = now() where id = any($1::uuid[])) select ${notifying('domains')}`,
+    [ids],
+  );
 }
 
 const states = async () => (await client().listDomains({})).domains.map(({ state }) => state);
