@@ -4,12 +4,12 @@
  *
  *   npm run bench:peers [-- seconds]      of each round of redirects, 2 unless told
  *
- * `KUTT_DIR` and `KUTT_NODE`, and `CHHOTO_URL_DIR`, say where they are; without these it prints how to set them up. All
- * peers run at the same time on the same machine, those that need Postgres in one server, each with 100,000 links before
- * the first round. Rounds are interleaved, figures are medians. 16 clients send a request when the last one is answered,
- * over kept-alive connections: 1,100 requests or 3 seconds in each round of creates and lists, and redirects for codes in
- * random order with wrk, which this takes. The load shares the machine with all of them. CPU is that of all processes of a peer,
- * Postgres included, until what the requests leave for later is done as well: outbox, recording of scans.
+ * `KUTT_DIR` and `KUTT_NODE`, and `CHHOTO_URL_DIR`, say where they are; without these it prints how to set them up. It
+ * needs wrk. All peers run at the same time on the same machine, those that need Postgres in one server, each with 100,000
+ * links before the first round. Rounds are interleaved, figures are medians. 16 clients send a request when the last one
+ * is answered, over kept-alive connections; redirects are for codes in random order. The load shares the machine with all
+ * of them. CPU is that of all processes of a peer, Postgres included, until what the requests leave for later is done as
+ * well: outbox, recording of scans.
  */
 import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -20,23 +20,22 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { LOOPBACK } from '../../local/free-port.ts';
-import { ACCOUNTS } from './api-operations.ts';
 import { cpuOf } from './cpu.ts';
 import { CHHOTO_URL_SETUP, startChhotoUrl } from './peers/chhoto-url.ts';
 import { KUTT_SETUP, startKutt } from './peers/kutt.ts';
-import type { Peer, RedirectServer } from './peers/peer.ts';
+import type { Peer, Server } from './peers/peer.ts';
 import { startSignpost } from './peers/signpost.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, type RestClient } from './rest-client.ts';
-import { first } from './scan-subjects.ts';
+import { first, isInstalled } from './scan-subjects.ts';
 import { type WrkResult, wrkScript } from './wrk.ts';
 
 const SECONDS = Number(process.argv[2] ?? 2);
 const CLIENTS = 16;
+const LISTED = 25;
 const ROUNDS = 3;
-/** The requests of a round, at most: as many as the accounts of Signpost may make at once; and its time, in ms. */
-const SLICE = ACCOUNTS * 110;
-const ROUND_MS = 3_000;
+/** Of creates and lists. */
+const ROUND_MS = 2_000;
 /** Rounds that do not count, in which V8 compiles. */
 const WARM_UP = 2;
 /** Redirects whose target is compared in full. */
@@ -46,8 +45,9 @@ const LOOK_MS = 1_000;
 const STALLED_MS = 10_000;
 
 /** Answers, requests a second, latencies in ms, CPU of a request in µs, and the share of redirects that were recorded. */
-type Round = Record<'requests' | 'rate' | 'p50' | 'p99' | 'cpu' | 'postgres' | 'recorded', number>;
+type Round = Record<'requests' | 'rate' | 'p50' | 'p99' | 'cpu' | 'answering' | 'postgres' | 'recorded', number>;
 
+if (!isInstalled('wrk')) throw new Error('This benchmark needs wrk.');
 // Peers end with this process whatever ends it.
 process.once('SIGTERM', () => process.exit(143));
 const run = promisify(execFile);
@@ -64,7 +64,11 @@ if (!kutt) console.log(`${KUTT_SETUP}\n`);
 if (!chhotoUrl) console.log(`${CHHOTO_URL_SETUP}\n`);
 const peers: readonly Peer[] = [await startSignpost(platform, options), ...[kutt, chhotoUrl].filter((peer) => !!peer)];
 
-const HEAD = ['requests /s', 'p50', 'p99', 'CPU each', 'of it Postgres'];
+for (const { name, listed } of peers) {
+  const { length } = await listed();
+  if (length !== LISTED) throw new Error(`${name} lists ${length} links instead of ${LISTED}`);
+}
+const HEAD = ['requests /s', 'p50', 'p99', 'CPU each', 'what answers', 'Postgres'];
 for (const operation of ['create', 'list'] as const) {
   const before = await Promise.all(peers.map((peer) => peer.links()));
   const rounds = new Map(peers.map((peer) => [peer.name, [] as Round[]]));
@@ -95,14 +99,14 @@ console.log(`${availableParallelism()} cores, load average ${loadavg().map(Math.
 /** Sends the requests of a round, and says what came of them. */
 async function load(peer: Peer, operation: Peer['create']): Promise<Round> {
   // New connections: a server may have closed those that waited for the others' rounds.
-  const clients = await Promise.all(Array.from({ length: CLIENTS }, () => connectRest(peer.port)));
+  const clients = await Promise.all(Array.from({ length: CLIENTS }, () => connectRest(peer.api.port)));
   await peer.beforeRound();
   const times: number[] = [];
   let next = 0;
-  const before = cpu(peer.pids);
+  const before = cpu(peer.api);
   const start = performance.now();
   const lane = async (client: RestClient) => {
-    for (let n = next++; n < SLICE && performance.now() - start < ROUND_MS; n = next++) {
+    for (let n = next++; n < peer.maxRequests && performance.now() - start < ROUND_MS; n = next++) {
       const begin = performance.now();
       await operation(n, client);
       times.push(performance.now() - begin);
@@ -112,7 +116,7 @@ async function load(peer: Peer, operation: Peer['create']): Promise<Round> {
   const requests = times.length;
   const rate = requests / ((performance.now() - start) / 1_000);
   await peer.settled();
-  const spent = spentSince(before, peer.pids, requests);
+  const spent = spentSince(before, peer, peer.api, requests);
   for (const client of clients) client.close();
   times.sort((one, other) => one - other);
   const at = (share: number) => times[Math.floor(times.length * share)] ?? Number.NaN;
@@ -120,7 +124,7 @@ async function load(peer: Peer, operation: Peer['create']): Promise<Round> {
 }
 
 /** Asks for some codes, and expects exactly their targets. */
-async function checkRedirects({ redirects }: Peer, { port }: RedirectServer): Promise<void> {
+async function checkRedirects({ redirects }: Peer, { port }: Server): Promise<void> {
   const { prefix, status, targets } = redirects;
   const codes = [...targets.keys()];
   for (let n = 0; n < SAMPLE; n++) {
@@ -135,7 +139,8 @@ async function checkRedirects({ redirects }: Peer, { port }: RedirectServer): Pr
 }
 
 /** As many redirects as go, and then what is recorded of them. */
-async function redirect({ name, redirects }: Peer, { port, pids: serving }: RedirectServer): Promise<Round> {
+async function redirect(peer: Peer, server: Server): Promise<Round> {
+  const { name, redirects } = peer;
   const scripts = join(folder, `wrk-${name}`);
   const codes = join(scripts, 'codes');
   await mkdir(scripts, { recursive: true });
@@ -144,8 +149,8 @@ async function redirect({ name, redirects }: Peer, { port, pids: serving }: Redi
   const [command = '', ...args] = [...first, 'wrk', '-t1', `-c${CLIENTS}`, `-d${SECONDS}s`, '-s', script];
   let recorded = await redirects.recorded();
   const counted = recorded;
-  const before = cpu(serving);
-  const { stdout } = await run(command, [...args, `http://${LOOPBACK}:${port}/`]);
+  const before = cpu(server);
+  const { stdout } = await run(command, [...args, `http://${LOOPBACK}:${server.port}/`]);
   const { requests, rate, p50, p99, wrong } = JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '') as WrkResult;
   if (wrong > 0) throw new Error(`${wrong} of ${requests} redirects of ${name} were wrong`);
   for (let moved = performance.now(); recorded - counted < requests && performance.now() - moved < STALLED_MS; ) {
@@ -154,7 +159,7 @@ async function redirect({ name, redirects }: Peer, { port, pids: serving }: Redi
     if (now !== recorded) moved = performance.now();
     recorded = now;
   }
-  const spent = spentSince(before, serving, requests);
+  const spent = spentSince(before, peer, server, requests);
   // wrk leaves up to one request a connection without waiting for its answer.
   return { requests, rate, p50, p99, ...spent, recorded: Math.min(1, (recorded - counted) / requests) };
 }
@@ -167,14 +172,21 @@ function shuffled(codes: string[]): string[] {
   return codes;
 }
 
-function cpu(of: readonly number[]): { own: number; postgres: number } {
-  return { own: of.reduce((sum, pid) => sum + cpuOf(pid), 0), postgres: cpuOf(pids.postgres) };
+/** CPU so far, in µs, by what used it. */
+function cpu({ pid, behind }: Server): Record<'answering' | 'behind' | 'postgres', number> {
+  return {
+    answering: cpuOf(pid),
+    behind: behind.reduce((sum, each) => sum + cpuOf(each), 0),
+    postgres: cpuOf(pids.postgres),
+  };
 }
 
-function spentSince(before: ReturnType<typeof cpu>, of: readonly number[], requests: number) {
-  const now = cpu(of);
-  const postgres = (now.postgres - before.postgres) / requests;
-  return { cpu: (now.own - before.own) / requests + postgres, postgres };
+/** CPU of a request. What Postgres does for others meanwhile, as for Signpost when it is idle, counts too. */
+function spentSince(before: ReturnType<typeof cpu>, { usesPostgres }: Peer, server: Server, requests: number) {
+  const now = cpu(server);
+  const answering = (now.answering - before.answering) / requests;
+  const postgres = usesPostgres ? (now.postgres - before.postgres) / requests : 0;
+  return { answering, postgres, cpu: answering + postgres + (now.behind - before.behind) / requests };
 }
 
 /** The medians of the rounds after the first `warmUp`. */
@@ -187,7 +199,7 @@ function table(head: readonly string[], figures: ReadonlyMap<string, readonly Ro
       name,
       Math.round(middle('rate')).toLocaleString('en'),
       ...(['p50', 'p99'] as const).map((key) => `${middle(key).toFixed(1)} ms`),
-      ...(['cpu', 'postgres'] as const).map((key) => `${Math.round(middle(key)).toLocaleString('en')} µs`),
+      ...(['cpu', 'answering', 'postgres'] as const).map((key) => `${Math.round(middle(key)).toLocaleString('en')} µs`),
       `${(middle('recorded') * 100).toFixed(1)} %`,
     ];
     return `| ${cells.slice(0, head.length).join(' | ')} |`;

@@ -24,8 +24,7 @@ export interface Redirects {
  * Writes a script for wrk that asks for the codes of a file, from a random one on; gives where it is. In the order of the
  * file, which is random itself: drawing each at random makes wrk slower than what it measures.
  * `close`: each request has a connection of its own. `expected`: every answer is checked for it, which takes wrk about
- * 1 µs of CPU more; else only for a status below 400. It prints a `WrkResult`
- * as JSON.
+ * 1 µs of CPU more; else only for a status below 400. It prints a `WrkResult` as JSON.
  */
 export async function wrkScript(folder: string, codes: string, close: boolean, expected?: Redirects): Promise<string> {
   const script = join(folder, close ? 'connect.lua' : 'load.lua');

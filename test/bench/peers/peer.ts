@@ -10,14 +10,18 @@ export const LINKS = 100_000;
  */
 export interface Peer {
   readonly name: string;
-  /** Where its API answers. */
-  readonly port: number;
-  /** Its processes besides Postgres. */
-  readonly pids: readonly number[];
+  /** Its API. */
+  readonly api: Server;
+  /** Whether Postgres works for it. */
+  readonly usesPostgres: boolean;
   /** Creates the n-th link; rejects if the answer is not that it was created. */
   create(n: number, client: RestClient): Promise<unknown>;
-  /** Lists the newest 25 links; rejects unless it gets them. */
+  /** Lists the newest 25 links; rejects if the answer is no list. */
   list(n: number, client: RestClient): Promise<unknown>;
+  /** The links of such a list. */
+  listed(): Promise<readonly unknown[]>;
+  /** How many requests a round of creates or lists may have at most. */
+  readonly maxRequests: number;
   /** Runs before each round of creates or lists, off the clock. */
   beforeRound(): Promise<void>;
   /** Resolves when the work that creates leave for later is done. */
@@ -28,16 +32,19 @@ export interface Peer {
     /** The target of each code: `LINKS` of them, in random order. */
     readonly targets: ReadonlyMap<string, string>;
     /** What answers them, by name: one server, or the same with different settings. */
-    readonly servers: ReadonlyMap<string, RedirectServer>;
+    readonly servers: ReadonlyMap<string, Server>;
     /** How many it has counted so far. */
     recorded(): Promise<number>;
   };
 }
 
-/** What answers redirects: a port, and all processes that have a part in it besides Postgres. */
-export interface RedirectServer {
+/** What answers requests, and the processes that work for it. */
+export interface Server {
   readonly port: number;
-  readonly pids: readonly number[];
+  /** The process that answers; its children count with it. */
+  readonly pid: number;
+  /** Processes behind it, besides Postgres. */
+  readonly behind: readonly number[];
 }
 
 /** What a peer is started with. */

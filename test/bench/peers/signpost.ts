@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
 import { decodeId } from '../../../common/contract/ids.ts';
-import { operationsOn } from '../api-operations.ts';
+import { ACCOUNTS, operationsOn } from '../api-operations.ts';
 import type { Platform } from '../platform.ts';
 import { settled } from '../settled.ts';
 import { LINKS, type Peer, type PeerOptions, TARGET } from './peer.ts';
@@ -20,17 +20,24 @@ export async function startSignpost(platform: Platform, { running }: Pick<PeerOp
   running.defer(() => pool.end());
   const { create, list } = await operationsOn(platform, pool);
   if (!create || !list) throw new Error('no such operation');
-  const targets = await createBatches(platform, pool);
+  const { targets, apiKey } = await createBatches(platform, pool);
   const single = await platform.addGateway({ GATEWAY_WORKERS: '1' });
   const number = async (sql: string) => Number((await pool.query<{ n: string }>(sql)).rows[0]?.n);
-  const port = Number(new URL(platform.url).port);
-  const cores = [pids.core, pids.worker];
+  const behind = [pids.core, pids.worker];
+  const api = { port: Number(new URL(platform.url).port), pid: pids.gateway, behind };
   return {
     name: 'Signpost',
-    port,
-    pids: [pids.gateway, ...cores],
+    api,
+    usesPostgres: true,
     create: create.rest,
     list: list.rest,
+    async listed() {
+      const headers = { authorization: `Bearer ${apiKey}` };
+      const response = await fetch(`${platform.url}/api/v1/qr-codes`, { headers });
+      return ((await response.json()) as { data: unknown[] }).data;
+    },
+    // A window admits 120 requests of each key.
+    maxRequests: ACCOUNTS * 110,
     beforeRound: async () =>
       void (await pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1')),
     settled: () => settled(pool),
@@ -41,16 +48,16 @@ export async function startSignpost(platform: Platform, { running }: Pick<PeerOp
       target: TARGET,
       targets,
       servers: new Map([
-        ['Signpost', { port, pids: [pids.gateway, ...cores] }],
-        ['Signpost, one worker', { port: single.port, pids: [single.pid, ...cores] }],
+        ['Signpost', api],
+        ['Signpost, one worker', { ...single, behind }],
       ]),
       recorded: () => number('select coalesce(sum(scans), 0) as n from scan_totals'),
     },
   };
 }
 
-/** Creates codes over REST; gives their targets, once their routes are in the log. */
-async function createBatches({ url, newAccount }: Platform, pool: Pool): Promise<Map<string, string>> {
+/** Creates an account and its codes over REST; gives their targets, once their routes are in the log. */
+async function createBatches({ url, newAccount }: Platform, pool: Pool) {
   const { accountId, apiKey } = await newAccount();
   for (let at = 0; at < LINKS; at += BATCH) {
     const rows = Array.from({ length: BATCH }, (_, n) => ({ target_url: `${TARGET}${at + n}` }));
@@ -67,7 +74,7 @@ async function createBatches({ url, newAccount }: Platform, pool: Pool): Promise
     );
     if (rows.length === LINKS) {
       await settled(pool);
-      return new Map(rows.map(({ short_code, target_url }) => [short_code, target_url]));
+      return { targets: new Map(rows.map(({ short_code, target_url }) => [short_code, target_url])), apiKey };
     }
     await sleep(1_000);
   }
