@@ -15,7 +15,7 @@ const REST = ` HTTP/1.1\r\n${Object.entries(PHONE_HEADERS)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('')}`;
 
-/** A complete request for a code. `close`: the last one on its connection. */
-export function requestHead(code: string, close = false): string {
-  return `GET /r/${code}${REST}${close ? 'connection: close\r\n' : ''}\r\n`;
+/** A complete request for a code. `close`: the last one on its connection. `prefix`: of the path. */
+export function requestHead(code: string, close = false, prefix = '/r/'): string {
+  return `GET ${prefix}${code}${REST}${close ? 'connection: close\r\n' : ''}\r\n`;
 }

@@ -21,6 +21,8 @@ export interface Platform extends AsyncDisposable {
   /** Paths of the processes' logs. */
   readonly logs: Readonly<Record<'core' | 'worker' | 'gateway', string>>;
   newAccount(): Promise<NewAccount>;
+  /** Another gateway, with a route table and spool of its own. `env` overrides the variables of the first. */
+  addGateway(env: Readonly<Record<string, string>>): Promise<{ readonly port: number; readonly pid: number }>;
   /** A transport to the core's Connect port for an internal service that acts for an account. */
   transportFor(accountId: string): ReturnType<typeof createConnectTransport>;
 }
@@ -63,19 +65,24 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
     };
     const core = await startCore('core', 'rpc');
     const worker = await startCore('worker', 'relay,recorder,worker');
-    const gateway = await startChild({
-      name: 'gateway',
-      program: 'gateway/main.ts',
-      log: logs.gateway,
-      env: {
-        ...shared,
-        DATABASE_URL: postgres.gatewayUrl,
-        PORT: String(port),
-        DATA_DIR: join(folder, 'gateway'),
-        CORE_ADDRESS: `${LOOPBACK}:${grpcPort}`,
-      },
-    });
-    running.defer(() => gateway.stop());
+    const startGateway = async (gatewayPort: number, name: string, more: Readonly<Record<string, string>> = {}) => {
+      const child = await startChild({
+        name,
+        program: 'gateway/main.ts',
+        log: logs.gateway,
+        env: {
+          ...shared,
+          DATABASE_URL: postgres.gatewayUrl,
+          PORT: String(gatewayPort),
+          DATA_DIR: join(folder, name),
+          CORE_ADDRESS: `${LOOPBACK}:${grpcPort}`,
+          ...more,
+        },
+      });
+      running.defer(() => child.stop());
+      return child;
+    };
+    const gateway = await startGateway(port, 'gateway');
     return {
       url,
       ports: { connect: corePort, grpc: grpcPort },
@@ -83,6 +90,10 @@ export async function startPlatform(env: Readonly<Record<string, string>> = {}):
       pids: { core: core.pid, worker: worker.pid, gateway: gateway.pid, postgres: Number(postgresPid) },
       logs,
       newAccount: () => createAccount({ corePort, serviceToken }, { name: 'Bench', plan: Plan.ENTERPRISE }),
+      async addGateway(more) {
+        const added = await freePort();
+        return { port: added, pid: (await startGateway(added, `gateway-${added}`, more)).pid };
+      },
       transportFor(accountId) {
         const identify: Interceptor = (next) => (request) => {
           request.header.set('authorization', `Bearer ${serviceToken}`);

@@ -10,8 +10,14 @@ export interface RestClient {
 
 /** The text of an HTTP request to the REST API. */
 export function requestText(method: string, path: string, key: string, body = ''): string {
-  const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
-  return `${method} /api/v1${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n${length}\r\n${body}`;
+  return httpText(method, `/api/v1${path}`, { Host: 'localhost', Authorization: `Bearer ${key}` }, body);
+}
+
+/** A request as it goes over the wire. */
+export function httpText(method: string, path: string, headers: Readonly<Record<string, string>>, body = ''): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  if (body !== '') lines.push(`Content-Length: ${Buffer.byteLength(body)}\r\n`);
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`;
 }
 
 /**
@@ -37,10 +43,10 @@ export async function connectRest(port: number): Promise<RestClient> {
     if (missing === 0) pending?.resolve(status);
   });
   socket.on('error', (error) => pending?.reject(error));
-  socket.on('close', () => pending?.reject(new Error('the gateway closed a connection')));
+  socket.on('close', () => pending?.reject(new Error('the server closed a connection')));
   return {
     send(request) {
-      if (socket.destroyed) return Promise.reject(new Error('the gateway closed a connection'));
+      if (socket.destroyed) return Promise.reject(new Error('the server closed a connection'));
       pending = Promise.withResolvers<number>();
       socket.write(request, 'utf8');
       return pending.promise;
