@@ -17,41 +17,32 @@ const POLL_MS = 1_000;
 
 const COLUMNS = listed(columnsOf(RelabelledCodeEntity));
 
-/** Records the codes of `changed`; one that still waits is announced once, for all its changes. */
-const RECORD = (field: 'folder' | 'tags') => `
-  recorded as (
-    insert into relabelled_codes (${COLUMNS}) select account_id, id, array['${field}'] from changed
-    on conflict (account_id, code_id) do update
-    set changed = array(select distinct unnest(relabelled_codes.changed || excluded.changed) order by 1)
-  )
-  select ${notifying('labels')} from changed limit 1`;
-
 /**
- * Codes are locked in the order of their ids, as `archiveCodes` does, so that two changes of labels never wait for each
- * other in a circle. Indexes: codes_in_folder, codes_pkey.
+ * Counts the change of a label as a change of its codes, and records them; one that still waits is announced once, for all its
+ * changes. Codes are locked in the order of their ids, as `archiveCodes` does, so that two changes of labels never wait
+ * for each other in a circle. `labelled`: the condition for the codes of label $2.
  */
-const folderChanged = statement(
-  'codes_folder_changed',
-  `with labelled as materialized (
-     select id from codes where account_id = $1 and folder_id = $2 and deleted_at is null order by id desc for no key update
-   ), changed as (
-     update codes c set ${CHANGED} from labelled where c.account_id = $1 and c.id = labelled.id
-     returning c.account_id, c.id
-   ), ${RECORD('folder')}`,
-);
+const labelChanged = (field: 'folder' | 'tags', labelled: string) =>
+  statement(
+    `codes_${field}_changed`,
+    `with labelled as materialized (
+       select id from codes where account_id = $1 and ${labelled} and deleted_at is null order by id desc for no key update
+     ), changed as (
+       update codes c set ${CHANGED} from labelled where c.account_id = $1 and c.id = labelled.id
+       returning c.account_id, c.id
+     ), recorded as (
+       insert into relabelled_codes (${COLUMNS}) select account_id, id, array['${field}'] from changed
+       on conflict (account_id, code_id) do update
+       set changed = array(select distinct unnest(relabelled_codes.changed || excluded.changed) order by 1)
+     )
+     select ${notifying('labels')} from changed limit 1`,
+  );
+
+/** Indexes: codes_in_folder, codes_pkey. */
+const folderChanged = labelChanged('folder', 'folder_id = $2');
 
 /** Indexes: code_tags_by_tag, codes_pkey. */
-const tagChanged = statement(
-  'codes_tag_changed',
-  `with labelled as materialized (
-     select id from codes
-     where account_id = $1 and id in (select code_id from code_tags where tag_id = $2) and deleted_at is null
-     order by id desc for no key update
-   ), changed as (
-     update codes c set ${CHANGED} from labelled where c.account_id = $1 and c.id = labelled.id
-     returning c.account_id, c.id
-   ), ${RECORD('tags')}`,
-);
+const tagChanged = labelChanged('tags', 'id in (select code_id from code_tags where tag_id = $2)');
 
 /** Includes deleted codes, which may be restored. Index: codes_filed. */
 const moveToFolder = statement(

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
 import { decodeId } from '../../../common/contract/ids.ts';
 import { ACCOUNTS, operationsOn } from '../api-operations.ts';
+import { outboxPublished } from '../outbox-published.ts';
 import type { Platform } from '../platform.ts';
-import { settled } from '../settled.ts';
 import { LINKS, type Peer, type PeerOptions, TARGET } from './peer.ts';
 
 /** The largest batch. */
@@ -40,7 +40,7 @@ export async function startSignpost(platform: Platform, { running }: Pick<PeerOp
     maxRequests: ACCOUNTS * 110,
     beforeRound: async () =>
       void (await pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1')),
-    settled: () => settled(pool),
+    settled: () => outboxPublished(pool),
     links: () => number('select count(*) as n from codes'),
     redirects: {
       prefix: '/r/',
@@ -73,7 +73,7 @@ async function createBatches({ url, newAccount }: Platform, pool: Pool) {
       [decodeId('acct', accountId)],
     );
     if (rows.length === LINKS) {
-      await settled(pool);
+      await outboxPublished(pool);
       return { targets: new Map(rows.map(({ short_code, target_url }) => [short_code, target_url])), apiKey };
     }
     await sleep(1_000);
