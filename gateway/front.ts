@@ -8,6 +8,7 @@ import { answerTlsAsk, TLS_ASK_PATH } from './redirect/answer/tls-ask.ts';
 import type { RouteTable } from './redirect/routes/route-table.ts';
 import { readTarget } from './request-target.ts';
 import { answerClientErrors, refuseRequest } from './rest/client-error.ts';
+import { requestId } from './rest/request-id.ts';
 
 /** The handlers of requests. */
 export interface FrontParts {
@@ -68,8 +69,10 @@ export function createFront(parts: FrontParts): Server {
       return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
     }
     if (scanLane.matches(request)) return scanLane.handle(request, response);
-    if (request.url === '/healthz') return answerAlive(response);
-    if (request.url === '/readyz') return ready(response);
+    if (request.url === '/healthz' || request.url === '/readyz') {
+      response.setHeader('x-request-id', requestId(request));
+      return request.url === '/healthz' ? answerAlive(response) : ready(response);
+    }
     if (request.url?.startsWith(TLS_ASK_PATH)) return answerTlsAsk(request.url, table, response);
     api.handle(request, response);
   };

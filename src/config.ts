@@ -49,7 +49,11 @@ export const CORE_VARIABLES = {
   ...KAFKA_VARIABLES,
   PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'Start of scan URLs on the platform’s own host.' },
   SERVICE_TOKEN: {
-    type: list('one or two tokens of at least 32 characters', /^[\x21-\x2b\x2d-\x7e]{32,}$/, []),
+    type: list(
+      'one or two tokens of at least 32 characters, not like API keys',
+      /^(?!sk_live_)[\x21-\x2b\x2d-\x7e]{32,}$/,
+      [],
+    ),
     about: 'The token of internal callers; two during a rotation. Unset: no token is accepted.',
   },
   TLS_CERT: {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openCountries } from './countries.ts';
+import { COUNTRIES, countryCode, openCountries } from './countries.ts';
 
 const countryOf = await openCountries();
 
@@ -15,4 +15,14 @@ test.each([
   ...['::ffff:192.168.1.1', '', 'nonsense'],
 ])('%s is in no country', (address) => {
   expect(countryOf(address)).toBe('unknown');
+});
+
+test('only assigned codes are countries, and UK is GB', () => {
+  expect(COUNTRIES.size).toBe(249);
+  const names = new Intl.DisplayNames('en', { type: 'region', fallback: 'none' });
+  expect([...COUNTRIES].filter((code) => names.of(code) === undefined)).toEqual([]);
+  expect(['de', 'GB', 'uk', 'UK'].map(countryCode)).toEqual(['DE', 'GB', 'GB', 'GB']);
+  for (const code of ['XX', 'ZZ', 'EU', 'AP', 'A1', 'T1', 'XK', 'SU', 'D', 'DEU', '', undefined]) {
+    expect(countryCode(code)).toBe('unknown');
+  }
 });

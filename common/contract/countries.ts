@@ -16,7 +16,16 @@ const BUNDLED = fileURLToPath(
  */
 const MAX_CACHED = 2_000;
 
-const COUNTRY = /^[A-Z]{2}$/;
+/** The officially assigned codes of ISO 3166-1 alpha-2. */
+export const COUNTRIES: ReadonlySet<string> = new Set(
+  `AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
+   CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO
+   FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE
+   JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO
+   MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW
+   PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM
+   TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW`.split(/\s+/),
+);
 
 /**
  * Addresses that belong to no country, some of which are in the bundled database: private, loopback, link-local, shared
@@ -58,9 +67,10 @@ export async function openCountries(file = BUNDLED): Promise<CountryOf> {
   };
 }
 
-/** A country code in upper case; `unknown` for anything else, including `XX` and `ZZ`, which denote no country. */
+/** An assigned country code in upper case; `GB` for `UK`, which is reserved for it; `unknown` for anything else. */
 export function countryCode(given: unknown): string {
   if (typeof given !== 'string' || given.length !== 2) return 'unknown';
   const code = given.toUpperCase();
-  return COUNTRY.test(code) && code !== 'XX' && code !== 'ZZ' ? code : 'unknown';
+  if (code === 'UK') return 'GB';
+  return COUNTRIES.has(code) ? code : 'unknown';
 }

@@ -4,41 +4,45 @@ import { AnalyticsService, type Share } from '../../proto/gen/signpost/analytics
 import type { CoreClients } from '../core.ts';
 import { codeExample } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
-import { envelope, rangeSchema } from './page.ts';
+import { count, envelope, rangeParameter } from './page.ts';
 import { integer } from './query.ts';
 
-const scans = z.int().meta({ description: 'Scans with it.' });
+const scans = count('Scans with it.');
+/** The scans of one value; `name` names the schema. */
+const share = <Shape extends z.ZodRawShape>(name: string, shape: Shape) =>
+  z.object({ ...shape, scans }).meta({ id: `${name}Scans` });
+
 const SORTED_BY_SCANS = 'Sorted by scans, descending; at most 50 entries, the rest summed up as `other`.';
 
 const analyticsSchema = z
   .object({
     id: z.string().meta({ description: 'The code, `qr_…`.' }),
-    total_scans: z.int().meta({ description: 'All scans of the code, including archived ones.' }),
-    period: z.int().meta({ description: 'Days of the window, which ends today (UTC) and includes it.' }),
+    total_scans: count('All scans of the code, including archived ones.'),
+    period: z.int().min(1).meta({ description: 'Days of the window, which ends today (UTC) and includes it.' }),
     from: z.string().meta({ format: 'date', description: 'First day of the window.' }),
     to: z.string().meta({ format: 'date', description: 'Last day of the window.' }),
-    period_scans: z.int().meta({ description: 'Scans in the window.' }),
-    unique_scans: z.int().meta({ description: 'Visitors in the window; a visitor on two days counts twice.' }),
+    period_scans: count('Scans in the window.'),
+    unique_scans: count('Visitors in the window; a visitor on two days counts twice.'),
     breakdowns: z
       .object({
         days: z
-          .array(z.object({ date: z.string().meta({ format: 'date' }), scans, unique: z.int() }))
+          .array(share('Day', { date: z.string().meta({ format: 'date' }), unique: count('Visitors.') }))
           .meta({ description: 'Every day of the window, including those without scans, oldest first.' }),
         countries: z
-          .array(z.object({ country: z.string().meta({ description: 'ISO 3166 alpha-2, or `unknown`.' }), scans }))
+          .array(share('Country', { country: z.string().meta({ description: 'ISO 3166 alpha-2, or `unknown`.' }) }))
           .meta({ description: SORTED_BY_SCANS }),
         devices: z
-          .array(z.object({ device: z.string().meta({ examples: ['mobile', 'desktop'] }), scans }))
+          .array(share('Device', { device: z.string().meta({ examples: ['mobile', 'desktop'] }) }))
           .meta({ description: '`mobile`, `tablet`, `desktop`, `bot`, `other`.' }),
         operating_systems: z
-          .array(z.object({ operating_system: z.string(), scans }))
+          .array(share('OperatingSystem', { operating_system: z.string() }))
           .meta({ description: SORTED_BY_SCANS }),
-        browsers: z.array(z.object({ browser: z.string(), scans })).meta({ description: SORTED_BY_SCANS }),
+        browsers: z.array(share('Browser', { browser: z.string() })).meta({ description: SORTED_BY_SCANS }),
         referrers: z
-          .array(z.object({ referrer: z.string().meta({ description: 'A host, or `direct`.' }), scans }))
+          .array(share('Referrer', { referrer: z.string().meta({ description: 'A host, or `direct`.' }) }))
           .meta({ description: SORTED_BY_SCANS }),
       })
-      .meta({ description: 'For the requested window only, unlike `total_scans`.' }),
+      .meta({ id: 'ScanBreakdowns', description: 'For the requested window only, unlike `total_scans`.' }),
   })
   .meta({ id: 'Analytics', description: 'Scans of a code.' });
 
@@ -54,11 +58,7 @@ export function analytics(core: CoreClients): Endpoint[] {
       summary: 'Read scan analytics',
       description: 'Lifetime total of a code, and breakdowns of the last `period` days.',
       query: {
-        period: {
-          description:
-            'Days of the window. Values out of range are clamped; anything but an integer counts as the default.',
-          schema: rangeSchema(PERIOD_DAYS),
-        },
+        period: rangeParameter('Days of the window:', PERIOD_DAYS),
       },
       success: { 200: 'Scan analytics.' },
       answer: {

@@ -1,18 +1,23 @@
 import { z } from 'zod';
 import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
 import { designSchema } from './code-schema.ts';
-import { nullableText, optionalText, optionalTexts } from './fields.ts';
+import { nullableText, nullableTexts, optionalText } from './fields.ts';
+import { count } from './page.ts';
 
 /** A row in a request: an invalid one fails alone. */
 export const rowInput = z
   .object(
     {
       target_url: optionalText({ maxLength: 2_048, description: 'The target of scans.' }),
-      name: optionalText({ maxLength: 200, description: 'Free label.' }),
-      campaign_type: optionalText({ maxLength: 64, description: 'Your own term for the kind of campaign.' }),
-      folder: nullableText({ description: 'Folder id or name; an unknown name is created.' }),
-      tags: optionalTexts({ maxItems: 20, description: 'Tag ids or names; unknown names are created.' }),
-      external_ref: optionalText({
+      name: nullableText({ maxLength: 200, description: 'Free label.' }),
+      campaign_type: nullableText({ maxLength: 64, description: 'Your own term for the kind of campaign.' }),
+      folder: nullableText({ maxLength: 100, description: 'Folder id or name; an unknown name is created.' }),
+      tags: nullableTexts({
+        maxItems: 20,
+        items: { type: 'string', minLength: 1, maxLength: 100 },
+        description: 'Tag ids or names; unknown names are created.',
+      }),
+      external_ref: nullableText({
         maxLength: 128,
         description: 'Your own identifier for the object that carries the code; stored with the row.',
       }),
@@ -36,7 +41,7 @@ const shape = {
       },
       'must be an object',
     )
-    .meta({ description: 'Colours of the images.' })
+    .meta({ id: 'DesignInput', description: 'Colours of the images.' })
     .exactOptional(),
 };
 
@@ -61,8 +66,14 @@ export const batchSchema = z
     name: z.string().nullable().meta({ description: 'Free label.' }),
     status: z.enum(['processing', 'completed']).meta({ description: 'Completed: every row is final.' }),
     counts: z
-      .object({ total: z.int(), pending: z.int(), created: z.int(), failed: z.int(), skipped: z.int() })
-      .meta({ description: 'Rows by status.' }),
+      .object({
+        total: count('All rows.'),
+        pending: count('Rows that wait.'),
+        created: count('Rows that became codes.'),
+        failed: count('Invalid rows.'),
+        skipped: count('Rows beyond the QR code limit.'),
+      })
+      .meta({ id: 'BatchCounts', description: 'Rows by status.' }),
     domain_id: z.string().nullable().meta({ description: 'The custom domain of its codes; null: the platform’s.' }),
     design: designSchema,
     created_at: z.string().meta({ format: 'date-time' }),
@@ -73,7 +84,7 @@ export const batchSchema = z
 /** A row of a batch in responses. */
 export const rowSchema = z
   .object({
-    index: z.int().meta({ description: 'Its index in the request, from 0.' }),
+    index: count('Its index in the request, from 0.'),
     status: z.enum(['pending', 'created', 'failed', 'skipped']),
     target_url: z.string().nullable().meta({ description: 'As it was sent.' }),
     name: z.string().nullable().meta({ description: 'As it was sent.' }),

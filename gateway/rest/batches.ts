@@ -14,7 +14,7 @@ import type { CoreClients } from '../core.ts';
 import { readBatch } from './batch-body.ts';
 import { batchExample, batchSchema, documentedBatchBody, rowSchema } from './batch-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
-import { envelope, limitParameter, offsetParameter, pageSchema } from './page.ts';
+import { count, envelope, limitParameter, offsetParameter, pageSchema } from './page.ts';
 import { integer, oneOf } from './query.ts';
 
 const MAX_BYTES = 3_500_000;
@@ -44,7 +44,7 @@ export function batches(core: CoreClients): Endpoint[] {
           success: z.literal(true),
           data: z.array(batchSchema),
           pagination: pageSchema,
-          total: z.int().meta({ description: 'All batches of the account.' }),
+          total: count('All batches of the account.'),
         }),
         example: { success: true, data: [batchExample], pagination: { limit: 25, offset: 0 }, total: 1 },
       },
@@ -97,6 +97,7 @@ export function batches(core: CoreClients): Endpoint[] {
         202: 'The remaining rows are created in the background, usually within a few minutes.',
       },
       headers: { Location: 'The batch.' },
+      links: ['getBatch'],
       answer: {
         schema: envelope(batchSchema).extend({
           warnings: z
@@ -143,7 +144,7 @@ export function batches(core: CoreClients): Endpoint[] {
           success: z.literal(true),
           data: batchSchema.extend({ rows: z.array(rowSchema) }).meta({ id: 'BatchWithRows' }),
           pagination: pageSchema,
-          total: z.int().meta({ description: 'Rows that match `status`.' }),
+          total: count('Rows that match `status`.'),
         }),
         example: {
           success: true,

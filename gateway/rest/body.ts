@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -9,13 +10,57 @@ export function fingerprint({ method, url }: Pick<FastifyRequest, 'method' | 'ur
   return createHash('sha256').update(`${method} ${path}\n`).update(body).digest('base64url');
 }
 
-/** Parses JSON; undefined if it is not valid JSON in UTF-8. */
+/** Parses JSON in UTF-8. Throws a Refusal that says what is wrong and where. */
 export function parseJson(body: Uint8Array): unknown {
+  if (!isUtf8(body)) {
+    throw new Refusal('MALFORMED_BODY', `The body is not valid UTF-8: see byte ${firstInvalidByte(body)}, from 0.`);
+  }
+  const text = new TextDecoder().decode(body);
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch {
-    // Callers report it to the client.
-    return undefined;
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Refusal('MALFORMED_BODY', `The body is not valid JSON: ${jsonFault(text, error as SyntaxError)}.`);
+  }
+}
+
+/** Replacing invalid bytes leaves the valid ones before them as they are. */
+function firstInvalidByte(body: Uint8Array): number {
+  const replaced = new TextEncoder().encode(new TextDecoder('utf-8', { ignoreBOM: true }).decode(body));
+  return replaced.findIndex((byte, index) => byte !== body[index]);
+}
+
+/** V8's reason with the position. It names none for a token that can't begin a value. */
+function jsonFault(text: string, error: SyntaxError): string {
+  const [reason = ''] = error.message.split(/ in JSON at position|, "|, \.\.\."| of JSON input/, 1);
+  const stated = / at position (\d+)/.exec(error.message)?.[1];
+  const offset = stated === undefined ? unexpectedAt(text) : Number(stated);
+  if (offset === undefined) return reason.toLowerCase();
+  const before = text.slice(0, offset).split('\n');
+  return `${reason.charAt(0).toLowerCase()}${reason.slice(1)} at line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+}
+
+/** Bodies up to this length are searched for an unexpected token: with a mebibyte it takes some 60 ms. */
+const MAX_SEARCHED = 64 * 1024;
+
+/** The offset of the first token that is wrong: the longest prefix that only lacks its end stops before it. */
+function unexpectedAt(text: string): number | undefined {
+  if (text.length > MAX_SEARCHED) return undefined;
+  let [from, to] = [0, text.length];
+  while (from < to) {
+    const middle = Math.ceil((from + to) / 2);
+    if (isIncomplete(text.slice(0, middle))) from = middle;
+    else to = middle - 1;
+  }
+  return from;
+}
+
+function isIncomplete(prefix: string): boolean {
+  try {
+    JSON.parse(prefix);
+    return true;
+  } catch (error) {
+    const { message } = error as SyntaxError;
+    return message.startsWith('Unexpected end') || message.includes(` at position ${prefix.length} `);
   }
 }
 

@@ -23,9 +23,12 @@ export const codeSchema = z
     payload: z.string().exactOptional().meta({ description: 'The encoded content. Static codes only.' }),
     name: z.string().nullable().meta({ description: 'Free label.' }),
     paused: z.boolean().meta({ description: 'A paused code shows a "paused" page when it is scanned.' }),
-    folder: z.object({ id: z.string(), name: z.string() }).nullable().meta({ description: 'The folder of the code.' }),
+    folder: z
+      .object({ id: z.string(), name: z.string() })
+      .meta({ id: 'CodeFolder', description: 'The folder of a code.' })
+      .nullable(),
     tags: z.array(z.string()).meta({ description: 'Names of its tags, in alphabetical order.' }),
-    scan_count: z.int().meta({ description: 'All scans, including archived ones; never decreases.' }),
+    scan_count: z.int().min(0).meta({ description: 'All scans, including archived ones; never decreases.' }),
     campaign_type: z.string().nullable().meta({ description: 'The campaign type given at creation.' }),
     domain_id: z.string().nullable().meta({ description: 'The custom domain it is printed on; null: the platform’s.' }),
     design: designSchema,

@@ -62,6 +62,8 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   /** Descriptions of the success statuses, and of headers specific to this endpoint. */
   readonly success: Readonly<Record<number, string>>;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The operations that take the `id` of the response. */
+  readonly links?: readonly string[];
   readonly answer: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: Content };
   readonly errors: Readonly<Partial<Record<ErrorStatus, string>>>;
   handle(call: Call<Body>): Promise<Answer<Data>>;

@@ -44,6 +44,14 @@ export function optionalTexts(rules: Rules) {
     .exactOptional();
 }
 
+/** An optional array of strings, or null. */
+export function nullableTexts(rules: Rules) {
+  return z
+    .custom<string[] | null>((value) => value === null || isTexts(value), 'must be an array of strings or null')
+    .meta({ type: ['array', 'null'], items: { type: 'string' }, ...rules })
+    .exactOptional();
+}
+
 function isTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => typeof each === 'string' && each.isWellFormed());
 }

@@ -4,13 +4,14 @@ import { LIMITS, type Limited, limitClause } from '../../common/contract/limits.
 import { type Folder, type Tag, TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
+import { count } from './page.ts';
 
 function listOf(id: 'Folder' | 'Tag', description: string) {
   const label = z
     .object({
       id: z.string(),
       name: z.string(),
-      code_count: z.int().meta({ description: 'Codes that are not deleted.' }),
+      code_count: count('Codes that are not deleted.'),
     })
     .meta({ id, description });
   return z.object({ success: z.literal(true), data: z.array(label) });

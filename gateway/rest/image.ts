@@ -4,7 +4,7 @@ import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../core.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
-import { rangeSchema } from './page.ts';
+import { rangeParameter } from './page.ts';
 import { integer, oneOf } from './query.ts';
 
 /** An entity tag, weak or strong, or `*`. Source: RFC 9110 §13.1.2. */
@@ -44,12 +44,7 @@ export function image(core: CoreClients): Endpoint[] {
           description: 'Anything else is a 400.',
           schema: { type: 'string', enum: ['png', 'svg'], default: 'png' },
         },
-        size: {
-          description:
-            'Width and height of a PNG in pixels; ignored for SVG. Values out of range are clamped; anything but an ' +
-            'integer counts as the default.',
-          schema: rangeSchema(IMAGE_PIXELS),
-        },
+        size: rangeParameter('Width and height of a PNG in pixels, ignored for SVG:', IMAGE_PIXELS),
       },
       success: { 200: 'The image.', 304: 'The image in `If-None-Match` is still current.' },
       headers: {

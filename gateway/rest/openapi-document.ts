@@ -48,6 +48,7 @@ export function openApiDocument(endpoints: readonly Endpoint[], publicUrl: strin
       title: 'Signpost',
       version: VERSION,
       description: DESCRIPTION,
+      contact: { name: 'Signpost', url: `${publicUrl}/docs` },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: publicUrl }],
@@ -79,7 +80,7 @@ function operation(endpoint: Endpoint, schemas: Record<string, Schema>): Operati
       requestBody: {
         required: true,
         content: {
-          'application/json': { schema: jsonSchema(body.schema, schemas), example: body.example },
+          'application/json': { schema: named(`${id}Request`, body.schema, schemas), example: body.example },
         },
       },
     }),
@@ -97,7 +98,7 @@ const IDEMPOTENCY_KEY: OperationParameter = {
 };
 
 function successes(
-  { success, answer, headers = {}, idempotent }: Endpoint,
+  { id, success, answer, headers = {}, links = [], idempotent }: Endpoint,
   schemas: Record<string, Schema>,
 ): Operation['responses'] {
   const shared = refer(['X-Request-Id', ...RATE, ...(idempotent ? ['Idempotent-Replay'] : [])]);
@@ -105,7 +106,9 @@ function successes(
   const content =
     'media' in answer
       ? answer.media
-      : { 'application/json': { schema: jsonSchema(answer.schema, schemas), example: answer.example } };
+      : { 'application/json': { schema: named(`${id}Response`, answer.schema, schemas), example: answer.example } };
+  const parameters = { id: '$response.body#/data/id' };
+  const linked = Object.fromEntries(links.map((operationId) => [operationId, { operationId, parameters }]));
   return Object.fromEntries(
     Object.entries(success).map(([status, description]) => [
       status,
@@ -113,6 +116,7 @@ function successes(
         description,
         headers: { ...shared, ...Object.fromEntries(own) },
         ...(status === '304' ? {} : { content }),
+        ...(links.length > 0 ? { links: linked } : {}),
       },
     ]),
   );
@@ -139,6 +143,13 @@ function failures({ errors, idempotent }: Endpoint): Operation['responses'] {
 
 function refer(headers: readonly string[]): Json {
   return Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** A reference to the schema, as a component: generators of clients name types after components. */
+function named(name: string, schema: z.ZodType, schemas: Record<string, Schema>): Schema {
+  const component = name.replace(/^./, (letter) => letter.toUpperCase());
+  schemas[component] = jsonSchema(schema, schemas);
+  return { $ref: `#/components/schemas/${component}` };
 }
 
 /** Converts a schema for OpenAPI 3.1: JSON Schema 2020-12, with named schemas moved to `components`. */

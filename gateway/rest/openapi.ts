@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import type { CoreClients } from '../core.ts';
@@ -5,6 +6,7 @@ import { type Endpoint, endpoint } from './endpoint.ts';
 
 /** Returns the OpenAPI document to any valid key. Source: GET /api/v1/openapi. */
 export function openApi(core: CoreClients, document: () => Record<string, unknown>): Endpoint {
+  let etag = '';
   return endpoint({
     id: 'getOpenApi',
     method: 'GET',
@@ -14,6 +16,7 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
     summary: 'Read the OpenAPI document',
     description: 'This reference in machine-readable form: OpenAPI 3.1.',
     success: { 200: 'The document.' },
+    headers: { ETag: 'Changes with the document.' },
     answer: {
       schema: z.record(z.string(), z.unknown()).meta({ description: 'An OpenAPI 3.1 document.' }),
       example: { openapi: '3.1.0', info: { title: 'Signpost', version: '1.3.0' } },
@@ -21,7 +24,8 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
     errors: {},
     async handle({ options }) {
       await core.admission.admit({}, options);
-      return { status: 200, body: document() };
+      etag ||= `"${createHash('sha256').update(JSON.stringify(document())).digest('base64url')}"`;
+      return { status: 200, headers: { etag }, body: document() };
     },
   });
 }

@@ -2,23 +2,29 @@ import { z } from 'zod';
 import type { Range } from '../../common/contract/ranges.ts';
 import type { Parameter } from './endpoint.ts';
 
-/** The schema of a query parameter with a range. */
-export function rangeSchema({ least, most, fallback }: Range): Parameter['schema'] {
-  return { type: 'integer', minimum: least, maximum: most, default: fallback };
+/** A number of things in responses. */
+export const count = (description: string) => z.int().min(0).meta({ description });
+
+/**
+ * A query parameter with a range. The schema has no bounds, because values out of range are clamped and not rejected: strict
+ * clients would refuse to send them.
+ */
+export function rangeParameter(description: string, { least, most, fallback }: Range): Parameter {
+  return {
+    description: `${description} ${least} to ${most}; values out of range are clamped, anything but an integer counts as the default.`,
+    schema: { type: 'integer', default: fallback },
+  };
 }
 
 /** The page size as a query parameter. */
 export function limitParameter(range: Range): Parameter {
-  return {
-    description: 'The page size. Values out of range are clamped; anything but an integer counts as the default.',
-    schema: rangeSchema(range),
-  };
+  return rangeParameter('The page size:', range);
 }
 
 /** The offset as a query parameter. */
 export const offsetParameter: Parameter = {
-  description: 'The number of items to skip. Anything but an integer counts as 0.',
-  schema: { type: 'integer', minimum: 0, default: 0 },
+  description: 'The number of items to skip. Anything but a positive integer counts as 0.',
+  schema: { type: 'integer', default: 0 },
 };
 
 /** The envelope of a single resource. Source: docs/contract.md, "Bodies and envelopes". */
@@ -27,7 +33,6 @@ export function envelope<Data extends z.ZodType>(data: Data) {
 }
 
 /** `pagination` of a page requested by offset. */
-export const pageSchema = z.object({
-  limit: z.int().meta({ description: 'The page size used.' }),
-  offset: z.int().meta({ description: 'The offset used.' }),
-});
+export const pageSchema = z
+  .object({ limit: z.int().min(1).meta({ description: 'The page size used.' }), offset: count('The offset used.') })
+  .meta({ id: 'Pagination', description: 'Of a page requested by offset.' });

@@ -14,8 +14,8 @@ import type { CoreClients } from '../core.ts';
 import { bodyReader } from './body.ts';
 import { codeExample, codeSchema } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
-import { nullableText, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
-import { envelope, limitParameter, offsetParameter } from './page.ts';
+import { nullableText, nullableTexts, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
+import { count, envelope, limitParameter, offsetParameter } from './page.ts';
 import { allOf, integer, text } from './query.ts';
 import { Refusal } from './refusal.ts';
 
@@ -29,15 +29,20 @@ const TARGET = {
   description: 'The target of scans: an absolute http or https URL without credentials.',
 };
 const NAME = { maxLength: 200, description: 'Free label; empty becomes null.' };
-const TAGS = { maxItems: 20, description: 'Tag ids or names; unknown names are created, duplicates count once.' };
+const FOLDER = { maxLength: 100, description: 'Folder id or name; an unknown name is created.' };
+const TAGS = {
+  maxItems: 20,
+  items: { type: 'string', minLength: 1, maxLength: 100 },
+  description: 'Tag ids or names; unknown names are created, duplicates count once.',
+};
 
 const createBody = z.object({
   target_url: requiredText({ ...TARGET, format: 'uri' }),
-  name: optionalText(NAME),
-  campaign_type: optionalText({ maxLength: 64, description: 'Your own term for the kind of campaign.' }),
-  domain_id: optionalText({ description: 'A verified custom domain of the account; default: the platform’s.' }),
-  folder: nullableText({ description: 'Folder id or name; an unknown name is created.' }),
-  tags: optionalTexts(TAGS),
+  name: nullableText(NAME),
+  campaign_type: nullableText({ maxLength: 64, description: 'Your own term for the kind of campaign.' }),
+  domain_id: nullableText({ description: 'A verified custom domain of the account; default: the platform’s.' }),
+  folder: nullableText(FOLDER),
+  tags: nullableTexts(TAGS),
 });
 const readCreate = bodyReader(createBody);
 
@@ -46,9 +51,7 @@ const updateBody = z
     target_url: optionalText({ ...TARGET, format: 'uri' }),
     name: nullableText(NAME),
     paused: optionalFlag({ description: 'True pauses the code, false resumes it.' }),
-    folder: nullableText({
-      description: 'Folder id or name; an unknown name is created; null removes the code from its folder.',
-    }),
+    folder: nullableText({ ...FOLDER, description: `${FOLDER.description} Null removes the code from its folder.` }),
     tags: optionalTexts({ ...TAGS, description: `Replaces all tags. ${TAGS.description}` }),
   })
   .meta({ minProperties: 1 });
@@ -92,15 +95,17 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         schema: z.object({
           success: z.literal(true),
           data: z.array(codeSchema),
-          pagination: z.object({
-            limit: z.int().meta({ description: 'The page size used.' }),
-            offset: z.int().nullable().meta({ description: 'The offset used; null if requested by cursor.' }),
-            next_cursor: z
-              .string()
-              .nullable()
-              .meta({ description: 'The `cursor` of the next page; null on the last page.' }),
-          }),
-          total: z.int().meta({ description: 'Codes that match; with a cursor, from this page onwards.' }),
+          pagination: z
+            .object({
+              limit: z.int().min(1).meta({ description: 'The page size used.' }),
+              offset: z.int().min(0).nullable().meta({ description: 'The offset used; null if requested by cursor.' }),
+              next_cursor: z
+                .string()
+                .nullable()
+                .meta({ description: 'The `cursor` of the next page; null on the last page.' }),
+            })
+            .meta({ id: 'CursorPagination', description: 'Of a page requested by cursor or offset.' }),
+          total: count('Codes that match; with a cursor, from this page onwards.'),
         }),
         example: {
           success: true,
@@ -157,6 +162,8 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
       },
       idempotent: true,
       success: { 201: 'The code was created.' },
+      headers: { Location: 'The code.' },
+      links: ['getCode', 'updateCode', 'deleteCode', 'getCodeImage', 'getCodeAnalytics'],
       answer: {
         schema: one.schema.extend({
           warnings: z
@@ -177,8 +184,13 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         const created = await core.codes.createCode(fromJson(CreateCodeRequestSchema, body), options);
         await changed(created.route);
         const { warnings } = created;
-        const answer = { success: true as const, data: codeJson(present(created.code)) };
-        return { status: 201, body: warnings.length > 0 ? { ...answer, warnings } : answer };
+        const code = codeJson(present(created.code));
+        const answer = { success: true as const, data: code };
+        return {
+          status: 201,
+          headers: { location: `/api/v1/qr-codes/${code.id}` },
+          body: warnings.length > 0 ? { ...answer, warnings } : answer,
+        };
       },
     }),
     endpoint({
@@ -244,7 +256,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
       description: 'The code stops resolving: scans reach a "no longer active" page. Its scan history is kept.',
       success: { 200: 'The code is deleted.' },
       answer: {
-        schema: envelope(z.object({ id: z.string(), deleted: z.literal(true) })),
+        schema: envelope(z.object({ id: z.string(), deleted: z.literal(true) }).meta({ id: 'DeletedCode' })),
         example: { success: true, data: { id: codeExample.id, deleted: true } },
       },
       errors: { 404: 'No such code on this account.' },

@@ -1,5 +1,7 @@
+import type { DescMessage, Message } from '@bufbuild/protobuf';
+import { reflect } from '@bufbuild/protobuf/reflect';
 import { ViolationsSchema } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
-import { Code, ConnectError } from '@connectrpc/connect';
+import { Code, ConnectError, type StreamRequest, type UnaryRequest } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
@@ -14,9 +16,9 @@ const PARSE_ERROR = 'parse binary: ';
 
 /**
  * Converts any error to one of the catalogue, so that nothing internal (SQL, stack, host) reaches a caller. The
- * original error stays as `cause`, for the log.
+ * original error stays as `cause`, for the log. `request`: the one that failed, if it is known.
  */
-export function asFailure(error: unknown): ConnectError {
+export function asFailure(error: unknown, request?: UnaryRequest | StreamRequest): ConnectError {
   if (error instanceof ConnectError) {
     if (error.findDetails(ErrorInfoSchema).length > 0) return error;
     switch (error.code) {
@@ -37,7 +39,9 @@ export function asFailure(error: unknown): ConnectError {
     }
   }
   if (isUnrepresentable(error)) {
-    return failure('INVALID_FIELD', 'Text must not contain the NUL character.', {}, error);
+    const field = !request || request.stream ? undefined : fieldWithNul(request.method.input, request.message);
+    const subject = field === undefined ? 'Text must' : `${field}: must`;
+    return failure('INVALID_FIELD', `${subject} not contain the NUL character.`, {}, error);
   }
   if (isUnavailable(error))
     return failure('UNAVAILABLE', 'The service is temporarily unavailable; try again.', {}, error);
@@ -47,6 +51,27 @@ export function asFailure(error: unknown): ConnectError {
 /** Errors of Postgres have a severity, in the classes of pg and of the ORM alike. */
 function isUnrepresentable(error: unknown): boolean {
   return error instanceof Error && 'severity' in error && 'code' in error && error.code === UNREPRESENTABLE;
+}
+
+/** The path of the first field with a NUL in its text. */
+function fieldWithNul(schema: DescMessage, message: Message): string | undefined {
+  const values = reflect(schema, message);
+  for (const field of values.fields) {
+    const inner = (value: unknown) => {
+      if (typeof value === 'string') return value.includes('\0') ? field.name : undefined;
+      if (!field.message) return undefined;
+      const path = fieldWithNul(field.message, (value as { message: Message }).message);
+      return path === undefined ? undefined : `${field.name}.${path}`;
+    };
+    if (!values.isSet(field)) continue;
+    const value: unknown = values.get(field);
+    const items = field.fieldKind === 'list' ? [...(value as Iterable<unknown>)] : [value];
+    for (const item of items) {
+      const path = inner(item);
+      if (path !== undefined) return path;
+    }
+  }
+  return undefined;
 }
 
 function internal(cause: unknown): ConnectError {

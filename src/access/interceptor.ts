@@ -130,7 +130,7 @@ export function access(options: {
         writeRate(response.header, caller.rate);
         return response;
       } catch (error) {
-        throw withRate(asFailure(error), caller.rate);
+        throw withRate(asFailure(error, request), caller.rate);
       }
     },
   };

@@ -52,7 +52,7 @@ export function expectQuota(context: HandlerContext, requests: number): void {
   const caller = context.values.get(callerKey);
   if (caller.kind !== 'key') return;
   const { limit, used } = caller.rate;
-  if (limit !== null && used + requests > limit) throw quotaExhausted(caller.rate, requests);
+  if (limit !== null && used + requests > limit) throw quotaExceeded(caller.rate, requests + 1);
 }
 
 /**
@@ -63,18 +63,36 @@ export async function chargeQuota(tx: Queryable, context: HandlerContext, reques
   const caller = context.values.get(callerKey);
   if (caller.kind !== 'key' || requests === 0) return;
   const charged = await first(tx, charge, [caller.account.id, requests, caller.rate.limit]);
-  if (!charged) throw quotaExhausted(caller.rate, requests);
+  if (!charged) throw quotaExceeded(caller.rate, requests + 1);
   caller.rate.used = Number(charged.used);
 }
 
-/**
- * The 429 of an account that has used up its month. `additional`: requests that the call would cost beyond the first.
- */
-export function quotaExhausted({ limit, reset }: Rate, additional = 0) {
-  const begins = new Date(reset * 1_000).toISOString().slice(0, 10);
-  const missing = additional === 0 ? 'are used up' : `leave fewer than the ${additional + 1} that this batch costs`;
-  return failure(
-    'QUOTA_EXHAUSTED',
-    `The ${limit} requests of this month ${missing}; the next month begins on ${begins}.`,
-  );
+/** Index: meters_pkey. */
+const refund = statement<{ used: string }>(
+  'access_refund',
+  `update meters m set used = used - 1 where account_id = $1 and month = ${MONTH} and used > 0 returning used`,
+);
+
+/** Returns the request of the call's admission to the quota: for a call that is rejected because of its own cost. */
+export async function refundQuota(on: Queryable, context: HandlerContext): Promise<void> {
+  const caller = context.values.get(callerKey);
+  if (caller.kind !== 'key') return;
+  const refunded = await first(on, refund, [caller.account.id]);
+  if (refunded) caller.rate.used = Number(refunded.used);
+}
+
+/** The 429 of an account that has used up its month. */
+export function quotaExhausted({ limit, reset }: Rate) {
+  return failure('QUOTA_EXHAUSTED', `The ${limit} requests of this month are used up; ${nextMonth(reset)}`);
+}
+
+/** The 429 of a call that costs `cost` requests, more than are left, not counting its admission, which is refunded. */
+function quotaExceeded({ limit, used, reset }: Rate, cost: number) {
+  const remaining = Math.max(0, Number(limit) - used + 1);
+  const left = `${remaining} of the ${limit} requests of this month remain`;
+  return failure('QUOTA_EXHAUSTED', `This batch costs ${cost} requests, but ${left}; ${nextMonth(reset)}`);
+}
+
+function nextMonth(reset: number): string {
+  return `the next month begins on ${new Date(reset * 1_000).toISOString().slice(0, 10)}.`;
 }

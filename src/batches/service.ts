@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Logger } from 'pino';
 import type { Cursors } from '../../common/contract/cursors.ts';
+import { readFailure } from '../../common/contract/errors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import {
   BatchesService,
@@ -12,6 +13,7 @@ import {
 import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
+import { refundQuota } from '../access/usage.ts';
 import { designWarnings } from '../codes/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import type { Database } from '../db/database.ts';
@@ -79,7 +81,7 @@ export function batchesService(options: {
       const closes = Date.now() + windowMs;
       const call = { pool, accountId: account.id, context, method: BatchesService.method.createBatch, request };
       let staged: BatchEntity | undefined;
-      return once(
+      const creation = once(
         call,
         async (tx) => {
           staged = await stage(options, tx, context, request);
@@ -89,6 +91,11 @@ export function batchesService(options: {
         },
         async (stored) => (staged ? createBatchResponse(await wait(staged, closes, context.signal)) : stored),
       );
+      return creation.catch(async (error: unknown) => {
+        // A 429 costs nothing, not even the request of its admission.
+        if (readFailure(error).reason === 'QUOTA_EXHAUSTED') await refundQuota(pool, context);
+        throw error;
+      });
     },
     getBatch: (request, context) => getBatch(database, platformUrl, accountOf(context).id, request),
     listBatches: (request, context) => listBatches(database, cursors, accountOf(context).id, request),

@@ -72,9 +72,9 @@ function storable(reference: string): string {
 /** The problem with the row's fields: those that follow the rules of single codes, and the batch's own. */
 function fieldProblem(input: BatchRowInput): string | undefined {
   const { targetUrl = '', name, campaignType, externalRef } = input;
-  if ([targetUrl, name, campaignType, externalRef].some((text) => text?.includes('\0'))) {
-    return 'Text must not contain the NUL character.';
-  }
+  const texts = { target_url: targetUrl, name, campaign_type: campaignType, external_ref: externalRef };
+  const [withNul] = Object.entries(texts).find(([, text]) => text?.includes('\0')) ?? [];
+  if (withNul !== undefined) return `${withNul}: must not contain the NUL character.`;
   if (
     externalRef !== undefined &&
     externalRef.length > MAX_EXTERNAL_REF &&

@@ -4,7 +4,9 @@ import {
   createContextKey,
   type HandlerContext,
   type Interceptor,
+  type StreamRequest,
   type StreamResponse,
+  type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
 import { type Context, context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
@@ -44,8 +46,14 @@ export function observe(logger: Logger): Observer {
     logger.error({ calls, ...latest }, 'calls failed because something is unavailable');
   });
 
-  function toFailure(error: unknown, method: string, headers: Headers, span: Span | undefined): ConnectError {
-    const converted = asFailure(error);
+  function toFailure(
+    error: unknown,
+    method: string,
+    headers: Headers,
+    span: Span | undefined,
+    request?: UnaryRequest | StreamRequest,
+  ): ConnectError {
+    const converted = asFailure(error, request);
     const { reason } = readFailure(converted);
     // A disconnected caller and a message over the size limit have no reason of the catalogue either.
     const isInternal = reason === 'INTERNAL' && converted.code === Code.Internal;
@@ -76,7 +84,7 @@ export function observe(logger: Logger): Observer {
     },
     interceptor: (next) => async (request) => {
       const traced = request.contextValues.get(tracedKey);
-      const convert = (error: unknown) => toFailure(error, methodName(request), request.header, traced?.span);
+      const convert = (error: unknown) => toFailure(error, methodName(request), request.header, traced?.span, request);
       let response: UnaryResponse | StreamResponse;
       try {
         // The caller disconnected while its message was read: skip the call.

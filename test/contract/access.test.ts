@@ -150,6 +150,25 @@ describe('rate headers', () => {
     }
   });
 
+  test('a batch that costs more than is left is a 429 that says so, costs nothing and stages nothing', async () => {
+    const account = await api.account({ overrides: { monthlyQuota: 4n } });
+    await account.call('GET', '/tags');
+    const json = { rows: Array.from({ length: 301 }, () => ({ target_url: TARGET })) };
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const { status, headers, body } = await account.call('POST', '/batches', { json });
+      expect(status).toBe(429);
+      const begins = new Date(nextMonth() * 1_000).toISOString().slice(0, 10);
+      expect(body.error).toBe(
+        `This batch costs 4 requests, but 3 of the 4 requests of this month remain; the next month begins on ${begins}.`,
+      );
+      expect(headers.get('x-ratelimit-remaining')).toBe('3');
+      expect(headers.has('retry-after')).toBe(false);
+    }
+    expect((await account.call<{ total: number }>('GET', '/batches')).body.total).toBe(0);
+    const two = { rows: json.rows.slice(0, 200) };
+    expect((await account.call('POST', '/batches', { json: two })).headers.get('x-ratelimit-remaining')).toBe('0');
+  });
+
   test('a fresh key gets exactly 120 requests at once, then 429 with `Retry-After` in seconds, which costs nothing', async () => {
     const account = await api.account();
     const answers = await Promise.all(Array.from({ length: 150 }, () => account.call('GET', '/tags')));

@@ -146,7 +146,7 @@ describe('POST /api/v1/batches', () => {
       [{ ...good, external_ref: 'x'.repeat(129) }, /^external_ref: /],
       [{ ...good, tags: Array.from({ length: 21 }, (_, n) => `t${n}`) }, /^tags: /],
       [{ ...good, tags: 'a' }, /^tags /],
-      [{ ...good, name: 'nul\0' }, /NUL/],
+      [{ ...good, name: 'nul\0' }, /^name: .*NUL/],
       ['https://example.com', /object/],
       [null, /object/],
       [[], /object/],
@@ -271,7 +271,7 @@ describe('POST /api/v1/batches', () => {
     const refused = await post<Failure>(account, { rows: rowsOf(701) });
     expect(refused.status).toBe(429);
     expect(refused.headers.has('retry-after')).toBe(false);
-    expect(refused.headers.get('x-ratelimit-remaining')).toBe('6');
+    expect(refused.headers.get('x-ratelimit-remaining')).toBe('7');
     expect((await codes(account)).total).toBe(201);
   });
 

@@ -80,12 +80,10 @@ describe('POST /api/v1/qr-codes', () => {
 
   test.each([
     ['name', 5],
-    ['name', null],
     ['campaign_type', true],
     ['domain_id', {}],
     ['folder', 7],
     ['tags', 'menu'],
-    ['tags', null],
     ['tags', ['menu', 5]],
   ])('400: %s is %j, and the sentence names the field', async (field, value) => {
     const account = await api.account();
@@ -100,6 +98,18 @@ describe('POST /api/v1/qr-codes', () => {
     expect((await send({ name: 'n'.repeat(201) })).status).toBe(400);
     expect((await send({ campaign_type: 'c'.repeat(65) })).status).toBe(400);
     expect((await send({ name: '🦊'.repeat(200), campaign_type: 'c'.repeat(64) })).status).toBe(201);
+  });
+
+  test('null stands for absent in every optional field, and `Location` leads to the code', async () => {
+    const account = await api.account();
+    const json = { target_url: TARGET, name: null, campaign_type: null, domain_id: null, folder: null, tags: null };
+    const { status, headers, body } = await account.call<One>('POST', '/qr-codes', { json });
+    expect(status).toBe(201);
+    expect(body.data).toMatchObject({ name: null, campaign_type: null, domain_id: null, folder: null, tags: [] });
+    expect(headers.get('location')).toBe(`/api/v1/qr-codes/${body.data.id}`);
+    const rows = [{ ...json, external_ref: null }];
+    const batch = await account.call<{ data: { counts: object } }>('POST', '/batches', { json: { rows } });
+    expect(batch.body.data.counts).toMatchObject({ created: 1 });
   });
 
   test('an empty name becomes null, and a null folder means none', async () => {
@@ -174,7 +184,9 @@ describe('POST /api/v1/qr-codes', () => {
       { domain_id: '\0' },
     ]) {
       const json = { target_url: TARGET, folder: 'Berlin', ...fields };
-      expect((await account.call('POST', '/qr-codes', { json })).status).toBe(400);
+      const { status, body } = await account.call('POST', '/qr-codes', { json });
+      const [field] = Object.keys(fields);
+      expect([status, body.error]).toEqual([400, expect.stringMatching(`^${field}: `)]);
     }
     expect((await account.call<{ data: unknown[] }>('GET', '/folders')).body.data).toEqual([]);
   });
@@ -274,17 +286,29 @@ describe('POST /api/v1/qr-codes', () => {
   });
 
   test.each([
-    ['malformed', '{"target_url":'],
-    ['empty', ''],
-    ['an array', '[]'],
-    ['a string', '"https://example.com"'],
-    ['null', 'null'],
-    ['no UTF-8', new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
-  ])('400: a body that is %s', async (_what, raw) => {
+    ['cut off', '{"target_url":', 'is not valid JSON: unexpected end at line 1, column 15'],
+    ['empty', '', 'is not valid JSON: unexpected end at line 1, column 1'],
+    [
+      'with a bare word',
+      '{\n  "target_url": nothing\n}',
+      "is not valid JSON: unexpected token 'o' at line 2, column 18",
+    ],
+    ['with another quote', "{\n'a': 1}", "is not valid JSON: expected property name or '}' at line 2, column 1"],
+    [
+      'with a comma too many',
+      '{"a": 1,}',
+      'is not valid JSON: expected double-quoted property name at line 1, column 9',
+    ],
+    ['an array', '[]', 'must be a JSON object'],
+    ['a string', '"https://example.com"', 'must be a JSON object'],
+    ['null', 'null', 'must be a JSON object'],
+    ['no UTF-8', new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), 'is not valid UTF-8: see byte 2, from 0'],
+    ['UTF-16', new Uint8Array(Buffer.from('\ufeff{}', 'utf16le')), 'is not valid UTF-8: see byte 0, from 0'],
+  ])('400: a body that is %s', async (_what, raw, problem) => {
     const account = await api.account();
     const { status, body } = await account.call<Failure>('POST', '/qr-codes', { raw });
     expect(status).toBe(400);
-    expect(body).toEqual({ error: 'The body must be a JSON object.' });
+    expect(body).toEqual({ error: `The body ${problem}.` });
   });
 
   test.each(['text/plain', 'application/x-www-form-urlencoded', 'nonsense', 'multipart/form-data; boundary='])(

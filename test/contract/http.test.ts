@@ -69,6 +69,9 @@ describe('X-Request-Id', () => {
       const answer = await account.call('GET', path, { headers });
       expect(answer.headers.get('x-request-id')).toMatch(expected);
     }
+    for (const path of ['/healthz', '/readyz']) {
+      expect((await api.call('GET', path, { headers })).headers.get('x-request-id')).toMatch(expected);
+    }
     expect((await account.call('PUT', '/tags', { headers })).headers.get('x-request-id')).toMatch(expected);
     expect((await api.call('GET', '/api/v1/tags', { headers })).headers.get('x-request-id')).toMatch(expected);
   });

@@ -184,8 +184,9 @@ describe('stored answers', () => {
     const json = { rows: Array.from({ length: 101 }, row) };
     const batch = () => account.call('POST', '/batches', { json, headers: { 'idempotency-key': 'batch' } });
     const code = () => post<Failure>(account, 'code');
-    // The first is admitted but exceeds the quota, the second is not even admitted.
+    // The first is admitted but exceeds the quota, the last is not even admitted.
     expect((await batch()).status).toBe(429);
+    expect((await account.call('GET', '/tags')).status).toBe(200);
     expect((await code()).status).toBe(429);
     await accounts(account).updateAccount({ overrides: { monthlyQuota: 100n } });
     for (const retry of [batch, code]) {
