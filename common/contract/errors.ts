@@ -1,5 +1,6 @@
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 
 /** The representation of a reason: in gRPC and Connect, in REST, and as the `code` of some 403 bodies. */
 interface Representation {
@@ -80,9 +81,16 @@ export type Reason = keyof typeof REASONS;
 /** `ErrorInfo.domain` of all errors of Signpost. */
 export const ERROR_DOMAIN = 'signpost';
 
+/** A sentence about a field begins with its name: `name: must have at most 200 characters.` */
+const ABOUT_FIELD = /^([\w.[\]]+): (.+)$/s;
+
+/** After how long a call may be repeated if the error does not say, in seconds. */
+const RETRY_S = 1;
+
 /**
  * Creates an error for the caller: `message` is one sentence that a person can act on; `details` are figures that belong
- * to the reason.
+ * to the reason. Besides its ErrorInfo, an error about a field carries a BadRequest, and one after which the call may be
+ * repeated a RetryInfo.
  */
 export function failure(
   reason: Reason,
@@ -90,8 +98,26 @@ export function failure(
   details: Readonly<Record<string, string>> = {},
   cause?: unknown,
 ): ConnectError {
+  const { rpc } = REASONS[reason];
   const info = { desc: ErrorInfoSchema, value: { reason, domain: ERROR_DOMAIN, metadata: { ...details } } };
-  return new ConnectError(message, REASONS[reason].rpc, undefined, [info], cause);
+  const outgoing: NonNullable<ConstructorParameters<typeof ConnectError>[3]> = [info];
+  const [, field, description] = (rpc === Code.InvalidArgument && ABOUT_FIELD.exec(message)) || [];
+  if (field !== undefined && description !== undefined) {
+    outgoing.push({ desc: BadRequestSchema, value: { fieldViolations: [{ field, description }] } });
+  }
+  const seconds = retryAfter(reason, details);
+  if (seconds !== undefined) {
+    outgoing.push({ desc: RetryInfoSchema, value: { retryDelay: durationFromMs(seconds * 1_000) } });
+  }
+  return new ConnectError(message, rpc, undefined, outgoing, cause);
+}
+
+/** In how many seconds the same call may succeed; undefined if it never will by waiting. */
+function retryAfter(reason: Reason, { retry_after: stated }: Readonly<Record<string, string>>): number | undefined {
+  if (stated !== undefined) return Number(stated);
+  if (reason === 'TOO_LATE') return 0;
+  const { rpc } = REASONS[reason];
+  return rpc === Code.Unavailable || rpc === Code.Aborted ? RETRY_S : undefined;
 }
 
 /** Extracts what `failure` was created from out of a received error. Any other error is INTERNAL. */
