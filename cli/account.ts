@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../common/contract/names.ts';
-import { OperatorError } from '../common/runtime/operator-error.ts';
 import type { Account, AuditEntry, Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { connectCore, required } from './core.ts';
-import { confirm, example, ofAccount, paged, wholeNumber } from './options.ts';
+import { destructive, example, expectConfirmed, ofAccount, paged, wholeNumber } from './options.ts';
 import { type DisplayRecord, jsonOption, print, printRecord, printRecords, table } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
 
@@ -75,15 +74,14 @@ export function accountCommands(program: Command): void {
     },
   );
 
-  example(ofAccount(account.command('close')), 'account close --account acct_… --delete-data')
+  example(destructive(ofAccount(account.command('close'))), 'account close --account acct_… --delete-data')
     .description('close an account permanently: its key is revoked, its codes stop resolving, its domains are released')
     .option('--delete-data', 'also delete all its data, including scans', false)
-    .option('--yes', 'don’t ask for confirmation', false)
     .action(async ({ account: id, deleteData, yes }: { account: string; deleteData: boolean; yes: boolean }) => {
       const { accounts } = await connectCore(process.env, id);
       const { account: found } = await accounts.getAccount({});
-      const question = `Close ${found?.name} (${id})${deleteData ? ' and delete its data' : ''}? This can’t be undone.`;
-      if (!yes && !(await confirm(question))) throw new OperatorError('Nothing was changed.');
+      const data = deleteData ? ' and all its data is deleted' : '';
+      await expectConfirmed({ yes }, `${found?.name} (${id}) is closed${data}, which can’t be undone.`);
       printRecord(json(), accountShown((await accounts.closeAccount({ deleteData })).account));
     });
 

@@ -106,11 +106,11 @@ describe.each(['folder', 'tag'])('%s', (word) => {
     expect(renamed).toEqual({ id: berlin.id, name: 'Hamburg', code_count: 1 });
     const taken = await run(word, 'rename', '--id', berlin.id, '--name', '東京');
     expect(taken).toEqual({ code: 1, stdout: '', stderr: `Another ${word} has this name; merge the two instead.\n` });
-    const merged = await json<Label>(word, 'merge', '--id', tokyo.id, '--into', berlin.id);
+    const merged = await json<Label>(word, 'merge', '--id', tokyo.id, '--into', berlin.id, '--yes');
     expect(merged).toEqual({ id: berlin.id, name: 'Hamburg', code_count: 2 });
     const people = await run(word, 'list');
     expect(people.stdout).toMatch(/^id +name +code_count\n\w+ +Hamburg +2\n$/);
-    expect(await json(word, 'delete', '--id', berlin.id)).toEqual({ id: berlin.id, deleted: true });
+    expect(await json(word, 'delete', '--id', berlin.id, '--yes')).toEqual({ id: berlin.id, deleted: true });
     expect(await json(word, 'list')).toEqual([]);
   });
 });

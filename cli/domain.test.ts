@@ -47,7 +47,7 @@ test('a domain is added, verified by id or hostname, listed and removed', async 
   expect(await json('list')).toEqual([live]);
   dns.set(added.hostname, 'CNAME', 'elsewhere.example');
   expect(await json('verify', '--hostname', added.hostname)).toEqual({ ...added, state: 'failing' });
-  expect(await json('remove', '--hostname', 'bäcker.example')).toMatchObject({ id: added.id });
+  expect(await json('remove', '--hostname', 'bäcker.example', '--yes')).toMatchObject({ id: added.id });
   expect(await json('list')).toEqual([]);
 });
 
@@ -68,7 +68,7 @@ test('invalid usage exits with 2, a rejected call with 1 and a sentence', async 
   expect(await refused('add', '--hostname', 'https://menu.example')).toMatch(/^hostname: must be only a hostname/);
   const unnamed = { code: 2, stdout: '', stderr: 'Name the domain by --id or --hostname.\n' };
   expect(await run('verify')).toEqual(unnamed);
-  expect(await refused('remove', '--hostname', 'menu.example')).toMatch(
+  expect(await refused('remove', '--hostname', 'menu.example', '--yes')).toMatch(
     /^menu.example is not a domain of this account/,
   );
   expect(await refused('verify', '--id', 'domain_x')).toBe('There is no such domain on this account.\n');

@@ -4,7 +4,7 @@ import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import type { Domain } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { type Core, connectCore, required, UsageError } from './core.ts';
-import { example, ofAccount } from './options.ts';
+import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, fields, jsonOption, print, table } from './output.ts';
 
 interface Which {
@@ -47,9 +47,11 @@ export function domainCommands(program: Command): void {
       print(json(), listed.map(shown), () => table(listed.map((each) => ({ ...shown(each), problem: each.problem }))));
     });
 
-  oneOf(domain.command('remove'))
+  destructive(oneOf(domain.command('remove')))
     .description('remove a domain; codes printed on it keep resolving on the platform’s host')
-    .action(async (which: Which) => {
+    .action(async (which: Which & { yes: boolean }) => {
+      const name = which.hostname ?? which.id ?? 'The domain';
+      await expectConfirmed(which, `${name} is removed; no more codes can be printed on it.`);
       const { domains } = await connectCore(process.env, which.account);
       const removed = required((await domains.removeDomain({ id: await idOf(domains, which) })).domain);
       print(json(), shown(removed), () => `${removed.hostname} was removed.`);

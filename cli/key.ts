@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { connectCore } from './core.ts';
-import { ofAccount } from './options.ts';
+import { destructive, expectConfirmed, ofAccount } from './options.ts';
 import { jsonOption, print, printRecord } from './output.ts';
 
 /** `key …`: manages the API key of an account. */
@@ -8,17 +8,19 @@ export function keyCommands(program: Command): void {
   const json = jsonOption(program);
   const key = program.command('key').description('manage the API key of an account');
 
-  ofAccount(key.command('rotate'))
+  destructive(ofAccount(key.command('rotate')))
     .description('issue a new key and revoke the old one at once; the new key is shown only once')
-    .action(async ({ account }: { account: string }) => {
+    .action(async ({ account, yes }: { account: string; yes: boolean }) => {
+      await expectConfirmed({ yes }, 'The present key stops working at once.');
       const { accounts } = await connectCore(process.env, account);
       const { apiKey } = await accounts.rotateKey({});
       printRecord(json(), { api_key: apiKey });
     });
 
-  ofAccount(key.command('revoke'))
+  destructive(ofAccount(key.command('revoke')))
     .description('revoke the key at once; the account has none until `rotate` issues one')
-    .action(async ({ account }: { account: string }) => {
+    .action(async ({ account, yes }: { account: string; yes: boolean }) => {
+      await expectConfirmed({ yes }, 'The key stops working at once.');
       const { accounts } = await connectCore(process.env, account);
       await accounts.revokeKey({});
       print(json(), { account_id: account, revoked: true }, () => 'The key is revoked.');

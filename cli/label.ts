@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type Core, connectCore, required } from './core.ts';
-import { example, ofAccount } from './options.ts';
+import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, jsonOption, printRecord, printRecords } from './output.ts';
 import { type Page, readPages } from './pages.ts';
 
@@ -73,18 +73,20 @@ function commandsOf(program: Command, { word, after, list, rename, remove, merge
       printRecord(json(), shown(await rename(taxonomy, id, name)));
     });
 
-  one('delete')
+  destructive(one('delete'))
     .description(`delete a ${word}; ${after}, and are otherwise unchanged`)
-    .action(async ({ account, id }: { account: string; id: string }) => {
+    .action(async ({ account, id, yes }: { account: string; id: string; yes: boolean }) => {
+      await expectConfirmed({ yes }, `The ${word} ${id} is deleted; ${after}.`);
       const { taxonomy } = await connectCore(process.env, account);
       await remove(taxonomy, id);
       printRecord(json(), { id, deleted: true });
     });
 
-  example(one('merge'), `${word} merge --account acct_… --id ${word}_… --into ${word}_…`)
+  example(destructive(one('merge')), `${word} merge --account acct_… --id ${word}_… --into ${word}_…`)
     .description(`move the codes of one ${word} to another, and delete the first`)
     .requiredOption('--into <id>', 'the one that remains')
-    .action(async ({ account, id, into }: { account: string; id: string; into: string }) => {
+    .action(async ({ account, id, into, yes }: { account: string; id: string; into: string; yes: boolean }) => {
+      await expectConfirmed({ yes }, `The codes of ${id} get ${into} instead, and ${id} is deleted.`);
       const { taxonomy } = await connectCore(process.env, account);
       printRecord(json(), shown(await merge(taxonomy, id, into)));
     });

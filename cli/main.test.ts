@@ -30,7 +30,7 @@ test('an account is created with its overrides, shown, listed, and its key works
   });
   const listed = await json<{ id: string }[]>('account', 'list');
   expect(listed.map(({ id }) => id)).toContain(made.account_id);
-  const { api_key } = await json<{ api_key: string }>('key', 'rotate', '--account', made.account_id);
+  const { api_key } = await json<{ api_key: string }>('key', 'rotate', '--account', made.account_id, '--yes');
   expect([await status(made.api_key), await status(api_key)]).toEqual([401, 200]);
 });
 
@@ -102,7 +102,7 @@ test('a recorded scan is in the ledger, all counters agree, and it is deleted on
   expect((await run(['scans', 'audit'])).stdout).toMatch(/recorded +3\n.*All counters agree with the scans\./s);
   expect(await run(['scans', 'audit', '--from', 'yesterday'])).toMatchObject({ code: 2 });
 
-  expect(await json('scans', 'delete', '--account', account_id)).toEqual({ account_id, deleted: true });
+  expect(await json('scans', 'delete', '--account', account_id, '--yes')).toEqual({ account_id, deleted: true });
   expect(await json('scans', 'audit')).toMatchObject({
     answered: 3,
     spooled: 3,
@@ -174,9 +174,13 @@ test('the audit log says who did what, and an account is closed permanently', as
   const { account_id, api_key } = await json<{ account_id: string; api_key: string }>(
     ...['account', 'create', '--name', 'Trattoria', '--plan', 'business'],
   );
-  await json('key', 'revoke', '--account', account_id);
+  await json('key', 'revoke', '--account', account_id, '--yes');
   expect(await status(api_key)).toBe(401);
-  const closed = await json<Record<string, unknown>>('account', 'close', '--account', account_id, '--delete-data');
+  // Piping an answer into it confirms nothing.
+  const unconfirmed = await run(['account', 'close', '--account', account_id, '--delete-data']);
+  expect(unconfirmed).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Add --yes to confirm') });
+  const close = ['account', 'close', '--account', account_id, '--delete-data', '--yes'];
+  const closed = await json<Record<string, unknown>>(...close);
   expect(closed).toMatchObject({ id: account_id, name: '(deleted)', closed_at: expect.any(String) });
   const entries = await json<Record<string, string>[]>('account', 'audit', '--account', account_id);
   expect(entries.map(({ action }) => action)).toEqual([
@@ -188,7 +192,7 @@ test('the audit log says who did what, and an account is closed permanently', as
     expect(actor).toMatch(/^\S+ at the command line$/);
     expect(subject).toBe(account_id);
   }
-  expect((await run(['key', 'rotate', '--account', account_id])).code).toBe(1);
+  expect((await run(['key', 'rotate', '--account', account_id, '--yes'])).code).toBe(1);
 });
 
 test('members are added, listed and removed', async () => {
@@ -198,7 +202,7 @@ test('members are added, listed and removed', async () => {
   );
   expect(added).toEqual({ id: expect.stringMatching(/^mbr_/), email: 'anna@example.com', role: 'editor' });
   expect(await json('member', 'list', '--account', accountId)).toEqual([added]);
-  expect(await json('member', 'remove', '--account', accountId, '--id', added.id)).toEqual(added);
+  expect(await json('member', 'remove', '--account', accountId, '--id', added.id, '--yes')).toEqual(added);
   expect((await run(['member', 'add', '--account', accountId, '--email', 'x', '--role', 'king'])).code).toBe(2);
 });
 

@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Command } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
+import manifest from '../package.json' with { type: 'json' };
 import { accountCommands } from './account.ts';
 import { batchCommands } from './batch.ts';
 import { codeCommands } from './code.ts';
@@ -19,9 +20,12 @@ import { webhookCommands } from './webhook.ts';
 const FAILED = 1;
 const USAGE_ERROR = 2;
 
+const { version } = manifest;
+
 const program = new Command('signpost')
   .description('The command line of Signpost, for tasks of a dashboard. It calls the core on CORE_PORT (8081).')
   .option('--json', 'print one JSON value and nothing else')
+  .version(version, '--version', 'print the version')
   .showHelpAfterError('(add --help for usage)')
   .addHelpText(
     'after',

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { nameOf, namesOf, ROLE_BY_NAME, type RoleName } from '../common/contract/names.ts';
 import type { Member } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { connectCore, required } from './core.ts';
-import { example, ofAccount } from './options.ts';
+import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, jsonOption, print, printRecord, printRecords } from './output.ts';
 
 /** `member …`: manages the team of an account. */
@@ -19,10 +19,11 @@ export function memberCommands(program: Command): void {
       printRecord(json(), shown((await accounts.addMember({ email, role: ROLE_BY_NAME[role] })).member));
     });
 
-  ofAccount(member.command('remove'))
+  destructive(ofAccount(member.command('remove')))
     .description('remove a member from the team')
     .requiredOption('--id <id>', 'mbr_…')
-    .action(async ({ account, id }: { account: string; id: string }) => {
+    .action(async ({ account, id, yes }: { account: string; id: string; yes: boolean }) => {
+      await expectConfirmed({ yes }, `${id} leaves the team.`);
       const { accounts } = await connectCore(process.env, account);
       const removed = shown((await accounts.removeMember({ id })).member);
       print(json(), removed, () => `${removed.email} was removed.`);

@@ -1,5 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import { UsageError } from './core.ts';
 
 /** Parses a whole number. */
 export function wholeNumber(text: string): number {
@@ -24,13 +26,23 @@ export function example(command: Command, line: string): Command {
   return command.addHelpText('after', `\nExample:\n  $ npm run signpost -- ${line}`);
 }
 
-/** Asks for confirmation on a terminal; without one, confirms at once. */
-export async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) return true;
+/** Adds the option `--yes` to a command that can't be undone; its action calls `expectConfirmed`. */
+export function destructive(command: Command): Command {
+  return command.option('--yes', 'don’t ask for confirmation', false);
+}
+
+/**
+ * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` is required: a script that
+ * pipes something into the command has confirmed nothing. `consequence`: a sentence about what would happen.
+ */
+export async function expectConfirmed({ yes }: { readonly yes: boolean }, consequence: string): Promise<void> {
+  if (yes) return;
+  if (!process.stdin.isTTY)
+    throw new UsageError(`${consequence} Add --yes to confirm, as there is no terminal to ask.`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await terminal.question(`${question} [y/N] `);
+  const answer = await terminal.question(`${consequence} Continue? [y/N] `);
   terminal.close();
-  return /^y(es)?$/i.test(answer.trim());
+  if (!/^y(es)?$/i.test(answer.trim())) throw new OperatorError('Nothing was changed.');
 }
 
 /** Parses a time. */

@@ -5,7 +5,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { connectCore } from './core.ts';
-import { example, ofAccount, time } from './options.ts';
+import { destructive, example, expectConfirmed, ofAccount, time } from './options.ts';
 import { fields, jsonOption, print, printRecord, table } from './output.ts';
 
 /** `scans …`: audits the recording of scans, publishes them again, deletes them. */
@@ -56,9 +56,10 @@ export function scansCommands(program: Command): void {
       printRecord(json(), { ...(await reship(since.getTime())) });
     });
 
-  ofAccount(scans.command('delete'))
+  destructive(ofAccount(scans.command('delete')))
     .description('delete all scans of an account with their counts, including archives')
-    .action(async ({ account }: { account: string }) => {
+    .action(async ({ account, yes }: { account: string; yes: boolean }) => {
+      await expectConfirmed({ yes }, `All scans of ${account} are deleted, which can’t be undone.`);
       const core = await connectCore(process.env, account);
       await core.scans.deleteAccountScans({});
       print(json(), { account_id: account, deleted: true }, () => `The scans of ${account} were deleted.`);

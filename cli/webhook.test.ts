@@ -53,7 +53,7 @@ test('an endpoint is added, listed, changed, given another secret and removed', 
   const rotated = await json<Endpoint>('rotate-secret', '--id', id);
   expect(rotated).toEqual({ id, secret: expect.stringMatching(/^whsec_/) });
   expect(rotated.secret).not.toBe(secret);
-  expect(await json('remove', '--id', id)).toEqual({ id, deleted: true });
+  expect(await json('remove', '--id', id, '--yes')).toEqual({ id, deleted: true });
   expect(await json('list')).toEqual([]);
 });
 
@@ -100,7 +100,7 @@ test('invalid usage exits with 2, a rejected call with 1 and a sentence', async 
   };
   expect(await refused('add', '--url', 'example.com', '--events', 'qr.created')).toMatch(/^url: must be an absolute/);
   expect(await refused('add', '--url', 'https://example.com', '--events', 'x')).toMatch(/^events: each must be one of/);
-  expect(await refused('remove', '--id', 'hook_x')).toBe('This account has no such webhook endpoint.\n');
+  expect(await refused('remove', '--id', 'hook_x', '--yes')).toBe('This account has no such webhook endpoint.\n');
   const stderr = 'Name one delivery by --delivery, or failed ones by --id and --since.\n';
   expect(await run('resend')).toEqual({ code: 2, stdout: '', stderr });
 });

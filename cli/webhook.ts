@@ -4,7 +4,7 @@ import { timeJson } from '../common/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { connectCore, required, UsageError } from './core.ts';
-import { example, ofAccount, paged, time } from './options.ts';
+import { destructive, example, expectConfirmed, ofAccount, paged, time } from './options.ts';
 import { type DisplayRecord, fields, jsonOption, print, printRecord, table } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
 
@@ -74,11 +74,14 @@ export function webhookCommands(program: Command): void {
       print(json(), endpointShown(required(endpoint)), () => fields(endpointRow(required(endpoint))));
     });
 
-  ofOne('remove', 'remove an endpoint and what waits for it').action(async ({ account, id }: Which) => {
-    const { webhooks } = await connectCore(process.env, account);
-    await webhooks.deleteEndpoint({ id });
-    print(json(), { id, deleted: true }, () => `${id} was removed.`);
-  });
+  destructive(ofOne('remove', 'remove an endpoint and its pending deliveries')).action(
+    async ({ account, id, yes }: Which & { yes: boolean }) => {
+      await expectConfirmed({ yes }, `${id} is removed with its pending deliveries.`);
+      const { webhooks } = await connectCore(process.env, account);
+      await webhooks.deleteEndpoint({ id });
+      print(json(), { id, deleted: true }, () => `${id} was removed.`);
+    },
+  );
 
   ofOne(
     'rotate-secret',

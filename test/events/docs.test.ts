@@ -1,6 +1,9 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
@@ -62,6 +65,14 @@ test('the receiver of the page takes what is signed and refuses what is not', as
     return (await fetch(`http://127.0.0.1:${port}`, { method: 'POST', headers, body })).status;
   };
   await vi.waitFor(async () => expect(await post(secret)).toBe(204), EVENTUALLY);
+  expect(await post(newSecret())).toBe(400);
+  // A caller that disconnects in the middle of its body must not end the receiver.
+  const aborted = connect(port, '127.0.0.1');
+  aborted.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{');
+  await once(aborted, 'connect');
+  // Long enough for the head to be read.
+  await sleep(200);
+  aborted.resetAndDestroy();
   expect(await post(newSecret())).toBe(400);
   expect(printed()).toBe("evt_1 qr.created { name: 'schön' }\n");
 });
