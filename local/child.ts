@@ -29,12 +29,6 @@ const PROJECT = resolve(import.meta.dirname, '..');
 /** Node's compile cache: with it the next start takes two thirds of the time. */
 const COMPILE_CACHE = resolve(PROJECT, 'node_modules/.cache/compiled');
 
-/**
- * The semi-space size of the programs. With Node's default of 16 MiB (times three) each keeps some 20 MB more after its
- * start; workers of a gateway set the same size for themselves.
- */
-const SEMI_SPACE_MIB = 4;
-
 /** Includes the time for the first core to migrate a new database. */
 const READY_WITHIN_MS = 60_000;
 
@@ -52,7 +46,7 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   const { name, program, env, log } = options;
   const output = await open(log, 'a');
   const { size } = await output.stat();
-  const child = spawn(process.execPath, [`--max-semi-space-size=${SEMI_SPACE_MIB}`, program], {
+  const child = spawn(process.execPath, [program], {
     cwd: PROJECT,
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     detached: true,
