@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { INVALID_SPAN_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api';
@@ -53,6 +53,40 @@ test.each([
   };
   await expect(read()).rejects.toThrow('canceled');
   await expect.poll(() => ended, { timeout: 5_000 }).toEqual(['grpc.health.v1.Health/Watch']);
+});
+
+test.each([
+  ['the Connect port', serveConnect],
+  ['the gRPC port', serveGrpc],
+])('a stream that ends because its reader has disconnected is not logged as an error: %s', async (_, serve) => {
+  const { lines, logger } = recordingLogger();
+  const { gate, interceptor } = observe(logger);
+  const server = await serve({
+    host: '127.0.0.1',
+    port: 0,
+    register: (services) =>
+      services.service(Health, {
+        async *watch(_request, { signal }) {
+          yield {};
+          await sleep(60_000, undefined, { signal });
+        },
+      }),
+    gate: gate(async () => {}),
+    interceptors: [interceptor],
+    largeMessages: (_caller, _signal, work) => work(),
+    logger,
+  });
+  onTestFinished(() => server.stop(0));
+  ended.length = 0;
+  const health = createClient(Health, createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.port}` }));
+  const left = new AbortController();
+  const read = async () => {
+    for await (const _status of health.watch({}, { signal: left.signal })) left.abort();
+  };
+  await expect(read()).rejects.toThrow('canceled');
+  await expect.poll(() => ended, { timeout: 5_000 }).toEqual(['grpc.health.v1.Health/Watch']);
+  await setImmediate();
+  expect(lines).toEqual([]);
 });
 
 test('what is unavailable is logged once for many calls, with their number, and every defect', async () => {

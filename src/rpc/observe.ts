@@ -84,7 +84,12 @@ export function observe(logger: Logger): Observer {
     },
     interceptor: (next) => async (request) => {
       const traced = request.contextValues.get(tracedKey);
-      const convert = (error: unknown) => toFailure(error, methodName(request), request.header, traced?.span, request);
+      const convert = (error: unknown) => {
+        const { signal, header } = request;
+        // The method gave up because its caller has disconnected or its deadline has passed.
+        if (signal.aborted && isAbortError(error)) return ConnectError.from(signal.reason, Code.Canceled);
+        return toFailure(error, methodName(request), header, traced?.span, request);
+      };
       let response: UnaryResponse | StreamResponse;
       try {
         // The caller disconnected while its message was read: skip the call.
@@ -96,6 +101,11 @@ export function observe(logger: Logger): Observer {
       return response.stream ? { ...response, message: convertErrors(response.message, convert) } : response;
     },
   };
+}
+
+/** The error of Node's own functions whose signal was aborted. */
+function isAbortError(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError';
 }
 
 function methodName({ service, method }: Pick<HandlerContext, 'service' | 'method'>): string {
