@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { stringifyYaml } from '@redocly/openapi-core';
 import { z } from 'zod';
+import { GATEWAY_FIGURES } from '../common/contract/gateway-figures.ts';
 import type { Topic } from '../common/log/log.ts';
-import { EVENTS, ROUTES, SCANS } from '../common/log/topics.ts';
+import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS } from '../common/log/topics.ts';
 import { batchExample, batchSchema } from '../gateway/rest/batch-schema.ts';
 import { codeExample, codeSchema } from '../gateway/rest/code-schema.ts';
 import type { EventType } from '../src/events/cloud-event.ts';
@@ -91,12 +92,21 @@ const textLike = (pattern: string, description: string): Part => ({
   description,
 });
 
+/** The header `gateway-figures` of scans. */
+const FIGURES: Part = {
+  type: 'string',
+  description:
+    'On one record of each batch, for the ledger: JSON, an array of `[gateway, day, answered, lost, published]`. The run ' +
+    'of a gateway (16 hexadecimal digits), a UTC day, and counts of its scans so far, which only increase.',
+  examples: ['[["0123456789abcdef","2026-11-20",1204,0,1200]]'],
+};
+
 /** The content of `docs/asyncapi.yaml`. */
 export function asyncapiYaml(): string {
   return `# Written by npm run generate.\n${stringifyYaml(asyncapiDocument(), { noRefs: true, lineWidth: -1 })}`;
 }
 
-/** The three topics that consumers may read, as AsyncAPI 3, from the schemas that the code uses. */
+/** The topics that consumers may read, as AsyncAPI 3, from the schemas that the code uses. */
 function asyncapiDocument(): Part {
   const schemas: Record<string, Part> = {};
   const events = Object.entries(EVENT_MESSAGES).map(([type, event]) => [type, eventMessage(type, event, schemas)]);
@@ -106,8 +116,21 @@ function asyncapiDocument(): Part {
       name: 'scan',
       summary: 'One scan of a code, as the gateway that answered it saw it.',
       contentType: 'application/x-protobuf',
+      headers: { type: 'object', properties: { [GATEWAY_FIGURES]: FIGURES } },
       payload: protobuf('scans/v1/scan.proto'),
       bindings: { kafka: { key: textLike(id('qr'), 'The scanned code.') } },
+    },
+    deadLetter: {
+      name: 'deadLetter',
+      summary: 'A record of the topic of scans that the recorder could not process.',
+      contentType: 'application/x-protobuf',
+      headers: {
+        type: 'object',
+        required: ['reason'],
+        properties: { reason: { type: 'string', description: 'Why, as a sentence.' } },
+      },
+      payload: protobuf('scans/v1/scan.proto'),
+      bindings: { kafka: { key: { type: 'string', description: 'The key of the record.' } } },
     },
     route: {
       name: 'route',
@@ -122,6 +145,11 @@ function asyncapiDocument(): Part {
       ...Object.keys(EVENT_MESSAGES),
     ]),
     scans: channel(SCANS, 'Scans for the recorder, without addresses of readers.', ['scan']),
+    deadLetters: channel(
+      SCANS_DEAD_LETTERS,
+      'Records of the topic of scans that could not be processed, without personal data; a value that is no scan is omitted.',
+      ['deadLetter'],
+    ),
     routes: channel(ROUTES, 'The newest state of every short code and custom domain, for gateways.', ['route']),
   };
   return {

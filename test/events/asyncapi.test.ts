@@ -9,7 +9,7 @@ import { beforeAll, expect, test, vi } from 'vitest';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
-import { EVENTS, ROUTES, SCANS } from '../../common/log/topics.ts';
+import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS } from '../../common/log/topics.ts';
 import { asyncapiYaml } from '../../docs/asyncapi.ts';
 import { MemberSchema, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { DomainSchema } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
@@ -26,6 +26,9 @@ interface Message {
   readonly bindings: { readonly kafka: { readonly key: object } };
   readonly examples: readonly { readonly headers: object; readonly payload: object }[];
 }
+
+/** The key of a record of the topic of scans that is no scan. */
+const NO_SCAN = 'no scan';
 
 const EVENTUALLY = { timeout: 25_000, interval: 50 };
 const yaml = readFileSync('docs/asyncapi.yaml', 'utf8');
@@ -91,7 +94,7 @@ beforeAll(async () => {
     logger: pino({ level: 'silent' }),
   });
   afterFile(() => log.close());
-  for (const { name } of [EVENTS, SCANS, ROUTES]) {
+  for (const { name } of [EVENTS, SCANS, SCANS_DEAD_LETTERS, ROUTES]) {
     const got: LogRecord[] = [];
     records.set(name, got);
     log.follow({ topic: name, from: new Map(), handle: (more) => void got.push(...more) });
@@ -102,6 +105,8 @@ beforeAll(async () => {
     expect(records.get(SCANS.name)).toHaveLength(1);
     expect(records.get(ROUTES.name)?.length).toBeGreaterThan(0);
   }, EVENTUALLY);
+  await log.publish(SCANS.name, [{ key: NO_SCAN, value: Buffer.from('nonsense') }]);
+  await vi.waitFor(() => expect(records.get(SCANS_DEAD_LETTERS.name)).toHaveLength(1), EVENTUALLY);
 }, 90_000);
 
 test('the document is what the code makes it, and passes the linter', async () => {
@@ -111,16 +116,18 @@ test('the document is what the code makes it, and passes the linter', async () =
   const found = await lintFromString({ source: yaml, absoluteRef: 'docs/asyncapi.yaml', config });
   expect(found.map(({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer}: ${message}`)).toEqual(
     // The linter knows no schemas that are text, as those of Protobuf have to be.
-    ['scan', 'route'].map(
+    ['scan', 'deadLetter', 'route'].map(
       (name) =>
         `struct #/components/messages/${name}/payload/schema: Expected type \`Schema\` (object) but got \`string\``,
     ),
   );
 });
 
-test('it has the three topics, and every type of event and no other', () => {
+test('it has all topics, and every type of event and no other', () => {
   const channels = Object.values(document.channels);
-  expect(channels.map(({ address }) => address)).toEqual([EVENTS.name, SCANS.name, ROUTES.name]);
+  expect(channels.map(({ address }) => address)).toEqual(
+    [EVENTS, SCANS, SCANS_DEAD_LETTERS, ROUTES].map(({ name }) => name),
+  );
   expect(Object.keys(channels[0]?.messages ?? {})).toEqual([...EVENT_TYPES]);
 });
 
@@ -140,8 +147,14 @@ test.each(EVENT_TYPES)('%s: what is really sent fits, and so does the example', 
   }
 });
 
-test('scans and routes are the messages that the document has, under their keys', () => {
-  for (const { key, value } of records.get(SCANS.name) ?? []) {
+test('scans, dead letters and routes are the messages that the document has, under their keys', () => {
+  for (const { headers } of records.get(SCANS_DEAD_LETTERS.name) ?? []) {
+    expect(problems(message('deadLetter').headers, headers)).toBeUndefined();
+  }
+  const scans = records.get(SCANS.name)?.filter(({ key }) => key !== NO_SCAN) ?? [];
+  expect(scans.flatMap(({ headers }) => headers['gateway-figures'] ?? [])).not.toEqual([]);
+  for (const { key, headers, value } of scans) {
+    expect(problems(message('scan').headers, headers)).toBeUndefined();
     expect(problems(message('scan').bindings.kafka.key, key)).toBeUndefined();
     const { codeId, $unknown } = fromBinary(ScanSchema, value ?? new Uint8Array());
     expect([codeId, $unknown]).toEqual([key, undefined]);
