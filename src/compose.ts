@@ -22,9 +22,9 @@ import { deleteMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
 import { deleteBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
-import { archiveCodes, eraseCodes } from './codes/close.ts';
+import { deleteAccountCodes, eraseDeletedCodes } from './codes/delete-account-codes.ts';
 import { platformHosts } from './codes/platform-hosts.ts';
-import { labelledCodes } from './codes/relabelled.ts';
+import { labelledCodes } from './codes/relabelled-codes.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';
 import { codesService } from './codes/service.ts';
 import type { CoreConfig } from './config.ts';
@@ -39,7 +39,7 @@ import type { Services } from './rpc/services.ts';
 import type { ArchiveOptions } from './scans/archive/archive.ts';
 import { deleteAccountScans } from './scans/delete-account-scans.ts';
 import { scansService } from './scans/service.ts';
-import { forgetLabels } from './taxonomy/forget.ts';
+import { deleteAccountLabels } from './taxonomy/delete-account-labels.ts';
 import { taxonomyService } from './taxonomy/service.ts';
 import { forgetEndpoints } from './webhooks/forget.ts';
 import type { Seal } from './webhooks/seal.ts';
@@ -49,12 +49,12 @@ import { webhooksService } from './webhooks/service.ts';
 export function accountCleanupFor(config: CoreConfig, database: Database): AccountCleanup {
   const { pool } = database;
   return createAccountCleanup(pool, {
-    stop: [(id) => archiveCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
+    stop: [(id) => deleteAccountCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
     erase: [
-      (id) => eraseCodes(pool, id),
+      (id) => eraseDeletedCodes(pool, id),
       (id) => deleteBatches(database, id),
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
-      (id) => forgetLabels(pool, id),
+      (id) => deleteAccountLabels(pool, id),
       (id) => forgetEndpoints(pool, id),
       (id) => deleteIdempotencyKeys(pool, id),
       (id) => deleteMembers(database, id),

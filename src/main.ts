@@ -15,7 +15,7 @@ import { readVariables } from '../common/runtime/variables.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
 import { startBatchWorker } from './batches/background.ts';
-import { startRelabelledAnnouncements } from './codes/relabelled.ts';
+import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
 import { accountCleanupFor, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';

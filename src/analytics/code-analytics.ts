@@ -10,8 +10,8 @@ export function periodOf(requested: number | undefined): number {
 }
 
 /**
- * Lifetime total and the last `period` days of a code, today (UTC) included. Reads only counters, at most a few hundred
- * per day. `now` is in ms since 1970. Source: docs/contract.md, "Analytics".
+ * Reads the lifetime total and the last `period` days of a code, today (UTC) included. Reads only counters, at most a
+ * few hundred per day. `now` is in ms since 1970. Source: docs/contract.md, "Analytics".
  */
 export async function codeAnalytics(
   { pool }: Database,

@@ -4,7 +4,7 @@ import type { FiguresSchema } from '../../proto/gen/signpost/analytics/v1/analyt
 import { dayBreakdowns, hourBreakdowns } from '../scans/reports/breakdowns.ts';
 import { dayFigures, type FigureQuery, hourFigures } from '../scans/reports/scan-figures.ts';
 
-/** Scans and visitors of a window, by day or hour, broken down. */
+/** Reads the scans and visitors of a window by day or hour, with their breakdowns. */
 export async function figuresOf(
   on: Queryable,
   query: FigureQuery,

@@ -18,7 +18,7 @@ import { DAY_MS, HOUR_MS } from '../scans/days.ts';
 import { readScanPages, type StoredScan } from '../scans/reports/scan-pages.ts';
 import { topCodes } from '../scans/reports/top-codes.ts';
 import { alignWindow, parseWindow, type Window } from '../scans/reports/window.ts';
-import { codesWithTag, folderExists } from '../taxonomy/members.ts';
+import { codesWithTag, folderExists } from '../taxonomy/label-lookups.ts';
 import { codeAnalytics, periodOf } from './code-analytics.ts';
 import { figuresOf } from './figures.ts';
 

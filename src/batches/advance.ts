@@ -2,7 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient } from 'pg';
 import { first, run, statement } from '../../common/postgres/sql.ts';
-import { createCodes } from '../codes/create-many.ts';
+import { createCodes } from '../codes/create-codes.ts';
 import { listed } from '../db/columns.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 import { bulkCompleted } from '../events/events.ts';

@@ -9,7 +9,7 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import type { CreateBatchRequest } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { accountOf } from '../access/caller.ts';
 import { chargeQuota, expectQuota } from '../access/usage.ts';
-import { takeRoom } from '../codes/create-many.ts';
+import { reserveCodes } from '../codes/create-codes.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { copyRows } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
@@ -79,15 +79,15 @@ export async function stage(
   for (let start = 0; start < validated.length; start += ROWS_A_COPY)
     await storeRows(tx, batch.id, start, validated.slice(start, start + ROWS_A_COPY));
 
-  const room = await takeRoom(tx, account, validRows.length);
-  const firstSkipped = validRows[room];
+  const reserved = await reserveCodes(tx, account, validRows.length);
+  const firstSkipped = validRows[reserved];
   if (firstSkipped !== undefined) {
     const reason = `The account's limit of ${account.codeLimit} QR codes is reached; delete some or change the plan.`;
     await run(tx, skipRows, [batch.id, firstSkipped, reason]);
   }
-  batch.skipped = validRows.length - room;
+  batch.skipped = validRows.length - reserved;
   // A batch in which no code can be created is completed at once.
-  if (room === 0) batch.completedAt = raw<Date>('now()');
+  if (reserved === 0) batch.completedAt = raw<Date>('now()');
   await em.flush();
   if (isCompleted(batch)) await bulkCompleted(tx, account.id, batchMessage(batch));
   await chargeQuota(tx, context, cost - 1);

@@ -9,8 +9,8 @@ import { addToOutbox, copyToOutbox, type OutboxRecord } from '../events/outbox.t
 import type { CodeRow } from './code-row.ts';
 
 /**
- * Tells the world of a change, in the transaction that makes it: an event for subscribers and a route for gateways.
- * Returns the route.
+ * Announces a change of a code: writes an event for subscribers and a route for gateways to the outbox, in the
+ * transaction that makes the change. Returns the route.
  */
 export async function announce(tx: PoolClient, row: CodeRow, code: Code, change: CodeChange): Promise<Route> {
   const route = routeOf(row);
@@ -18,7 +18,7 @@ export async function announce(tx: PoolClient, row: CodeRow, code: Code, change:
   return route;
 }
 
-/** The same for many codes that went through the same change. */
+/** Announces the same change of many codes. */
 export function announceAll(
   tx: PoolClient,
   rows: readonly CodeRow[],
@@ -32,7 +32,7 @@ function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): 
   return [codeEvent(row.account_id, code, change), routeRecord(row, route)];
 }
 
-/** Where a code leads, for the outbox. */
+/** The record of a code's route for the outbox. */
 export function routeRecord(row: RoutedCode, route = routeOf(row)): OutboxRecord {
   return { topic: ROUTES.name, key: `code:${row.short_code}`, value: toBinary(RouteSchema, route) };
 }

@@ -4,7 +4,7 @@ import { first, run, statement } from '../../common/postgres/sql.ts';
 /** Index: codes_pkey. */
 const exists = statement('codes_exists', 'select from codes where id = $1 and account_id = $2 and deleted_at is null');
 
-/** Whether the account has this code, not deleted. Ids are UUIDs. */
+/** Whether the account has this code and it is not deleted. Ids are UUIDs. */
 export async function codeExists(pool: Pool, accountId: string, codeId: string): Promise<boolean> {
   return (await first(pool, exists, [codeId, accountId])) !== undefined;
 }
@@ -15,7 +15,7 @@ const inFolder = statement<{ id: string }>(
   'select id from codes where account_id = $1 and folder_id = $2 and deleted_at is null',
 );
 
-/** The codes of a folder of the account, not deleted. Ids are UUIDs. */
+/** The codes in a folder of the account, without deleted ones. Ids are UUIDs. */
 export async function codesInFolder(pool: Pool, accountId: string, folderId: string): Promise<string[]> {
   return (await run(pool, inFolder, [accountId, folderId])).map(({ id }) => id);
 }

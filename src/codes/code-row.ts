@@ -6,37 +6,37 @@ import { CODE_TYPE_BY_NAME } from '../../common/contract/names.ts';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
-import { LABEL_COLUMNS } from '../taxonomy/labels.ts';
+import { LABEL_COLUMNS } from '../taxonomy/label-sql.ts';
 import { CodeEntity } from './entities.ts';
 import { alphabetically } from './tags.ts';
 
-/** A code as Postgres has it, with its labels. Ids are UUIDs. */
+/** A code as Postgres stores it, with its labels. Ids are UUIDs. */
 export type CodeRow = RowOf<CodeEntity> & { folder_name: string | null; tags: string[] };
 
 const COLUMNS = columnsOf(CodeEntity);
 
-/** The columns of a `CodeRow` over `codes c`. */
+/** The columns of a `CodeRow`, for queries over `codes c`. */
 export const CODE_COLUMNS = `${listed(COLUMNS, 'c')}, ${LABEL_COLUMNS}`;
 
 /**
- * Set by every change of a code, `now()` being the start of its transaction: of two concurrent changes, the second to commit
- * may have begun first.
+ * Assignments of every update of a code. `greatest`, because `now()` is the start of the transaction: of two concurrent
+ * changes, the second to commit may have begun first.
  */
 export const CHANGED = 'version = version + 1, updated_at = greatest(updated_at, now())';
 
-/** Columns of a new code that Postgres sets. */
-const GIVEN: readonly (keyof CodeRow)[] = ['paused', 'version', 'created_at', 'updated_at', 'deleted_at'];
+/** Columns that Postgres sets in a new code. */
+const DEFAULTED: readonly (keyof CodeRow)[] = ['paused', 'version', 'created_at', 'updated_at', 'deleted_at'];
 
 /** Columns of a new code that are inserted. */
-export const NEW_COLUMNS = COLUMNS.filter(({ name }) => !GIVEN.some((given) => given === name));
+export const NEW_COLUMNS = COLUMNS.filter(({ name }) => !DEFAULTED.some((defaulted) => defaulted === name));
 
-/** Columns that an erased code keeps: its short code, so that no other code ever gets it, and its account. */
-const KEPT: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short_code', ...GIVEN];
+/** Columns that are not erased: the short code stays, so that no other code ever gets it, and so does the account. */
+const RETAINED: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short_code', ...DEFAULTED];
 
 /** Columns that are erased: all others. */
-export const ERASED_COLUMNS = COLUMNS.filter(({ name }) => !KEPT.some((kept) => kept === name));
+export const ERASED_COLUMNS = COLUMNS.filter(({ name }) => !RETAINED.some((retained) => retained === name));
 
-/** A new dynamic code. `tags`: names. */
+/** The row of a new dynamic code. `tags`: names. */
 export function newDynamicRow(
   code: Pick<CodeRow, 'id' | 'account_id' | 'short_code' | 'name' | 'campaign_type' | 'created_at'> & {
     readonly target_url: string;
@@ -72,12 +72,12 @@ export function newDynamicRow(
   };
 }
 
-/** The URL that is printed: on the code's own domain, or on the platform's (`platformUrl`, without a slash). */
+/** The printed URL: on the code's custom domain or else on `platformUrl`, which has no slash at its end. */
 export function scanUrl(row: Pick<CodeRow, 'hostname' | 'short_code'>, platformUrl: string): string {
   return `${row.hostname === null ? platformUrl : `https://${row.hostname}`}/r/${row.short_code}`;
 }
 
-/** The code as the contract has it. `scans`: its lifetime total. */
+/** Converts a row to the message. `scans`: the lifetime total. */
 export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code {
   const { id, folder_id, domain_id } = row;
   return create(CodeSchema, {

@@ -8,16 +8,16 @@ import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Account } from '../access/caller.ts';
 import { listed, parameters, valuesOf } from '../db/columns.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
-import { FOLDER, TAG } from '../taxonomy/kinds.ts';
+import { FOLDER, TAG } from '../taxonomy/label-kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { withNewShortCode } from './short-code.ts';
-import { expectFewTags, tagsOrFailure } from './tags.ts';
+import { expectAllowedTagCount, tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
-/** What is asked for, once it is known to be right. */
+/** A validated request for a dynamic code. `folder` and `tags` are ids or names. */
 export interface NewCode {
   readonly targetUrl: string;
   readonly name: string | null;
@@ -33,9 +33,9 @@ interface InsertedRow {
 }
 
 /**
- * The account's counter is locked first, so that the limit is exact whatever happens beside; then the code is inserted
- * and counted. No `created_at` in the answer: the limit is reached (`used`), or the short code is taken. Indexes:
- * code_counts_pkey, codes_short_code_key.
+ * Locks the account's counter first, so that concurrent calls cannot exceed the limit, then inserts and counts the
+ * code. If `created_at` is null, nothing was inserted: the limit is reached (`used`), or another code has the short
+ * code. Indexes: code_counts_pkey, codes_short_code_key.
  */
 const insert = statement<InsertedRow>(
   'codes_insert',
@@ -53,12 +53,15 @@ const insert = statement<InsertedRow>(
    select live as used, (select created_at from created) as created_at from counter`,
 );
 
-const label = statement(
+const insertTags = statement(
   'codes_label',
   `insert into code_tags (code_id, tag_id) select $1, id from unnest($2::uuid[]) as t (id)`,
 );
 
-/** Reads a request; everything that can be wrong with it fails here, before anything is written. */
+/**
+ * Validates a request before anything is written; only too many tags may be noticed later, once references are resolved.
+ * Fails with INVALID_FIELD, or as `domainForPrinting` does.
+ */
 export async function readNewCode(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
@@ -78,47 +81,47 @@ export async function readNewCode(
   };
 }
 
-/** Creates a dynamic code. A label that can't be applied costs a warning and not the code. */
+/** Creates a dynamic code. A label that can't be applied only causes a warning. */
 export async function createCode(
   tx: PoolClient,
   platformUrl: string,
   account: Account,
-  asked: NewCode,
+  newCode: NewCode,
 ): Promise<{ code: Code; route: Route; warnings: string[] }> {
-  const folders = asked.folder === undefined ? [] : [asked.folder];
-  const filing = labelsOf(await resolveLabels(tx, FOLDER, account.id, folders), folders);
-  const tagging = labelsOf(await resolveLabels(tx, TAG, account.id, asked.tags), asked.tags);
-  const [filed = null] = filing.labels;
-  const tags = tagging.labels;
-  expectFewTags(tags);
+  const folders = newCode.folder === undefined ? [] : [newCode.folder];
+  const folderResult = labelsOf(await resolveLabels(tx, FOLDER, account.id, folders), folders);
+  const tagResult = labelsOf(await resolveLabels(tx, TAG, account.id, newCode.tags), newCode.tags);
+  const [folder = null] = folderResult.labels;
+  const tags = tagResult.labels;
+  expectAllowedTagCount(tags);
 
   const id = newUuid();
   const row = newDynamicRow({
     id,
     account_id: account.id,
     short_code: '',
-    target_url: asked.targetUrl,
-    name: asked.name,
-    folder: filed,
+    target_url: newCode.targetUrl,
+    name: newCode.name,
+    folder,
     tags: tags.map(({ name }) => name),
-    campaign_type: asked.campaignType,
-    domain: asked.domain,
+    campaign_type: newCode.campaignType,
+    domain: newCode.domain,
     design: designJson(undefined),
     created_at: new Date(),
   });
   await insertCode(tx, account, row);
-  if (tags.length > 0) await run(tx, label, [id, tags.map((tag) => tag.id)]);
+  if (tags.length > 0) await run(tx, insertTags, [id, tags.map((tag) => tag.id)]);
   const code = codeFrom(row, platformUrl, 0);
   const route = await announce(tx, row, code, { type: 'qr.created' });
-  return { code, route, warnings: [...filing.warnings, ...tagging.warnings] };
+  return { code, route, warnings: [...folderResult.warnings, ...tagResult.warnings] };
 }
 
-/** Inserts a code, and sets what it is given: its short code and the time. */
+/** Inserts a code; sets its short code and times in the row. */
 async function insertCode(tx: PoolClient, account: Account, code: CodeRow): Promise<void> {
   await withNewShortCode(async (shortCode) => {
     code.short_code = shortCode;
     const row = await first(tx, insert, [account.id, account.codeLimit, ...valuesOf(NEW_COLUMNS, code)]);
-    if (!row) throw new Error(`account ${account.id} has no counter of codes`);
+    if (!row) throw new Error(`account ${account.id} has no code counter`);
     if (row.created_at) {
       code.created_at = row.created_at;
       code.updated_at = row.created_at;
@@ -131,7 +134,7 @@ async function insertCode(tx: PoolClient, account: Account, code: CodeRow): Prom
   });
 }
 
-/** The 403 of an account at its limit, with its figures. */
+/** The QR_LIMIT_REACHED failure, with the account's limit and number of codes. */
 export function codeLimitReached(limit: number, used: number) {
   const message = `This account has ${used} of its ${limit} QR codes; delete some or change the plan.`;
   return failure('QR_LIMIT_REACHED', message, { limit: String(limit), used: String(used) });

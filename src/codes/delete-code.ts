@@ -7,7 +7,7 @@ import { announce } from './announce.ts';
 import { CHANGED, codeFrom } from './code-row.ts';
 import { lockCode } from './find-code.ts';
 
-/** A dynamic code gives its place in the plan's limit back. Indexes: codes_pkey, code_counts_pkey. */
+/** A deleted dynamic code no longer counts towards the plan's limit. Indexes: codes_pkey, code_counts_pkey. */
 const remove = statement<{ version: string; updated_at: Date; deleted_at: Date }>(
   'codes_delete',
   `with counted as (
@@ -19,7 +19,10 @@ const remove = statement<{ version: string; updated_at: Date; deleted_at: Date }
    where id = $1 and account_id = $2 returning version, updated_at, deleted_at`,
 );
 
-/** Deletes a code; scans and short code are kept for ever. */
+/**
+ * Deletes a code; its scans and short code are retained for ever. `accountId`: UUID; `id`: `qr_…`. Fails with
+ * NOT_FOUND.
+ */
 export async function deleteCode(
   tx: PoolClient,
   platformUrl: string,
@@ -28,7 +31,7 @@ export async function deleteCode(
 ): Promise<{ id: string; route: Route }> {
   const before = await lockCode(tx, accountId, id);
   const removed = await first(tx, remove, [before.id, accountId]);
-  if (!removed) throw new Error('a locked code is gone');
+  if (!removed) throw new Error('a locked code does not exist');
   const row = { ...before, ...removed };
   const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
   const route = await announce(tx, row, codeFrom(row, platformUrl, scans), { type: 'qr.archived' });

@@ -15,7 +15,7 @@ export function designWarning(foreground: string, background: string): string | 
   return `design: the contrast of the colours is only ${contrast.toFixed(1)}:1; below ${MIN_CONTRAST}:1 many scanners fail.`;
 }
 
-/** The warnings about the colours of a code or batch for the response that creates it; black on white by default. */
+/** The warnings about the colours of a new code or batch, for the response; black on white by default. */
 export function designWarnings(design: Design | undefined): string[] {
   const { foregroundColor, backgroundColor } = designJson(design);
   return [designWarning(foregroundColor, backgroundColor)].filter((warning) => warning !== undefined);

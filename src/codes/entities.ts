@@ -3,7 +3,7 @@ import type { CodeTypeName } from '../../common/contract/names.ts';
 import { accountOfRow } from '../access/entities.ts';
 import { FolderEntity } from '../taxonomy/entities.ts';
 
-/** A code. Rows are never removed: deleted ones keep their short codes. */
+/** A code. Rows are never removed, so that the short codes of deleted codes are never assigned again. */
 export const CodeEntity = defineEntity({
   name: 'Code',
   tableName: 'codes',
@@ -26,13 +26,13 @@ export const CodeEntity = defineEntity({
       .deleteRule('no action')
       .nullable(),
     campaignType: p.text().nullable(),
-    /** Refers to nothing: a domain may be removed while codes are printed on it. */
+    /** Without a foreign key: a domain may be removed although codes with its hostname have been printed. */
     domainId: p.uuid().nullable(),
-    /** The custom domain as it was printed; null means the platform's host. */
+    /** The custom domain in the printed scan URL; null means the platform's host. */
     hostname: p.text().nullable(),
     foregroundColor: p.text().default('#000000'),
     backgroundColor: p.text().default('#ffffff'),
-    /** Rises with every change; gateways keep the newest. */
+    /** Incremented by every change; gateways ignore older versions. */
     version: p.bigint('string').defaultRaw('1'),
     createdAt: p.datetime().defaultRaw('now()'),
     updatedAt: p.datetime().defaultRaw('now()'),
@@ -48,7 +48,7 @@ export const CodeEntity = defineEntity({
 
 export type CodeEntity = InferEntity<typeof CodeEntity>;
 
-/** A code whose folder or tag was renamed, merged or deleted, until it is announced. */
+/** A code whose folder or tag was renamed, merged or deleted and that is not announced yet. */
 export const RelabelledCodeEntity = defineEntity({
   name: 'RelabelledCode',
   tableName: 'relabelled_codes',
@@ -60,7 +60,7 @@ export const RelabelledCodeEntity = defineEntity({
   },
 });
 
-/** How many codes an account has, moved in the transaction that creates, deletes or restores one. */
+/** The number of codes of an account, updated in the transaction that creates, deletes or restores one. */
 export const CodeCountEntity = defineEntity({
   name: 'CodeCount',
   tableName: 'code_counts',

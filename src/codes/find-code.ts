@@ -10,13 +10,13 @@ const find = statement<CodeRow>(
   `select ${CODE_COLUMNS} from codes c where c.id = $1 and c.account_id = $2 and c.deleted_at is null`,
 );
 
-/** Index: codes_pkey. Changes of one code follow one another, and so do their rows in the outbox. */
+/** Serializes changes of a code, so that their rows in the outbox are in the same order. Index: codes_pkey. */
 const lock = statement(
   'codes_lock',
   'select from codes where id = $1 and account_id = $2 and deleted_at is null for update',
 );
 
-/** A code of the account by its id `qr_…`; deleted ones are not found. Fails with NOT_FOUND. */
+/** Finds a code of the account by its id `qr_…`. `accountId`: UUID. Fails with NOT_FOUND, also for deleted codes. */
 export async function findCode(on: Queryable, accountId: string, id: string): Promise<CodeRow> {
   const uuid = decodeId('qr', id);
   const row = uuid === undefined ? undefined : await first(on, find, [uuid, accountId]);
@@ -24,10 +24,10 @@ export async function findCode(on: Queryable, accountId: string, id: string): Pr
   return row;
 }
 
-/** The same, locked until the transaction ends. */
+/** Finds a code as `findCode` does and locks it until the transaction ends. */
 export async function lockCode(tx: PoolClient, accountId: string, id: string): Promise<CodeRow> {
   const uuid = decodeId('qr', id);
-  // Locked first and read afterwards: the read sees what the last holder of the lock committed.
+  // Read after locking, so that the read sees what the previous holder of the lock committed.
   if (uuid !== undefined) await run(tx, lock, [uuid, accountId]);
   return findCode(tx, accountId, id);
 }

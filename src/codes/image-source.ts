@@ -35,7 +35,7 @@ const find = statement<ImageRow>(
    from codes where id = $1 and account_id = $2 and deleted_at is null`,
 );
 
-/** The account's code with the id `qr_…`; undefined when it has no such code. `accountId`: UUID. */
+/** Reads the code with the id `qr_…`; undefined when the account has no such code. `accountId`: UUID. */
 export async function imageSource(
   pool: Pool,
   platformUrl: string,

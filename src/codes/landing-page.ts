@@ -4,20 +4,21 @@ import { type LandingPage, LandingPageSchema } from '../../proto/gen/signpost/pa
 import { readWebAddress } from './target-url.ts';
 
 /**
- * A landing page as it is kept: a `LandingPage` in protobuf's JSON form, trimmed, its colours in full. Lengths and
- * colours are constraints of the proto file; what those can't say fails here with INVALID_FIELD.
+ * Validates a landing page and converts it to its stored form: a `LandingPage` in protobuf's JSON form, with trimmed
+ * texts and six-digit colours. The proto file constrains lengths and colours; this checks everything else. Fails with
+ * INVALID_FIELD.
  */
-export function readLandingPage(asked: LandingPage | undefined): JsonValue {
-  if (!asked) throw failure('INVALID_FIELD', 'landing_page: is needed.');
-  const { title, text, links, foregroundColor, backgroundColor } = asked;
+export function readLandingPage(input: LandingPage | undefined): JsonValue {
+  if (!input) throw failure('INVALID_FIELD', 'landing_page: is needed.');
+  const { title, text, links, foregroundColor, backgroundColor } = input;
   const page = create(LandingPageSchema, {
-    title: oneLine('landing_page.title', title),
-    text: severalLines('landing_page.text', text),
+    title: parseLine('landing_page.title', title),
+    text: parseText('landing_page.text', text),
     links: links.map(({ label, url }, index) => {
       const field = `landing_page.links[${index}]`;
       const address = readWebAddress(`${field}.url`, url);
       if ('problem' in address) throw failure('INVALID_FIELD', address.problem);
-      return { label: oneLine(`${field}.label`, label), url: address.url };
+      return { label: parseLine(`${field}.label`, label), url: address.url };
     }),
     foregroundColor: sixDigits(foregroundColor),
     backgroundColor: sixDigits(backgroundColor),
@@ -25,16 +26,16 @@ export function readLandingPage(asked: LandingPage | undefined): JsonValue {
   return toJson(LandingPageSchema, page);
 }
 
-function oneLine(field: string, input: string): string {
+function parseLine(field: string, input: string): string {
   const text = input.trim();
   if (text === '') throw failure('INVALID_FIELD', `${field}: is needed.`);
   if (/\p{Cc}/u.test(text)) throw failure('INVALID_FIELD', `${field}: must be one line without control characters.`);
   return text;
 }
 
-function severalLines(field: string, input: string): string {
+function parseText(field: string, input: string): string {
   const text = input.replaceAll('\r\n', '\n').trim();
-  if (/[^\P{Cc}\n\t]/u.test(text)) throw failure('INVALID_FIELD', `${field}: must have no control characters.`);
+  if (/[^\P{Cc}\n\t]/u.test(text)) throw failure('INVALID_FIELD', `${field}: must not contain control characters.`);
   return text;
 }
 

@@ -42,7 +42,7 @@ async function insertCodes(count: number, account = accountId): Promise<void> {
 const list = (request: { cursor?: string; limit?: number }) =>
   listCodes({ pool: database.pool, platformUrl, cursors: issued }, accountId, create(ListCodesRequestSchema, request));
 
-test('a walk over 100,000 codes with creates and deletes going on gives each that was there throughout exactly once', async () => {
+test('paging through 100,000 codes during creates and deletes returns each code that exists throughout exactly once', async () => {
   const { rows } = await database.pool.query<{ id: string }>(
     'select id from codes where account_id = $1 order by id desc',
     [accountId],
@@ -57,21 +57,21 @@ test('a walk over 100,000 codes with creates and deletes going on gives each tha
     if (nextCursor === undefined) break;
     cursor = nextCursor;
     if (page % 20 !== 0) continue;
-    // One behind, the one that the walk stands at, and one ahead of it go; others come.
+    // Deletes a code on the page just read, its last one and one on a later page, and creates others.
     await insertCodes(5);
     for (const at of [page * 100 + 3, page * 100 + 99, page * 100 + 250]) {
-      const gone = ids[at];
-      if (gone === undefined || !throughout.delete(gone)) continue;
-      await transaction(database.pool, (tx) => deleteCode(tx, platformUrl, accountId, gone));
+      const deleted = ids[at];
+      if (deleted === undefined || !throughout.delete(deleted)) continue;
+      await transaction(database.pool, (tx) => deleteCode(tx, platformUrl, accountId, deleted));
     }
   }
   expect(new Set(seen).size).toBe(seen.length);
-  const walked = new Set(seen);
-  expect([...throughout].filter((id) => !walked.has(id))).toEqual([]);
+  const returned = new Set(seen);
+  expect([...throughout].filter((id) => !returned.has(id))).toEqual([]);
   expect(seen).toEqual(seen.toSorted().reverse());
 }, 180_000);
 
-test('page 1 and page 1,000 read as many rows, by the index alone, and sort nothing', async () => {
+test('page 1 and page 1,000 read the same number of rows, through the index, and sort nothing', async () => {
   await database.pool.query('vacuum analyze codes');
   const { rows } = await database.pool.query<{ id: string }>(
     'select id from codes where account_id = $1 and deleted_at is null order by id desc offset 99000 limit 1',
@@ -84,7 +84,7 @@ test('page 1 and page 1,000 read as many rows, by the index alone, and sort noth
       `explain (analyze, buffers, costs off, timing off, summary off) ${text}`,
       [accountId, null, null, after, 100, 0],
     );
-    // What follows reads the labels of the page's rows.
+    // The subplans read the labels of the page's rows.
     plans.push(
       explained.rows
         .map((row) => row['QUERY PLAN'])

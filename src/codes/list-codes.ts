@@ -11,15 +11,15 @@ import {
   ListCodesResponseSchema,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
-import { hasAnyTag } from '../taxonomy/labels.ts';
+import { hasAnyTag } from '../taxonomy/label-sql.ts';
 import { isUnfiled } from '../taxonomy/names.ts';
 import { existingFolder, existingTags } from '../taxonomy/resolve.ts';
 import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
 
 /**
- * The filters as a condition. Each combination is a statement of its own, so that each has the plan that fits it:
- * codes_listed for all codes, codes_in_folder for a folder; either gives the order, so nothing is sorted. $1 account,
- * $2 folder, $3 tags, $4 the position that the page starts after.
+ * The condition for a combination of filters. Each combination has its own statement, so that Postgres chooses the
+ * right index: codes_listed for all codes, codes_in_folder for a folder. Both return rows in order, so nothing is
+ * sorted. $1 is the account, $2 the folder, $3 the tags, $4 the position after which the page starts.
  */
 function condition({ folder, tags, cursor }: Filter): string {
   return [
@@ -40,14 +40,17 @@ interface Filter {
   readonly cursor: boolean;
 }
 
-/** One more row than the page has tells whether another page follows. */
+/** Reads one row more than the page has, which shows whether another page follows. */
 export const pageStatement = (filter: Filter) =>
   statement<CodeRow>(
     `codes_page_${nameOf(filter)}`,
     `select ${CODE_COLUMNS} from codes c where ${condition(filter)} order by c.id desc limit $5 + 1 offset $6`,
   );
 
-/** All codes are counted as they come and go; what is left of them, and filtered ones, when asked. Index: code_counts_pkey. */
+/**
+ * The total of all codes is a stored counter; the totals of filtered lists, and of codes after a cursor, are counted
+ * for each call. Index: code_counts_pkey.
+ */
 const countAll = statement<{ total: string }>(
   'codes_count_all',
   'select listed as total from code_counts where account_id = $1',
@@ -60,7 +63,9 @@ const countFiltered = (filter: Filter) =>
 
 const nameOf = ({ folder, tags, cursor }: Filter) => `${folder}_${tags ? 'tags' : 'all'}_${cursor ? 'after' : 'start'}`;
 
-/** A page of the account's codes, newest first. */
+/**
+ * Reads a page of the account's codes, newest first. `accountId`: UUID. Fails with INVALID_CURSOR or UNKNOWN_FOLDER.
+ */
 export async function listCodes(
   { pool, platformUrl, cursors }: { pool: Pool; platformUrl: string; cursors: Cursors },
   accountId: string,

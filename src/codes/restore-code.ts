@@ -13,8 +13,8 @@ import { CodeCountEntity, CodeEntity } from './entities.ts';
 import { findCode } from './find-code.ts';
 
 /**
- * Brings a deleted code back as it was; a dynamic one needs a place in the plan's limit. One that is not deleted stays
- * as it is, so that a call may be repeated. Fails with NOT_FOUND or QR_LIMIT_REACHED.
+ * Restores a deleted code with all its properties; a dynamic code counts towards the plan's limit again. A code that is
+ * not deleted stays unchanged, so a call may be repeated. Fails with NOT_FOUND or QR_LIMIT_REACHED.
  */
 export async function restoreCode(
   em: EntityManager,
@@ -24,7 +24,7 @@ export async function restoreCode(
 ): Promise<{ code: Code; changed: boolean }> {
   const uuid = decodeId('qr', id);
   const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
-  // Locked before the counter, as deleting does, so that the two never wait in a circle. Index: codes_pkey.
+  // Locked before the counter, as in a deletion, so that the two cannot deadlock. Index: codes_pkey.
   const before = uuid === undefined ? null : await em.findOne(CodeEntity, { id: uuid, accountId }, lock);
   if (!before) throw failure('NOT_FOUND', 'There is no such code on this account.');
   const deleted = before.deletedAt != null;

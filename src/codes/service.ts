@@ -10,7 +10,7 @@ import type { Database } from '../db/database.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { codeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
-import { createLandingPageCode, createStaticCode } from './create-other-code.ts';
+import { createLandingPageCode, createStaticCode } from './create-non-dynamic-code.ts';
 import { deleteCode } from './delete-code.ts';
 import { designWarnings } from './design-warnings.ts';
 import { findCode } from './find-code.ts';
@@ -19,7 +19,7 @@ import type { IsPlatformHost } from './platform-hosts.ts';
 import { restoreCode } from './restore-code.ts';
 import { updateCode } from './update-code.ts';
 
-/** Codes of an account. `platformUrl`: what scan URLs on the platform's host start with. */
+/** Codes of an account. `platformUrl`: start of scan URLs on the platform's host. */
 export function codesService(options: {
   database: Database;
   platformUrl: string;
@@ -33,8 +33,8 @@ export function codesService(options: {
       const account = accountOf(context);
       const call = { pool, accountId: account.id, context, method: CodesService.method.createCode, request };
       return once(call, async (tx) => {
-        const asked = await readNewCode(tx, isPlatformHost, account, request);
-        const created = await createCode(tx, platformUrl, account, asked);
+        const newCode = await readNewCode(tx, isPlatformHost, account, request);
+        const created = await createCode(tx, platformUrl, account, newCode);
         await recordInternalChange(tx, context, created.code.id);
         return create(CreateCodeResponseSchema, created);
       });

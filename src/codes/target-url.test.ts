@@ -31,7 +31,7 @@ test.each([
   'https://sign.example/about',
   'https://other.example/r/Ab3dE9k',
   'http://[2001:db8::1]/x',
-])('%s is a target, stored as sent', async (url) => {
+])('%s is a valid target and stored as sent', async (url) => {
   expect(await read(`  ${url}\n`)).toEqual({ url });
 });
 
@@ -78,19 +78,19 @@ test.each([
   [`https://${'a'.repeat(64)}.example`, /can be looked up/],
   [`https://${'a.'.repeat(124)}example`, /can be looked up/],
   [`https://example.com/${'x'.repeat(2_048)}`, /at most 2048/],
-])('%j is refused', async (url, why) => {
+])('%j is rejected', async (url, why) => {
   expect(await read(url)).toEqual({ problem: expect.stringMatching(why) });
 });
 
-test('a scan URL on a custom domain is refused as well', async () => {
+test('a scan URL on a custom domain is rejected', async () => {
   await pool.query(`insert into verified_hostnames values ('go.example.org', '01890a5d-ac96-774b-bcce-b302099a8057')`);
   expect(await read('https://go.example.org/r/Ab3dE9k')).toEqual({ problem: expect.stringMatching(/scan URL/) });
   expect(await read('https://GO.example.org./r/Ab3dE9k')).toEqual({ problem: expect.stringMatching(/scan URL/) });
-  const unproven = 'https://unproven.example.org/r/Ab3dE9k';
-  expect(await read(unproven)).toEqual({ url: unproven });
+  const unverified = 'https://unverified.example.org/r/Ab3dE9k';
+  expect(await read(unverified)).toEqual({ url: unverified });
 });
 
-test('where the platform runs on this machine, all of its names and addresses are the platform', async () => {
+test('if the platform runs on localhost, all local names and addresses are the platform', async () => {
   const local = platformHosts('http://localhost:8080', []);
   for (const host of [
     'localhost:8080',
@@ -108,7 +108,7 @@ test('where the platform runs on this machine, all of its names and addresses ar
   expect(await readTargets(pool, local, [elsewhere])).toEqual([{ url: elsewhere }]);
 });
 
-test('no spelling of a platform address or of its name gets by', async () => {
+test('no spelling of a platform address or of its name is accepted', async () => {
   const [a, b, c, d] = [192, 0, 2, 10];
   const radix = fc.constantFrom(
     (part: number) => `${part}`,
@@ -121,7 +121,7 @@ test('no spelling of a platform address or of its name gets by', async () => {
     .map(([parts, written]) => parts.map((part, index) => written[index]?.(part)).join('.'));
   const name = fc
     .array(fc.constantFrom('plain', 'upper', 'percent', 'wide'), { minLength: 12, maxLength: 12 })
-    .map((ways) => [...'sign.example'].map((letter, index) => spelled(letter, ways[index] ?? '')).join(''));
+    .map((spellings) => [...'sign.example'].map((letter, index) => spelled(letter, spellings[index] ?? '')).join(''));
   const dot = fc.constantFrom('', '.');
   const port = fc.constantFrom('', ':80', ':443', ':8443', ':08080');
   const tail = fc.constantFrom('', '/', '?a=1', '#x', '/?utm_source=poster');
@@ -135,13 +135,13 @@ test('no spelling of a platform address or of its name gets by', async () => {
   );
 });
 
-function spelled(letter: string, way: string): string {
-  if (way === 'upper') return letter.toUpperCase();
-  if (way === 'percent') return `%${letter.charCodeAt(0).toString(16)}`;
-  return way === 'wide' ? String.fromCodePoint(letter.charCodeAt(0) + 0xfee0) : letter;
+function spelled(letter: string, spelling: string): string {
+  if (spelling === 'upper') return letter.toUpperCase();
+  if (spelling === 'percent') return `%${letter.charCodeAt(0).toString(16)}`;
+  return spelling === 'wide' ? String.fromCodePoint(letter.charCodeAt(0) + 0xfee0) : letter;
 }
 
-test('a name in any script is taken as the URL parser takes it; one that does not fit the DNS is not', async () => {
+test('a name in any script is accepted if its ASCII form is a valid DNS name', async () => {
   const label = fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
     .filter((text) => !/[\s/?#@:\\[\]%]/.test(text));
@@ -150,14 +150,14 @@ test('a name in any script is taken as the URL parser takes it; one that does no
       const url = `https://${labels.join('.')}.example/`;
       const hostname = URL.parse(url)?.hostname;
       const fits = hostname?.split('.').every((each) => /^[a-z0-9_-]{1,63}$/.test(each)) && hostname.length <= 253;
-      // Labels of letters only never look like a broken `xn--`.
+      // Invalid Punycode is tested above.
       fc.pre(!labels.some((each) => /^xn--/i.test(each)));
       expect('url' in ((await read(url)) ?? {})).toBe(fits ?? false);
     }),
   );
 });
 
-test('links of landing pages obey the same rule for hosts', () => {
+test('links of landing pages follow the same rule for hosts', () => {
   const page = (url: string) => ({
     title: 'Menu',
     text: '',

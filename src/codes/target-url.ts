@@ -4,23 +4,23 @@ import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { isUsableHost } from './web-host.ts';
 
-/** Longest target, in characters. Source: docs/contract.md, "The QR code resource". */
+/** Maximum length of a target, in characters. Source: docs/contract.md, "The QR code resource". */
 const MAX_CHARACTERS = 2_048;
 
-/** Of any account, removed domains included: scans there are still answered. Index: verified_hostnames_pkey. */
-const knownHosts = statement<{ hostname: string }>(
+/** Domains of all accounts and removed ones, whose scans are still answered. Index: verified_hostnames_pkey. */
+const verifiedHosts = statement<{ hostname: string }>(
   'codes_known_hosts',
   'select hostname from verified_hostnames where hostname = any($1)',
 );
 
-/** A target that can be used, or the sentence that says why it can't. */
+/** A valid target, or a sentence that says why it is invalid. */
 export type Target = { readonly url: string } | { readonly problem: string };
 
-const LOOP: Target = { problem: 'target_url: must not lead to a scan URL of this platform.' };
+const LOOP: Target = { problem: 'target_url: must not be a scan URL of this platform.' };
 
 /**
- * Reads targets: web addresses that do not lead to a scan URL of this platform, where they would loop. They are stored
- * as sent, trimmed.
+ * Validates targets: web addresses that are not scan URLs of this platform, which would cause a redirect loop. Targets
+ * are stored as they were sent, but trimmed. Returns one result per input, in order.
  */
 export async function readTargets(
   on: Queryable,
@@ -29,23 +29,25 @@ export async function readTargets(
 ): Promise<Target[]> {
   const targets = inputs.map((input) => readWebAddress('target_url', input));
   const hosts = targets.map((target) => ('url' in target ? scanHost(target.url) : undefined));
-  const looked = [...new Set(hosts.flatMap((host) => host ?? []))];
-  const found = looked.length === 0 ? [] : await run(on, knownHosts, [looked]);
-  const ours = new Set(found.map(({ hostname }) => hostname));
+  const candidates = [...new Set(hosts.flatMap((host) => host ?? []))];
+  const found = candidates.length === 0 ? [] : await run(on, verifiedHosts, [candidates]);
+  const customHosts = new Set(found.map(({ hostname }) => hostname));
   return targets.map((target, index) => {
     const host = hosts[index];
-    return host !== undefined && (isPlatformHost(host) || ours.has(host)) ? LOOP : target;
+    return host !== undefined && (isPlatformHost(host) || customHosts.has(host)) ? LOOP : target;
   });
 }
 
-/** Reads an absolute http or https URL without credentials, trimmed; `field` is what a problem names. */
+/**
+ * Validates and trims an absolute http or https URL without credentials. `field`: the field that a problem mentions.
+ */
 export function readWebAddress(field: string, input: string): Target {
   const url = input.trim();
   if (url === '') return { problem: `${field}: is needed.` };
   if (url.length > MAX_CHARACTERS && [...url].length > MAX_CHARACTERS) {
     return { problem: `${field}: must have at most ${MAX_CHARACTERS} characters.` };
   }
-  // The URL parser drops control characters and mends `http:host`; neither is what was meant.
+  // The URL parser drops control characters and corrects `http:host`; the result would not be what the caller meant.
   const parsed = /^https?:\/\/[^/?#]/i.test(url) && !/[\s\p{Cc}\\]/u.test(url) ? URL.parse(url) : null;
   if (!parsed) return { problem: `${field}: must be an absolute http or https URL.` };
   const { username, password, hostname } = parsed;
@@ -54,16 +56,16 @@ export function readWebAddress(field: string, input: string): Target {
   return { url };
 }
 
-/** One target, for callers that fail as a whole. */
+/** Validates one target. Fails with INVALID_FIELD. */
 export async function targetOrFailure(on: Queryable, isPlatformHost: IsPlatformHost, input: string): Promise<string> {
   const [target = LOOP] = await readTargets(on, isPlatformHost, [input]);
   if ('problem' in target) throw failure('INVALID_FIELD', target.problem);
   return target.url;
 }
 
-/** The host of a URL that looks like a scan URL, without the dot of the root. */
+/** The host of a URL whose path is that of a scan URL, without a trailing dot; otherwise undefined. */
 function scanHost(url: string): string | undefined {
-  // Most targets need no second parsing. Some proxies decode a path before they pass it on.
+  // Most targets contain neither and need no second parsing. Percent signs matter because some proxies decode paths.
   if (!/\/r\/|%/.test(url)) return undefined;
   const { pathname, hostname } = new URL(url);
   const shortCode = /^\/r\/([^/]+)\/?$/.exec(decoded(pathname))?.[1];

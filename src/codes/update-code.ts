@@ -8,7 +8,7 @@ import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { columnsOf, listed, parameters, valuesOf } from '../db/columns.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
-import { FOLDER, type Kind, type Label, TAG } from '../taxonomy/kinds.ts';
+import { FOLDER, type Label, type LabelKind, TAG } from '../taxonomy/label-kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { CHANGED, type CodeRow, codeFrom } from './code-row.ts';
@@ -16,10 +16,10 @@ import { CodeEntity } from './entities.ts';
 import { findCode, lockCode } from './find-code.ts';
 import { readLandingPage } from './landing-page.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
-import { expectFewTags, tagsOrFailure } from './tags.ts';
+import { expectAllowedTagCount, tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
-/** The columns that a call may change, and what it calls them. */
+/** The columns that a call may change, with the names of the fields. */
 const FIELDS = {
   target_url: 'target_url',
   name: 'name',
@@ -40,7 +40,7 @@ const update = statement(
 );
 
 /** Index: code_tags_pkey. */
-const relabel = statement(
+const replaceTags = statement(
   'codes_relabel',
   `with wanted as (select unnest($2::uuid[]) as tag_id),
    dropped as (
@@ -49,13 +49,16 @@ const relabel = statement(
    insert into code_tags (code_id, tag_id) select $1, tag_id from wanted on conflict do nothing`,
 );
 
-/** What a request changes: columns, and the tags if it names them. */
+/** The requested changes: columns, and the tags if the request contains them. */
 interface Changes {
   readonly columns: Partial<Pick<CodeRow, Changeable>>;
   readonly tags: readonly Label[] | undefined;
 }
 
-/** Changes what the request names, and tells of it if anything did change (`changed`). */
+/**
+ * Changes the fields in the request's mask. If any value differs (`changed`), the change is announced. `accountId`:
+ * UUID. Fails with NO_FIELDS, NOT_FOUND, NO_TARGET or INVALID_FIELD.
+ */
 export async function updateCode(
   tx: PoolClient,
   { platformUrl, isPlatformHost }: { platformUrl: string; isPlatformHost: IsPlatformHost },
@@ -78,8 +81,8 @@ export async function updateCode(
 }
 
 /**
- * Everything that can be wrong with a request fails here, before the code is looked for. Labels are locked before codes
- * everywhere, so that a change and the deletion of a folder never wait for each other in a circle.
+ * Validates the request before the code is read. Every transaction locks labels before codes, so that a change of a
+ * code and the deletion of a folder cannot deadlock.
  */
 async function readChanges(
   tx: PoolClient,
@@ -101,34 +104,34 @@ async function readChanges(
     columns.folder_id = (await labelsOrFailure(tx, FOLDER, accountId, folders))[0]?.id ?? null;
   }
   const labels = tags && (await labelsOrFailure(tx, TAG, accountId, tags));
-  if (labels) expectFewTags(labels);
+  if (labels) expectAllowedTagCount(labels);
   return { columns, tags: labels };
 }
 
 async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise<{ row: CodeRow; changed: string[] }> {
-  const wanted = { ...before, ...changes.columns };
+  const after = { ...before, ...changes.columns };
   const { tags } = changes;
-  const relabelled =
+  const tagsChanged =
     tags !== undefined &&
     !sameSet(
       before.tags,
       tags.map(({ name }) => name),
     );
-  const changed: string[] = CHANGEABLE.filter((column) => !isDeepStrictEqual(wanted[column], before[column])).map(
+  const changed: string[] = CHANGEABLE.filter((column) => !isDeepStrictEqual(after[column], before[column])).map(
     (column) => FIELDS[column],
   );
-  if (relabelled) changed.push('tags');
+  if (tagsChanged) changed.push('tags');
   if (changed.length === 0) return { row: before, changed };
 
-  if (relabelled) await run(tx, relabel, [before.id, tags.map(({ id }) => id)]);
-  await run(tx, update, [before.id, before.account_id, ...valuesOf(COLUMNS, wanted)]);
+  if (tagsChanged) await run(tx, replaceTags, [before.id, tags.map(({ id }) => id)]);
+  await run(tx, update, [before.id, before.account_id, ...valuesOf(COLUMNS, after)]);
   return { row: await findCode(tx, before.account_id, encodeId('qr', before.id)), changed };
 }
 
-/** The labels of references; of a call that changes all that it names or nothing, none may be missing. */
+/** Resolves references to labels. Fails with INVALID_FIELD if any has none, since an update is applied as a whole. */
 async function labelsOrFailure(
   tx: PoolClient,
-  kind: Kind,
+  kind: LabelKind,
   accountId: string,
   references: readonly string[],
 ): Promise<readonly Label[]> {

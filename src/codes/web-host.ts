@@ -1,15 +1,15 @@
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 
-/** RFC 1035, section 2.3.4, without the dot of the root. */
+/** Maximum length of a name without the trailing dot. Source: RFC 1035, section 2.3.4. */
 const MAX_NAME = 253;
 
-/** No letters of other scripts: the URL parser has put those into their ASCII form. Underscores occur in real names. */
+/** Only ASCII: the URL parser has converted other scripts to their ASCII form. Underscores occur in real names. */
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 
 /**
- * Whether a resolver could look a host up, or a browser connect to it: a name of the DNS, or an IP address. The URL
- * parser lets `a..b` and `xn--a` pass. `hostname`: as `URL.hostname` has it.
+ * Whether a host is a valid DNS name or an IP address; the URL parser also accepts `a..b` and `xn--a`. `hostname`: as
+ * `URL.hostname` returns it.
  */
 export function isUsableHost(hostname: string): boolean {
   if (hostname.startsWith('[') || isIP(hostname) !== 0) return true;
@@ -18,6 +18,6 @@ export function isUsableHost(hostname: string): boolean {
 }
 
 function isUsableLabel(label: string): boolean {
-  // What stands for no text in another script stays as it is.
+  // `domainToUnicode` leaves labels that are not valid Punycode unchanged.
   return LABEL.test(label) && !(label.startsWith('xn--') && domainToUnicode(label) === label);
 }

@@ -19,7 +19,7 @@ test.each([
   [{ ssid: 'x', password: 'abcde', security: WEP }, 'WIFI:T:WEP;S:x;P:abcde;;'],
   [{ ssid: 'x', password: '0123456789', security: WEP }, 'WIFI:T:WEP;S:x;P:0123456789;;'],
   [{ ssid: 'x', password: 'f'.repeat(64), security: WPA }, `WIFI:T:WPA;S:x;P:${'f'.repeat(64)};;`],
-])('%j is %s', (fields, expected) => {
+])('%j gives %s', (fields, expected) => {
   expect(payload(fields)).toBe(expected);
 });
 
@@ -30,7 +30,7 @@ test.each([
   [{ ssid: 'x', password: 'abcdef', security: WEP }, /WEP/],
   [{ ssid: 'x', password: 'pasta e basta', security: NONE }, /no password/],
   [{ ssid: 'x\ny' }, /control characters/],
-])('%j is refused', (fields, sentence) => {
+])('%j is rejected', (fields, sentence) => {
   let error: unknown;
   try {
     payload(fields);
@@ -40,8 +40,8 @@ test.each([
   expect(readFailure(error)).toMatchObject({ reason: 'INVALID_FIELD', message: expect.stringMatching(sentence) });
 });
 
-/** Reads it as phones do: fields end at a semicolon that no backslash keeps. */
-function readBack(text: string): Record<string, string> {
+/** Parses a payload as phones do: a field ends at the first unescaped semicolon. */
+function parsePayload(text: string): Record<string, string> {
   const fields: Record<string, string> = {};
   for (const [, name = '', value = ''] of text.slice('WIFI:'.length).matchAll(/([TSPH]):((?:\\.|[^;\\])*);/gu)) {
     fields[name] = value.replace(/\\(.)/gu, '$1');
@@ -49,12 +49,12 @@ function readBack(text: string): Record<string, string> {
   return fields;
 }
 
-test('any name and password are read back as they are', () => {
+test('any name and password are parsed unchanged', () => {
   const word = (least: number, most: number) =>
     fc.string({ minLength: least, maxLength: most, unit: 'grapheme' }).filter((text) => !/\p{Cc}/u.test(text));
   fc.assert(
     fc.property(word(1, 20), word(8, 12), (ssid, password) => {
-      expect(readBack(payload({ ssid, password }))).toEqual({ T: 'WPA', S: ssid, P: password });
+      expect(parsePayload(payload({ ssid, password }))).toEqual({ T: 'WPA', S: ssid, P: password });
     }),
   );
 });

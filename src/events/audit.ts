@@ -21,7 +21,7 @@ export interface ComparedRow {
 }
 
 export interface Comparison {
-  /** When the oldest compared row was written; undefined if there was none. */
+  /** When the oldest compared row was written; undefined if no row was compared. */
   readonly keptFrom: Date | undefined;
 }
 
@@ -66,7 +66,7 @@ function eventIdentity({ headers }: Pick<LogRecord, 'headers'>): Identity {
   return { id: headers.ce_id ?? '', version: 0n };
 }
 
-/** A route also counts for older routes of its key, which compaction removes. */
+/** A route stands for all older routes of its key too, because compaction removes those. */
 function routeIdentity({ key, value }: Pick<LogRecord, 'key' | 'value'>): Identity {
   try {
     return { id: key, version: fromBinary(RouteSchema, value ?? new Uint8Array()).version };
@@ -87,7 +87,7 @@ export function compareEvents(
   return compare(options, EVENTS.name, eventIdentity, handle);
 }
 
-/** The same for routes. */
+/** Like `compareEvents`, but for routes. */
 export function compareRoutes(
   options: ComparisonOptions,
   handle: (rows: readonly ComparedRow[]) => Promise<void> | void,
@@ -102,7 +102,7 @@ function compare(
   handle: (rows: readonly ComparedRow[]) => Promise<void> | void,
 ): Promise<Comparison> {
   return withConnection(pool, async ({ client, markBroken }) => {
-    // The order matters: everything before this position was published before the ends of the log are read.
+    // Read before the ends of the log, so that the log already contains everything up to this position.
     const reached = await first(client, position);
     const ends = await log.ends(topic);
     const from = await log.since(topic, since - MAX_CLOCK_SKEW_MS);

@@ -25,7 +25,7 @@ export function cloudEvent(event: {
   accountId: string;
   subject: string;
   data: unknown;
-  /** Orders the events of a subject: the version of a code. */
+  /** The version of a code, which orders the events of a subject. */
   sequence?: number;
 }): OutboxRecord {
   return {

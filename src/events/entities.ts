@@ -2,7 +2,10 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 const SLOT = `((floor((date_part('epoch'::text, clock_timestamp()) / (21600)::double precision)))::bigint % (15)::bigint)`;
 
-/** A change on its way to the log, written with the change. Emptied slot by slot: see `outbox-retention.ts`. */
+/**
+ * A record to be published to the log, written in the transaction of its change. The table has one partition per slot;
+ * `outbox-retention.ts` empties them one at a time.
+ */
 export const OutboxEntity = defineEntity({
   name: 'Outbox',
   tableName: 'outbox',
@@ -20,7 +23,7 @@ export const OutboxEntity = defineEntity({
 
 export type OutboxEntity = InferEntity<typeof OutboxEntity>;
 
-/** How far the relay has published: every number up to `last`, but for those in holes. One row. */
+/** How far the relay has published: all ids up to `last`, except those in `holes`. One row. */
 export const OutboxPositionEntity = defineEntity({
   name: 'OutboxPosition',
   tableName: 'outbox_position',
@@ -31,7 +34,7 @@ export const OutboxPositionEntity = defineEntity({
   },
 });
 
-/** A row while the topic of routes lacks some that were published to a former topic of its name. */
+/** Contains a row while a newly created routes topic does not have all current routes yet. */
 export const RoutesDueEntity = defineEntity({
   name: 'RoutesDue',
   tableName: 'routes_due',

@@ -117,12 +117,12 @@ export class OutboxReader {
     return [...late, ...rows];
   }
 
-  /** Whether ids are missing that may still appear, so that it has to be asked for rows every `CHECK_MS`. */
+  /** Whether missing ids may still appear; if so, `next` must be called at least every `CHECK_MS`. */
   hasHoles(): boolean {
     return this.#holes.length > 0;
   }
 
-  /** Moves the position past rows from `next` that the log now has. */
+  /** Advances the position past rows from `next` that have been published. */
   async published(rows: readonly OutboxRow[]): Promise<void> {
     const ids = rows.map(({ id }) => BigInt(id));
     const holes = this.#holes.flatMap((hole) => without(hole, ids));
@@ -138,13 +138,13 @@ export class OutboxReader {
       }
     }
     const updated = await first(this.#client, advance, [this.#ctid, String(last), formatHoles(holes)]);
-    if (!updated) throw new Error('another process has moved the position of the outbox');
+    if (!updated) throw new Error('another process has changed the position of the outbox');
     this.#ctid = updated.ctid;
     this.#last = last;
     this.#holes = holes;
   }
 
-  /** The id up to which a read that starts now finds every row that can ever appear; checked from time to time. */
+  /** The id up to which no further row can appear after a read that starts now; checked every `CHECK_MS`. */
   async #settledUpTo(): Promise<bigint | undefined> {
     if (this.#holes.length === 0 || performance.now() - this.#checkedAt < CHECK_MS) return undefined;
     this.#checkedAt = performance.now();

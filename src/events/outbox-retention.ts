@@ -9,7 +9,7 @@ import { periodically } from '../../common/runtime/periodically.ts';
 /** How rows are assigned to slots; see migration 0015. */
 const SLOTS = 15;
 const SLOT_HOURS = 6;
-/** Maximum retention: of the slots one is being filled, one is next, and one may be in the middle of being emptied. */
+/** Maximum retention: one slot is being filled, one is next, and one may be about to be emptied. */
 export const MAX_RETENTION_HOURS = (SLOTS - 3) * SLOT_HOURS;
 
 const INTERVAL_MS = 60_000;
@@ -63,9 +63,9 @@ async function empty(pool: Pool, name: string): Promise<void> {
   }
 }
 
-/** Empties outdated slots now and then every minute, until stopped. */
+/** Empties outdated slots immediately and then every minute, until stopped. */
 export function startOutboxRetention(pool: Pool, retentionHours: number, logger: Logger): Subscription {
-  return periodically(INTERVAL_MS, 'emptying the outbox of old rows', logger, () =>
+  return periodically(INTERVAL_MS, 'deleting old rows from the outbox', logger, () =>
     emptyOutdatedSlots(pool, retentionHours),
   );
 }

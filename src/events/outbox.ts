@@ -14,13 +14,13 @@ export interface OutboxRecord extends NewRecord {
 
 type NewRow = Omit<RowOf<OutboxEntity>, 'id' | 'at' | 'slot'>;
 
-/** What is written; Postgres sets the rest. */
+/** The columns that are inserted; Postgres sets the others. */
 const NEW_COLUMNS = columnsOf(OutboxEntity).filter(({ name }) => !['id', 'at', 'slot'].includes(name));
 
 /**
- * Wakes the relay when the transaction commits, but only if it sleeps: before Postgres 19 transactions that notify commit
- * one after the other. A transaction that obtains the lock keeps it until it ends, so the relay can't fall asleep before,
- * and reads once more after it has fallen asleep.
+ * Wakes the relay when the transaction commits, but only if it sleeps: before Postgres 19 transactions that notify
+ * commit one after the other. A transaction that obtains the lock holds it until it ends. Until then the relay can't
+ * fall asleep, and once it has, it reads the outbox again before it waits.
  */
 const WAKE = `select ${notifying('outbox')} where not pg_try_advisory_xact_lock_shared(${LOCKS.relaySleeps})`;
 
@@ -42,7 +42,7 @@ export async function addToOutbox(tx: Queryable, records: readonly OutboxRecord[
   await run(tx, insert, arraysOf(NEW_COLUMNS, rows));
 }
 
-/** The same for thousands of records, at a lower cost each; they are created from the items while writing. */
+/** Like `addToOutbox`, but cheaper for thousands of records, which are created from the items while writing. */
 export async function copyToOutbox<Item>(
   tx: PoolClient,
   items: readonly Item[],

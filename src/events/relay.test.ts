@@ -152,7 +152,7 @@ test('a transaction that began to write while the relay was awake keeps it awake
 
 describe.each([24, 0])('an outbox with a retention of %d hours', (retentionHours) => {
   const many = (count: number) => Array.from({ length: count }, (_, value) => record(`key ${value % 7}`, value));
-  /** Reads no rows of the outbox, so that the cost of reading is only the relay's. */
+  /** Does not read the outbox, so that only the relay's reads count. */
   const expectAllPublished = async () => {
     const { rowCount } = await pool.query(
       'select from outbox_position p join outbox_id_seq s on p.last = s.last_value',
@@ -202,7 +202,7 @@ describe.each([24, 0])('an outbox with a retention of %d hours', (retentionHours
       await transaction(pool, (tx) => addToOutbox(tx, many(10_000)));
       await vi.waitFor(expectAllPublished, EVENTUALLY);
     }
-    // One row at a time, until the statistics of the first reads are over and those of as many others are there.
+    // One row at a time: the statistics first have to include the reads above, and then a hundred further ones.
     const readAHundredTimes = async () => {
       const before = await cost();
       await vi.waitFor(async () => {
@@ -218,7 +218,7 @@ describe.each([24, 0])('an outbox with a retention of %d hours', (retentionHours
     await relay.stop();
   });
 
-  test('loses nothing of a transaction that took its ids early and commits late, under whichever leader', async () => {
+  test('loses nothing of a transaction that took its ids early and commits late, even across changes of leader', async () => {
     let relay = startTestRelay(undefined, undefined, retentionHours);
     await using late = await connect();
     await late.client.query('begin');

@@ -50,9 +50,9 @@ const wakeUp = promptStatement('events_outbox_wake_up', 'select pg_advisory_unlo
 const tracer = trace.getTracer('signpost.outbox');
 
 /**
- * Creates missing topics and rejects with a TopicMismatch when an existing one does not fit. While the log is unavailable
- * the relay starts anyway and creates the topics before it publishes anything: only the outbox has to wait, and not the
- * core.
+ * Creates missing topics and rejects with a TopicMismatch when an existing one does not fit. While the log is
+ * unavailable the relay starts anyway and creates the topics before it publishes anything: only the outbox waits, and
+ * not the core.
  */
 export async function startRelayWithTopics(
   topics: Pick<TopicUpkeep, 'ensure'>,
@@ -80,8 +80,8 @@ export interface RelayOptions {
 }
 
 /**
- * Starts relaying once `prepare` has succeeded. The relay moves past a row only once the log has it, so a crash at any
- * moment repeats records and loses none. While Postgres or the log is unavailable it retries every second.
+ * Starts relaying once `prepare` has succeeded. The relay advances past a row only after publishing it, so a crash at
+ * any moment may repeat records but loses none. While Postgres or the log is unavailable it retries every second.
  */
 export function startRelay({ pool, log, notifications, logger, retentionHours, prepare }: RelayOptions): Relay {
   let prepared = prepare === undefined;
@@ -109,7 +109,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
           healthy = true;
           if (published > 0) {
             await leader.wakeUp();
-            // As long as the work, so that under load it does not compete with the transactions that it follows.
+            // As long as the work took, so that under load the relay does not compete with the transactions that write.
             if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS));
           } else if (leader.isAsleep() || !notifications.arriving()) {
             await bell.wait(outbox.hasHoles() ? CHECK_MS : undefined);
@@ -175,7 +175,7 @@ class Leader {
         let publisher = this.#publisher;
         if (!publisher || performance.now() - this.#openedAt > REOPEN_MS) {
           publisher = await this.#openPublisher();
-          // Another leader may meanwhile have published the rows read before, and newer ones.
+          // Another leader may meanwhile have published these rows and newer ones.
           rows = await this.#outbox.next();
         }
         span.setAttribute('messaging.batch.message_count', rows.length);
@@ -196,8 +196,8 @@ class Leader {
   }
 
   /**
-   * Makes transactions that write to the outbox notify the relay, unless one that may not do so is under way. The outbox
-   * has to be read once more before waiting for a notification.
+   * Makes transactions that write to the outbox notify the relay. Returns false while a transaction that may not notify
+   * it is writing. After success the outbox must be read once more before waiting for a notification.
    */
   async tryToSleep(): Promise<boolean> {
     this.#asleep = (await first(this.#client, tryToSleep, [LOCKS.relaySleeps]))?.asleep ?? false;

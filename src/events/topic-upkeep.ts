@@ -20,18 +20,19 @@ const lock = promptStatement<{ acquired: boolean }>(
   'select pg_try_advisory_lock($1) as acquired',
 );
 
-/** Creates missing topics, at the start and later. */
+/** Creates missing topics, at startup and later. */
 export interface TopicUpkeep extends Subscription {
   /**
-   * Creates them now; rejects with a TopicMismatch when an existing topic does not fit, and while the log is unavailable.
+   * Creates them now; rejects with a TopicMismatch when an existing topic does not fit, and while the log is
+   * unavailable.
    */
   ensure(): Promise<void>;
 }
 
 /**
- * Creates missing topics, including those that disappear while this runs, and republishes all routes to a routes topic
- * that was created. The request to do so is stored before the topic is created, so that it happens whichever process
- * dies in between. Any number of processes may do this.
+ * Creates missing topics, including those that disappear while this runs, and republishes all routes to a newly created
+ * routes topic. The request to republish is stored before the topic is created, so that it is carried out even if the
+ * process dies in between. Any number of processes may do this.
  */
 export function startTopicUpkeep({
   topics,
@@ -84,7 +85,7 @@ export function startTopicUpkeep({
       } catch (error) {
         const { message } = error as Error;
         // Logged once per problem: the log may be unavailable for hours.
-        if (message !== problem) logger.warn({ err: error }, 'topics could not be checked; it is tried again');
+        if (message !== problem) logger.warn({ err: error }, 'topics could not be checked; trying again');
         problem = message;
       }
     }

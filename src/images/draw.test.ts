@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { draw } from './draw.ts';
-import { type Drawing, drawn } from './drawing.ts';
+import { type Drawing, drawSync } from './drawing.ts';
 
 const DRAWING: Drawing = {
   text: 'https://sign.example/r/AbC1234',
@@ -21,7 +21,7 @@ test('concurrent requests each get their own image', async () => {
   });
   const images = await Promise.all(drawings.map(draw));
   expect(images.map((image) => image.toString('base64'))).toEqual(
-    drawings.map((drawing) => drawn(drawing).toString('base64')),
+    drawings.map((drawing) => drawSync(drawing).toString('base64')),
   );
 });
 
@@ -29,7 +29,7 @@ test('a drawing that fails does not affect others', async () => {
   const tooLong = { ...DRAWING, text: 'x'.repeat(5_000) };
   const [before, wrong, after] = await Promise.allSettled([draw(DRAWING), draw(tooLong), draw(DRAWING)]);
   expect(wrong).toMatchObject({ status: 'rejected', reason: expect.any(Error) });
-  const good = { status: 'fulfilled', value: drawn(DRAWING) };
+  const good = { status: 'fulfilled', value: drawSync(DRAWING) };
   expect([before, after]).toEqual([good, good]);
 });
 
@@ -38,6 +38,6 @@ test('a thread that dies fails its pending drawings, and the next drawing starts
   const [outcomes] = await Promise.all([Promise.allSettled(pending), threads.at(-1)?.terminate()]);
   expect(outcomes.at(-1)).toMatchObject({ reason: new Error('the thread that draws images has ended') });
   const { length } = threads;
-  expect(await draw(DRAWING)).toEqual(drawn(DRAWING));
+  expect(await draw(DRAWING)).toEqual(drawSync(DRAWING));
   expect(threads).toHaveLength(length + 1);
 });

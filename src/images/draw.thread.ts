@@ -1,4 +1,4 @@
 import { handleThreadRequests } from '../../common/runtime/thread.ts';
-import { drawn } from './drawing.ts';
+import { drawSync } from './drawing.ts';
 
-handleThreadRequests(drawn);
+handleThreadRequests(drawSync);

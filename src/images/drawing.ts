@@ -22,20 +22,20 @@ export function sizeOf(requested: number | undefined): number {
   return clamp(requested, IMAGE_PIXELS);
 }
 
-/** The length of texts, in bytes, whose code takes about as long to create as a small image to draw. */
+/** Maximum length in bytes of texts whose code takes about as long to create as a small image takes to draw. */
 const SHORT_TEXT = 128;
 
 /**
- * Whether an image is drawn in at most 0.7 ms, an ordinary one of 512 px in 0.2 to 0.3: as long as other calls take of the
- * event loop. Passing it to a thread and back would cost 30 to 40 µs more CPU time, and on busy processors a wait for the
- * thread to be scheduled.
+ * Whether drawing an image takes at most 0.7 ms (an ordinary one of 512 px takes 0.2 to 0.3), as long as other calls
+ * block the event loop. Passing it to a thread and back would cost 30 to 40 µs more CPU time, and on busy processors a
+ * wait for the thread to be scheduled.
  */
 export function isQuick({ text, format, size }: Drawing): boolean {
   return (format === 'svg' || size <= SMALL_PIXELS) && Buffer.byteLength(text) <= SHORT_TEXT;
 }
 
 /** Draws the image. Throws when the text is too long for a QR code. */
-export function drawn(drawing: Drawing): Buffer {
+export function drawSync(drawing: Drawing): Buffer {
   const matrix = matrixOf(drawing.text);
   const { format, size, foreground, background } = drawing;
   return format === 'svg' ? Buffer.from(renderSvg(matrix, drawing)) : renderPng(matrix, size, foreground, background);

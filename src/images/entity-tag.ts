@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Version of the renderer: increment it whenever the same input would give other bytes, as with a new `qrcode` release.
+ * Version of the renderer: increment it whenever the same input would give different bytes, for example after an
+ * upgrade of `qrcode`.
  */
 const RENDERER = 2;
 
-/** A strong entity tag of everything that the image depends on, so that comparing needs no rendering. */
+/**
+ * A strong entity tag computed from everything that the image depends on, so that no rendering is needed to compare.
+ */
 export function entityTag(inputs: readonly (string | number)[]): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([RENDERER, ...inputs]))

@@ -3,7 +3,7 @@ const MASKS = 8;
 /** Format information of error correction level M for each mask. Source: ISO/IEC 18004, annex C. */
 const FORMAT = [0x5412, 0x5125, 0x5e7c, 0x5b4b, 0x45f9, 0x40ce, 0x4f97, 0x4aa0];
 
-/** All masks repeat after so many rows and columns. */
+/** The number of rows and columns after which all masks repeat. */
 const PERIOD = 12;
 
 /** By row and column within a period: bit p is set where mask p and mask 0 differ. Source: ISO/IEC 18004, table 10. */
@@ -23,19 +23,19 @@ const AGAINST_MASK_0 = Uint8Array.from({ length: PERIOD * PERIOD }, (_, at) => {
   return inverts & 1 ? ~inverts : inverts;
 });
 
-/** What `qrcode` creates, row by row. */
+/** The matrix that `qrcode` creates, row by row. */
 interface MaskedMatrix {
   readonly size: number;
   /** 1 is dark. */
   readonly data: Uint8Array;
-  /** 1 where masks change nothing: in finder patterns and the like. */
+  /** 1 where masks are not applied, such as in finder patterns. */
   readonly reservedBit: Uint8Array;
 }
 
 /**
- * The modules, 1 for dark, of a code at level M under the mask with the lowest penalty, given those under mask 0. It chooses
- * as `qrcode` does, but for all masks in one pass: a module is a byte whose bit p is its colour under mask p. `qrcode`
- * makes some 50 passes, which took half of the time to create a code.
+ * The modules, 1 for dark, of a code at level M under the mask with the lowest penalty, given those under mask 0. It
+ * chooses as `qrcode` does, but for all masks in one pass: a module is a byte whose bit p is its colour under mask p.
+ * `qrcode` makes some 50 passes, which took half of the time to create a code.
  */
 export function withBestMask({ size, data, reservedBit }: MaskedMatrix): Uint8Array {
   const modules = new Uint8Array(size * size);
@@ -66,11 +66,11 @@ function writeFormat(modules: Uint8Array, size: number): void {
 
 /**
  * The penalty of each mask: 3 for five modules of one colour in a line and 1 for each further one, 3 for each square of
- * four, 40 for each sequence like a finder pattern beside four light modules, and 10 for each 5 % that the dark share is
- * off 50 %.
+ * four, 40 for each sequence like a finder pattern beside four light modules, and 10 for each 5 % that the dark share
+ * is off 50 %.
  */
 function penaltiesOf(modules: Uint8Array, size: number): number[] {
-  // Indexed by the masks that something was found under, so that finding is one addition for all of them.
+  // Indexed by the set of masks under which a pattern occurs, so that one addition counts it for all of them.
   const points = new Uint32Array(256);
   const dark = new Uint32Array(256);
   for (let line = 0; line < size; line++) {

@@ -5,7 +5,7 @@ import { ImageFormat, type ImagesService } from '../../proto/gen/signpost/images
 import { accountOf } from '../access/caller.ts';
 import { type ImageContent, imageSource } from '../codes/image-source.ts';
 import { draw } from './draw.ts';
-import { type Drawing, drawn, isQuick, sizeOf } from './drawing.ts';
+import { type Drawing, drawSync, isQuick, sizeOf } from './drawing.ts';
 import { entityTag, matches } from './entity-tag.ts';
 import { fileName } from './file-name.ts';
 
@@ -30,7 +30,7 @@ export function imagesService(pool: Pool, platformUrl: string): ServiceImpl<type
       };
       if (matches(request.ifNoneMatch, metadata.etag)) return { ...metadata, unchanged: true };
       const drawing: Drawing = { text, format, size, foreground, background, title };
-      const content = isQuick(drawing) ? drawn(drawing) : await draw(drawing);
+      const content = isQuick(drawing) ? drawSync(drawing) : await draw(drawing);
       return { ...metadata, content };
     },
   };

@@ -12,7 +12,7 @@ export function columnArrays<Row>(
   return columns.map((value) => (rows.length === 0 ? '{}' : `{"${rows.map(value).join('","')}"}`));
 }
 
-/** The same for some columns of a table and objects that have their values. */
+/** Like `columnArrays`, for columns of a table and objects whose properties are named after them. */
 export function rowArrays(columns: readonly Column[], rows: readonly object[]): string[] {
   return columnArrays(
     rows as readonly Record<string, string | number | bigint | Date>[],

@@ -11,7 +11,7 @@ export const ScanEntity = defineEntity({
     accountId: p.uuid(),
     codeId: p.uuid(),
     kind: p.text().collation('C').check(`kind in ('person', 'bot', 'preview', 'prefetch')`),
-    /** Which version of the rules told kind, device, operating system and browser. */
+    /** Version of the rules that determined kind, device, operating system and browser. */
     rules: p.smallint(),
     country: p.text().collation('C'),
     device: p.text().collation('C'),
@@ -36,14 +36,14 @@ export const VisitorSaltEntity = defineEntity({
   properties: { day: p.date().primary(), salt: p.blob() },
 });
 
-/** Who has been counted, while the day's salt exists. */
+/** A visitor already counted for a code and day; deleted with the day's salt. */
 export const ScanVisitorEntity = defineEntity({
   name: 'ScanVisitor',
   tableName: 'scan_visitors',
   properties: { day: p.date().primary(), codeId: p.uuid().primary(), visitor: p.bigint('bigint').primary() },
 });
 
-/** Scans of a code in its life. */
+/** Lifetime scans of a code. */
 export const ScanTotalEntity = defineEntity({
   name: 'ScanTotal',
   tableName: 'scan_totals',
@@ -100,8 +100,8 @@ export const ScanValueEntity = defineEntity({
 export type ScanValueEntity = InferEntity<typeof ScanValueEntity>;
 
 /**
- * Scans of a code or an account in a week from Monday on (`days` is 7), or of an account in a day (1), without what is in
- * `scan_increments`. There may be several rows, which add up.
+ * Scans of a code or an account in a week from Monday on (`days` is 7), or of an account in a day (1), without what is
+ * in `scan_increments`. There may be several rows, which add up.
  */
 export const ScanRollupEntity = defineEntity({
   name: 'ScanRollup',
@@ -116,7 +116,7 @@ export const ScanRollupEntity = defineEntity({
     /** Of an account's day; 0 otherwise. */
     scans: p.bigint('number').defaultRaw('0'),
     uniqueScans: p.bigint('number').defaultRaw('0'),
-    /** The initial of a dimension and a value of it. */
+    /** Each is the initial of a dimension followed by one of its values. */
     names: p.array().columnType('text[]').collation('C').defaultRaw(`'{}'`),
     /** Scans by each of the names. */
     counts: p.array().columnType('bigint[]').defaultRaw(`'{}'`),
@@ -124,7 +124,7 @@ export const ScanRollupEntity = defineEntity({
   indexes: [{ name: 'scan_rollups_of_subject', properties: ['subjectId', 'days', 'start'] }],
 });
 
-/** A change of the counters of a code's day, noted by triggers, that is not yet folded into `scan_rollups`. */
+/** A change of the counters of a code's day, inserted by triggers, that is not folded into `scan_rollups` yet. */
 export const ScanIncrementEntity = defineEntity({
   name: 'ScanIncrement',
   tableName: 'scan_increments',
@@ -141,7 +141,7 @@ export const ScanIncrementEntity = defineEntity({
   indexes: [{ name: 'scan_increments_of_code', properties: ['accountId', 'codeId'] }],
 });
 
-/** What a run of a gateway told of a day's scans; figures only rise. */
+/** The figures that a run of a gateway reported about a day's scans; they only increase. */
 export const ScanGatewayEntity = defineEntity({
   name: 'ScanGateway',
   tableName: 'scan_gateways',
@@ -154,7 +154,7 @@ export const ScanGatewayEntity = defineEntity({
   },
 });
 
-/** What recorders made of a day's records of a partition. Scans deleted on request are in partition -1. */
+/** The outcomes of a day's records of a partition. Scans deleted on request are in partition -1. */
 export const ScanLedgerEntity = defineEntity({
   name: 'ScanLedger',
   tableName: 'scan_ledger',
@@ -175,7 +175,7 @@ export const ScanPositionEntity = defineEntity({
   properties: { partition: p.integer().primary().autoincrement(false), position: p.bigint('string') },
 });
 
-/** A part of a month that was taken out of `scans`: a table of its own, or a file once `file` is set. */
+/** A part of a month that was moved out of `scans`: to a separate table, or to a file once `file` is set. */
 export const ScanArchiveEntity = defineEntity({
   name: 'ScanArchive',
   tableName: 'scan_archives',
@@ -188,7 +188,7 @@ export const ScanArchiveEntity = defineEntity({
   },
 });
 
-/** The ids of archived scans, 16 bytes each, in order: none is ever recorded again. */
+/** The ids of archived scans, 16 bytes each, in order, so that none is ever recorded again. */
 export const ScanArchivedIdsEntity = defineEntity({
   name: 'ScanArchivedIds',
   tableName: 'scan_archived_ids',
@@ -200,7 +200,7 @@ export const ScanArchivedIdsEntity = defineEntity({
   },
 });
 
-/** An account whose scans were deleted; archives that are older than `doneAt` hold nothing of it. */
+/** An account whose scans were deleted. Archives made before `doneAt` contain none of its scans. */
 export const ScanDeletionEntity = defineEntity({
   name: 'ScanDeletion',
   tableName: 'scan_deletions',

@@ -2,24 +2,24 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { accountOfRow } from '../access/entities.ts';
 
 /**
- * The SQL expression of a name as it is compared: NFC, and Unicode's full case folding, by which `Straße` is `STRASSE` and
- * `ΟΔΟΣ` is `οδος`. Source: docs/contract.md, "The QR code resource".
+ * The SQL expression by which names are compared: in NFC and after Unicode's full case folding, so that `Straße` equals
+ * `STRASSE` and `ΟΔΟΣ` equals `οδος`. `name` is an SQL expression. Source: docs/contract.md, "The QR code resource".
  */
 export const folded = (name: string) => `normalize(casefold(normalize(${name}, nfc) collate "pg_unicode_fast"), nfc)`;
 
-const label = (table: string) => ({
+const labelProperties = (table: string) => ({
   id: p.uuid().primary(),
   accountId: accountOfRow(table),
-  /** In the spelling first used; unique in the account by `folded`. */
+  /** In the spelling first used; `folded` is unique within the account. */
   name: p.text(),
   createdAt: p.datetime().defaultRaw('now()'),
 });
 
-/** A folder that codes are filed in, each in at most one. */
+/** A folder of codes; a code is in at most one. */
 export const FolderEntity = defineEntity({
   name: 'Folder',
   tableName: 'folders',
-  properties: label('folders'),
+  properties: labelProperties('folders'),
   indexes: [
     {
       name: 'folders_name',
@@ -28,11 +28,11 @@ export const FolderEntity = defineEntity({
   ],
 });
 
-/** A tag that codes carry. */
+/** A tag; codes can have several. */
 export const TagEntity = defineEntity({
   name: 'Tag',
   tableName: 'tags',
-  properties: label('tags'),
+  properties: labelProperties('tags'),
   indexes: [
     {
       name: 'tags_name',
@@ -43,7 +43,7 @@ export const TagEntity = defineEntity({
 
 export type LabelEntity = InferEntity<typeof FolderEntity>;
 
-/** That a code carries a tag. */
+/** The assignment of a tag to a code. */
 export const CodeTagEntity = defineEntity({
   name: 'CodeTag',
   tableName: 'code_tags',

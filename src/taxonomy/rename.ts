@@ -2,21 +2,21 @@ import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../common/contract/errors.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
-import { type Kind, lockLabels } from './kinds.ts';
+import { type LabelKind, lockLabels } from './label-kinds.ts';
 import type { LabelledCodes } from './labelled-codes.ts';
 
 /** Renames a label; returns its UUID. Fails with INVALID_FIELD, NOT_FOUND or ALREADY_EXISTS. */
 export async function renameLabel(
   em: EntityManager,
-  kind: Kind,
+  kind: LabelKind,
   accountId: string,
   { id, name, codes }: { readonly id: string; readonly name: string; readonly codes: LabelledCodes },
 ): Promise<string> {
-  const checked = kind.nameOf(name, 'name');
-  if ('problem' in checked) throw failure('INVALID_FIELD', checked.problem);
+  const parsed = kind.parseName(name, 'name');
+  if ('problem' in parsed) throw failure('INVALID_FIELD', parsed.problem);
   const [label] = await lockLabels(em, kind, accountId, [id]);
-  if (label.name === checked.name) return label.id;
-  label.name = checked.name;
+  if (label.name === parsed.name) return label.id;
+  label.name = parsed.name;
   await em.flush().catch((error: unknown) => {
     if (!(error instanceof UniqueConstraintViolationException)) throw error;
     throw failure('ALREADY_EXISTS', `Another ${kind.name} has this name; merge the two instead.`);

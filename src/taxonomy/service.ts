@@ -14,9 +14,9 @@ import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
-import { FOLDER, type Kind, TAG } from './kinds.ts';
+import { deleteLabel, mergeLabels } from './delete-and-merge.ts';
+import { FOLDER, type LabelKind, TAG } from './label-kinds.ts';
 import type { LabelledCodes } from './labelled-codes.ts';
-import { deleteLabel, mergeLabels } from './remove.ts';
 import { renameLabel } from './rename.ts';
 
 interface CountedLabel {
@@ -35,8 +35,11 @@ const TAG_COLUMNS = `
   l.id, l.name, (select count(*) from code_tags ct join codes c on c.id = ct.code_id
                  where ct.tag_id = l.id and c.account_id = l.account_id and c.deleted_at is null) as code_count`;
 
-/** One more label than the page has; only those of the page are counted. Indexes: folders_name; tags_name. */
-const page = (labels: 'folders' | 'tags', columns: string) =>
+/**
+ * Reads one label more than the page has, so that the caller knows whether another page follows. Sorting and limiting
+ * come first: only the codes of the page's labels are counted. Indexes: folders_name; tags_name.
+ */
+const pageStatement = (labels: 'folders' | 'tags', columns: string) =>
   statement<CountedLabel>(
     `taxonomy_list_${labels}`,
     `select ${columns}
@@ -45,22 +48,22 @@ const page = (labels: 'folders' | 'tags', columns: string) =>
            order by name collate "und-x-icu" limit $3 + 1) l
      order by l.name collate "und-x-icu"`,
   );
-const pageOfFolders = page('folders', FOLDER_COLUMNS);
-const pageOfTags = page('tags', TAG_COLUMNS);
+const pageOfFolders = pageStatement('folders', FOLDER_COLUMNS);
+const pageOfTags = pageStatement('tags', TAG_COLUMNS);
 
 /** Index: folders_pkey. */
-const oneFolder = statement<CountedLabel>(
+const folderById = statement<CountedLabel>(
   'taxonomy_one_folder',
   `select ${FOLDER_COLUMNS} from folders l where l.account_id = $1 and l.id = $2`,
 );
 
 /** Index: tags_pkey. */
-const oneTag = statement<CountedLabel>(
+const tagById = statement<CountedLabel>(
   'taxonomy_one_tag',
   `select ${TAG_COLUMNS} from tags l where l.account_id = $1 and l.id = $2`,
 );
 
-/** Folders and tags of an account. `cursors`: by name. */
+/** Folders and tags of an account. `cursors`: for lists sorted by name. */
 export function taxonomyService({
   database: { orm, pool },
   cursors,
@@ -70,29 +73,29 @@ export function taxonomyService({
   readonly cursors: Cursors;
   readonly codes: LabelledCodes;
 }): ServiceImpl<typeof TaxonomyService> {
-  async function list(context: HandlerContext, kind: Kind, request: ListFoldersRequest | ListTagsRequest) {
+  async function list(context: HandlerContext, kind: LabelKind, request: ListFoldersRequest | ListTagsRequest) {
     const { id: accountId } = accountOf(context);
     const { limit } = pageOf(request, { least: 1, most: LIMITS[kind.plural], fallback: LIMITS[kind.plural] });
-    const listed = `${kind.plural} ${accountId}`;
-    const after = positionAfter(cursors, listed, request.cursor);
+    const listName = `${kind.plural} ${accountId}`;
+    const after = positionAfter(cursors, listName, request.cursor);
     const rows = await run(pool, kind === FOLDER ? pageOfFolders : pageOfTags, [accountId, after, limit]);
-    const { items, next } = endPage(rows, limit, [cursors, listed], ({ name }) => name);
-    return { labels: items.map((row) => counted(kind, row)), next };
+    const { items, next } = endPage(rows, limit, [cursors, listName], ({ name }) => name);
+    return { labels: items.map((row) => messageOf(kind, row)), next };
   }
-  /** Changes a label and records it in the audit; `work` returns the UUID of the label that the answer shows. */
+  /** Changes a label and records the change in the audit log; `work` returns the UUID of the label to respond with. */
   const change = (
     context: HandlerContext,
-    kind: Kind,
+    kind: LabelKind,
     subject: string,
     work: (em: EntityManager, accountId: string) => Promise<string>,
   ) =>
     ormTransactionOf(context, orm, async (em, tx) => {
       const { id: accountId } = accountOf(context);
-      const shown = await work(em, accountId);
+      const labelId = await work(em, accountId);
       await recordChange(tx, context, subject);
-      return read(tx, kind, accountId, shown);
+      return readLabel(tx, kind, accountId, labelId);
     });
-  const remove = (context: HandlerContext, kind: Kind, id: string) =>
+  const remove = (context: HandlerContext, kind: LabelKind, id: string) =>
     ormTransactionOf(context, orm, async (em, tx) => {
       await deleteLabel(em, kind, accountOf(context).id, { id, codes });
       await recordChange(tx, context, id);
@@ -129,12 +132,12 @@ export function taxonomyService({
   };
 }
 
-async function read(tx: Queryable, kind: Kind, accountId: string, id: string) {
-  const row = await first(tx, kind === FOLDER ? oneFolder : oneTag, [accountId, id]);
-  if (!row) throw new Error(`a locked ${kind.name} is gone`);
-  return counted(kind, row);
+async function readLabel(tx: Queryable, kind: LabelKind, accountId: string, id: string) {
+  const row = await first(tx, kind === FOLDER ? folderById : tagById, [accountId, id]);
+  if (!row) throw new Error(`a locked ${kind.name} does not exist`);
+  return messageOf(kind, row);
 }
 
-function counted({ name: prefix }: Kind, { id, name, code_count }: CountedLabel) {
+function messageOf({ name: prefix }: LabelKind, { id, name, code_count }: CountedLabel) {
   return { id: encodeId(prefix, id), name, codeCount: BigInt(code_count) };
 }

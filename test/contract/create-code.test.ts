@@ -215,7 +215,7 @@ describe('POST /api/v1/qr-codes', () => {
       [...ids, 'another'],
       [...mixed, 'another'],
     ]) {
-      const error = 'tags: a code carries at most 20 tags.';
+      const error = 'tags: a code can have at most 20 tags.';
       expect(await send('POST', '/qr-codes', tags)).toMatchObject({ status: 400, body: { error } });
       expect(await send('PATCH', `/qr-codes/${code.id}`, tags)).toMatchObject({ status: 400, body: { error } });
     }
@@ -223,7 +223,7 @@ describe('POST /api/v1/qr-codes', () => {
     const rows = [{ target_url: TARGET, tags: [...mixed, 'another'] }];
     const { body } = await account.call<{ data: { id: string } }>('POST', '/batches', { json: { rows } });
     const batch = await account.call<{ data: { rows: unknown[] } }>('GET', `/batches/${body.data.id}`);
-    const warnings = ['tags: a code carries at most 20 tags. The others are not applied.'];
+    const warnings = ['tags: a code can have at most 20 tags. The others are not applied.'];
     expect(batch.body.data.rows).toMatchObject([{ status: 'created', warnings }]);
   });
 

@@ -20,9 +20,9 @@ const KNOWN_DAYS = statement<{ code_day: string }>(
 );
 
 /**
- * How long the transaction of a poll may take, in ms: 60 times what 10,000 scans take. A Postgres whose machine vanished
- * in the middle of one ends no connection, and the system waits for it for a quarter of an hour. Meanwhile the recorder
- * stays a member of its group, so nobody else would record its partitions.
+ * How long the transaction of a poll may take, in ms: 60 times what 10,000 scans take. A Postgres whose machine
+ * vanished in the middle of one ends no connection, and the system waits for it for a quarter of an hour. Meanwhile the
+ * recorder stays a member of its group, so no other recorder would take over its partitions.
  */
 const RECORDING_MS = 20_000;
 

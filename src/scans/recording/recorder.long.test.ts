@@ -49,7 +49,7 @@ test('a recorder killed in the middle of its work loses no scan and counts none 
   await expectCounted(scanned, 3_000);
 });
 
-test('a recorder whose Postgres vanished during a poll gives it up, and records it on another connection', async () => {
+test('a recorder whose Postgres vanished during a poll times out and records the poll on another connection', async () => {
   const postgres = await startTcpProxy(url);
   const behindProxy = await openDatabase(postgres.url, 4, entities);
   onTestFinished(() => behindProxy.close());

@@ -27,8 +27,8 @@ const MAX_POLL_RECORDS = 10_000;
 const SALTS_MS = 60_000;
 
 /**
- * How often increments are folded into the counters of accounts and weeks, in ms. Later is cheaper, since increments of
- * one counter are added up before; reports read those that are not folded yet one by one.
+ * How often increments are folded into the counters of accounts and weeks, in ms. A longer interval is cheaper, since
+ * increments of one counter are summed first; but reports read unfolded increments one by one.
  */
 const FOLD_MS = 10_000;
 
@@ -56,7 +56,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
   const upkeep = startUpkeep(options);
   const salts = periodically(SALTS_MS, 'creating the visitor salts', logger, () => makeSalts(pool, Date.now()));
   const waiting = observeWaitingRecords(options);
-  // A recorder that died may have left some. Later, an idle recorder leaves Postgres alone.
+  // True at first, because a recorder that died may have left increments. Later, an idle recorder queries nothing.
   let unfolded = true;
   const folding = periodically(FOLD_MS, 'folding the counters of scans', logger, async () => {
     if (!unfolded) return;

@@ -69,7 +69,7 @@ test('a truncated scan is decoded as protobuf decodes it', () => {
   fc.assert(fc.property(cut, expectSameResult), { numRuns: 2_000 });
 });
 
-test('damaged bytes are decoded as protobuf decodes them where it can, and never throw', () => {
+test('damaged bytes are decoded as protobuf decodes them, or rejected as it rejects them, and never throw', () => {
   const damaged = fc
     .tuple(scan, fc.nat(), fc.nat(255))
     .map(([bytes, position, byte]) => (bytes.length === 0 ? bytes : bytes.with(position % bytes.length, byte)));

@@ -22,7 +22,7 @@ export interface ScanFields {
 }
 
 /**
- * Decodes a scan; undefined when the bytes are not one. Nearly all scans have the layout that gateways write and are
+ * Decodes a scan; undefined for bytes that are not a scan. Nearly all scans have the layout that gateways write and are
  * read here field by field, in a third of the time: decoding was the largest part of a recorder's own work. Anything
  * else is left to protobuf.
  */

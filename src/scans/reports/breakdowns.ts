@@ -13,7 +13,7 @@ export interface BreakdownEntry {
   readonly scans: bigint;
 }
 
-/** `dimension`: its name or the initial of it. */
+/** `dimension`: its name or initial. */
 interface ValueRow {
   readonly dimension: string;
   readonly value: string;
@@ -36,13 +36,13 @@ const FOLD = `
    order by 1, sum(scans) desc, 2`;
 const BY_NAME = `select left(name, 1) as dimension, substr(name, 2) as value, sum(scans) as scans`;
 
-/** The values of a code's days from one parameter to another, each times a third. */
+/** Selects the values of a code's days from parameter `since` to `until`, multiplied by parameter `sign`. */
 const codeEdge = (since: string, until: string, sign: string) => `
        select v.dimension, v.value, v.scans * ${sign}::integer as scans
        from ${CODES} join scan_values v on v.code_id = c.code_id and v.day between ${since} and ${until}
        where v.account_id = $1`;
 // `scan_rollups_of_subject`, `scan_increments_of_code`, and the primary key of `scan_values`. Days of a code are always
-// up to date, so increments count for weeks only. Joined to a list of edges, all days of the code would be read.
+// up to date, so increments count for weeks only. A join with a list of edges would read all days of the code.
 const READ_CODE_VALUES = statement<ValueRow>(
   'read_scan_values',
   `with counted as (
@@ -63,7 +63,7 @@ const READ_CODE_VALUES = statement<ValueRow>(
    ) ${FOLD}`,
 );
 
-/** The same for the account, whose days are rows of several values, too. */
+/** Like `codeEdge` for the account, whose days are also stored as rows of several values. */
 const accountEdge = (since: string, until: string, sign: string) => `
        select unnest(names), unnest(counts) * ${sign}::integer
        from scan_rollups where subject_id = $1 and days = 1 and start between ${since} and ${until}`;
@@ -131,7 +131,7 @@ export async function dayBreakdowns(on: Queryable, query: FigureQuery): Promise<
   );
 }
 
-/** The same for a window of hours. */
+/** Breakdowns of a window of hours, as `dayBreakdowns`. */
 export async function hourBreakdowns(on: Queryable, query: FigureQuery): Promise<Breakdowns> {
   const { accountId, from, to } = query;
   const end = to + HOUR_MS;

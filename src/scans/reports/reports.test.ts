@@ -92,7 +92,7 @@ function withOwnVisitors(polls: readonly (readonly Scanned[])[]): Scanned[][] {
   return polls.map((poll) => poll.map((scan) => (scan.ago > 0 ? { ...scan, visitor: next++ } : scan)));
 }
 
-test('reports are what counting every scan gives, for any scans, days and folding', async () => {
+test('reports equal a count of every scan, for any scans, days and folding', async () => {
   const windows = fc.array(fc.tuple(fc.nat(DAYS), fc.nat(DAYS)), { minLength: 1, maxLength: 4 });
   const polls = fc.array(fc.tuple(scans, fc.boolean()), { minLength: 1, maxLength: 4 });
   await fc.assert(
@@ -173,7 +173,7 @@ test('the most scanned codes of a window are found among many that were scanned 
   }
 });
 
-test('days split by weeks are those asked for, with at most three to read at either end', () => {
+test('a range split by weeks covers exactly its days, with at most three to read at either end', () => {
   const day = fc.integer({ min: 18_262, max: 25_000 });
   fc.assert(
     fc.property(day, fc.nat(1_100), (start, length) => {

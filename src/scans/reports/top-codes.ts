@@ -18,9 +18,9 @@ const NEXT_CODES = statement<{ code_id: string; total: string; scans: string }>(
    order by t.total desc, code_id`,
 );
 
-/** Before the first code: more scans than any, and an id before all others. */
+/** A position before the first code: more scans than any code, and an id before all others. */
 const FIRST = { codeId: '00000000-0000-0000-0000-000000000000', total: 2n ** 63n - 1n };
-/** Codes of the first read, at least: a few ms for a year. Each further one reads twice as many. */
+/** Minimum codes of the first read, which takes a few ms for a year. Each further read has twice as many. */
 const FIRST_READ = 50;
 
 /** A code with its scans in the window. */
@@ -34,7 +34,7 @@ interface TopCode {
  * The account's most scanned codes over the days from `from` to `to`, both included, in ms since 1970; of codes with as
  * many scans, the one with the smaller id first. A code that was not scanned in the window is absent.
  *
- * Codes are read in the order of all the scans in their lives, until none that follows can have enough in the window.
+ * Codes are read in the order of their lifetime scans, until no further code can have enough scans in the window.
  */
 export function topCodes(
   pool: Pool,
@@ -42,7 +42,7 @@ export function topCodes(
   { from, to, limit }: { from: number; to: number; limit: number },
 ): Promise<TopCode[]> {
   return transaction(pool, async (tx) => {
-    // From one snapshot: otherwise a code that is scanned meanwhile could be in none of the reads.
+    // All reads use one snapshot: otherwise a code that is scanned meanwhile could be missed by all of them.
     await tx.query('set transaction isolation level repeatable read, read only');
     let top: TopCode[] = [];
     let last = FIRST;

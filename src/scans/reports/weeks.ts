@@ -4,14 +4,16 @@ import { DAY_MS } from '../days.ts';
 const FIRST_MONDAY = 4 * DAY_MS;
 const WEEK_MS = 7 * DAY_MS;
 
-/** Days to add to a sum of weeks (`sign` is 1) or to subtract from it (-1). Both ends are included; none if reversed. */
+/**
+ * Days to add to a sum of weeks (`sign` is 1) or to subtract from it (-1). Both ends are included; none if reversed.
+ */
 export interface Edge {
   readonly since: number;
   readonly until: number;
   readonly sign: 1 | -1;
 }
 
-/** Days as whole weeks and what to add or subtract at both ends; times in ms since 1970. */
+/** A range of days as whole weeks, and the days to add or subtract at both ends; times in ms since 1970. */
 export interface Weeks {
   /** The Mondays of the first and the last week; none if reversed. */
   readonly firstWeek: number;
@@ -21,7 +23,7 @@ export interface Weeks {
 
 /**
  * Splits the days from `from` to `to` (starts of days in ms since 1970, both included) so that at most three days are
- * read at either end: a week counts as a whole, less its other days, if more than half of it is asked for.
+ * read at either end: a week of which more than half is included counts as a whole, minus its other days.
  */
 export function splitByWeeks(from: number, to: number): Weeks {
   const [monday, lastMonday] = [mondayOf(from), mondayOf(to)];

@@ -43,7 +43,7 @@ async function countOf(table: 'scan_rollups' | 'scan_increments', accountId: str
   return rows[0]?.rows ?? 0;
 }
 
-test('recorders of the codes of one account neither wait for each other nor lose a scan while others fold', async () => {
+test('recorders of one account neither wait for each other nor lose a scan while increments are folded', async () => {
   const codes = newCodes(12);
   const { accountId } = codes[0] as ScannedCode;
   // Another recorder with codes of the same account is in the middle of its transaction all the while.
@@ -75,7 +75,7 @@ test('recorders of the codes of one account neither wait for each other nor lose
   await expectCleanAudit();
 }, 60_000);
 
-test('a row of a thousand values is not rewritten for each that is added, and the rows still add up', async () => {
+test('a row of a thousand values is not rewritten for each added value, and the sums stay correct', async () => {
   // Each code's day has at most 200 referrers, an account's day has those of all its codes.
   const codes = newCodes(20);
   const { accountId } = codes[0] as ScannedCode;
@@ -102,20 +102,20 @@ test('a row of a thousand values is not rewritten for each that is added, and th
   await foldIncrements(database.pool);
   expect((await largest())[0]).toEqual(before[0]);
   await expectCleanAudit();
-  // Nothing remains of them, in whichever row they are.
+  // Their values are removed from every row.
   await deleteAccountScans(database.pool, '', accountId);
   expect(await largest()).toEqual([]);
   await expectCleanAudit();
 }, 60_000);
 
-test('deleting the scans of an account leaves none of their values in any counter, and those of others stay', async () => {
+test('deleting the scans of an account removes their values from every counter and leaves those of others unchanged', async () => {
   const [deleted, kept] = [newCodes(3), newCodes(1)];
   const { accountId } = deleted[0] as ScannedCode;
   const poll = (codes: readonly ScannedCode[]) =>
     codes.flatMap((code) => [0, 8].map((ago) => scanRecord(code, { at: now - ago * DAY_MS, country: 'FR' })));
   await record(poll([...deleted, ...kept]));
   await foldIncrements(database.pool);
-  // Noted, and not yet folded.
+  // Inserted as increments, and not folded yet.
   await record(poll(deleted));
   await deleteAccountScans(database.pool, '', accountId);
   expect(await countOf('scan_rollups', accountId)).toBe(0);
@@ -124,7 +124,7 @@ test('deleting the scans of an account leaves none of their values in any counte
   await expectCleanAudit();
 });
 
-test('a recorder folds what it finds when it starts', async () => {
+test('a recorder folds existing increments when it starts', async () => {
   const [code] = newCodes(1) as [ScannedCode];
   await record([scanRecord(code, { at: now })]);
   expect(await countOf('scan_increments', code.accountId)).toBeGreaterThan(0);

@@ -2,13 +2,13 @@ import type { Pool } from 'pg';
 import { first, statement, transaction } from '../../../common/postgres/sql.ts';
 import { LOCKS } from '../../db/locks.ts';
 
-/** Increments folded in one transaction: polls of some 5,000 codes. */
-const AT_ONCE = 10_000;
-/** So that the sums of that many increments, three times some 100,000 values, need no temporary files. */
+/** Maximum increments folded per transaction: those of polls of about 5,000 codes. */
+const MAX_INCREMENTS = 10_000;
+/** Enough to sum that many increments, three times about 100,000 values, without temporary files. */
 const SET_WORK_MEM = `set local work_mem = '64MB'`;
 /**
- * How many names a row may have for whatever is added to it to be merged with it. A larger row is merged once half as
- * many have come since, so that a day with a million invented referrers is not rewritten every few seconds.
+ * Maximum names of a row with which every addition is merged. A larger row is merged only once half as many names have
+ * been added since, so that a day with a million invented referrers is not rewritten every few seconds.
  */
 const ALWAYS_MERGED = 1_000;
 
@@ -16,7 +16,7 @@ const ALWAYS_MERGED = 1_000;
 const FOLD = statement<{ taken: number }>(
   'fold_scan_increments',
   `with taken as (
-     delete from scan_increments where id = any(array(select id from scan_increments order by id limit ${AT_ONCE}))
+     delete from scan_increments where id = any(array(select id from scan_increments order by id limit ${MAX_INCREMENTS}))
      returning *
    ), shares as materialized (
      select share.*, account_id, names, counts
@@ -67,17 +67,17 @@ const FOLD = statement<{ taken: number }>(
 );
 
 /**
- * Adds the increments that triggers noted to the counters of accounts and of weeks, and removes those that become zero.
- * Reports read increments as well, so that it does not matter to them when this happens. Any number of processes may do
- * this at once; one of them works.
+ * Adds the increments that triggers have inserted to the counters of accounts and of weeks, and removes counters that
+ * become zero. Reports read increments too, so their results do not depend on when this happens. Any number of
+ * processes may call this at once; one of them at a time does the work.
  */
 export async function foldIncrements(pool: Pool): Promise<void> {
-  let taken: number;
+  let folded: number;
   do {
-    taken = await transaction(pool, async (tx) => {
+    folded = await transaction(pool, async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanRollups]);
       await tx.query(SET_WORK_MEM);
       return (await first(tx, FOLD))?.taken ?? 0;
     });
-  } while (taken === AT_ONCE);
+  } while (folded === MAX_INCREMENTS);
 }

@@ -10,17 +10,17 @@ import type { LabelledCodes } from '../taxonomy/labelled-codes.ts';
 import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
 import { RelabelledCodeEntity } from './entities.ts';
 
-/** How many codes are announced in a transaction. */
-const AT_ONCE = 500;
+/** Codes announced per transaction. */
+const MAX_CODES = 500;
 /** How often to look for codes while notifications don't arrive, and after a failure, in ms. */
 const POLL_MS = 1_000;
 
 const COLUMNS = listed(columnsOf(RelabelledCodeEntity));
 
 /**
- * Counts the change of a label as a change of its codes, and records them; one that still waits is announced once, for all its
- * changes. Codes are locked in the order of their ids, as `archiveCodes` does, so that two changes of labels never wait
- * for each other in a circle. `labelled`: the condition for the codes of label $2.
+ * Increments the versions of a label's codes and queues the codes for their announcement. A code that is queued already
+ * is announced once for all its changes. Codes are locked in the order of their ids, as in `deleteAccountCodes`, so
+ * that two transactions cannot deadlock. `labelled`: the condition for the codes of label $2.
  */
 const labelChanged = (field: 'folder' | 'tags', labelled: string) =>
   statement(
@@ -50,7 +50,7 @@ const moveToFolder = statement(
   'update codes set folder_id = $3 where folder_id = $2 and account_id = $1',
 );
 
-/** The codes of labels that change. */
+/** Updates the codes of labels for the taxonomy module. */
 export const labelledCodes: LabelledCodes = {
   async changed(tx, accountId, kind, label) {
     await run(tx, kind === 'folder' ? folderChanged : tagChanged, [accountId, label]);
@@ -61,19 +61,19 @@ export const labelledCodes: LabelledCodes = {
   },
 };
 
-/** Codes of one account. Index: relabelled_codes_pkey. */
+/** The next queued codes, all of one account. Index: relabelled_codes_pkey. */
 const next = statement<{ account_id: string; ids: string[] }>(
   'codes_next_relabelled',
   `select account_id, array_agg(code_id) as ids
    from (select account_id, code_id from relabelled_codes
          where account_id = (select account_id from relabelled_codes order by account_id limit 1)
-         order by account_id, code_id limit ${AT_ONCE}) as first_codes
+         order by account_id, code_id limit ${MAX_CODES}) as first_codes
    group by account_id`,
 );
 
 /**
- * Locked, so that the event of a later change comes later, and before their rows of `relabelled_codes`, as by changes of
- * labels. Index: codes_pkey.
+ * Locks the codes, so that the event of a later change is published later. Codes are locked before their rows of
+ * `relabelled_codes`, as in changes of labels, to avoid deadlocks. Index: codes_pkey.
  */
 const lock = statement<CodeRow>(
   'codes_lock_relabelled',
@@ -82,14 +82,15 @@ const lock = statement<CodeRow>(
 );
 
 /** Index: relabelled_codes_pkey. */
-const take = statement<{ code_id: string; changed: string[] }>(
+const dequeue = statement<{ code_id: string; changed: string[] }>(
   'codes_take_relabelled',
   'delete from relabelled_codes where account_id = $1 and code_id = any($2::uuid[]) returning code_id, changed',
 );
 
 /**
- * Announces codes whose folder or tag was renamed, merged or deleted, each in its current state, 500 in a transaction. Their
- * routes are unchanged. Any number of processes may do so.
+ * Starts publishing `qr.updated` events of codes whose folder or tag was renamed, merged or deleted, each with the
+ * current state of the code, 500 in a transaction. Routes are not published, because they are unchanged. Any number of
+ * processes may do this.
  */
 export function startRelabelledAnnouncements(options: {
   pool: Pool;
@@ -106,7 +107,7 @@ export function startRelabelledAnnouncements(options: {
         while (!stopping && (await transaction(pool, (tx) => announceSome(tx, platformUrl))));
         if (!stopping) await bell.wait();
       } catch (error) {
-        logger.warn({ err: error }, 'announcing codes with changed labels failed; it is tried again');
+        logger.warn({ err: error }, 'announcing codes with changed labels failed; it is retried');
         if (!stopping) await bell.wait(POLL_MS);
       }
     }
@@ -122,14 +123,14 @@ export function startRelabelledAnnouncements(options: {
 
 /** Announces the next codes of an account; returns whether there were any. */
 async function announceSome(tx: PoolClient, platformUrl: string): Promise<boolean> {
-  const waiting = await first(tx, next);
-  if (!waiting) return false;
-  const { account_id: accountId, ids } = waiting;
+  const queued = await first(tx, next);
+  if (!queued) return false;
+  const { account_id: accountId, ids } = queued;
   const rows = await run(tx, lock, [accountId, ids]);
-  const taken = await run(tx, take, [accountId, ids]);
-  const changed = new Map(taken.map((each) => [each.code_id, each.changed]));
+  const dequeued = await run(tx, dequeue, [accountId, ids]);
+  const changed = new Map(dequeued.map((row) => [row.code_id, row.changed]));
   const scans = await scanCounts(tx, accountId, ids);
-  // Another process may have announced some meanwhile; deleted codes were announced as deleted.
+  // Another process may have announced some meanwhile; deleted codes have already been announced as such.
   const announced = rows.filter((row) => row.deleted_at === null && changed.has(row.id));
   await copyToOutbox(tx, announced, (row) => {
     const code = codeFrom(row, platformUrl, scans.get(row.id) ?? 0);

@@ -20,7 +20,9 @@ import { readLandingPage } from './landing-page.ts';
 import { withNewShortCode } from './short-code.ts';
 import { wifiPayload } from './wifi.ts';
 
-/** Creates a code that carries its payload in the print. `accountId`, here and below: UUID. */
+/**
+ * Creates a code whose image encodes its payload itself. `accountId`, here and below: UUID. Fails with INVALID_FIELD.
+ */
 export function createStaticCode(
   em: EntityManager,
   platformUrl: string,
@@ -29,10 +31,10 @@ export function createStaticCode(
 ): Promise<Code> {
   const payload = content.case === 'wifi' ? wifiPayload(content.value) : (content.value ?? '');
   if (payload.includes('\0')) throw failure('INVALID_FIELD', 'payload: must not contain the NUL character.');
-  return createOther(em, platformUrl, accountId, { type: 'static', payload, name, design });
+  return createNonDynamicCode(em, platformUrl, accountId, { type: 'static', payload, name, design });
 }
 
-/** Creates a code whose scan shows a page of the account's own. */
+/** Creates a code whose scans show a landing page. Fails with INVALID_FIELD, or as `domainForPrinting` does. */
 export async function createLandingPageCode(
   em: EntityManager,
   platformUrl: string,
@@ -42,10 +44,10 @@ export async function createLandingPageCode(
   const page = readLandingPage(landingPage);
   const domain =
     domainId === undefined ? null : await domainForPrinting(connectionOf(em), accountId, domainId, FOR_ONE_CODE);
-  return createOther(em, platformUrl, accountId, { type: 'landing_page', page, domain, name, design });
+  return createNonDynamicCode(em, platformUrl, accountId, { type: 'landing_page', page, domain, name, design });
 }
 
-interface OtherCode {
+interface NonDynamicCode {
   readonly type: 'static' | 'landing_page';
   readonly payload?: string;
   readonly page?: JsonValue;
@@ -54,20 +56,25 @@ interface OtherCode {
   readonly design: Design | undefined;
 }
 
-/** These types count towards no limit. Indexes: codes_short_code_key, code_counts_pkey. */
-async function createOther(em: EntityManager, platformUrl: string, accountId: string, asked: OtherCode): Promise<Code> {
+/** Plans do not limit codes of these types. Indexes: codes_short_code_key, code_counts_pkey. */
+async function createNonDynamicCode(
+  em: EntityManager,
+  platformUrl: string,
+  accountId: string,
+  newCode: NonDynamicCode,
+): Promise<Code> {
   const id = newUuid();
-  const { type, payload = null, page: landingPage = null, domain } = asked;
+  const { type, payload = null, page: landingPage = null, domain } = newCode;
   const code = {
     id,
     accountId,
     type,
     payload,
     landingPage,
-    name: asked.name || null,
+    name: newCode.name || null,
     domainId: domain?.id ?? null,
     hostname: domain?.hostname ?? null,
-    ...designJson(asked.design),
+    ...designJson(newCode.design),
   };
   await withNewShortCode(async (shortCode) => {
     const insert = em.createQueryBuilder(CodeEntity).insert({ ...code, shortCode });

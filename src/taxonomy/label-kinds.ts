@@ -5,43 +5,51 @@ import { decodeId } from '../../common/contract/ids.ts';
 import { LIMITS } from '../../common/contract/limits.ts';
 import { type Statement, statement } from '../../common/postgres/sql.ts';
 import { FolderEntity, folded, type LabelEntity, TagEntity } from './entities.ts';
-import { folderName, type Name, tagName } from './names.ts';
+import { type ParsedName, parseFolderName, parseTagName } from './names.ts';
 
-/** A folder or tag as codes refer to it. `id` is a UUID. */
+/** A folder or tag. `id` is a UUID. */
 export interface Label {
   readonly id: string;
   readonly name: string;
 }
 
-/** The label that the `nth` reference leads to, from 1. */
-export type Led = Label & { readonly nth: number };
+/** The label that matches a reference. `nth` is the position of the reference in the parameters, from 1. */
+export type MatchedLabel = Label & { readonly nth: number };
 
-/** The two kinds of labels: alike in everything but how codes carry them. */
-export interface Kind {
-  /** Prefix of ids, and the word for people. */
+/** A kind of label. Folders and tags differ only in how codes refer to them. */
+export interface LabelKind {
+  /** Prefix of ids, and the word used in messages. */
   readonly name: 'folder' | 'tag';
-  /** The field of a code that names them. */
+  /** The field of a code that contains labels of this kind. */
   readonly field: 'folder' | 'tags';
-  /** What an account has of them, and their table. */
+  /** The name of the account's limit, and of the table. */
   readonly plural: 'folders' | 'tags';
-  readonly nameOf: (input: string, field?: string) => Name;
-  /** Labels by ids, or else by names: the `nth` of each goes together. */
-  readonly find: Statement<Led>;
-  /** The same for who gives them to codes: whoever wants to delete one waits until that has committed. */
-  readonly keep: Statement<Led>;
+  readonly parseName: (input: string, field?: string) => ParsedName;
   /**
-   * The names, with the ids for them, as far as the limit allows, the first first; one that another call created in the
-   * meantime is given as well, kept. The account has to be locked.
+   * Finds labels. Parameters: the account, and two arrays of equal length, the ids (or null) and names of the
+   * references.
    */
-  readonly create: Statement<Led>;
-  /** One of them. */
+  readonly find: Statement<MatchedLabel>;
+  /** Like `find`, but locks the labels before codes refer to them: a concurrent deletion waits for this transaction. */
+  readonly findAndLock: Statement<MatchedLabel>;
+  /**
+   * Creates labels in the order of their names, as far as the account's limit allows. Parameters: the account, the new
+   * ids and the names. A label that another transaction has created meanwhile is returned too, and locked. The caller
+   * must hold the lock of the account.
+   */
+  readonly create: Statement<MatchedLabel>;
   readonly entity: EntitySchema<LabelEntity>;
 }
 
-/** Index, for each of the statements: folders_pkey, folders_name; tags_pkey, tags_name. */
-function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf'], entity: EntitySchema): Kind {
+/** Indexes of each statement: folders_pkey, folders_name; tags_pkey, tags_name. */
+function labelKind(
+  name: LabelKind['name'],
+  field: LabelKind['field'],
+  parseName: LabelKind['parseName'],
+  entity: EntitySchema,
+): LabelKind {
   const labels = `${name}s` as const;
-  const led = (lock: string) => `
+  const findWith = (lock: string) => `
     with sought as materialized (
       select id, nth, ${folded('name')} as folded
       from unnest($2::uuid[], $3::text[]) with ordinality as t (id, name, nth)
@@ -62,9 +70,9 @@ function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf'], 
     name,
     field,
     plural: labels,
-    nameOf,
-    find: statement(`taxonomy_find_${labels}`, led('')),
-    keep: statement(`taxonomy_keep_${labels}`, led('for key share')),
+    parseName,
+    find: statement(`taxonomy_find_${labels}`, findWith('')),
+    findAndLock: statement(`taxonomy_keep_${labels}`, findWith('for key share')),
     create: statement(
       `taxonomy_create_${labels}`,
       `with wanted as materialized (
@@ -89,17 +97,17 @@ function kind(name: Kind['name'], field: Kind['field'], nameOf: Kind['nameOf'], 
   };
 }
 
-export const FOLDER = kind('folder', 'folder', folderName, FolderEntity);
-export const TAG = kind('tag', 'tags', tagName, TagEntity);
+export const FOLDER = labelKind('folder', 'folder', parseFolderName, FolderEntity);
+export const TAG = labelKind('tag', 'tags', parseTagName, TagEntity);
 
 /**
- * Locks labels of the account, so that no code can be given one of them until the transaction ends; gives them in the
- * order of `ids`. They are locked in the order of their UUIDs, in all transactions, so that two of them never wait for
- * each other in a circle. Fails with NOT_FOUND. `accountId`: UUID.
+ * Locks labels of the account, so that no other transaction can assign them to codes until this one ends. Returns them
+ * in the order of `ids`. Every transaction locks labels in the order of their UUIDs, so that two cannot deadlock. Fails
+ * with NOT_FOUND. `accountId`: UUID.
  */
 export async function lockLabels<const Ids extends readonly string[]>(
   em: EntityManager,
-  { name, entity }: Kind,
+  { name, entity }: LabelKind,
   accountId: string,
   ids: Ids,
 ): Promise<{ [Index in keyof Ids]: LabelEntity }> {

@@ -2,29 +2,29 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../common/contract/errors.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
-import { FOLDER, type Kind, lockLabels } from './kinds.ts';
+import { FOLDER, type LabelKind, lockLabels } from './label-kinds.ts';
 import type { LabelledCodes } from './labelled-codes.ts';
 
 /** Index: code_tags_by_tag. */
-const unlabel = statement('taxonomy_unlabel', 'delete from code_tags where tag_id = $1');
+const deleteAssignments = statement('taxonomy_unlabel', 'delete from code_tags where tag_id = $1');
 
-/** A code that has both keeps one. Indexes: code_tags_by_tag, code_tags_pkey. */
-const dropDoubles = statement(
+/** Removes the first tag from codes that have both. Indexes: code_tags_by_tag, code_tags_pkey. */
+const deleteDuplicates = statement(
   'taxonomy_drop_doubles',
   `delete from code_tags gone
    where gone.tag_id = $1 and exists (select from code_tags kept where kept.code_id = gone.code_id and kept.tag_id = $2)`,
 );
 
 /**
- * Changes rows instead of inserting others: a code that loses the tag meanwhile is not given the new one. Index:
- * code_tags_by_tag.
+ * Updates rows instead of inserting new ones, so that a code from which the tag is removed concurrently does not get
+ * the other tag. Index: code_tags_by_tag.
  */
-const relabel = statement('taxonomy_merge_tags', 'update code_tags set tag_id = $2 where tag_id = $1');
+const replaceTag = statement('taxonomy_merge_tags', 'update code_tags set tag_id = $2 where tag_id = $1');
 
-/** Deletes a label and removes it from its codes. Fails with NOT_FOUND. */
+/** Deletes a label and removes it from its codes. `accountId`: UUID; `id`: with prefix. Fails with NOT_FOUND. */
 export async function deleteLabel(
   em: EntityManager,
-  kind: Kind,
+  kind: LabelKind,
   accountId: string,
   { id, codes }: { readonly id: string; readonly codes: LabelledCodes },
 ): Promise<void> {
@@ -33,15 +33,18 @@ export async function deleteLabel(
   if (kind === FOLDER) await codes.moveToFolder(tx, accountId, label.id, null);
   else {
     await codes.changed(tx, accountId, kind.name, label.id);
-    await run(tx, unlabel, [label.id]);
+    await run(tx, deleteAssignments, [label.id]);
   }
   await em.remove(label).flush();
 }
 
-/** Replaces a label by another one on its codes, and deletes it; returns the UUID of the other. Fails as `deleteLabel` does. */
+/**
+ * Replaces a label with another one on its codes and deletes it; returns the UUID of the other. Fails with NOT_FOUND,
+ * or with INVALID_FIELD when both are the same.
+ */
 export async function mergeLabels(
   em: EntityManager,
-  kind: Kind,
+  kind: LabelKind,
   accountId: string,
   { id, into, codes }: { readonly id: string; readonly into: string; readonly codes: LabelledCodes },
 ): Promise<string> {
@@ -51,8 +54,8 @@ export async function mergeLabels(
   if (kind === FOLDER) await codes.moveToFolder(tx, accountId, from.id, to.id);
   else {
     await codes.changed(tx, accountId, kind.name, from.id);
-    await run(tx, dropDoubles, [from.id, to.id]);
-    await run(tx, relabel, [from.id, to.id]);
+    await run(tx, deleteDuplicates, [from.id, to.id]);
+    await run(tx, replaceTag, [from.id, to.id]);
   }
   await em.remove(from).flush();
   return to.id;
