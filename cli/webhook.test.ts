@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { ACCEPT, type Answering, startReceiver } from '../src/webhooks/receiver.fixture.ts';
+import { ACCEPT, type Responder, startReceiver } from '../src/webhooks/receiver.fixture.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
 
@@ -31,7 +31,7 @@ interface Delivery {
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 
-test('an endpoint is added, listed, changed, given another secret and removed', async () => {
+test('adds, lists, updates and removes an endpoint, and rotates its secret', async () => {
   const url = 'http://127.0.0.1:1/signpost';
   const added = await json<Endpoint>('add', '--url', url, '--events', 'qr.created, bulk.completed');
   expect(added).toEqual({
@@ -42,7 +42,7 @@ test('an endpoint is added, listed, changed, given another secret and removed', 
   });
   const { id, secret } = added;
   const shown = { id, url, events: ['qr.created', 'bulk.completed'], enabled: true, disabled_reason: null };
-  // Nothing listens there.
+  // No server listens on port 1.
   await vi.waitFor(async () => {
     const states = { verified_at: null, failing_since: TIME };
     expect(await json('list')).toEqual([{ ...shown, ...states, created_at: TIME }]);
@@ -57,14 +57,14 @@ test('an endpoint is added, listed, changed, given another secret and removed', 
   expect(await json('list')).toEqual([]);
 });
 
-test('a test event is sent, its attempts are listed, and it is sent again', async () => {
-  let answer: Answering = ACCEPT;
-  const receiver = await startReceiver((received, response) => answer(received, response));
+test('sends a test event, lists its attempts and sends it again', async () => {
+  let respond: Responder = ACCEPT;
+  const receiver = await startReceiver((received, response) => respond(received, response));
   const { id } = await json<Endpoint>('add', '--url', receiver.url, '--events', 'qr.created');
   await vi.waitFor(async () => {
     expect(await json('list')).toMatchObject([{ verified_at: TIME, failing_since: null }]);
   }, EVENTUALLY);
-  answer = (_, response) => void response.writeHead(410).end('gone for now');
+  respond = (_, response) => void response.writeHead(410).end('gone for now');
   const sent = await json<Delivery>('test', '--id', id);
   expect(sent).toMatchObject({ id: expect.stringMatching(/^dlv_/), event_type: 'webhook.test', status: 'pending' });
   const attempt = { at: TIME, status: 410, latency_ms: expect.any(Number), response: 'gone for now' };
@@ -72,7 +72,7 @@ test('a test event is sent, its attempts are listed, and it is sent again', asyn
     const listed = await json<Delivery[]>('deliveries', '--id', id, '--status', 'failed');
     expect(listed).toMatchObject([{ id: sent.id, status: 'failed', next_attempt_at: null, attempts: [attempt] }]);
   }, EVENTUALLY);
-  answer = (_, response) => void response.writeHead(200).end('thanks');
+  respond = (_, response) => void response.writeHead(200).end('thanks');
   await json('update', '--id', id, '--enable');
   expect(await json('resend', '--delivery', sent.id)).toMatchObject([{ id: sent.id, attempts: [attempt] }]);
   await vi.waitFor(async () => {
@@ -84,7 +84,7 @@ test('a test event is sent, its attempts are listed, and it is sent again', asyn
   expect(stdout).toMatch(/webhook\.test +succeeded +2 +200 in \d+ ms/);
 });
 
-test('invalid usage exits with 2, a rejected call with 1 and a sentence', async () => {
+test('exits with 2 after invalid usage, and with 1 and a sentence after a rejected call', async () => {
   for (const args of [
     ['add'],
     ['test'],
@@ -93,14 +93,16 @@ test('invalid usage exits with 2, a rejected call with 1 and a sentence', async 
   ]) {
     expect(await run(...args)).toMatchObject({ code: 2, stdout: '' });
   }
-  const refused = async (...args: string[]) => {
+  const rejection = async (...args: string[]) => {
     const { code, stdout, stderr } = await run(...args);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     return stderr;
   };
-  expect(await refused('add', '--url', 'example.com', '--events', 'qr.created')).toMatch(/^url: must be an absolute/);
-  expect(await refused('add', '--url', 'https://example.com', '--events', 'x')).toMatch(/^events: each must be one of/);
-  expect(await refused('remove', '--id', 'hook_x', '--yes')).toBe('This account has no such webhook endpoint.\n');
-  const stderr = 'Name one delivery by --delivery, or failed ones by --id and --since.\n';
+  expect(await rejection('add', '--url', 'example.com', '--events', 'qr.created')).toMatch(/^url: must be an absolute/);
+  expect(await rejection('add', '--url', 'https://example.com', '--events', 'x')).toMatch(
+    /^events: each must be one of/,
+  );
+  expect(await rejection('remove', '--id', 'hook_x', '--yes')).toBe('This account has no such webhook endpoint.\n');
+  const stderr = 'Specify one delivery with --delivery, or failed ones with --id and --since.\n';
   expect(await run('resend')).toEqual({ code: 2, stdout: '', stderr });
 });

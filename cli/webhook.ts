@@ -8,23 +8,23 @@ import { destructive, example, expectConfirmed, ofAccount, paged, time } from '.
 import { type DisplayRecord, fields, jsonOption, print, printRecord, table } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
 
-interface Which {
+interface EndpointOptions {
   readonly account: string;
   readonly id: string;
 }
 
-interface Changes extends Which {
+interface UpdateOptions extends EndpointOptions {
   readonly url?: string;
   readonly events?: string[];
   readonly enable?: true;
   readonly disable?: true;
 }
 
-interface Listing extends Which, PageRange {
+interface ListOptions extends EndpointOptions, PageRange {
   readonly status?: DeliveryStatusName;
 }
 
-interface Resending {
+interface ResendOptions {
   readonly account: string;
   readonly id?: string;
   readonly delivery?: string;
@@ -36,13 +36,13 @@ export function webhookCommands(program: Command): void {
   const json = jsonOption(program);
   const webhook = program.command('webhook').description('manage webhook endpoints and their deliveries');
   const command = (name: string, description: string) => ofAccount(webhook.command(name).description(description));
-  const ofOne = (name: string, description: string) =>
+  const endpointCommand = (name: string, description: string) =>
     command(name, description).requiredOption('--id <id>', 'hook_…, the endpoint');
 
-  const add = command('add', 'add an endpoint; its secret is shown here and never again');
+  const add = command('add', 'add an endpoint; its secret is shown only once');
   example(add, 'webhook add --account acct_… --url https://example.com/hook --events qr.created')
     .requiredOption('--url <url>', 'the https URL of the endpoint')
-    .requiredOption('--events <types>', 'comma-separated event types, such as qr.created,bulk.completed', list)
+    .requiredOption('--events <types>', 'comma-separated event types, such as qr.created,bulk.completed', splitList)
     .action(async ({ account, url, events }: { account: string; url: string; events: string[] }) => {
       const { webhooks } = await connectCore(process.env, account);
       const { endpoint, secret } = await webhooks.createEndpoint({ url, events });
@@ -51,18 +51,18 @@ export function webhookCommands(program: Command): void {
       print(json(), shown, () => fields({ ...shown, events: added.events.join(', ') }));
     });
 
-  command('list', 'the endpoints of an account, newest first').action(async ({ account }: { account: string }) => {
+  command('list', 'list the endpoints of an account, newest first').action(async ({ account }: { account: string }) => {
     const { webhooks } = await connectCore(process.env, account);
     const { endpoints } = await webhooks.listEndpoints({});
-    print(json(), endpoints.map(endpointShown), () => table(endpoints.map(endpointRow)));
+    print(json(), endpoints.map(endpointJson), () => table(endpoints.map(endpointRow)));
   });
 
-  ofOne('update', 'change an endpoint’s address or events, or switch it on or off')
+  endpointCommand('update', 'change an endpoint’s URL or events, or enable or disable it')
     .option('--url <url>', 'the https URL of the endpoint')
-    .option('--events <types>', 'comma-separated event types', list)
+    .option('--events <types>', 'comma-separated event types', splitList)
     .addOption(new Option('--enable', 'resume deliveries').conflicts('disable'))
-    .option('--disable', 'stop deliveries; pending ones are dropped')
-    .action(async ({ account, id, url, events, enable, disable }: Changes) => {
+    .option('--disable', 'stop deliveries; pending ones fail')
+    .action(async ({ account, id, url, events, enable, disable }: UpdateOptions) => {
       const { webhooks } = await connectCore(process.env, account);
       const enabled = enable ?? (disable ? false : undefined);
       const { endpoint } = await webhooks.updateEndpoint({
@@ -71,66 +71,78 @@ export function webhookCommands(program: Command): void {
         ...(url === undefined ? {} : { url }),
         ...(enabled === undefined ? {} : { enabled }),
       });
-      print(json(), endpointShown(required(endpoint)), () => fields(endpointRow(required(endpoint))));
+      print(json(), endpointJson(required(endpoint)), () => fields(endpointRow(required(endpoint))));
     });
 
-  destructive(ofOne('remove', 'remove an endpoint and its pending deliveries')).action(
-    async ({ account, id, yes }: Which & { yes: boolean }) => {
-      await expectConfirmed({ yes }, `${id} is removed with its pending deliveries.`);
+  destructive(endpointCommand('remove', 'remove an endpoint and its deliveries')).action(
+    async ({ account, id, yes }: EndpointOptions & { yes: boolean }) => {
+      await expectConfirmed({ yes }, `${id} is removed with its deliveries.`);
       const { webhooks } = await connectCore(process.env, account);
       await webhooks.deleteEndpoint({ id });
       print(json(), { id, deleted: true }, () => `${id} was removed.`);
     },
   );
 
-  ofOne(
+  endpointCommand(
     'rotate-secret',
-    'give it a new secret, shown only this once; requests are also signed with the old one for a day',
-  ).action(async ({ account, id }: Which) => {
+    'replace the endpoint’s secret; the new one is shown only once, and the old one stays valid for a day',
+  ).action(async ({ account, id }: EndpointOptions) => {
     const { webhooks } = await connectCore(process.env, account);
     const { secret } = await webhooks.rotateSecret({ id });
     printRecord(json(), { id, secret });
   });
 
-  ofOne('test', 'send it a test event').action(async ({ account, id }: Which) => {
+  endpointCommand('test', 'send a test event to an endpoint').action(async ({ account, id }: EndpointOptions) => {
     const { webhooks } = await connectCore(process.env, account);
     const delivery = required((await webhooks.sendTestEvent({ id })).delivery);
-    print(json(), deliveryShown(delivery), () => `${delivery.id} is on its way; webhook deliveries shows its answer.`);
+    print(
+      json(),
+      deliveryJson(delivery),
+      () => `${delivery.id} will be sent; \`webhook deliveries\` shows the response.`,
+    );
   });
 
-  paged(ofOne('deliveries', 'what it was sent and answered, newest first'), 'deliveries', 25)
+  paged(
+    endpointCommand('deliveries', 'list the deliveries to an endpoint and its responses, newest first'),
+    'deliveries',
+    25,
+  )
     .addOption(
       new Option('--status <status>', 'only deliveries of this status').choices(namesOf(DELIVERY_STATUS_BY_NAME)),
     )
-    .action(async ({ account, id, status, ...asked }: Listing) => {
+    .action(async ({ account, id, status, ...range }: ListOptions) => {
       const { webhooks } = await connectCore(process.env, account);
-      const of = { endpointId: id, ...(status === undefined ? {} : { status: DELIVERY_STATUS_BY_NAME[status] }) };
-      const deliveries = await readPages(asked, async (page) => {
-        const { deliveries: items, nextCursor } = await webhooks.listDeliveries({ ...of, ...page });
+      const filter = { endpointId: id, ...(status === undefined ? {} : { status: DELIVERY_STATUS_BY_NAME[status] }) };
+      const deliveries = await readPages(range, async (page) => {
+        const { deliveries: items, nextCursor } = await webhooks.listDeliveries({ ...filter, ...page });
         return { items, nextCursor };
       });
-      print(json(), deliveries.map(deliveryShown), () => table(deliveries.map(deliveryRow)));
+      print(json(), deliveries.map(deliveryJson), () => table(deliveries.map(deliveryRow)));
     });
 
-  command('resend', 'send a delivery again, or all of an endpoint that failed since a time')
+  command('resend', 'send a delivery again, or all failed deliveries to an endpoint created since a time')
     .option('--delivery <id>', 'dlv_…')
-    .option('--id <id>', 'hook_…, the endpoint; with --since')
-    .option('--since <time>', 'such as 2026-11-20T09:00:00Z', time)
-    .action(async ({ account, id, delivery, since }: Resending) => {
+    .option('--id <id>', 'hook_…, the endpoint; requires --since')
+    .option(
+      '--since <time>',
+      'resend failed deliveries created since then, such as 2026-11-20T09:00:00Z; requires --id',
+      time,
+    )
+    .action(async ({ account, id, delivery, since }: ResendOptions) => {
       const { webhooks } = await connectCore(process.env, account);
       if (delivery !== undefined) {
         const sent = required((await webhooks.resendDelivery({ id: delivery })).delivery);
-        print(json(), [deliveryShown(sent)], () => `${sent.id} is on its way.`);
+        print(json(), [deliveryJson(sent)], () => `${sent.id} will be sent again.`);
       } else if (id !== undefined && since !== undefined) {
         const { deliveries } = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
-        print(json(), { deliveries }, () => `Deliveries on their way: ${deliveries}.`);
+        print(json(), { deliveries }, () => `Deliveries that will be sent again: ${deliveries}.`);
       } else {
-        throw new UsageError('Name one delivery by --delivery, or failed ones by --id and --since.');
+        throw new UsageError('Specify one delivery with --delivery, or failed ones with --id and --since.');
       }
     });
 }
 
-function endpointShown(endpoint: Endpoint) {
+function endpointJson(endpoint: Endpoint) {
   const { id, url, events, enabled, disabledReason, verifiedAt, failingSince, createdAt } = endpoint;
   return {
     id,
@@ -145,10 +157,10 @@ function endpointShown(endpoint: Endpoint) {
 }
 
 function endpointRow(endpoint: Endpoint): DisplayRecord {
-  return { ...endpointShown(endpoint), events: endpoint.events.join(', ') };
+  return { ...endpointJson(endpoint), events: endpoint.events.join(', ') };
 }
 
-function deliveryShown(delivery: Delivery) {
+function deliveryJson(delivery: Delivery) {
   const { id, endpointId, eventId, eventType, nextAttemptAt, createdAt } = delivery;
   return {
     id,
@@ -167,14 +179,14 @@ function deliveryShown(delivery: Delivery) {
   };
 }
 
-/** In tables only the last attempt is shown. */
+/** Tables show only the last attempt. */
 function deliveryRow(delivery: Delivery): DisplayRecord {
-  const { id, event_type, status, attempts, next_attempt_at } = deliveryShown(delivery);
+  const { id, event_type, status, attempts, next_attempt_at } = deliveryJson(delivery);
   const last = attempts.at(-1);
-  const answer = last && (last.status === 0 ? last.response : `${last.status} in ${last.latency_ms} ms`);
-  return { id, event_type, status, attempts: attempts.length, last_answer: answer ?? null, next_attempt_at };
+  const lastResponse = last && (last.status === 0 ? last.response : `${last.status} in ${last.latency_ms} ms`);
+  return { id, event_type, status, attempts: attempts.length, last_answer: lastResponse ?? null, next_attempt_at };
 }
 
-function list(text: string): string[] {
+function splitList(text: string): string[] {
   return text.split(',').map((each) => each.trim());
 }

@@ -41,7 +41,7 @@ import { deleteAccountScans } from './scans/delete-account-scans.ts';
 import { scansService } from './scans/service.ts';
 import { deleteAccountLabels } from './taxonomy/delete-account-labels.ts';
 import { taxonomyService } from './taxonomy/service.ts';
-import { forgetEndpoints } from './webhooks/forget.ts';
+import { deleteEndpoints } from './webhooks/delete-endpoints.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 
@@ -55,7 +55,7 @@ export function accountCleanupFor(config: CoreConfig, database: Database): Accou
       (id) => deleteBatches(database, id),
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => deleteAccountLabels(pool, id),
-      (id) => forgetEndpoints(pool, id),
+      (id) => deleteEndpoints(pool, id),
       (id) => deleteIdempotencyKeys(pool, id),
       (id) => deleteMembers(database, id),
     ],

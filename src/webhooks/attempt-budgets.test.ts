@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { newUuid } from '../../common/contract/ids.ts';
-import { forgetFullBudgets, payBackBudgets, spendBudgets } from './attempt-budgets.ts';
+import { deleteFullBudgets, refundBudgets, spendBudgets } from './attempt-budgets.ts';
 import { webhooksFixture } from './webhooks.fixture.ts';
 
 const HOST = 'hooks.example.com';
@@ -9,17 +9,17 @@ const { pool } = await webhooksFixture();
 
 const spend = async (account: string, attempts: number) => {
   const [grant] = await spendBudgets(pool, [{ account, host: HOST, attempts }]);
-  if (!grant) throw new Error('nothing was answered');
+  if (!grant) throw new Error('no grant was returned');
   return grant;
 };
 
-const later = (account: string, seconds: number) =>
+const passTime = (account: string, seconds: number) =>
   pool.query(
     `update webhook_attempt_budgets set spent_until = spent_until - $2 * interval '1 s' where account_id = $1`,
     [account, seconds],
   );
 
-test('fifty attempts at once, then one every half a minute, up to fifty again', async () => {
+test('allows fifty attempts at once, then one every 30 seconds, up to fifty again', async () => {
   const account = newUuid();
   expect(await spend(account, 48)).toMatchObject({ granted: 48 });
   expect(await spend(account, 5)).toMatchObject({ granted: 2 });
@@ -27,54 +27,54 @@ test('fifty attempts at once, then one every half a minute, up to fifty again', 
   expect(granted).toBe(0);
   expect(wait).toBeGreaterThan(20_000);
   expect(wait).toBeLessThanOrEqual(30_000);
-  await later(account, 30);
+  await passTime(account, 30);
   expect(await spend(account, 5)).toMatchObject({ granted: 1 });
-  await later(account, 86_400);
+  await passTime(account, 86_400);
   expect(await spend(account, 200)).toMatchObject({ granted: 50 });
 });
 
-test('each account has its own for each host, and what is paid back can be spent again', async () => {
+test('each account has a budget for each host, and refunded attempts can be spent again', async () => {
   const [account, other] = [newUuid(), newUuid()];
   await spend(account, 50);
-  const asked = [
+  const requested = [
     { account, host: HOST, attempts: 1 },
     { account, host: 'other.example.com', attempts: 3 },
     { account: other, host: HOST, attempts: 2 },
   ];
-  const grants = await spendBudgets(pool, asked);
-  const granted = asked.map(({ account, host }) =>
+  const grants = await spendBudgets(pool, requested);
+  const granted = requested.map(({ account, host }) =>
     grants.find((each) => each.account === account && each.host === host),
   );
   expect(granted).toMatchObject([{ granted: 0 }, { granted: 3 }, { granted: 2 }]);
-  await payBackBudgets(pool, [
+  await refundBudgets(pool, [
     { account, host: HOST, attempts: 4 },
     { account, host: 'never.example.com', attempts: 1 },
   ]);
   expect(await spend(account, 10)).toMatchObject({ granted: 4 });
 });
 
-test('whoever asks at once, for several in any order: no more than there is, and nobody waits for another in a circle', async () => {
+test('concurrent requests for several budgets in any order get no more than is left, and do not deadlock', async () => {
   const hosts = ['a.example', 'b.example', 'c.example'];
-  const asking = fc.array(
+  const requests = fc.array(
     fc.record({
       order: fc.shuffledSubarray(hosts, { minLength: 1 }),
       attempts: fc.integer({ min: 1, max: 20 }),
-      paysBack: fc.boolean(),
+      refunds: fc.boolean(),
     }),
     { minLength: 1, maxLength: 15 },
   );
   await fc.assert(
-    fc.asyncProperty(asking, async (calls) => {
+    fc.asyncProperty(requests, async (calls) => {
       const account = newUuid();
       const left = new Map(hosts.map((host) => [host, 50]));
       const grants = await Promise.all(
-        calls.map(async ({ order, attempts, paysBack }) => {
+        calls.map(async ({ order, attempts, refunds }) => {
           const granted = await spendBudgets(
             pool,
             order.map((host) => ({ account, host, attempts })),
           );
-          if (!paysBack) return granted;
-          await payBackBudgets(
+          if (!refunds) return granted;
+          await refundBudgets(
             pool,
             granted.map(({ host, granted }) => ({ account, host, attempts: granted })),
           );
@@ -88,12 +88,12 @@ test('whoever asks at once, for several in any order: no more than there is, and
   );
 });
 
-test('budgets that are full again are forgotten, and others are not', async () => {
+test('budgets that are full again are deleted, and others are not', async () => {
   const [account, other] = [newUuid(), newUuid()];
   await spend(account, 10);
   await spend(other, 10);
-  await later(account, 301);
-  await forgetFullBudgets(pool);
+  await passTime(account, 301);
+  await deleteFullBudgets(pool);
   const { rows } = await pool.query('select account_id from webhook_attempt_budgets where account_id = any($1)', [
     [account, other],
   ]);

@@ -1,55 +1,55 @@
 import { type Dispatcher, request } from 'undici';
-import { AddressRefused } from './guarded-connect.ts';
+import { AddressRejected } from './guarded-connect.ts';
 import { signatures } from './signature.ts';
 
-/** How long an endpoint may take, answer and all. Source: docs/contract.md, "Events". */
+/** Time limit of an attempt, until the response body has arrived. Source: docs/contract.md, "Events". */
 export const TIMEOUT_MS = 15_000;
 
-/** What is kept of an answer. */
-const KEPT_BYTES = 1_024;
-/** What is read of an answer so that its connection can be used again; a longer one costs the connection. */
+/** How much of a response body is stored. */
+const STORED_BYTES = 1_024;
+/** How much of a response body is read. The connection of a longer one is closed instead of reused. */
 const READ_BYTES = 16_384;
 
-/** What to send where. */
-export interface Sending {
+/** A webhook request. */
+export interface WebhookRequest {
   readonly url: string;
-  /** Each signs. */
+  /** The request is signed with each of them. */
   readonly secrets: readonly string[];
-  /** `evt_…`: the same in every attempt, so that a receiver knows what it has seen. */
+  /** `evt_…`: the same in every attempt, for deduplication by the receiver. */
   readonly id: string;
   readonly body: string;
 }
 
-/** What came of an attempt. */
+/** The outcome of an attempt. */
 export interface Outcome {
   readonly at: Date;
-  /** Null when there was no answer. */
+  /** HTTP status; null without a response. */
   readonly status: number | null;
-  /** Until the answer's head, or until it was given up. */
+  /** Time until the response headers arrived or the attempt failed. */
   readonly latencyMs: number;
-  /** The first 1 KiB of the answer, or a sentence that says why there was none. */
+  /** The first 1 KiB of the response body, or a sentence that says why there was no response. */
   readonly response: string;
 }
 
 /**
- * Makes one attempt, whatever happens: redirects are not followed, and what takes longer than `timeoutMs` has failed.
- * Undefined when `stop` was aborted before there was an answer: then nothing is known.
+ * Makes one attempt, and never rejects. Redirects are not followed, and an attempt without a response within
+ * `timeoutMs` fails. Returns undefined if `stop` was aborted before the response arrived: the outcome is unknown then.
  */
 export async function attempt(
   dispatcher: Dispatcher,
-  { url, secrets, id, body }: Sending,
+  { url, secrets, id, body }: WebhookRequest,
   { stop, timeoutMs = TIMEOUT_MS }: { stop: AbortSignal; timeoutMs?: number },
 ): Promise<Outcome | undefined> {
   const at = new Date();
   const timestamp = Math.floor(at.getTime() / 1_000);
   const start = performance.now();
   const latencyMs = () => Math.round(performance.now() - start);
-  const ending = new AbortController();
-  const abort = () => ending.abort();
+  const aborting = new AbortController();
+  const abort = () => aborting.abort();
   const timer = setTimeout(abort, timeoutMs);
   stop.addEventListener('abort', abort);
   try {
-    const answer = await request(url, {
+    const response = await request(url, {
       dispatcher,
       method: 'POST',
       headers: {
@@ -60,53 +60,53 @@ export async function attempt(
         'webhook-signature': signatures({ id, timestamp, body }, secrets),
       },
       body,
-      signal: ending.signal,
+      signal: aborting.signal,
     });
     const latency = latencyMs();
-    return { at, status: answer.statusCode, latencyMs: latency, response: await beginning(answer.body) };
+    return { at, status: response.statusCode, latencyMs: latency, response: await firstKibibyte(response.body) };
   } catch (error) {
     if (stop.aborted) return undefined;
-    return { at, status: null, latencyMs: latencyMs(), response: sentenceOf(error, ending.signal.aborted) };
+    return { at, status: null, latencyMs: latencyMs(), response: reasonFor(error, aborting.signal.aborted) };
   } finally {
     clearTimeout(timer);
     stop.removeEventListener('abort', abort);
   }
 }
 
-async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
-  const kept: Buffer[] = [];
+async function firstKibibyte(body: AsyncIterable<Buffer>): Promise<string> {
+  const stored: Buffer[] = [];
   let read = 0;
   try {
     for await (const chunk of body) {
-      if (read < KEPT_BYTES) kept.push(chunk.subarray(0, KEPT_BYTES - read));
+      if (read < STORED_BYTES) stored.push(chunk.subarray(0, STORED_BYTES - read));
       read += chunk.length;
       if (read > READ_BYTES) break;
     }
   } catch {
-    // The status is known, and decides; of the rest we have what came in time.
+    // The outcome depends on the status alone; what arrived of the body is stored.
   }
-  // Postgres keeps no NUL in text.
-  return Buffer.concat(kept).toString('utf8').replaceAll('\0', '\ufffd');
+  // Postgres cannot store NUL in text.
+  return Buffer.concat(stored).toString('utf8').replaceAll('\0', '\ufffd');
 }
 
-const SENTENCES: Readonly<Record<string, string>> = {
+const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'The connection was refused.',
   ECONNRESET: 'The connection was reset.',
-  UND_ERR_SOCKET: 'The connection was closed without an answer.',
-  UND_ERR_CONNECT_TIMEOUT: 'No connection came about in time.',
-  ETIMEDOUT: 'No connection came about in time.',
-  EHOSTUNREACH: 'The address can not be reached.',
-  ENETUNREACH: 'The address can not be reached.',
-  ENOTFOUND: 'The name leads to no address.',
-  ENODATA: 'The name leads to no address.',
-  ESERVFAIL: 'The name servers of the name do not answer.',
-  ETIMEOUT: 'The name servers of the name do not answer.',
+  UND_ERR_SOCKET: 'The connection was closed without a response.',
+  UND_ERR_CONNECT_TIMEOUT: 'The connection could not be established in time.',
+  ETIMEDOUT: 'The connection could not be established in time.',
+  EHOSTUNREACH: 'The address is unreachable.',
+  ENETUNREACH: 'The address is unreachable.',
+  ENOTFOUND: 'The host name does not resolve to an address.',
+  ENODATA: 'The host name does not resolve to an address.',
+  ESERVFAIL: 'The name servers of the host name do not respond.',
+  ETIMEOUT: 'The name servers of the host name do not respond.',
 };
 
-/** Why there was no answer, for the endpoint's owner: nothing of our network is in it. */
-function sentenceOf(error: unknown, late: boolean): string {
-  if (error instanceof AddressRefused) return error.message;
-  if (late) return 'No answer came in time.';
+/** Says why there was no response, for the endpoint's owner, without details of the sender's network. */
+function reasonFor(error: unknown, timedOut: boolean): string {
+  if (error instanceof AddressRejected) return error.message;
+  if (timedOut) return 'The endpoint did not respond in time.';
   const code = (error as NodeJS.ErrnoException).code ?? '';
-  return SENTENCES[code] ?? `The request failed${/^[A-Z0-9_]+$/.test(code) ? ` (${code})` : ''}.`;
+  return REASONS[code] ?? `The request failed${/^[A-Z0-9_]+$/.test(code) ? ` (${code})` : ''}.`;
 }

@@ -5,8 +5,8 @@ import { startDeliverer } from './deliverer.ts';
 import { unguardedConnect } from './guarded-connect.ts';
 import { sealWith } from './seal.ts';
 
-/** A deliverer to kill. */
-const [url = '', secretKey = '', lease = ''] = process.argv.slice(2);
+/** Runs a deliverer in a process of its own, which a test kills. */
+const [url = '', secretKey = '', leaseMs = ''] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: url, max: 3 });
 const logger = pino({ level: 'warn' });
 startDeliverer({
@@ -15,5 +15,5 @@ startDeliverer({
   seal: sealWith(Buffer.from(secretKey, 'base64')),
   connect: unguardedConnect(),
   logger,
-  limits: { lease: Number(lease), perEndpoint: 5 },
+  limits: { leaseMs: Number(leaseMs), requestsPerEndpoint: 5 },
 });

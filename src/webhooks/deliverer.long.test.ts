@@ -15,7 +15,7 @@ import { type DelivererOptions, startDeliverer } from './deliverer.ts';
 import { lockEndpoint } from './endpoints.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { unguardedConnect } from './guarded-connect.ts';
-import { ACCEPT, type Answering, HANG, type Receiver, slowly, startReceiver } from './receiver.fixture.ts';
+import { ACCEPT, acceptAfter, HANG, type Receiver, type Responder, startReceiver } from './receiver.fixture.ts';
 import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
@@ -30,47 +30,48 @@ beforeEach(async () => {
   account = await newAccount();
 });
 
-function deliver(limits: DelivererOptions['limits'] = {}) {
+function startDelivering(limits: DelivererOptions['limits'] = {}) {
   const deliverer = startDeliverer({
     pool,
     notifications,
     seal,
     connect: unguardedConnect(),
     logger,
-    limits: { grace: 50, ...limits },
+    limits: { graceMs: 50, ...limits },
   });
   onTestFinished(() => deliverer.stop());
   return deliverer;
 }
 
-/** Gives the account's endpoints so many events. */
-async function events(count: number, tenant = account): Promise<string[]> {
+/** Creates deliveries of so many events for the account's endpoints; returns the events' ids (`evt_…`). */
+async function fanOutEvents(count: number, tenant = account): Promise<string[]> {
   const records = Array.from({ length: count }, () => eventRecord(tenant.id));
   await fanOutRecords(pool, records, logger);
   return records.map(({ headers }) => headers.ce_id ?? '');
 }
 
-async function endpoint(answer: Answering, tenant = account): Promise<Receiver & { id: string; secret: string }> {
-  const receiver = await startReceiver(answer);
-  return { ...receiver, ...(await tenant.endpoint(receiver.url)) };
+/** Adds a verified endpoint on a receiver of its own. */
+async function addEndpoint(respond: Responder, tenant = account): Promise<Receiver & { id: string; secret: string }> {
+  const receiver = await startReceiver(respond);
+  return { ...receiver, ...(await tenant.addEndpoint(receiver.url)) };
 }
 
-/** An endpoint as an account adds it: it has to answer its test event first. */
-async function unverified(url: string, tenant = account): Promise<string> {
+/** Adds an endpoint through the service, which first gets a test event; returns its id. */
+async function addUnverified(url: string, tenant = account): Promise<string> {
   return (await tenant.webhooks.createEndpoint({ url, events: ['qr.created'] })).endpoint?.id ?? '';
 }
 
-async function deliveries(endpointId: string) {
+async function listDeliveries(endpointId: string) {
   return (await account.webhooks.listDeliveries({ endpointId, limit: 100 })).deliveries;
 }
 
-async function theOnly(endpointId: string) {
-  const [delivery, ...others] = await deliveries(endpointId);
-  if (!delivery || others.length > 0) throw new Error(`there are ${others.length} others`);
+async function onlyDelivery(endpointId: string) {
+  const [delivery, ...others] = await listDeliveries(endpointId);
+  if (!delivery || others.length > 0) throw new Error(`expected one delivery, with ${others.length} others`);
   return delivery;
 }
 
-const succeeded = (endpointId: string, count: number) =>
+const untilSucceeded = (endpointId: string, count: number) =>
   vi.waitFor(async () => {
     const { rows } = await pool.query(
       `select count(*)::integer as done from webhook_deliveries where endpoint_id = $1 and status = 'succeeded'`,
@@ -80,8 +81,8 @@ const succeeded = (endpointId: string, count: number) =>
   }, EVENTUALLY);
 
 /**
- * Brings the next attempt of every delivery forward to now, and their place on the schedule where one is named. A process
- * that holds the endpoint hears of it when it has given it back, after a second.
+ * Makes all pending deliveries due now, and sets their numbers of attempts if one is given. A process that leases the
+ * endpoint notices once it has released the idle endpoint, after a second.
  */
 const makeDue = (attempts?: number) =>
   transaction(pool, async (tx) => {
@@ -97,46 +98,51 @@ const makeDue = (attempts?: number) =>
     await tx.query(`select ${notifying('webhooks')}`);
   });
 
-test('what was signed and sent is what was kept, and the attempt is listed', async () => {
-  const to = await endpoint((_, response) => void response.writeHead(200).end('thanks'));
-  const [id] = await events(1);
-  deliver();
-  await succeeded(to.id, 1);
-  const [got] = to.received;
-  expect(got?.id).toBe(id);
-  const verified = new Webhook(to.secret).verify(got?.body ?? '', got?.headers as Record<string, string>);
+test('sends the stored body with a valid signature, and lists the attempt', async () => {
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(200).end('thanks'));
+  const [id] = await fanOutEvents(1);
+  startDelivering();
+  await untilSucceeded(endpoint.id, 1);
+  const [request] = endpoint.received;
+  expect(request?.id).toBe(id);
+  const verified = new Webhook(endpoint.secret).verify(request?.body ?? '', request?.headers as Record<string, string>);
   expect(verified).toMatchObject({ type: 'qr.created' });
-  const delivery = await theOnly(to.id);
+  const delivery = await onlyDelivery(endpoint.id);
   expect(delivery).toMatchObject({ eventId: id, status: DeliveryStatus.SUCCEEDED });
   expect(delivery.nextAttemptAt).toBeUndefined();
   expect(delivery.attempts).toMatchObject([{ status: 200, response: 'thanks' }]);
 });
 
 test('a test event is sent on demand', async () => {
-  const to = await endpoint(ACCEPT);
-  deliver();
-  const { delivery } = await account.webhooks.sendTestEvent({ id: to.id });
-  await succeeded(to.id, 1);
-  expect(to.received).toMatchObject([{ id: delivery?.eventId }]);
-  expect(JSON.parse(to.received[0]?.body ?? '')).toMatchObject({ type: 'webhook.test', data: { endpoint_id: to.id } });
+  const endpoint = await addEndpoint(ACCEPT);
+  startDelivering();
+  const { delivery } = await account.webhooks.sendTestEvent({ id: endpoint.id });
+  await untilSucceeded(endpoint.id, 1);
+  expect(endpoint.received).toMatchObject([{ id: delivery?.eventId }]);
+  expect(JSON.parse(endpoint.received[0]?.body ?? '')).toMatchObject({
+    type: 'webhook.test',
+    data: { endpoint_id: endpoint.id },
+  });
 });
 
-test('what failed comes again under the same id with another time, until it succeeds', async () => {
-  let turn = 0;
-  const to = await endpoint((_, response) => void response.writeHead(turn++ < 2 ? 503 : 200).end(`${turn}`));
-  const [id] = await events(1);
-  deliver();
+test('a failed delivery is retried with the same id and a new timestamp until it succeeds', async () => {
+  let requests = 0;
+  const endpoint = await addEndpoint(
+    (_, response) => void response.writeHead(requests++ < 2 ? 503 : 200).end(`${requests}`),
+  );
+  const [id] = await fanOutEvents(1);
+  startDelivering();
   for (const failures of [1, 2]) {
-    await vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toHaveLength(failures), EVENTUALLY);
-    expect(await theOnly(to.id)).toMatchObject({ status: DeliveryStatus.PENDING });
-    // The timestamp of Standard Webhooks has seconds; and it has given the endpoint back by then.
+    await vi.waitFor(async () => expect((await onlyDelivery(endpoint.id)).attempts).toHaveLength(failures), EVENTUALLY);
+    expect(await onlyDelivery(endpoint.id)).toMatchObject({ status: DeliveryStatus.PENDING });
+    // Timestamps of Standard Webhooks have whole seconds. The deliverer has also released the endpoint by then.
     await sleep(1_500);
     await makeDue();
   }
-  await succeeded(to.id, 1);
-  expect(to.received.map((got) => got.id)).toEqual([id, id, id]);
-  expect(new Set(to.received.map(({ headers }) => headers['webhook-timestamp'])).size).toBe(3);
-  expect((await theOnly(to.id)).attempts.map(({ status, response }) => `${status} ${response}`)).toEqual([
+  await untilSucceeded(endpoint.id, 1);
+  expect(endpoint.received.map((request) => request.id)).toEqual([id, id, id]);
+  expect(new Set(endpoint.received.map(({ headers }) => headers['webhook-timestamp'])).size).toBe(3);
+  expect((await onlyDelivery(endpoint.id)).attempts.map(({ status, response }) => `${status} ${response}`)).toEqual([
     '503 1',
     '503 2',
     '200 3',
@@ -144,13 +150,16 @@ test('what failed comes again under the same id with another time, until it succ
 });
 
 test('a redirect is a failure', async () => {
-  const elsewhere = await startReceiver();
-  const to = await endpoint((_, response) => void response.writeHead(302, { location: elsewhere.url }).end());
-  await events(1);
-  deliver();
-  await vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toMatchObject([{ status: 302 }]), EVENTUALLY);
-  expect((await theOnly(to.id)).status).toBe(DeliveryStatus.PENDING);
-  expect(elsewhere.received).toEqual([]);
+  const target = await startReceiver();
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(302, { location: target.url }).end());
+  await fanOutEvents(1);
+  startDelivering();
+  await vi.waitFor(
+    async () => expect((await onlyDelivery(endpoint.id)).attempts).toMatchObject([{ status: 302 }]),
+    EVENTUALLY,
+  );
+  expect((await onlyDelivery(endpoint.id)).status).toBe(DeliveryStatus.PENDING);
+  expect(target.received).toEqual([]);
 });
 
 test.each([
@@ -158,113 +167,116 @@ test.each([
   [2, 300],
   [5, 5 * 3_600],
   [9, 24 * 3_600],
-])('after failure %i the next attempt is %i seconds away, give or take a tenth', async (failures, seconds) => {
-  const to = await endpoint((_, response) => void response.writeHead(500).end());
-  await events(1);
+])('after failure %i the next attempt is due in %i seconds, within a tenth', async (failures, seconds) => {
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(500).end());
+  await fanOutEvents(1);
   await makeDue(failures - 1);
   const before = Date.now();
-  deliver();
-  await vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toHaveLength(1), EVENTUALLY);
-  const { nextAttemptAt } = await theOnly(to.id);
-  const away = Number(nextAttemptAt?.seconds) - before / 1_000;
-  expect(away).toBeGreaterThan(seconds * 0.9 - 1);
-  expect(away).toBeLessThan(seconds * 1.1 + (Date.now() - before) / 1_000 + 1);
+  startDelivering();
+  await vi.waitFor(async () => expect((await onlyDelivery(endpoint.id)).attempts).toHaveLength(1), EVENTUALLY);
+  const { nextAttemptAt } = await onlyDelivery(endpoint.id);
+  const delay = Number(nextAttemptAt?.seconds) - before / 1_000;
+  expect(delay).toBeGreaterThan(seconds * 0.9 - 1);
+  expect(delay).toBeLessThan(seconds * 1.1 + (Date.now() - before) / 1_000 + 1);
 });
 
-test('after the tenth failure the delivery is given up, and sending it again starts anew', async () => {
+test('a delivery fails for good after the tenth failure, and resending it restarts the schedule', async () => {
   let status = 500;
-  const to = await endpoint((_, response) => void response.writeHead(status).end());
-  await events(1);
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(status).end());
+  await fanOutEvents(1);
   await makeDue(9);
-  deliver();
-  await vi.waitFor(async () => expect((await theOnly(to.id)).status).toBe(DeliveryStatus.FAILED), EVENTUALLY);
-  expect((await theOnly(to.id)).nextAttemptAt).toBeUndefined();
+  startDelivering();
+  await vi.waitFor(
+    async () => expect((await onlyDelivery(endpoint.id)).status).toBe(DeliveryStatus.FAILED),
+    EVENTUALLY,
+  );
+  expect((await onlyDelivery(endpoint.id)).nextAttemptAt).toBeUndefined();
   status = 200;
-  await account.webhooks.resendDelivery({ id: (await theOnly(to.id)).id });
-  await succeeded(to.id, 1);
-  expect((await theOnly(to.id)).attempts.map((attempt) => attempt.status)).toEqual([500, 200]);
+  await account.webhooks.resendDelivery({ id: (await onlyDelivery(endpoint.id)).id });
+  await untilSucceeded(endpoint.id, 1);
+  expect((await onlyDelivery(endpoint.id)).attempts.map((attempt) => attempt.status)).toEqual([500, 200]);
 });
 
-test('a 410 disables the endpoint at once: what waits is given up, and the audit says who did it', async () => {
-  const to = await endpoint((_, response) => void response.writeHead(410).end());
-  await events(30);
-  deliver({ perEndpoint: 1, fetched: 3 });
+test('a 410 disables the endpoint at once, fails its pending deliveries and is audited as Signpost’s change', async () => {
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(410).end());
+  await fanOutEvents(30);
+  startDelivering({ requestsPerEndpoint: 1, queuedPerEndpoint: 3 });
   await vi.waitFor(async () => {
     const { endpoints } = await account.webhooks.listEndpoints({});
     expect(endpoints).toMatchObject([{ enabled: false, disabledReason: 'It answered 410 Gone.' }]);
   }, EVENTUALLY);
-  const statuses = (await deliveries(to.id)).map(({ status }) => status);
+  const statuses = (await listDeliveries(endpoint.id)).map(({ status }) => status);
   expect(statuses).toEqual(Array(30).fill(DeliveryStatus.FAILED));
-  expect(to.received.length).toBeLessThan(30);
+  expect(endpoint.received.length).toBeLessThan(30);
   const { rows } = await pool.query('select actor, action, subject from audit_entries order by id desc limit 1');
-  expect(rows).toEqual([{ actor: 'signpost', action: 'endpoint disabled', subject: to.id }]);
+  expect(rows).toEqual([{ actor: 'signpost', action: 'endpoint disabled', subject: endpoint.id }]);
 });
 
-test('five days without one success disable an endpoint; one success begins them anew', async () => {
+test('five days without a success disable an endpoint, and a success restarts the period', async () => {
   let status = 500;
-  const to = await endpoint((_, response) => void response.writeHead(status).end());
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(status).end());
   const failingFor = (days: number) =>
     pool.query(`update webhook_endpoints set failing_since = now() - $1 * interval '1 day'`, [days]);
   const failingSince = async () =>
     (await pool.query('select failing_since from webhook_endpoints')).rows[0].failing_since;
-  const attempts = async (count: number) =>
-    vi.waitFor(async () => expect((await theOnly(to.id)).attempts).toHaveLength(count), EVENTUALLY);
-  await events(1);
+  const untilAttempts = async (count: number) =>
+    vi.waitFor(async () => expect((await onlyDelivery(endpoint.id)).attempts).toHaveLength(count), EVENTUALLY);
+  await fanOutEvents(1);
   await failingFor(4.9);
-  deliver({ lease: 600 });
-  await attempts(1);
+  startDelivering({ leaseMs: 600 });
+  await untilAttempts(1);
   expect((await account.webhooks.listEndpoints({})).endpoints).toMatchObject([{ enabled: true }]);
   status = 200;
   await makeDue();
-  await succeeded(to.id, 1);
+  await untilSucceeded(endpoint.id, 1);
   await vi.waitFor(async () => expect(await failingSince()).toBeNull(), EVENTUALLY);
   status = 500;
-  await account.webhooks.resendDelivery({ id: (await theOnly(to.id)).id });
-  await attempts(3);
+  await account.webhooks.resendDelivery({ id: (await onlyDelivery(endpoint.id)).id });
+  await untilAttempts(3);
   await vi.waitFor(async () => expect(await failingSince()).not.toBeNull(), EVENTUALLY);
   await failingFor(5.1);
-  // The process that holds it hears of it when it renews its lease.
+  // The process that leases it notices when it renews the lease.
   await sleep(300);
   await makeDue();
   await vi.waitFor(async () => {
     const { endpoints } = await account.webhooks.listEndpoints({});
-    expect(endpoints).toMatchObject([{ enabled: false, disabledReason: 'Five days passed without one success.' }]);
+    expect(endpoints).toMatchObject([{ enabled: false, disabledReason: 'All deliveries failed for five days.' }]);
   }, EVENTUALLY);
 });
 
-test('one endpoint that hangs delays no other, and what it gets at a time is bounded over all processes', async () => {
-  const hanging = await endpoint(HANG);
-  const healthy = await Promise.all(Array.from({ length: 4 }, () => endpoint(ACCEPT)));
-  const sameHost = await account.endpoint(hanging.url);
-  await events(200);
-  for (let process = 0; process < 2; process++) deliver({ perEndpoint: 10 });
-  await Promise.all(healthy.map(({ id }) => succeeded(id, 200)));
+test('a hanging endpoint does not delay others, and its concurrent requests are bounded across processes', async () => {
+  const hanging = await addEndpoint(HANG);
+  const healthy = await Promise.all(Array.from({ length: 4 }, () => addEndpoint(ACCEPT)));
+  const sameHost = await account.addEndpoint(hanging.url);
+  await fanOutEvents(200);
+  for (let process = 0; process < 2; process++) startDelivering({ requestsPerEndpoint: 10 });
+  await Promise.all(healthy.map(({ id }) => untilSucceeded(id, 200)));
   for (const { received } of healthy) expect(new Set(received.map(({ id }) => id)).size).toBe(received.length);
   await vi.waitFor(() => expect(hanging.received).toHaveLength(20), EVENTUALLY);
-  // Ten of each endpoint that shares the host.
-  expect(hanging.mostAtOnce()).toBe(20);
-  expect(await deliveries(sameHost.id)).toHaveLength(100);
+  // Ten for each of the two endpoints on this host.
+  expect(hanging.maxConcurrent()).toBe(20);
+  expect(await listDeliveries(sameHost.id)).toHaveLength(100);
 });
 
-test('while an endpoint fails it gets one request at a time, the schedule and the pace permitting, until it succeeds', async () => {
-  let answer: Answering = HANG;
-  const to = await endpoint((received, response) => answer(received, response));
+test('a failing endpoint gets one request at a time until one succeeds', async () => {
+  let respond: Responder = HANG;
+  const endpoint = await addEndpoint((received, response) => respond(received, response));
   await pool.query('update webhook_endpoints set failing_since = now()');
-  await events(100);
-  deliver({ perEndpoint: 20, timeout: 500 });
-  await vi.waitFor(() => expect(to.received.length).toBeGreaterThanOrEqual(2), EVENTUALLY);
-  expect(to.mostAtOnce()).toBe(1);
-  answer = slowly(30);
-  await succeeded(to.id, 100);
-  expect(to.mostAtOnce()).toBeGreaterThan(10);
+  await fanOutEvents(100);
+  startDelivering({ requestsPerEndpoint: 20, timeoutMs: 500 });
+  await vi.waitFor(() => expect(endpoint.received.length).toBeGreaterThanOrEqual(2), EVENTUALLY);
+  expect(endpoint.maxConcurrent()).toBe(1);
+  respond = acceptAfter(30);
+  await untilSucceeded(endpoint.id, 100);
+  expect(endpoint.maxConcurrent()).toBeGreaterThan(10);
 });
 
-test('a new endpoint gets test events alone until it has answered one, and then what has waited', async () => {
+test('a new endpoint gets only test events until one succeeds, and then its pending deliveries', async () => {
   let status = 500;
   const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
-  const id = await unverified(receiver.url);
-  const sent = await events(20);
-  deliver();
+  const id = await addUnverified(receiver.url);
+  const sent = await fanOutEvents(20);
+  startDelivering();
   for (const attempts of [1, 2]) {
     await vi.waitFor(() => expect(receiver.received).toHaveLength(attempts), EVENTUALLY);
     await sleep(1_500);
@@ -276,168 +288,170 @@ test('a new endpoint gets test events alone until it has answered one, and then 
   expect(endpoints[0]?.verifiedAt).toBeUndefined();
   status = 204;
   await makeDue();
-  await succeeded(id, 21);
-  expect(new Set(receiver.received.slice(3).map((got) => got.id))).toEqual(new Set(sent));
+  await untilSucceeded(id, 21);
+  expect(new Set(receiver.received.slice(3).map((request) => request.id))).toEqual(new Set(sent));
   expect((await account.webhooks.listEndpoints({})).endpoints[0]).toMatchObject({ verifiedAt: expect.anything() });
 });
 
-test('an endpoint at another address is a new one, whatever the old address still answers', async () => {
-  const before = await endpoint(slowly(1_000));
-  const after = await startReceiver((_, response) => void response.writeHead(500).end());
-  await events(1);
-  deliver({ lease: 300 });
-  await vi.waitFor(() => expect(before.received).toHaveLength(1), EVENTUALLY);
-  await account.webhooks.updateEndpoint({ id: before.id, url: after.url });
-  await events(5);
-  await succeeded(before.id, 1);
-  await vi.waitFor(() => expect(after.received).toHaveLength(1), EVENTUALLY);
+test('an endpoint with a changed URL is treated as new, whatever the former URL still responds', async () => {
+  const former = await addEndpoint(acceptAfter(1_000));
+  const current = await startReceiver((_, response) => void response.writeHead(500).end());
+  await fanOutEvents(1);
+  startDelivering({ leaseMs: 300 });
+  await vi.waitFor(() => expect(former.received).toHaveLength(1), EVENTUALLY);
+  await account.webhooks.updateEndpoint({ id: former.id, url: current.url });
+  await fanOutEvents(5);
+  await untilSucceeded(former.id, 1);
+  await vi.waitFor(() => expect(current.received).toHaveLength(1), EVENTUALLY);
   await sleep(500);
-  expect(after.received.map(({ body }) => JSON.parse(body).type)).toEqual(['webhook.test']);
-  expect(before.received).toHaveLength(1);
+  expect(current.received.map(({ body }) => JSON.parse(body).type)).toEqual(['webhook.test']);
+  expect(former.received).toHaveLength(1);
   expect((await account.webhooks.listEndpoints({})).endpoints[0]?.verifiedAt).toBeUndefined();
 });
 
-test('an endpoint whose test event has failed for good is disabled, and what waited can be sent again', async () => {
+test('an endpoint whose test event has finally failed is disabled, and its deliveries can be resent', async () => {
   let status = 500;
   const receiver = await startReceiver((_, response) => void response.writeHead(status).end());
-  const id = await unverified(receiver.url);
-  await events(3);
+  const id = await addUnverified(receiver.url);
+  await fanOutEvents(3);
   await makeDue(9);
-  deliver();
+  startDelivering();
   const state = async () => (await account.webhooks.listEndpoints({})).endpoints[0];
   await vi.waitFor(
     async () => expect(await state()).toMatchObject({ enabled: false, disabledReason: 'Its test event failed.' }),
     EVENTUALLY,
   );
-  expect((await deliveries(id)).map((each) => each.status)).toEqual(Array(4).fill(DeliveryStatus.FAILED));
+  expect((await listDeliveries(id)).map((each) => each.status)).toEqual(Array(4).fill(DeliveryStatus.FAILED));
   expect(receiver.received).toHaveLength(1);
   status = 204;
   await account.webhooks.updateEndpoint({ id, enabled: true });
   expect(
     (await account.webhooks.resendFailed({ endpointId: id, since: timestampFromDate(new Date(0)) })).deliveries,
   ).toBe(4);
-  await succeeded(id, 5);
+  await untilSucceeded(id, 5);
 });
 
-test('however many endpoints fail at one host and whatever waits for them, an account’s budget bounds the attempts', async () => {
-  let answer: Answering = (_, response) => void response.writeHead(500).end();
-  const host = await startReceiver((received, response) => answer(received, response));
-  const ids = await Promise.all(Array.from({ length: 50 }, (_, n) => unverified(`${host.url}/${n}`)));
-  await events(20);
-  const stranger = await newAccount();
-  for (let process = 0; process < 2; process++) deliver();
+test('an account’s budget bounds the attempts to a host, however many endpoints and deliveries fail there', async () => {
+  let respond: Responder = (_, response) => void response.writeHead(500).end();
+  const host = await startReceiver((received, response) => respond(received, response));
+  const ids = await Promise.all(Array.from({ length: 50 }, (_, n) => addUnverified(`${host.url}/${n}`)));
+  await fanOutEvents(20);
+  const otherAccount = await newAccount();
+  for (let process = 0; process < 2; process++) startDelivering();
   await vi.waitFor(() => expect(host.received).toHaveLength(50), EVENTUALLY);
-  for (let turn = 0; turn < 3; turn++) {
+  for (let round = 0; round < 3; round++) {
     await makeDue();
     await sleep(1_500);
   }
-  // One more in every half a minute.
+  // The budget regains one attempt every 30 seconds.
   expect(host.received.length).toBeLessThanOrEqual(51);
-  const theirs = await unverified(`${host.url}/theirs`, stranger);
-  await vi.waitFor(() => expect(host.received.at(-1)?.path).toBe('/theirs'), EVENTUALLY);
-  await stranger.webhooks.deleteEndpoint({ id: theirs });
+  const otherEndpoint = await addUnverified(`${host.url}/other`, otherAccount);
+  await vi.waitFor(() => expect(host.received.at(-1)?.path).toBe('/other'), EVENTUALLY);
+  await otherAccount.webhooks.deleteEndpoint({ id: otherEndpoint });
 
-  // Nothing was lost, and it goes out when the host is back.
-  answer = ACCEPT;
+  // No delivery was lost: all are sent once the host responds again.
+  respond = ACCEPT;
   await pool.query('delete from webhook_attempt_budgets');
   await makeDue();
   await sleep(1_500);
-  // Some found the budget spent by the others.
+  // For some endpoints the others had left no budget.
   await makeDue();
-  await Promise.all(ids.map((id) => succeeded(id, 21)));
+  await Promise.all(ids.map((id) => untilSucceeded(id, 21)));
 }, 60_000);
 
-test('an endpoint that begins to fail gets what was out, and then one request at growing intervals', async () => {
+test('after its first failures an endpoint gets one request at a time, at growing intervals', async () => {
   let status = 500;
-  const to = await endpoint((_, response) => void response.writeHead(status).end());
-  await events(1_000);
-  deliver({ perEndpoint: 20 });
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(status).end());
+  await fanOutEvents(1_000);
+  startDelivering({ requestsPerEndpoint: 20 });
   await vi.waitFor(async () => {
     expect((await account.webhooks.listEndpoints({})).endpoints[0]?.failingSince).toBeDefined();
   }, EVENTUALLY);
   await sleep(3_000);
-  expect(to.received.length).toBeLessThanOrEqual(20);
+  expect(endpoint.received.length).toBeLessThanOrEqual(20);
   const wait = async () => {
     const { rows } = await pool.query<{ wait: string }>(
       'select extract(epoch from attempt_after - now()) as wait from webhook_endpoints',
     );
     return Number(rows[0]?.wait);
   };
-  for (const [failing, least, most] of [
+  for (const [failingFor, min, max] of [
     ['10 s', 3, 5],
     ['10 min', 55, 65],
     ['2 days', 290, 300],
   ] as const) {
-    const before = to.received.length;
-    await pool.query('update webhook_endpoints set failing_since = now() - $1::interval', [failing]);
+    const before = endpoint.received.length;
+    await pool.query('update webhook_endpoints set failing_since = now() - $1::interval', [failingFor]);
     await makeDue();
-    await vi.waitFor(() => expect(to.received).toHaveLength(before + 1), EVENTUALLY);
-    await vi.waitFor(async () => expect(await wait()).toBeGreaterThan(least), EVENTUALLY);
-    expect(await wait()).toBeLessThanOrEqual(most);
+    await vi.waitFor(() => expect(endpoint.received).toHaveLength(before + 1), EVENTUALLY);
+    await vi.waitFor(async () => expect(await wait()).toBeGreaterThan(min), EVENTUALLY);
+    expect(await wait()).toBeLessThanOrEqual(max);
   }
   status = 204;
   await makeDue();
-  await succeeded(to.id, 1_000);
+  await untilSucceeded(endpoint.id, 1_000);
 }, 60_000);
 
-test('a rare failure costs an endpoint no more than its own delivery', async () => {
-  let turn = 0;
-  const to = await endpoint((_, response) => void response.writeHead(turn++ % 10 === 9 ? 500 : 204).end());
-  await events(500);
-  deliver();
-  await vi.waitFor(() => expect(new Set(to.received.map(({ id }) => id)).size).toBe(500), EVENTUALLY);
+test('an occasional failure delays only its own delivery', async () => {
+  let requests = 0;
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(requests++ % 10 === 9 ? 500 : 204).end());
+  await fanOutEvents(500);
+  startDelivering();
+  await vi.waitFor(() => expect(new Set(endpoint.received.map(({ id }) => id)).size).toBe(500), EVENTUALLY);
 });
 
-test('several processes make each delivery once', async () => {
+test('several processes send each delivery once', async () => {
   const tenants = await Promise.all(Array.from({ length: 6 }, () => newAccount()));
-  const receivers = await Promise.all(tenants.map((tenant) => endpoint(slowly(3), tenant)));
-  for (let process = 0; process < 3; process++) deliver({ fetched: 7 });
-  const sent = await Promise.all(tenants.map(async (tenant) => [await events(60, tenant), await events(60, tenant)]));
-  await Promise.all(receivers.map(({ id }) => succeeded(id, 120)));
+  const receivers = await Promise.all(tenants.map((tenant) => addEndpoint(acceptAfter(3), tenant)));
+  for (let process = 0; process < 3; process++) startDelivering({ queuedPerEndpoint: 7 });
+  const sent = await Promise.all(
+    tenants.map(async (tenant) => [await fanOutEvents(60, tenant), await fanOutEvents(60, tenant)]),
+  );
+  await Promise.all(receivers.map(({ id }) => untilSucceeded(id, 120)));
   for (const [index, { received }] of receivers.entries()) {
     expect(received.map(({ id }) => id).sort()).toEqual(sent[index]?.flat().sort());
   }
 });
 
-test('after a process was killed another one delivers the rest; what comes twice has the same id', async () => {
-  const to = await endpoint(slowly(30));
-  const sent = await events(300);
-  const lease = 1_500;
-  const child = fork(join(import.meta.dirname, 'deliverer-process.fixture.ts'), [url, secretKey, `${lease}`], {
+test('another process takes over from a killed one; deliveries sent twice have the same id', async () => {
+  const endpoint = await addEndpoint(acceptAfter(30));
+  const sent = await fanOutEvents(300);
+  const leaseMs = 1_500;
+  const child = fork(join(import.meta.dirname, 'deliverer-process.fixture.ts'), [url, secretKey, `${leaseMs}`], {
     execArgv: [],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
-  await vi.waitFor(() => expect(to.received.length).toBeGreaterThan(50), EVENTUALLY);
+  await vi.waitFor(() => expect(endpoint.received.length).toBeGreaterThan(50), EVENTUALLY);
   child.kill('SIGKILL');
   await once(child, 'exit');
-  const before = to.received.length;
-  deliver({ lease });
-  await succeeded(to.id, 300);
-  expect(new Set(to.received.map(({ id }) => id))).toEqual(new Set(sent));
+  const before = endpoint.received.length;
+  startDelivering({ leaseMs });
+  await untilSucceeded(endpoint.id, 300);
+  expect(new Set(endpoint.received.map(({ id }) => id))).toEqual(new Set(sent));
   expect(before).toBeLessThan(300);
-  const times = [...Map.groupBy(to.received, ({ id }) => id).values()].map(({ length }) => length);
+  const times = [...Map.groupBy(endpoint.received, ({ id }) => id).values()].map(({ length }) => length);
   expect(Math.max(...times)).toBeLessThanOrEqual(2);
 });
 
-test('a process that is stopped gives back what it has not finished: the next one sends it at once', async () => {
-  let answer: Answering = HANG;
-  const to = await endpoint((received, response) => answer(received, response));
-  await events(30);
-  const first = deliver({ perEndpoint: 10 });
-  await vi.waitFor(() => expect(to.received).toHaveLength(10), EVENTUALLY);
+test('a stopped process releases its endpoints: the next one sends their unfinished deliveries at once', async () => {
+  let respond: Responder = HANG;
+  const endpoint = await addEndpoint((received, response) => respond(received, response));
+  await fanOutEvents(30);
+  const first = startDelivering({ requestsPerEndpoint: 10 });
+  await vi.waitFor(() => expect(endpoint.received).toHaveLength(10), EVENTUALLY);
   await first.stop();
-  expect((await deliveries(to.id)).flatMap(({ attempts }) => attempts)).toEqual([]);
-  answer = ACCEPT;
-  deliver();
-  await succeeded(to.id, 30);
+  expect((await listDeliveries(endpoint.id)).flatMap(({ attempts }) => attempts)).toEqual([]);
+  respond = ACCEPT;
+  startDelivering();
+  await untilSucceeded(endpoint.id, 30);
 });
 
-test('during a rotation both secrets verify, afterwards the new one alone', async () => {
-  const to = await endpoint(ACCEPT);
-  const { secret } = await account.webhooks.rotateSecret({ id: to.id });
-  const verifying = () => {
-    const { body = '', headers = {} } = to.received.at(-1) ?? {};
-    return [to.secret, secret].map((each) => {
+test('both secrets verify during a rotation, and only the new one afterwards', async () => {
+  const endpoint = await addEndpoint(ACCEPT);
+  const { secret } = await account.webhooks.rotateSecret({ id: endpoint.id });
+  const verifications = () => {
+    const { body = '', headers = {} } = endpoint.received.at(-1) ?? {};
+    return [endpoint.secret, secret].map((each) => {
       try {
         return Boolean(new Webhook(each).verify(body, headers as Record<string, string>));
       } catch {
@@ -445,66 +459,66 @@ test('during a rotation both secrets verify, afterwards the new one alone', asyn
       }
     });
   };
-  deliver({ lease: 300 });
-  await events(1);
-  await succeeded(to.id, 1);
-  expect(verifying()).toEqual([true, true]);
+  startDelivering({ leaseMs: 300 });
+  await fanOutEvents(1);
+  await untilSucceeded(endpoint.id, 1);
+  expect(verifications()).toEqual([true, true]);
   await pool.query(`update webhook_endpoints set former_until = now() - interval '1 s'`);
   await sleep(300);
-  await events(1);
-  await succeeded(to.id, 2);
-  expect(verifying()).toEqual([false, true]);
+  await fanOutEvents(1);
+  await untilSucceeded(endpoint.id, 2);
+  expect(verifications()).toEqual([false, true]);
 });
 
-test('an endpoint that is switched off or removed gets nothing more from the process that holds it', async () => {
-  const off = await endpoint(slowly(20));
-  const removed = await endpoint(slowly(20));
-  await events(300);
-  deliver({ perEndpoint: 1, lease: 300 });
+test('an endpoint that is disabled or removed gets nothing more from the process that leases it', async () => {
+  const disabled = await addEndpoint(acceptAfter(20));
+  const removed = await addEndpoint(acceptAfter(20));
+  await fanOutEvents(300);
+  startDelivering({ requestsPerEndpoint: 1, leaseMs: 300 });
   await vi.waitFor(() => expect(removed.received.length).toBeGreaterThan(3), EVENTUALLY);
-  await account.webhooks.updateEndpoint({ id: off.id, enabled: false });
+  await account.webhooks.updateEndpoint({ id: disabled.id, enabled: false });
   await account.webhooks.deleteEndpoint({ id: removed.id });
   await sleep(300);
-  const counts = [off.received.length, removed.received.length];
+  const counts = [disabled.received.length, removed.received.length];
   await sleep(300);
-  expect([off.received.length, removed.received.length]).toEqual(counts);
+  expect([disabled.received.length, removed.received.length]).toEqual(counts);
 });
 
-test('an endpoint whose secret does not open gets nothing, and keeps nobody from the others', async () => {
-  const locked = await endpoint(ACCEPT);
+test('an endpoint whose secret cannot be decrypted gets nothing, and does not block others', async () => {
+  const unreadable = await addEndpoint(ACCEPT);
   await pool.query('update webhook_endpoints set secret = $1', [Buffer.alloc(60, 7)]);
-  const to = await endpoint(ACCEPT);
-  await events(1);
-  deliver();
-  await succeeded(to.id, 1);
-  expect(locked.received).toEqual([]);
-  expect((await theOnly(locked.id)).status).toBe(DeliveryStatus.PENDING);
+  const endpoint = await addEndpoint(ACCEPT);
+  await fanOutEvents(1);
+  startDelivering();
+  await untilSucceeded(endpoint.id, 1);
+  expect(unreadable.received).toEqual([]);
+  expect((await onlyDelivery(unreadable.id)).status).toBe(DeliveryStatus.PENDING);
 });
 
-test('endpoints are removed, switched off and on, tested and resent while everything is on its way to them', async () => {
-  const receivers = await Promise.all(Array.from({ length: 4 }, () => endpoint(slowly(2))));
-  for (let process = 0; process < 2; process++) deliver({ lease: 300 });
-  let over = false;
+test('removing, disabling, enabling, testing and resending during deliveries causes no deadlocks', async () => {
+  const receivers = await Promise.all(Array.from({ length: 4 }, () => addEndpoint(acceptAfter(2))));
+  for (let process = 0; process < 2; process++) startDelivering({ leaseMs: 300 });
+  let stopped = false;
   const sending = (async () => {
-    while (!over) {
-      await events(15);
+    while (!stopped) {
+      await fanOutEvents(15);
       await sleep(20);
     }
   })();
   const since = timestampFromDate(new Date(0));
-  for (let turn = 0; turn < 4; turn++) {
+  for (let round = 0; round < 4; round++) {
     for (const { id } of receivers) {
       await account.webhooks.updateEndpoint({ id, enabled: false });
       await account.webhooks.updateEndpoint({ id, enabled: true });
       await account.webhooks.sendTestEvent({ id });
       await account.webhooks.resendFailed({ endpointId: id, since });
     }
-    const deleted = await endpoint(ACCEPT);
-    await events(100);
+    const deleted = await addEndpoint(ACCEPT);
+    await fanOutEvents(100);
     await vi.waitFor(() => expect(deleted.received.length).toBeGreaterThan(20), EVENTUALLY);
     await account.webhooks.deleteEndpoint({ id: deleted.id });
   }
-  over = true;
+  stopped = true;
   await sending;
   for (const { id } of receivers) await account.webhooks.resendFailed({ endpointId: id, since });
   await vi.waitFor(
@@ -516,16 +530,16 @@ test('endpoints are removed, switched off and on, tested and resent while everyt
   );
 }, 90_000);
 
-test('answers wait to be noted while somebody changes their endpoint, so that neither waits for the other', async () => {
-  const to = await endpoint(slowly(300));
-  await events(1);
-  deliver();
-  await vi.waitFor(() => expect(to.received).toHaveLength(1), EVENTUALLY);
+test('recording results locks the endpoint before its deliveries, so that it cannot deadlock with a change', async () => {
+  const endpoint = await addEndpoint(acceptAfter(300));
+  await fanOutEvents(1);
+  startDelivering();
+  await vi.waitFor(() => expect(endpoint.received).toHaveLength(1), EVENTUALLY);
   await ormTransaction(orm, async (em, tx) => {
-    await lockEndpoint(em, account.id, decodeId('hook', to.id) ?? '');
+    await lockEndpoint(em, account.id, decodeId('hook', endpoint.id) ?? '');
     await sleep(700);
     const { rows } = await tx.query('select status from webhook_deliveries for update nowait');
     expect(rows).toEqual([{ status: 'pending' }]);
   });
-  await succeeded(to.id, 1);
+  await untilSucceeded(endpoint.id, 1);
 });

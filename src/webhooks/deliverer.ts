@@ -5,27 +5,27 @@ import { Agent, type buildConnector } from 'undici';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
 import { attempt, type Outcome, TIMEOUT_MS } from './attempt.ts';
-import { type Attempts, type BudgetKey, payBackBudgets, spendBudgets } from './attempt-budgets.ts';
-import { giveUp, hopeless } from './disable-policy.ts';
-import { type Held, holdings, isLimited } from './leased-endpoints.ts';
-import { type DueRow, queueOf, type Result } from './queue.ts';
-import { retryIn } from './schedule.ts';
+import { type Attempts, type BudgetKey, refundBudgets, spendBudgets } from './attempt-budgets.ts';
+import { disableAndAudit, reasonToDisable } from './disable-policy.ts';
+import { isThrottled, type LeasedEndpoint, leasedEndpoints } from './leased-endpoints.ts';
+import { type DeliveryResult, type DueDelivery, queueOf } from './queue.ts';
+import { retryDelay } from './schedule.ts';
 import type { Seal } from './seal.ts';
 
-/** An attempt that is to be recorded. */
-interface Answered {
-  readonly to: Held;
-  /** Where it was made: the endpoint's address may have been changed meanwhile. */
+/** A completed attempt that is not recorded yet. */
+interface CompletedAttempt {
+  readonly endpoint: LeasedEndpoint;
+  /** The URL that was called: the endpoint's may have changed since. */
   readonly url: string;
-  readonly what: DueRow;
-  readonly result: Result;
-  /** What it was taken from; undefined when nothing limited it. */
+  readonly delivery: DueDelivery;
+  readonly result: DeliveryResult;
+  /** The budget that the attempt was charged to; undefined when the endpoint was not throttled. */
   readonly budget: BudgetKey | undefined;
 }
 
-/** Makes the deliveries that wait. */
+/** Sends pending deliveries. */
 export interface Deliverer {
-  /** Waits for the attempts in hand for some seconds, records them and gives the endpoints back. */
+  /** Waits up to `graceMs` for requests in flight, records their results and releases the endpoints. */
   stop(): Promise<void>;
 }
 
@@ -40,42 +40,45 @@ export interface DelivererOptions {
 }
 
 export const LIMITS: Readonly<Limits> = {
-  perEndpoint: 50,
-  fetched: 150,
+  requestsPerEndpoint: 50,
+  queuedPerEndpoint: 150,
   endpoints: 2_000,
-  lease: 30_000,
-  timeout: TIMEOUT_MS,
-  grace: 5_000,
+  leaseMs: 30_000,
+  timeoutMs: TIMEOUT_MS,
+  graceMs: 5_000,
 };
 
 interface Limits {
-  /** Requests to one endpoint at a time: enough for 100 a second to one that takes half a second. */
-  perEndpoint: number;
-  /** Deliveries of one endpoint that wait in this process. */
-  fetched: number;
-  /** Endpoints that one process holds: more than hang at a time. */
+  /** Concurrent requests to one endpoint: enough for 100 a second to an endpoint that takes half a second. */
+  requestsPerEndpoint: number;
+  /** Deliveries of one endpoint that are queued in this process. */
+  queuedPerEndpoint: number;
+  /** Endpoints that one process leases: more than hang at a time. */
   endpoints: number;
-  /** ms after which another process takes the endpoints of one that died. */
-  lease: number;
-  /** How long an endpoint may take to answer, in ms. */
-  timeout: number;
-  /** How long attempts in hand may take when the process stops, in ms. */
-  grace: number;
+  /** When another process may lease the endpoints of a process that died. */
+  leaseMs: number;
+  /** How long an endpoint may take to respond. */
+  timeoutMs: number;
+  /** How long requests in flight may take after `stop`. */
+  graceMs: number;
 }
 
-/** How often to look for deliveries to endpoints that are held, and for endpoints while notifications don't arrive. */
-const IDLE_MS = 100;
-/** Between two looks: what is answered meanwhile is recorded together. */
+/**
+ * How often to poll for deliveries to leased endpoints, and for endpoints while notifications don't arrive. Also the
+ * shortest wait for the next due endpoint.
+ */
+const POLL_MS = 100;
+/** Pause between two iterations: the attempts that complete in it are recorded in one transaction. */
 const PAUSE_MS = 10;
 const RETRY_MS = 1_000;
-/** An endpoint with nothing to do is kept so long: the next delivery finds it held. */
+/** How long an idle endpoint stays leased: a delivery that follows soon needs no new lease. */
 const LINGER_MS = 1_000;
-/** How soon a change of an endpoint reaches the process that holds it, as a share of the lease. */
+/** Renewals per lease period. A renewal also reads changes of the endpoint. */
 const RENEWALS = 6;
 
 /**
- * Delivers to the endpoints that this process holds, as one of any number of processes. Answers are recorded together;
- * what a crash leaves unrecorded is sent once more, under the same `webhook-id`.
+ * Delivers to the endpoints that this process leases; any number of processes may run. Results are recorded in batches.
+ * Deliveries whose result a crash left unrecorded are sent once more, with the same `webhook-id`.
  */
 export function startDeliverer({
   pool,
@@ -86,139 +89,143 @@ export function startDeliverer({
   ...options
 }: DelivererOptions): Deliverer {
   const limits = { ...LIMITS, ...options.limits };
-  const queue = queueOf(pool, newUuid(), limits.lease);
-  // Without limits of its own: endpoints that share a host must not wait for one another.
+  const queue = queueOf(pool, newUuid(), limits.leaseMs);
+  // Unlimited connections and no timeouts of its own: endpoints on the same host must not wait for one another.
   const agent = new Agent({ connect, connections: null, headersTimeout: 0, bodyTimeout: 0 });
-  const held = holdings(seal, logger);
-  const answered: Answered[] = [];
+  const leased = leasedEndpoints(seal, logger);
+  const unrecorded: CompletedAttempt[] = [];
   const stopping = new AbortController();
   const aborting = new AbortController();
   let renewedAt = performance.now();
-  const bell = notifications.bell('webhooks', IDLE_MS);
+  const bell = notifications.bell('webhooks', POLL_MS);
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
 
-  function launch(to: Held): void {
-    while (!isLimited(to.row) && to.out < limits.perEndpoint && !stopping.signal.aborted) {
-      const what = to.waiting.shift();
-      if (!what) return;
-      void send(to, what);
+  function sendQueued(endpoint: LeasedEndpoint): void {
+    while (!isThrottled(endpoint.row) && endpoint.inFlight < limits.requestsPerEndpoint && !stopping.signal.aborted) {
+      const delivery = endpoint.queued.shift();
+      if (!delivery) return;
+      void send(endpoint, delivery);
     }
   }
 
-  async function send(to: Held, what: DueRow): Promise<void> {
-    to.out++;
-    const { url } = to.row;
-    const budget = isLimited(to.row) ? budgetOf(to) : undefined;
-    const sending = { url, secrets: to.secrets, id: encodeId('evt', what.event_id), body: what.body };
-    const outcome = await attempt(agent, sending, { stop: aborting.signal, timeoutMs: limits.timeout });
-    to.out--;
-    if (outcome) answered.push({ to, url, what, result: resultOf(what, outcome), budget });
-    else to.inHand.delete(what.id);
-    // What fails waits until that is recorded: endpoints that refuse connections would get all that was fetched.
-    if (outcome && isSuccess(outcome)) launch(to);
+  async function send(endpoint: LeasedEndpoint, delivery: DueDelivery): Promise<void> {
+    endpoint.inFlight++;
+    const { url } = endpoint.row;
+    const budget = isThrottled(endpoint.row) ? budgetOf(endpoint) : undefined;
+    const request = { url, secrets: endpoint.secrets, id: encodeId('evt', delivery.event_id), body: delivery.body };
+    const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs: limits.timeoutMs });
+    endpoint.inFlight--;
+    if (outcome) unrecorded.push({ endpoint, url, delivery, result: resultOf(delivery, outcome), budget });
+    else endpoint.fetched.delete(delivery.id);
+    // After a failure nothing more is sent until it is recorded; otherwise an endpoint that refuses connections would
+    // receive every queued delivery.
+    if (outcome && isSuccess(outcome)) sendQueued(endpoint);
     bell.ring();
   }
 
   async function record(): Promise<void> {
-    const told = answered.slice();
-    if (told.length === 0) return;
-    const verdicts = [...Map.groupBy(told, ({ to, url }) => `${to.row.id} ${url}`).values()].flatMap((answers) =>
-      answers.slice(0, 1).map(({ to, url }) => ({
-        id: to.row.id,
-        url,
-        succeeded: answers.some(({ result }) => result.became === 'succeeded'),
-      })),
-    );
+    const completed = unrecorded.slice();
+    if (completed.length === 0) return;
+    const endpointResults = [...Map.groupBy(completed, ({ endpoint, url }) => `${endpoint.row.id} ${url}`).values()];
     const changed = await queue.record(
-      told.map(({ result }) => result),
-      verdicts,
+      completed.map(({ result }) => result),
+      endpointResults.flatMap((attempts) =>
+        attempts.slice(0, 1).map(({ endpoint, url }) => ({
+          id: endpoint.row.id,
+          url,
+          succeeded: attempts.some(({ result }) => result.newStatus === 'succeeded'),
+        })),
+      ),
     );
-    answered.splice(0, told.length);
-    for (const { to, what } of told) {
-      to.inHand.delete(what.id);
-      to.busyAt = performance.now();
+    unrecorded.splice(0, completed.length);
+    for (const { endpoint, delivery } of completed) {
+      endpoint.fetched.delete(delivery.id);
+      endpoint.lastActiveAt = performance.now();
     }
-    for (const row of changed) if (held.has(row.id)) held.hold(row);
-    for (const [{ row }, answers] of Map.groupBy(told, ({ to }) => to)) {
-      const reason = hopeless(
+    for (const row of changed) if (leased.has(row.id)) leased.put(row);
+    for (const [{ row }, attempts] of Map.groupBy(completed, ({ endpoint }) => endpoint)) {
+      const reason = reasonToDisable(
         row,
-        answers.filter(({ url }) => url === row.url).map(({ result }) => result),
+        attempts.filter(({ url }) => url === row.url).map(({ result }) => result),
       );
       if (reason === undefined) continue;
-      await giveUp(pool, row, reason);
+      await disableAndAudit(pool, row, reason);
       logger.info({ endpoint: encodeId('hook', row.id), reason }, 'a webhook endpoint was disabled');
-      held.drop(row.id);
+      leased.remove(row.id);
     }
-    const succeeded = told.filter(({ result }) => result.became === 'succeeded');
-    const paidBack = together(succeeded.flatMap(({ budget }) => budget ?? []));
-    if (paidBack.length > 0) await payBackBudgets(pool, paidBack);
+    const succeeded = completed.filter(({ result }) => result.newStatus === 'succeeded');
+    const refunds = attemptsPerBudget(succeeded.flatMap(({ budget }) => budget ?? []));
+    if (refunds.length > 0) await refundBudgets(pool, refunds);
   }
 
-  async function fetch(): Promise<void> {
-    const rooms = held.rooms(limits.perEndpoint, limits.fetched);
-    if (rooms.length === 0) return;
-    const inHand = rooms.flatMap(({ id }) => [...(held.get(id)?.inHand ?? [])]);
-    for (const what of await queue.due(rooms, inHand)) {
-      const to = held.get(what.endpoint_id);
-      to?.inHand.add(what.id);
-      to?.waiting.push(what);
+  async function fetchDue(): Promise<void> {
+    const capacities = leased.capacities(limits.requestsPerEndpoint, limits.queuedPerEndpoint);
+    if (capacities.length === 0) return;
+    const fetched = capacities.flatMap(({ id }) => [...(leased.get(id)?.fetched ?? [])]);
+    for (const delivery of await queue.due(capacities, fetched)) {
+      const endpoint = leased.get(delivery.endpoint_id);
+      endpoint?.fetched.add(delivery.id);
+      endpoint?.queued.push(delivery);
     }
-    for (const to of held.values()) launch(to);
+    for (const endpoint of leased.values()) sendQueued(endpoint);
   }
 
-  /** Makes the attempts that budgets allow for, and gives the other endpoints back until theirs may. */
-  async function attemptLimited(): Promise<void> {
-    const limited = [...held.values()].filter(({ row, waiting }) => isLimited(row) && waiting.length > 0);
-    if (limited.length === 0) return;
-    const asking = Map.groupBy(limited, (to) => budgetName(budgetOf(to)));
+  /** Sends to throttled endpoints as far as the budgets allow, and releases the others until their budgets refill. */
+  async function sendThrottled(): Promise<void> {
+    const throttled = [...leased.values()].filter(({ row, queued }) => isThrottled(row) && queued.length > 0);
+    if (throttled.length === 0) return;
+    const byBudget = Map.groupBy(throttled, (endpoint) => keyText(budgetOf(endpoint)));
     const denied = new Map<string, number>();
-    for (const { granted, wait, ...budget } of await spendBudgets(pool, together(limited.map(budgetOf)))) {
-      for (const [index, to] of (asking.get(budgetName(budget)) ?? []).entries()) {
-        const what = to.waiting.shift();
-        if (!what) continue;
-        if (index < granted) void send(to, what);
+    for (const { granted, wait, ...budget } of await spendBudgets(pool, attemptsPerBudget(throttled.map(budgetOf)))) {
+      for (const [index, endpoint] of (byBudget.get(keyText(budget)) ?? []).entries()) {
+        const delivery = endpoint.queued.shift();
+        if (!delivery) continue;
+        if (index < granted) void send(endpoint, delivery);
         else {
-          to.inHand.delete(what.id);
-          denied.set(to.row.id, wait);
+          endpoint.fetched.delete(delivery.id);
+          denied.set(endpoint.row.id, wait);
         }
       }
     }
-    await giveBack(denied);
+    await release(denied);
   }
 
-  async function giveBack(endpoints: ReadonlyMap<string, number | null>): Promise<void> {
+  async function release(endpoints: ReadonlyMap<string, number | null>): Promise<void> {
     if (endpoints.size === 0) return;
     await queue.release(endpoints);
-    for (const id of endpoints.keys()) held.drop(id);
+    for (const id of endpoints.keys()) leased.remove(id);
   }
 
-  const release = (idleFor: number) => giveBack(new Map(held.idle(idleFor).map((id) => [id, null])));
+  const releaseIdle = (idleMs: number) => release(new Map(leased.idle(idleMs).map((id) => [id, null])));
 
-  /** Looks once; returns for how long to wait at most for a notification, in ms. */
-  async function turn(): Promise<number | undefined> {
+  /**
+   * Records results, renews and claims leases, sends due deliveries and releases idle endpoints. Returns the longest
+   * wait for a notification before the next iteration, in ms; undefined: no limit.
+   */
+  async function iterate(): Promise<number | undefined> {
     await record();
-    if (performance.now() - renewedAt > limits.lease / RENEWALS && held.size > 0) {
-      held.renewed(await queue.renew([...held.keys()]));
+    if (performance.now() - renewedAt > limits.leaseMs / RENEWALS && leased.size > 0) {
+      leased.applyRenewal(await queue.renew([...leased.keys()]));
       renewedAt = performance.now();
     }
-    for (const row of await queue.claim(limits.endpoints - held.size)) held.hold(row);
-    await fetch();
-    await attemptLimited();
-    await release(LINGER_MS);
-    if (held.size > 0) return IDLE_MS;
-    const due = await queue.next();
-    return due === undefined ? undefined : Math.max(due, IDLE_MS);
+    for (const row of await queue.claim(limits.endpoints - leased.size)) leased.put(row);
+    await fetchDue();
+    await sendThrottled();
+    await releaseIdle(LINGER_MS);
+    if (leased.size > 0) return POLL_MS;
+    const nextDue = await queue.nextDue();
+    return nextDue === undefined ? undefined : Math.max(nextDue, POLL_MS);
   }
 
   const running = (async () => {
     while (!stopping.signal.aborted) {
       try {
-        const wait = await turn();
+        const wait = await iterate();
         await pause(PAUSE_MS);
         await bell.wait(wait);
       } catch (error) {
-        logger.warn({ err: error }, 'webhook deliveries wait; they are tried again in a second');
+        logger.warn({ err: error }, 'delivering webhooks failed; it is retried in a second');
         await pause(RETRY_MS);
       }
     }
@@ -229,32 +236,32 @@ export function startDeliverer({
       stopping.abort();
       bell.ring();
       await running;
-      for (const to of held.values()) for (const { id } of to.waiting.splice(0)) to.inHand.delete(id);
-      const grace = setTimeout(() => aborting.abort(), limits.grace);
-      while ([...held.values()].some(({ out }) => out > 0)) await sleep(PAUSE_MS);
+      for (const { queued, fetched } of leased.values()) for (const { id } of queued.splice(0)) fetched.delete(id);
+      const grace = setTimeout(() => aborting.abort(), limits.graceMs);
+      while ([...leased.values()].some(({ inFlight }) => inFlight > 0)) await sleep(PAUSE_MS);
       clearTimeout(grace);
       try {
         await record();
-        await release(0);
+        await releaseIdle(0);
       } catch (error) {
-        logger.warn({ err: error }, 'webhook attempts were not recorded and are made again');
+        logger.warn({ err: error }, 'webhook attempts could not be recorded and will be repeated');
       }
       await agent.destroy();
     },
   };
 }
 
-function budgetOf({ row, host }: Held): BudgetKey {
+function budgetOf({ row, host }: LeasedEndpoint): BudgetKey {
   return { account: row.account_id, host };
 }
 
-function budgetName({ account, host }: BudgetKey): string {
+function keyText({ account, host }: BudgetKey): string {
   return `${account} ${host}`;
 }
 
-/** How many attempts of each budget. */
-function together(budgets: readonly BudgetKey[]): Attempts[] {
-  return [...Map.groupBy(budgets, budgetName).values()].flatMap((same) =>
+/** Counts how often each budget occurs. */
+function attemptsPerBudget(budgets: readonly BudgetKey[]): Attempts[] {
+  return [...Map.groupBy(budgets, keyText).values()].flatMap((same) =>
     same.slice(0, 1).map(({ account, host }) => ({ account, host, attempts: same.length })),
   );
 }
@@ -263,9 +270,9 @@ function isSuccess({ status }: Pick<Outcome, 'status'>): boolean {
   return status !== null && status >= 200 && status < 300;
 }
 
-function resultOf({ id, attempts }: DueRow, outcome: Outcome): Result {
+function resultOf({ id, attempts }: DueDelivery, outcome: Outcome): DeliveryResult {
   const succeeded = isSuccess(outcome);
-  const delay = succeeded ? null : retryIn(attempts + 1);
-  const became = succeeded ? 'succeeded' : delay === null ? 'failed' : 'pending';
-  return { ...outcome, delivery: id, attempts, became, retryIn: delay };
+  const delay = succeeded ? null : retryDelay(attempts + 1);
+  const newStatus = succeeded ? 'succeeded' : delay === null ? 'failed' : 'pending';
+  return { ...outcome, delivery: id, attempts, newStatus, retryInS: delay };
 }

@@ -22,7 +22,7 @@ import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { AttemptEntity, DeliveryEntity } from './entities.ts';
 
-/** What a test event is called; nobody subscribes to it. An endpoint gets nothing else before it has answered one. */
+/** The type of test events. Endpoints cannot subscribe to it, and get nothing else until one of them has succeeded. */
 export const TEST_EVENT = 'webhook.test';
 
 type AttemptRow = RowOf<AttemptEntity>;
@@ -30,12 +30,12 @@ type AttemptRow = RowOf<AttemptEntity>;
 const ATTEMPT_COLUMNS = listed(columnsOf(AttemptEntity));
 
 /**
- * Attempts that are shown with a delivery: the schedule has ten, and each time that it is sent again makes more. A page of
- * 100 deliveries then has some 2 MiB of answers at most.
+ * Attempts shown with a delivery, the latest ones: the schedule has ten, and each resend adds more. A page of 100
+ * deliveries then has at most some 2 MiB of response bodies.
  */
 const SHOWN_ATTEMPTS = 20;
 
-/** Index: webhook_attempts_pkey. The deliveries were found by their account. */
+/** Index: webhook_attempts_pkey. The account was checked when the deliveries were read. */
 const latestAttempts = statement<AttemptRow>(
   'webhooks_latest_attempts',
   `select latest.* from unnest($1::uuid[]) as listed (id), lateral (
@@ -52,7 +52,7 @@ const attemptsBefore = statement<AttemptRow & { position: string }>(
 );
 
 /** Index: webhook_deliveries_failed. */
-const failedAgain = statement<{ id: string }>(
+const resendAllFailed = statement<{ id: string }>(
   'webhooks_resend_failed',
   `update webhook_deliveries set status = 'pending', attempts = 0, next_attempt_at = now()
    where endpoint_id = $1 and account_id = $2 and status = 'failed' and created_at >= $3 returning id`,
@@ -65,16 +65,16 @@ const makeDue = statement(
    where id = $1 and account_id = $2 returning ${notifying('webhooks')}`,
 );
 
-/** The name of each status that a list can be asked for. */
-const LISTED: Readonly<Record<number, DeliveryStatusName>> = {
+/** The statuses that lists can be filtered by. */
+const STATUS_FILTERS: Readonly<Record<number, DeliveryStatusName>> = {
   [DeliveryStatus.PENDING]: 'pending',
   [DeliveryStatus.SUCCEEDED]: 'succeeded',
   [DeliveryStatus.FAILED]: 'failed',
 };
 
 /**
- * A page of an endpoint's deliveries, newest first. `accountId`, `endpointId`: UUIDs. Index: webhook_deliveries_listed,
- * or the one of the status.
+ * Returns a page of an endpoint's deliveries, newest first. `accountId`, `endpointId`: UUIDs. Index:
+ * webhook_deliveries_listed, or the one of the status.
  */
 export async function listDeliveries(
   { orm, pool }: Database,
@@ -82,15 +82,15 @@ export async function listDeliveries(
   { endpointId, status, page }: { endpointId: string; status: DeliveryStatus; page: PageById },
 ): Promise<{ deliveries: Delivery[]; nextCursor?: string }> {
   const { before, limit, offset, end } = page;
-  const named = LISTED[status];
-  const where = { accountId, endpointId, id: { $lt: before }, ...(named && { status: named }) };
+  const statusName = STATUS_FILTERS[status];
+  const where = { accountId, endpointId, id: { $lt: before }, ...(statusName && { status: statusName }) };
   const { items, next } = end(
     await orm.em.fork().find(DeliveryEntity, where, { orderBy: { id: 'desc' }, limit, offset }),
   );
   return { deliveries: await withAttempts(pool, items), ...next };
 }
 
-/** One of the account's deliveries. `id`: as the caller named it. Index: webhook_deliveries_pkey. */
+/** Returns one of the account's deliveries, or fails with NOT_FOUND. `id`: `dlv_…`. Index: webhook_deliveries_pkey. */
 export async function findDelivery(em: EntityManager, accountId: string, id: string): Promise<DeliveryEntity> {
   const uuid = decodeId('dlv', id);
   const delivery = uuid === undefined ? null : await em.findOne(DeliveryEntity, { id: uuid, accountId });
@@ -98,55 +98,58 @@ export async function findDelivery(em: EntityManager, accountId: string, id: str
   return delivery;
 }
 
-/** A page of the attempts of a delivery that was found by its account, newest first. */
+/** Returns a page of the attempts of a delivery, newest first. The caller has checked the account of the delivery. */
 export async function listAttempts(
   on: Queryable,
   { id }: Pick<DeliveryEntity, 'id'>,
-  asked: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
+  page: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
   cursors: Cursors,
 ): Promise<{ attempts: Attempt[]; nextCursor?: string }> {
   const list = `attempts ${id}`;
-  const { limit } = pageOf(asked, PAGE_LIMIT);
-  const before = positionAfter(cursors, list, asked.cursor) ?? 'infinity';
-  const read = await run(on, attemptsBefore, [id, before, limit + 1]);
-  const { items, next } = endPage(read, limit, [cursors, list], ({ position }) => position);
+  const { limit } = pageOf(page, PAGE_LIMIT);
+  const before = positionAfter(cursors, list, page.cursor) ?? 'infinity';
+  const rows = await run(on, attemptsBefore, [id, before, limit + 1]);
+  const { items, next } = endPage(rows, limit, [cursors, list], ({ position }) => position);
   return { attempts: items.map(attemptMessage), ...next };
 }
 
-/** Makes a test event for an endpoint that is locked. `endpointId`: UUID. */
+/** Adds a delivery of a test event to an endpoint, which the caller has locked. `endpointId`: UUID. */
 export async function addTestDelivery(em: EntityManager, accountId: string, endpointId: string): Promise<Delivery> {
   const timestamp = new Date().toISOString();
   const body = JSON.stringify({ type: TEST_EVENT, timestamp, data: { endpoint_id: encodeId('hook', endpointId) } });
   const [id, eventId] = [newUuid(), newUuid()];
-  const made = em.create(DeliveryEntity, { id, endpointId, accountId, eventId, eventType: TEST_EVENT, body });
+  const added = em.create(DeliveryEntity, { id, endpointId, accountId, eventId, eventType: TEST_EVENT, body });
   await em.flush();
   await run(connectionOf(em), makeDue, [endpointId, accountId]);
-  return one(await withAttempts(connectionOf(em), [made]));
+  return one(await withAttempts(connectionOf(em), [added]));
 }
 
-/** Sends a delivery again, whose endpoint is locked: from the start of the schedule, whatever became of it before. */
+/** Makes a delivery pending from the start of the schedule, whatever its status. The caller has locked its endpoint. */
 export async function resend(
   em: EntityManager,
   accountId: string,
   { id, endpointId }: Pick<DeliveryEntity, 'id' | 'endpointId'>,
 ): Promise<Delivery> {
-  const again = { status: 'pending', attempts: 0, nextAttemptAt: raw('now()') } as const;
-  await em.nativeUpdate(DeliveryEntity, { id, accountId }, again);
+  const restarted = { status: 'pending', attempts: 0, nextAttemptAt: raw('now()') } as const;
+  await em.nativeUpdate(DeliveryEntity, { id, accountId }, restarted);
   await run(connectionOf(em), makeDue, [endpointId, accountId]);
   return one(await withAttempts(connectionOf(em), await em.find(DeliveryEntity, { id, accountId })));
 }
 
-/** Sends again what failed of an endpoint that is locked; tells how many. `endpointId`: UUID. */
+/**
+ * Makes the deliveries of an endpoint pending again that failed and were created since a time. The caller has locked
+ * the endpoint. `endpointId`: UUID. Returns their number.
+ */
 export async function resendFailed(tx: Queryable, accountId: string, endpointId: string, since: Date): Promise<number> {
-  const sent = await run(tx, failedAgain, [endpointId, accountId, since]);
-  if (sent.length > 0) await run(tx, makeDue, [endpointId, accountId]);
-  return sent.length;
+  const resent = await run(tx, resendAllFailed, [endpointId, accountId, since]);
+  if (resent.length > 0) await run(tx, makeDue, [endpointId, accountId]);
+  return resent.length;
 }
 
 async function withAttempts(on: Queryable, deliveries: readonly DeliveryEntity[]): Promise<Delivery[]> {
   const ids = deliveries.map(({ id }) => id);
   const attempts = ids.length === 0 ? [] : await run(on, latestAttempts, [ids]);
-  const of = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
+  const byDelivery = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
   return deliveries.map((delivery) =>
     create(DeliverySchema, {
       id: encodeId('dlv', delivery.id),
@@ -154,7 +157,7 @@ async function withAttempts(on: Queryable, deliveries: readonly DeliveryEntity[]
       eventId: encodeId('evt', delivery.eventId),
       eventType: delivery.eventType,
       status: DELIVERY_STATUS_BY_NAME[delivery.status as DeliveryStatusName],
-      attempts: (of.get(delivery.id) ?? []).map(attemptMessage),
+      attempts: (byDelivery.get(delivery.id) ?? []).map(attemptMessage),
       ...(delivery.nextAttemptAt ? { nextAttemptAt: timestampFromDate(delivery.nextAttemptAt) } : {}),
       createdAt: timestampFromDate(delivery.createdAt),
     }),

@@ -2,20 +2,20 @@ import { isIP } from 'node:net';
 import { failure } from '../../common/contract/errors.ts';
 import { isPublicAddress } from './public-address.ts';
 
-/** Longest address, in characters. */
+/** Longest URL, in characters. */
 const MAX_CHARACTERS = 2_048;
 
 const LOCAL_NAME = /^(.+\.)?localhost\.?$/;
 
 /**
- * Reads the address of an endpoint: absolute, https, without credentials, and none that can't be public as it stands.
- * Names are judged by what they lead to each time that they are called (`guarded-connect.ts`); this only tells people
- * early. `allowPrivate` lifts both rules. It is stored as sent, trimmed.
+ * Validates the URL of an endpoint: absolute, https, without credentials, and not on localhost or a private IP address.
+ * The addresses of host names are checked when a request connects (`guarded-connect.ts`); rejecting obvious ones here
+ * reports the mistake early. `allowPrivate` also permits http and private addresses. Returns the URL as sent, trimmed.
  */
 export function readEndpointUrl(input: string, allowPrivate: boolean): string {
   const url = input.trim();
   const scheme = allowPrivate ? /^https?:\/\/[^/?#]/i : /^https:\/\/[^/?#]/i;
-  // The URL parser drops control characters and mends `https:host`; neither is what was meant.
+  // The URL parser would drop control characters and accept `https:host`; both are probably mistakes.
   if (!scheme.test(url) || /[\s\p{Cc}\\]/u.test(url) || !URL.canParse(url)) {
     throw failure('INVALID_FIELD', `url: must be an absolute ${allowPrivate ? 'http or https' : 'https'} address.`);
   }

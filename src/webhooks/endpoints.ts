@@ -12,26 +12,26 @@ import { connectionOf } from '../db/orm-transaction.ts';
 import { EVENT_TYPES, type EventType } from '../events/cloud-event.ts';
 import { EndpointEntity } from './entities.ts';
 
-/** Index: webhook_endpoints_pkey. The ORM knows no lock that lets others make deliveries meanwhile. */
+/** Index: webhook_endpoints_pkey. The ORM has no lock mode that allows concurrent inserts of deliveries. */
 const lock = statement(
   'webhooks_lock_endpoint',
   'select from webhook_endpoints where id = $1 and account_id = $2 for no key update',
 );
 
-/** Indexes: webhook_endpoints_pkey, webhook_deliveries_due. What waited is given up, and can be sent again. */
+/** Indexes: webhook_endpoints_pkey, webhook_deliveries_due. Pending deliveries fail; they can be resent later. */
 const disable = statement<{ id: string }>(
   'webhooks_disable_endpoint',
   `with disabled as (
      update webhook_endpoints set disabled_reason = $3, due_at = null, leased_by = null, leased_until = null
      where id = $1 and account_id = $2 and disabled_reason is null returning id
-   ), given_up as (
+   ), failed as (
      update webhook_deliveries d set status = 'failed', next_attempt_at = null
      from disabled where d.endpoint_id = disabled.id and d.status = 'pending'
    )
    select id from disabled`,
 );
 
-/** Adds an endpoint. Fails with LIMIT_REACHED. `accountId`, here and below: UUID; `id` too. */
+/** Adds an endpoint, or fails with LIMIT_REACHED. `accountId` and `id`, here and below: UUIDs. */
 export async function insertEndpoint(
   em: EntityManager,
   endpoint: Pick<EndpointEntity, 'id' | 'accountId' | 'url' | 'events' | 'secret'>,
@@ -44,43 +44,43 @@ export async function insertEndpoint(
   return added;
 }
 
-/** The account's endpoints, newest first. Index: webhook_endpoints_of_account. */
+/** Returns the account's endpoints, newest first. Index: webhook_endpoints_of_account. */
 export function listEndpoints(em: EntityManager, accountId: string): Promise<EndpointEntity[]> {
   return em.find(EndpointEntity, { accountId }, { orderBy: { id: 'desc' } });
 }
 
 /**
- * Holds an endpoint until the transaction ends. Whoever changes an endpoint or gives it deliveries locks it first, so
- * that nobody waits for anybody who waits.
+ * Locks an endpoint until the transaction ends, and returns it, or fails with NOT_FOUND. A transaction locks an
+ * endpoint before it changes the endpoint or its deliveries, which prevents deadlocks.
  */
 export async function lockEndpoint(em: EntityManager, accountId: string, id: string): Promise<EndpointEntity> {
-  // Locked first and read afterwards: the read sees what the last holder of the lock committed.
+  // Locked first and read afterwards, to see what the previous holder of the lock committed.
   await run(connectionOf(em), lock, [id, accountId]);
   return findEndpoint(em, accountId, id);
 }
 
-/** One of the account's endpoints. */
+/** Returns one of the account's endpoints, or fails with NOT_FOUND. */
 export async function findEndpoint(em: EntityManager, accountId: string, id: string): Promise<EndpointEntity> {
-  return found((await em.findOne(EndpointEntity, { id, accountId })) ?? undefined);
+  return expectFound((await em.findOne(EndpointEntity, { id, accountId })) ?? undefined);
 }
 
-/** Disables an endpoint that is enabled; tells whether it was. */
+/** Disables an endpoint, and fails its pending deliveries. Returns false if it was disabled already. */
 export async function disableEndpoint(tx: Queryable, accountId: string, id: string, reason: string): Promise<boolean> {
   return (await first(tx, disable, [id, accountId, reason])) !== undefined;
 }
 
-/** Puts a secret in force; the one before signs beside it for 24 hours. */
+/** Replaces the encrypted secret of an endpoint. Requests are also signed with the former one for 24 hours. */
 export async function rotateSecret(em: EntityManager, accountId: string, id: string, secret: Buffer): Promise<void> {
   const formerUntil = raw(`now() + interval '24 hours'`);
   await em.nativeUpdate(EndpointEntity, { id, accountId }, { secret, formerSecret: raw('secret'), formerUntil });
 }
 
-/** The UUID of an endpoint that a caller names. */
+/** Decodes the id of an endpoint (`hook_…`) to its UUID, or fails with NOT_FOUND. */
 export function endpointUuid(id: string): string {
-  return found(decodeId('hook', id));
+  return expectFound(decodeId('hook', id));
 }
 
-/** The event types that a caller names. */
+/** Validates the names of event types, or fails with INVALID_FIELD. */
 export function readEvents(names: readonly string[]): EventType[] {
   return names.map((name) => {
     const type = EVENT_TYPES.find((known) => known === name);
@@ -107,7 +107,7 @@ export function isEnabled({ disabledReason }: EndpointEntity): boolean {
   return disabledReason == null;
 }
 
-function found<Value>(value: Value | undefined): Value {
+function expectFound<Value>(value: Value | undefined): Value {
   if (value === undefined) throw failure('NOT_FOUND', 'This account has no such webhook endpoint.');
   return value;
 }

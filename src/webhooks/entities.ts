@@ -3,7 +3,7 @@ import type { DeliveryStatusName } from '../../common/contract/names.ts';
 import { accountOfRow } from '../access/entities.ts';
 import type { EventType } from '../events/cloud-event.ts';
 
-/** An endpoint that events are delivered to. */
+/** A webhook endpoint. */
 export const EndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
   tableName: 'webhook_endpoints',
@@ -14,21 +14,22 @@ export const EndpointEntity = defineEntity({
     events: p.array<EventType>(),
     /** Null while it is enabled. */
     disabledReason: p.text().nullable(),
-    /** Encrypted, as is the former one, which signs beside it until then. Read by name only. */
+    /** Both secrets are encrypted, and read only if a query names them. */
     secret: p.blob().lazy(),
+    /** Requests are also signed with it, until `formerUntil`. */
     formerSecret: p.blob().nullable().lazy(),
     formerUntil: p.datetime().nullable(),
-    /** The first failure since its last success; null while it succeeds. */
+    /** Time of the first failed attempt since the last success; null while attempts succeed. */
     failingSince: p.datetime().nullable(),
-    /** No later than the first delivery that waits; null when none does. */
+    /** No later than its next attempt is due; null without pending deliveries. */
     dueAt: p.datetime().nullable(),
-    /** The process that delivers to it; nobody else does until then. */
+    /** The process that leases it: no other delivers to it until `leasedUntil`. */
     leasedBy: p.uuid().nullable(),
     leasedUntil: p.datetime().nullable(),
     createdAt: p.datetime().defaultRaw('now()'),
-    /** When it first answered at this address; null: it gets test events only. */
+    /** When an attempt first succeeded at its present URL; while it is null, the endpoint gets test events only. */
     verifiedAt: p.datetime().nullable(),
-    /** While it fails: no attempt before. */
+    /** The earliest time of the next attempt while it is failing. */
     attemptAfter: p.datetime().nullable(),
   },
   indexes: [
@@ -42,7 +43,7 @@ export const EndpointEntity = defineEntity({
 
 export type EndpointEntity = InferEntity<typeof EndpointEntity>;
 
-/** An event on its way to an endpoint. */
+/** The delivery of an event to an endpoint. */
 export const DeliveryEntity = defineEntity({
   name: 'WebhookDelivery',
   tableName: 'webhook_deliveries',
@@ -57,7 +58,7 @@ export const DeliveryEntity = defineEntity({
     accountId: p.uuid(),
     eventId: p.uuid(),
     eventType: p.text().collation('C'),
-    /** Exactly what is sent and signed. */
+    /** The request body, exactly as sent and signed. */
     body: p.text(),
     status: p
       .text()
@@ -65,7 +66,7 @@ export const DeliveryEntity = defineEntity({
       .$type<DeliveryStatusName>()
       .default('pending')
       .check(`status in ('pending', 'succeeded', 'failed')`),
-    /** Since it was made or sent again: where it is on the schedule. */
+    /** Attempts since it was created or last resent: its position on the retry schedule. */
     attempts: p.integer().default(0),
     nextAttemptAt: p.datetime().nullable().defaultRaw('now()'),
     createdAt: p.datetime().defaultRaw('now()'),
@@ -92,7 +93,7 @@ export const DeliveryEntity = defineEntity({
 
 export type DeliveryEntity = InferEntity<typeof DeliveryEntity>;
 
-/** What came of one attempt to deliver. */
+/** An attempt of a delivery, with its outcome. */
 export const AttemptEntity = defineEntity({
   name: 'WebhookAttempt',
   tableName: 'webhook_attempts',
@@ -105,7 +106,7 @@ export const AttemptEntity = defineEntity({
       .deleteRule('cascade')
       .primary(),
     at: p.datetime().primary(),
-    /** Null when there was no answer. */
+    /** HTTP status; null without a response. */
     status: p.integer().nullable(),
     latencyMs: p.integer(),
     response: p.text(),
@@ -114,7 +115,7 @@ export const AttemptEntity = defineEntity({
 
 export type AttemptEntity = InferEntity<typeof AttemptEntity>;
 
-/** Attempts to endpoints of an account on one host that fail: see `attempt-budgets.ts`. */
+/** How many attempts an account may make to its throttled endpoints on a host; see `attempt-budgets.ts`. */
 export const AttemptBudgetEntity = defineEntity({
   name: 'WebhookAttemptBudget',
   tableName: 'webhook_attempt_budgets',

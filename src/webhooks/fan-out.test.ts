@@ -22,25 +22,25 @@ async function deliveries(endpointId: string) {
   return (await account.webhooks.listDeliveries({ endpointId })).deliveries;
 }
 
-test('an event becomes a delivery for each endpoint of its account that wants its type', async () => {
-  const [one, other] = [await account.endpoint(URL), await account.endpoint(URL, ['qr.created', 'qr.archived'])];
-  const unsubscribed = await account.endpoint(
+test('an event becomes a delivery for each endpoint of its account that is subscribed to its type', async () => {
+  const [one, other] = [await account.addEndpoint(URL), await account.addEndpoint(URL, ['qr.created', 'qr.archived'])];
+  const unsubscribed = await account.addEndpoint(
     URL,
     EVENT_TYPES.filter((type) => type !== 'qr.created'),
   );
-  const stranger = await newAccount();
-  const theirs = await stranger.endpoint(URL);
+  const otherAccount = await newAccount();
+  const otherEndpoint = await otherAccount.addEndpoint(URL);
   const event = eventRecord(account.id);
   expect(await fanOut(event)).toBe(2);
   for (const { id } of [one, other]) {
     expect(await deliveries(id)).toMatchObject([{ eventId: event.headers.ce_id, eventType: 'qr.created' }]);
   }
   expect(await deliveries(unsubscribed.id)).toEqual([]);
-  expect((await stranger.webhooks.listDeliveries({ endpointId: theirs.id })).deliveries).toEqual([]);
+  expect((await otherAccount.webhooks.listDeliveries({ endpointId: otherEndpoint.id })).deliveries).toEqual([]);
 });
 
-test('an event that comes again, alone or with others, makes no second delivery', async () => {
-  const { id } = await account.endpoint(URL);
+test('an event that is consumed again, alone or with others, creates no second delivery', async () => {
+  const { id } = await account.addEndpoint(URL);
   const [first, second] = [eventRecord(account.id), eventRecord(account.id)];
   expect(await fanOut(first, first)).toBe(1);
   expect(await fanOut(first, second)).toBe(1);
@@ -48,9 +48,9 @@ test('an event that comes again, alone or with others, makes no second delivery'
   expect(await deliveries(id)).toHaveLength(7);
 });
 
-test('the body is type, time and data of the event, byte for byte the same for every endpoint', async () => {
-  await account.endpoint(URL);
-  await account.endpoint(URL);
+test('the body contains type, time and data of the event, and is byte-identical for every endpoint', async () => {
+  await account.addEndpoint(URL);
+  await account.addEndpoint(URL);
   const data = { name: 'schön "€" \u2028 \\', nested: [1.5, null] };
   const event = eventRecord(account.id, { data });
   await fanOut(event);
@@ -63,8 +63,8 @@ test('the body is type, time and data of the event, byte for byte the same for e
   expect(JSON.parse(rows[0]?.body ?? '')).toEqual({ type: 'qr.created', timestamp, data });
 });
 
-test('an endpoint gets nothing that is older than itself, and nothing while it is disabled', async () => {
-  const { id } = await account.endpoint(URL);
+test('an endpoint gets no events from before its creation, and none while it is disabled', async () => {
+  const { id } = await account.addEndpoint(URL);
   expect(await fanOut(eventRecord(account.id, { age: HOUR_MS }))).toBe(0);
   await account.webhooks.updateEndpoint({ id, enabled: false });
   expect(await fanOut(eventRecord(account.id))).toBe(0);
@@ -72,31 +72,31 @@ test('an endpoint gets nothing that is older than itself, and nothing while it i
   expect(await fanOut(eventRecord(account.id))).toBe(1);
 });
 
-test('deliveries list in the order of their events, newest first', async () => {
-  const { id } = await account.endpoint(URL);
+test('deliveries are listed in the order of their events, newest first', async () => {
+  const { id } = await account.addEndpoint(URL);
   const events = Array.from({ length: 50 }, () => eventRecord(account.id));
   await fanOut(...events);
   const { deliveries: listed } = await account.webhooks.listDeliveries({ endpointId: id, limit: 100 });
   expect(listed.map(({ eventId }) => eventId)).toEqual(events.map(({ headers }) => headers.ce_id).reverse());
 });
 
-test('a record that is no event holds nobody up', async () => {
-  await account.endpoint(URL);
-  const good = eventRecord(account.id);
-  const broken = ['ce_id', 'ce_type', 'ce_source', 'ce_time'].map((name) => {
-    const { [name]: _, ...headers } = good.headers;
-    return { ...good, headers };
+test('a record that is not an event does not block other records', async () => {
+  await account.addEndpoint(URL);
+  const valid = eventRecord(account.id);
+  const incomplete = ['ce_id', 'ce_type', 'ce_source', 'ce_time'].map((name) => {
+    const { [name]: _, ...headers } = valid.headers;
+    return { ...valid, headers };
   });
   const source = `/accounts/${encodeId('acct', account.id)}/x`;
-  const strange = { ...good, headers: { ...good.headers, ce_source: source } };
-  expect(await fanOut(...broken, strange, { ...good, value: null }, good)).toBe(1);
+  const badSource = { ...valid, headers: { ...valid.headers, ce_source: source } };
+  expect(await fanOut(...incomplete, badSource, { ...valid, value: null }, valid)).toBe(1);
 });
 
-test('an endpoint that is disabled while events come is left with none that wait', async () => {
-  const { id } = await account.endpoint(URL);
-  const coming = Array.from({ length: 20 }, () => fanOut(eventRecord(account.id), eventRecord(account.id)));
+test('an endpoint that is disabled while events are consumed has no pending deliveries afterwards', async () => {
+  const { id } = await account.addEndpoint(URL);
+  const running = Array.from({ length: 20 }, () => fanOut(eventRecord(account.id), eventRecord(account.id)));
   await account.webhooks.updateEndpoint({ id, enabled: false });
-  await Promise.all(coming);
+  await Promise.all(running);
   const { rows } = await pool.query(`select from webhook_deliveries where account_id = $1 and status = 'pending'`, [
     account.id,
   ]);

@@ -6,17 +6,17 @@ import { EVENTS } from '../../common/log/topics.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 
-/** Small, so that the first deliveries of many do not wait for the last ones. */
-const POLL = 500;
-/** In one statement, which keeps others from the endpoints meanwhile. */
-const AT_ONCE = 1_000;
+/** Records per poll: few, so that the first deliveries of a large batch do not wait for the last ones. */
+const MAX_RECORDS = 500;
+/** Records per statement, which locks the endpoints while it runs. */
+const MAX_RECORDS_PER_STATEMENT = 1_000;
 
 /**
- * One statement, so one transaction. Endpoints are locked first, in order: whoever disables or releases one comes
- * before or after all of it. An event that is older than the endpoint (by more than clocks may differ) was not meant
- * for it: a group that starts anew reads all that the topic keeps. One that has not answered its test event yet is not
- * due for it. Indexes: webhook_endpoints_of_account,
- * webhook_deliveries_endpoint_id_event_id_key. $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
+ * One statement, so one transaction. It locks endpoints first, in order, so that disabling or releasing one happens
+ * entirely before or after it. Events more than a minute older than the endpoint are skipped (clocks may differ by that
+ * much): a new consumer group reads all that the topic retains. An unverified endpoint does not become due, because
+ * only test events are sent to it. Indexes: webhook_endpoints_of_account, webhook_deliveries_endpoint_id_event_id_key.
+ * $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
  */
 const fanOut = statement<{ made: string }>(
   'webhooks_fan_out',
@@ -27,7 +27,7 @@ const fanOut = statement<{ made: string }>(
      select id, account_id, events, due_at, attempt_after, verified_at, created_at from webhook_endpoints
      where account_id = any($2::uuid[]) and disabled_reason is null
      order by id for no key update
-   ), made as (
+   ), inserted as (
      insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
      select uuidv7(), endpoint.id, endpoint.account_id, event.id, event.type, event.body
      from event join endpoint using (account_id)
@@ -35,15 +35,15 @@ const fanOut = statement<{ made: string }>(
      order by event.id
      on conflict (endpoint_id, event_id) do nothing
      returning endpoint_id
-   ), told as (
+   ), scheduled as (
      update webhook_endpoints e set due_at = greatest(now(), endpoint.attempt_after) from endpoint
      where e.id = endpoint.id and endpoint.verified_at is not null and coalesce(endpoint.due_at > now(), true)
-       and e.id in (select endpoint_id from made)
+       and e.id in (select endpoint_id from inserted)
    )
-   select count(*) as made, case when count(*) > 0 then ${notifying('webhooks')} end from made`,
+   select count(*) as made, case when count(*) > 0 then ${notifying('webhooks')} end from inserted`,
 );
 
-/** An event as endpoints get it. Ids: UUIDs. */
+/** An event with the request body of its deliveries. `id` and `account`: UUIDs; `at`: as ISO 8601. */
 interface Event {
   readonly id: string;
   readonly account: string;
@@ -53,26 +53,27 @@ interface Event {
 }
 
 /**
- * Makes deliveries of events, as one member of the group `signpost.webhooks`; any number may run. An event that comes
- * again makes none. Deliverers are notified.
+ * Creates deliveries of events and notifies deliverers, as a member of the consumer group `signpost.webhooks`; any
+ * number of processes may run. An event that is consumed again creates none.
  */
 export function startFanOut({ pool, log, logger }: { pool: Pool; log: Log; logger: Logger }): Subscription {
-  const handle = together(async (records) => void (await fanOutRecords(pool, records, logger)));
+  const handle = batched(async (records) => void (await fanOutRecords(pool, records, logger)));
   return log.consume({
     topic: EVENTS.name,
     group: 'signpost.webhooks',
-    maxRecords: POLL,
+    maxRecords: MAX_RECORDS,
     partitionsAtOnce: EVENTS.partitions,
     handle,
-    onError: (error) => logger.warn({ err: error }, 'events wait to become deliveries'),
+    onError: (error) => logger.warn({ err: error }, 'creating webhook deliveries failed; the events are retried'),
   });
 }
 
 /**
- * Handles what comes while a statement runs together in the next one. Partitions would only wait for one another: the
- * events of an account are in all of them, and its endpoints are locked once.
+ * Returns a handler that batches: the next statement handles all records that arrive while one runs. A statement per
+ * partition would gain nothing: the events of an account are in all partitions, so the statements would wait for the
+ * same endpoint locks.
  */
-function together(
+function batched(
   handle: (records: readonly LogRecord[]) => Promise<void>,
 ): (records: readonly LogRecord[]) => Promise<void> {
   const waiting: { records: readonly LogRecord[]; settle: (done: Promise<void>) => void }[] = [];
@@ -84,11 +85,11 @@ function together(
       let count = 0;
       const end = waiting.findIndex(({ records }, index) => {
         count += records.length;
-        return index > 0 && count > AT_ONCE;
+        return index > 0 && count > MAX_RECORDS_PER_STATEMENT;
       });
-      const taken = waiting.splice(0, end === -1 ? waiting.length : end);
-      const done = handle(taken.flatMap(({ records }) => records));
-      for (const { settle } of taken) settle(done);
+      const batch = waiting.splice(0, end === -1 ? waiting.length : end);
+      const done = handle(batch.flatMap(({ records }) => records));
+      for (const { settle } of batch) settle(done);
       await done.catch(() => undefined);
     }
     running = false;
@@ -101,12 +102,13 @@ function together(
   };
 }
 
-/** Makes the deliveries of some records; tells how many. */
+/** Creates the deliveries of some records; returns their number. */
 export async function fanOutRecords(pool: Pool, records: readonly LogRecord[], logger: Logger): Promise<number> {
   const events: Event[] = [];
   for (const record of records) {
     const event = readEvent(record);
-    // Only cores write this topic, through `cloudEvent`: what can't be read is a defect, and must hold nobody up.
+    // Only cores write this topic, through `cloudEvent`: an unreadable record is a defect, which must not block
+    // others.
     if (event) events.push(event);
     else
       logger.error(
@@ -120,7 +122,10 @@ export async function fanOutRecords(pool: Pool, records: readonly LogRecord[], l
   return Number(rows[0]?.made ?? 0);
 }
 
-/** The body: type and time of the event, and its data as they came. Source: docs/contract.md, "Events". */
+/**
+ * Decodes an event; undefined if the record is not one. The body has its type, time and unchanged data. Source:
+ * docs/contract.md, "Events".
+ */
 function readEvent({ headers, value }: LogRecord): Event | undefined {
   const { ce_id = '', ce_type: type, ce_source = '', ce_time: at } = headers;
   const id = decodeId('evt', ce_id);

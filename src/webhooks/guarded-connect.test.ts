@@ -8,10 +8,10 @@ import { guardedConnect } from './guarded-connect.ts';
 import { isPublicAddress } from './public-address.ts';
 import { newSecret } from './signature.ts';
 
-const REFUSED = 'The address is not one of the public Internet.';
+const REJECTED = 'The address is not on the public Internet.';
 const PUBLIC = '93.184.215.14';
 
-/** Listens on every address of this machine, and counts who connects. */
+/** Listens on all addresses of this machine, and counts connections. */
 let server: Server;
 let port: number;
 let connections = 0;
@@ -36,19 +36,19 @@ afterAll(async () => {
 });
 
 async function call(url: string, timeoutMs = 10_000): Promise<Outcome | undefined> {
-  const sending = { url, secrets: [newSecret()], id: 'evt_1', body: '{}' };
-  return attempt(agent, sending, { stop: new AbortController().signal, timeoutMs });
+  const request = { url, secrets: [newSecret()], id: 'evt_1', body: '{}' };
+  return attempt(agent, request, { stop: new AbortController().signal, timeoutMs });
 }
 
-/** Hosts as they may stand in the address of an endpoint; each leads to no public address. */
+/** Hosts as written in the URL of an endpoint; none is a public address. */
 const HOSTILE_HOSTS = [
-  // Loopback, by every notation that URLs know.
+  // Loopback, in all notations that URLs allow.
   ...['127.0.0.1', '127.1', '127.0.1', '127.255.255.254', '2130706433', '0x7f000001', '0x7f.1', '0x7F.0x0.0x0.0x1'],
   ...['017700000001', '0177.0.0.1', '0177.0.0.01', '127.0.0.1.', '127%2e0%2e0%2e1', '１２７.０.０.１', '127。0。0。1'],
   // This host, private networks, shared and link-local addresses.
   ...['0.0.0.0', '0', '0x0', '10.0.0.1', '10.255.255.255', '172.16.0.1', '172.31.255.255', '192.168.0.1', '3232235521'],
   ...['100.64.0.1', '100.127.255.254', '169.254.0.1', '192.0.0.1', '198.18.0.1', '198.19.255.255'],
-  // What clouds tell their machines.
+  // Metadata services of clouds.
   ...[
     '169.254.169.254',
     '0xa9fea9fe',
@@ -84,16 +84,16 @@ const HOSTILE_HOSTS = [
   ],
   ...['[::ffff:0:127.0.0.1]', '[2002:7f00:1::]', '[2002:a00:1::1]', '[2001:0:7f00:1::1]', '[64:ff9b::7f00:1]'],
   ...['[64:ff9b::169.254.169.254]', '[64:ff9b:1::a00:1]'],
-  // IPv6: documentation, multicast, discard, segment routing, not given out.
+  // IPv6: documentation, multicast, discard, segment routing, unallocated.
   ...['[2001:db8::1]', '[3fff::1]', '[ff02::1]', '[100::1]', '[5f00::1]', '[4000::1]'],
 ];
 
-test('the table has 40 hosts and more', () => expect(new Set(HOSTILE_HOSTS).size).toBeGreaterThan(40));
+test('the table has more than 40 hosts', () => expect(new Set(HOSTILE_HOSTS).size).toBeGreaterThan(40));
 
-test.each(HOSTILE_HOSTS)('%s is refused, and nobody is connected to', async (host) => {
+test.each(HOSTILE_HOSTS)('%s is rejected without a connection', async (host) => {
   const before = connections;
   for (const scheme of ['http', 'https']) {
-    expect(await call(`${scheme}://${host}:${port}/hook`)).toMatchObject({ status: null, response: REFUSED });
+    expect(await call(`${scheme}://${host}:${port}/hook`)).toMatchObject({ status: null, response: REJECTED });
   }
   expect(connections).toBe(before);
 });
@@ -105,50 +105,52 @@ test.each([
   ['AAAA', '::1'],
   ['AAAA', '::ffff:127.0.0.1'],
   ['AAAA', 'fd00::5'],
-] as const)('a name that leads to %s %s is refused', async (type, address) => {
+] as const)('a name that resolves to %s %s is rejected', async (type, address) => {
   dns.set('inside.example', 'A');
   dns.set('inside.example', 'AAAA');
   dns.set('inside.example', type, address);
   const before = connections;
-  expect(await call(`http://inside.example:${port}/`)).toMatchObject({ status: null, response: REFUSED });
+  expect(await call(`http://inside.example:${port}/`)).toMatchObject({ status: null, response: REJECTED });
   expect(connections).toBe(before);
 });
 
-test('an alias of a name that leads inside is refused', async () => {
+test('an alias of a name that resolves to a private address is rejected', async () => {
   dns.set('origin.example', 'A', '127.0.0.1');
   dns.set('alias.example', 'CNAME', 'origin.example');
-  expect(await call(`http://alias.example:${port}/`)).toMatchObject({ response: REFUSED });
+  expect(await call(`http://alias.example:${port}/`)).toMatchObject({ response: REJECTED });
 });
 
-test('one bad address among good ones refuses them all', async () => {
+test('one private address among public ones rejects them all', async () => {
   dns.set('both.example', 'A', PUBLIC, '127.0.0.1');
-  expect(await call(`http://both.example:${port}/`)).toMatchObject({ response: REFUSED });
+  expect(await call(`http://both.example:${port}/`)).toMatchObject({ response: REJECTED });
   dns.set('mixed.example', 'A', PUBLIC);
   dns.set('mixed.example', 'AAAA', '::1');
-  expect(await call(`http://mixed.example:${port}/`)).toMatchObject({ response: REFUSED });
+  expect(await call(`http://mixed.example:${port}/`)).toMatchObject({ response: REJECTED });
 });
 
-test('what /etc/hosts says of a name is nothing to go by', async () => {
+test('names are not resolved from /etc/hosts', async () => {
   const before = connections;
-  expect(await call(`http://localhost:${port}/`)).toMatchObject({ response: 'The name leads to no address.' });
+  expect(await call(`http://localhost:${port}/`)).toMatchObject({
+    response: 'The host name does not resolve to an address.',
+  });
   expect(connections).toBe(before);
 });
 
-test('a name that changes its address after it was judged is not asked again, and judged anew the next time', async () => {
-  let asked = 0;
+test('each connection resolves and checks a name once, so that a changed address has no effect (DNS rebinding)', async () => {
+  let queries = 0;
   dns.set('rebind.example', 'A', PUBLIC);
   dns.onAnswer = (name, type) => {
     if (name !== 'rebind.example' || type !== 'A') return;
-    asked++;
+    queries++;
     dns.set(name, type, '127.0.0.1');
   };
   const before = connections;
-  // The public address was judged, and that one is connected to; what listens there is no matter.
+  // The public address was checked, and is the one connected to, whether or not a server listens there.
   const first = await call(`http://rebind.example:${port}/`, 500);
-  expect(first?.response).not.toBe(REFUSED);
-  expect(asked).toBe(1);
-  expect(await call(`http://rebind.example:${port}/`)).toMatchObject({ status: null, response: REFUSED });
-  expect(asked).toBe(2);
+  expect(first?.response).not.toBe(REJECTED);
+  expect(queries).toBe(1);
+  expect(await call(`http://rebind.example:${port}/`)).toMatchObject({ status: null, response: REJECTED });
+  expect(queries).toBe(2);
   expect(connections).toBe(before);
 });
 
@@ -157,6 +159,6 @@ test.each(['93.184.215.14', '1.1.1.1', '100.128.0.1', '172.32.0.1', '2606:4700:4
   (address) => expect(isPublicAddress(address)).toBe(true),
 );
 
-test.each(['', 'localhost', '1.1.1', '0x1.1.1.1', '1.1.1.1%eth0', '[::1]'])('%j is no address', (text) => {
+test.each(['', 'localhost', '1.1.1', '0x1.1.1.1', '1.1.1.1%eth0', '[::1]'])('%j is not an address', (text) => {
   expect(isPublicAddress(text)).toBe(false);
 });

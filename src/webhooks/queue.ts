@@ -1,46 +1,47 @@
 import type { Pool } from 'pg';
 import { first, type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
 import { TEST_EVENT } from './deliveries.ts';
-import { PROBE_S } from './schedule.ts';
+import { PROBE_INTERVAL_S } from './schedule.ts';
 
-// A process leases endpoints and not deliveries: it alone delivers to the endpoints that it holds, so what an endpoint
-// gets at a time is bounded over all processes, and one that hangs keeps nobody from the others. Every statement here
-// is of a process that holds what it names; accounts were judged when the rows were made.
+// Processes lease endpoints and not deliveries. Only the holder of the lease delivers to an endpoint, which bounds the
+// concurrent requests to it over all processes, and an endpoint that hangs does not delay others. The statements take
+// no account: a process passes only ids that earlier statements returned to it, and the account was checked when the
+// rows were created.
 //
-// Whoever changes deliveries or several endpoints locks the endpoints first, in the order of their ids: deleting and
-// disabling touch deliveries in an order of their own, and would deadlock with recording otherwise.
+// A transaction that changes deliveries, or several endpoints, locks the endpoints first, in the order of their ids:
+// deleting and disabling reach deliveries in an order of their own, and could otherwise deadlock with recording.
 
-/** An endpoint that this process holds. */
-export interface HeldRow {
+/** The columns of an endpoint that this process leases. */
+export interface LeasedEndpointRow {
   readonly id: string;
   readonly account_id: string;
   readonly url: string;
   readonly secret: Buffer;
-  /** Null when only one signs. */
+  /** Null when it no longer signs. */
   readonly former_secret: Buffer | null;
   readonly failing_since: Date | null;
-  /** Null while it has never answered at this address: then it gets test events only. */
+  /** Null until the endpoint has responded successfully at its present URL: it gets test events only. */
   readonly verified_at: Date | null;
-  /** ms until it may be tried again, while it fails; null or negative when it may. */
+  /** ms until the next attempt may be made while the endpoint is failing; null or negative when it may be made now. */
   readonly wait: number | null;
 }
 
-/** How many deliveries of an endpoint there is room for. */
-export interface Room {
+/** How many deliveries to fetch for an endpoint. */
+export interface Capacity {
   readonly id: string;
   readonly deliveries: number;
   readonly testsOnly: boolean;
 }
 
-/** How an endpoint answered at an address. */
-export interface Verdict {
+/** Whether attempts to an endpoint succeeded at a URL. */
+export interface EndpointResult {
   readonly id: string;
   readonly url: string;
   readonly succeeded: boolean;
 }
 
-/** A delivery to make. */
-export interface DueRow {
+/** A delivery to send. */
+export interface DueDelivery {
   readonly id: string;
   readonly endpoint_id: string;
   readonly event_id: string;
@@ -49,191 +50,203 @@ export interface DueRow {
   readonly attempts: number;
 }
 
-/** What a delivery's row is told of an attempt. */
-export interface Result {
+/** The result of an attempt, and the new state of its delivery. */
+export interface DeliveryResult {
+  /** UUID. */
   readonly delivery: string;
   /** Attempts before this one. */
   readonly attempts: number;
   readonly at: Date;
+  /** HTTP status; null without a response. */
   readonly status: number | null;
   readonly latencyMs: number;
   readonly response: string;
-  readonly became: 'pending' | 'succeeded' | 'failed';
-  /** Seconds until the next one; null where there is none. */
-  readonly retryIn: number | null;
+  readonly newStatus: 'pending' | 'succeeded' | 'failed';
+  /** Seconds until the next attempt; null when there is none. */
+  readonly retryInS: number | null;
 }
 
-const HELD = `e.id, e.account_id, e.url, e.secret, e.failing_since, e.verified_at,
+const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.failing_since, e.verified_at,
   (extract(epoch from e.attempt_after - now()) * 1000)::float8 as wait,
   case when e.former_until > now() then e.former_secret end as former_secret`;
 
-/** Index: webhook_endpoints_due, which also has those that others hold; they are passed over. */
-const claim = statement<HeldRow>(
+/** Index: webhook_endpoints_due. It also contains endpoints that other processes lease; they are skipped. */
+const claim = statement<LeasedEndpointRow>(
   'webhooks_claim',
   `update webhook_endpoints e set leased_by = $1, leased_until = now() + $2 * interval '1 ms'
    from (
      select id from webhook_endpoints where due_at <= now() and (leased_until is null or leased_until <= now())
      order by due_at limit $3 for no key update skip locked
    ) due
-   where e.id = due.id returning ${HELD}`,
+   where e.id = due.id returning ${LEASED_COLUMNS}`,
 );
 
 /**
- * When the next endpoint is due that no process holds, in ms; negative if it was passed over because it was locked.
+ * In how many ms the next endpoint that no process leases is due; negative if `claim` skipped it because it was locked.
  * Index: webhook_endpoints_due.
  */
-const next = statement<{ wait: number }>(
+const selectNextDue = statement<{ wait: number }>(
   'webhooks_next',
   `select (extract(epoch from due_at - now()) * 1000)::float8 as wait from webhook_endpoints
    where due_at is not null and (leased_until is null or leased_until <= now()) order by due_at limit 1`,
 );
 
-/** Index: webhook_endpoints_pkey. Also what has changed since; those that are gone or disabled are not given back. */
-const renew = statement<HeldRow>(
+/** Index: webhook_endpoints_pkey. Returns current values. Endpoints that were deleted or disabled are not returned. */
+const renew = statement<LeasedEndpointRow>(
   'webhooks_renew',
   `update webhook_endpoints e set leased_until = now() + $2 * interval '1 ms'
    from (
      select id from webhook_endpoints where id = any($3::uuid[]) and leased_by = $1 order by id for no key update
-   ) kept
-   where e.id = kept.id returning ${HELD}`,
+   ) leased
+   where e.id = leased.id returning ${LEASED_COLUMNS}`,
 );
 
 /**
- * Indexes: webhook_deliveries_due or webhook_deliveries_tests, once for each endpoint. $2: the most for each; $3: test
- * events only; $4: deliveries in hand.
+ * Indexes: webhook_deliveries_due or webhook_deliveries_tests, one scan per endpoint. $2: the limit of each; $3: test
+ * events only; $4: deliveries fetched before.
  */
-const due = statement<DueRow>(
+const selectDue = statement<DueDelivery>(
   'webhooks_due',
-  `select d.* from unnest($1::uuid[], $2::integer[], $3::boolean[]) as held (id, room, tests_only)
+  `select d.* from unnest($1::uuid[], $2::integer[], $3::boolean[]) as leased (id, capacity, tests_only)
    cross join lateral (
      (select id, endpoint_id, event_id, body, attempts from webhook_deliveries
-      where not held.tests_only and endpoint_id = held.id and status = 'pending' and next_attempt_at <= now()
+      where not leased.tests_only and endpoint_id = leased.id and status = 'pending' and next_attempt_at <= now()
         and id <> all($4::uuid[])
-      order by next_attempt_at limit held.room)
+      order by next_attempt_at limit leased.capacity)
      union all
      (select id, endpoint_id, event_id, body, attempts from webhook_deliveries
-      where held.tests_only and endpoint_id = held.id and status = 'pending' and event_type = '${TEST_EVENT}'
+      where leased.tests_only and endpoint_id = leased.id and status = 'pending' and event_type = '${TEST_EVENT}'
         and next_attempt_at <= now() and id <> all($4::uuid[])
-      order by next_attempt_at limit held.room)
+      order by next_attempt_at limit leased.capacity)
    ) d`,
 );
 
 /** Index: webhook_endpoints_pkey. */
-const lock = statement(
+const lockEndpoints = statement(
   'webhooks_lock_endpoints',
   'select from webhook_endpoints where id = any($1::uuid[]) order by id for no key update',
 );
 
 /**
- * Index: webhook_deliveries_pkey. Every attempt is kept; the delivery itself moves only from where the attempt found
- * it. Those that were deleted meanwhile are left alone.
+ * Index: webhook_deliveries_pkey. Stores every attempt, but updates a delivery only if its state is still the one in
+ * which the attempt was made. Deliveries that were deleted meanwhile are skipped.
  */
-const record = statement(
+const recordAttempts = statement(
   'webhooks_record',
   `with result as materialized (
      select * from unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
-       $7::text[], $8::float8[]) as r (id, attempts, at, answered, latency_ms, response, became, retry_in)
+       $7::text[], $8::float8[]) as r (id, attempts, at, answered, latency_ms, response, new_status, retry_in)
    ), locked as materialized (
      select id from webhook_deliveries where id = any($1::uuid[]) for no key update
-   ), kept as (
+   ), inserted as (
      insert into webhook_attempts (delivery_id, at, status, latency_ms, response)
      select id, at, answered, latency_ms, response from result join locked using (id)
      on conflict do nothing
    )
    update webhook_deliveries d
-   set status = result.became, attempts = d.attempts + 1,
-       next_attempt_at = case when result.became = 'pending' then now() + result.retry_in * interval '1 s' end
+   set status = result.new_status, attempts = d.attempts + 1,
+       next_attempt_at = case when result.new_status = 'pending' then now() + result.retry_in * interval '1 s' end
    from result join locked using (id)
    where d.id = locked.id and d.status = 'pending' and d.attempts = result.attempts`,
 );
 
 /**
- * Index: webhook_endpoints_pkey. What another address answered than the endpoint now has says nothing about it. The
- * longer it has been failing, the longer it is left alone: a tenth of that time. A success writes only where it is the
- * first one.
+ * Index: webhook_endpoints_pkey. A result at a former URL says nothing about the endpoint and is ignored. The next
+ * attempt to a failing endpoint is made after a tenth of the time that it has been failing, within bounds. A success
+ * updates the row only if it is the first one, ever or after failures.
  */
-const judge = statement<HeldRow>(
+const recordEndpointResults = statement<LeasedEndpointRow>(
   'webhooks_judge',
   `update webhook_endpoints e
-   set failing_since = case when not told.succeeded then coalesce(e.failing_since, now()) end,
-       verified_at = case when told.succeeded then coalesce(e.verified_at, now()) else e.verified_at end,
-       attempt_after = case when not told.succeeded then
-         now() + least(greatest((now() - e.failing_since) / 10, interval '${PROBE_S.least} s'), interval '${PROBE_S.most} s')
+   set failing_since = case when not result.succeeded then coalesce(e.failing_since, now()) end,
+       verified_at = case when result.succeeded then coalesce(e.verified_at, now()) else e.verified_at end,
+       attempt_after = case when not result.succeeded then
+         now() + least(greatest((now() - e.failing_since) / 10, interval '${PROBE_INTERVAL_S.min} s'),
+           interval '${PROBE_INTERVAL_S.max} s')
        end
-   from unnest($1::uuid[], $2::text[], $3::boolean[]) as told (id, url, succeeded)
-   where e.id = told.id and e.url = told.url
-     and (not told.succeeded or e.failing_since is not null or e.verified_at is null)
-   returning ${HELD}`,
+   from unnest($1::uuid[], $2::text[], $3::boolean[]) as result (id, url, succeeded)
+   where e.id = result.id and e.url = result.url
+     and (not result.succeeded or e.failing_since is not null or e.verified_at is null)
+   returning ${LEASED_COLUMNS}`,
 );
 
-/** When an endpoint is due that has something waiting: `greatest` would pass over what is not there. */
-const DUE = `case when min(next_attempt_at) is not null
-  then greatest(min(next_attempt_at), e.attempt_after, now() + given_back.wait * interval '1 ms') end`;
+/** When an endpoint is due; null without pending deliveries. The `case` is needed because `greatest` ignores nulls. */
+const DUE_AT = `case when min(next_attempt_at) is not null
+  then greatest(min(next_attempt_at), e.attempt_after, now() + released.wait * interval '1 ms') end`;
 
 /** Indexes: webhook_deliveries_due, webhook_deliveries_tests. */
-const release = statement(
+const releaseEndpoints = statement(
   'webhooks_release',
   `update webhook_endpoints e
    set leased_by = null, leased_until = null,
-       attempt_after = coalesce(now() + given_back.wait * interval '1 ms', e.attempt_after),
+       attempt_after = coalesce(now() + released.wait * interval '1 ms', e.attempt_after),
        due_at = case when e.verified_at is null
-         then (select ${DUE} from webhook_deliveries d
+         then (select ${DUE_AT} from webhook_deliveries d
                where d.endpoint_id = e.id and d.status = 'pending' and d.event_type = '${TEST_EVENT}')
-         else (select ${DUE} from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending') end
-   from unnest($2::uuid[], $3::float8[]) as given_back (id, wait)
-   where e.id = given_back.id and e.leased_by = $1`,
+         else (select ${DUE_AT} from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending') end
+   from unnest($2::uuid[], $3::float8[]) as released (id, wait)
+   where e.id = released.id and e.leased_by = $1`,
 );
 
-/** What a process, named by a UUID of its own, does with the deliveries that wait. */
+/** The queue of pending deliveries, for one process. Endpoints and deliveries are named by their UUIDs. */
 export interface Queue {
-  /** Takes endpoints that something waits for, the longest first. */
-  claim(most: number): Promise<HeldRow[]>;
-  /** In how many ms the next endpoint can be taken, as far as is known; undefined if nothing waits for any. */
-  next(): Promise<number | undefined>;
-  /** Keeps endpoints, and hears what has changed; those that are not given back are no longer held. */
-  renew(endpoints: readonly string[]): Promise<HeldRow[]>;
-  /** What is due of endpoints that are held. */
-  due(rooms: readonly Room[], inHand: readonly string[]): Promise<DueRow[]>;
-  /** Notes what came of attempts, and how endpoints answered; gives those back of which something has changed. */
-  record(results: readonly Result[], verdicts: readonly Verdict[]): Promise<HeldRow[]>;
-  /** Gives endpoints back. They are due when their next delivery is, and not before so many ms where some are named. */
+  /** Leases up to `limit` due endpoints, the longest overdue first. */
+  claim(limit: number): Promise<LeasedEndpointRow[]>;
+  /** In how many ms the next endpoint can be leased, as far as is known; undefined without pending deliveries. */
+  nextDue(): Promise<number | undefined>;
+  /** Renews leases and returns the current rows. The process no longer leases endpoints that are missing in them. */
+  renew(endpoints: readonly string[]): Promise<LeasedEndpointRow[]>;
+  /** Due deliveries of leased endpoints, except those `fetched` before. */
+  due(capacities: readonly Capacity[], fetched: readonly string[]): Promise<DueDelivery[]>;
+  /** Records attempts and the state of endpoints in one transaction; returns the endpoints that changed. */
+  record(results: readonly DeliveryResult[], endpointResults: readonly EndpointResult[]): Promise<LeasedEndpointRow[]>;
+  /**
+   * Ends leases. An endpoint is due again with its next delivery, but no sooner than the ms that `endpoints` maps it
+   * to, unless that is null.
+   */
   release(endpoints: ReadonlyMap<string, number | null>): Promise<void>;
 }
 
-/** `lease`: ms after which the endpoints of a process that died are taken by others. */
-export function queueOf(pool: Pool, self: string, lease: number): Queue {
+/** `self`: a UUID of this process. `leaseMs`: after which other processes may lease the endpoints of one that died. */
+export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
   const on: Queryable = pool;
   return {
-    claim: (most) => run(on, claim, [self, lease, most]),
-    next: async () => (await first(on, next))?.wait,
-    renew: (endpoints) => run(on, renew, [self, lease, endpoints]),
-    due(rooms, inHand) {
-      const column = <Key extends keyof Room>(key: Key) => rooms.map((room) => room[key]);
-      return run(on, due, [column('id'), column('deliveries'), column('testsOnly'), inHand]);
+    claim: (limit) => run(on, claim, [self, leaseMs, limit]),
+    nextDue: async () => (await first(on, selectNextDue))?.wait,
+    renew: (endpoints) => run(on, renew, [self, leaseMs, endpoints]),
+    due(capacities, fetched) {
+      const column = <Key extends keyof Capacity>(key: Key) => capacities.map((capacity) => capacity[key]);
+      return run(on, selectDue, [column('id'), column('deliveries'), column('testsOnly'), fetched]);
     },
-    record(results, verdicts) {
-      const column = <Key extends keyof Result>(key: Key) => results.map((result) => result[key]);
-      const told = <Key extends keyof Verdict>(key: Key) => verdicts.map((verdict) => verdict[key]);
+    record(results, endpointResults) {
+      const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key]);
+      const endpointColumn = <Key extends keyof EndpointResult>(key: Key) =>
+        endpointResults.map((result) => result[key]);
       return transaction(pool, async (tx) => {
-        await run(tx, lock, [told('id')]);
-        await run(tx, record, [
+        await run(tx, lockEndpoints, [endpointColumn('id')]);
+        await run(tx, recordAttempts, [
           column('delivery'),
           column('attempts'),
           column('at'),
           column('status'),
           column('latencyMs'),
           column('response'),
-          column('became'),
-          column('retryIn'),
+          column('newStatus'),
+          column('retryInS'),
         ]);
-        return run(tx, judge, [told('id'), told('url'), told('succeeded')]);
+        return run(tx, recordEndpointResults, [
+          endpointColumn('id'),
+          endpointColumn('url'),
+          endpointColumn('succeeded'),
+        ]);
       });
     },
     async release(endpoints) {
-      // In one statement, a delivery that is committed while it waits for the lock would not be seen, and forgotten.
+      // Two statements: a single one would wait for the lock with an older snapshot, and would compute `due_at` without
+      // deliveries that were committed meanwhile.
       await transaction(pool, async (tx) => {
-        await run(tx, lock, [[...endpoints.keys()]]);
-        await run(tx, release, [self, [...endpoints.keys()], [...endpoints.values()]]);
+        await run(tx, lockEndpoints, [[...endpoints.keys()]]);
+        await run(tx, releaseEndpoints, [self, [...endpoints.keys()], [...endpoints.values()]]);
       });
     },
   };

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterFile } from '../../test/harness/after-file.ts';
 
-/** A request that a receiver got. */
+/** A request that a receiver has received. */
 export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -13,53 +13,53 @@ export interface Received {
   readonly id: string;
 }
 
-/** A webhook endpoint over HTTP, which stops after the calling file's tests. */
+/** A webhook endpoint over HTTP, which closes after the calling file's tests. */
 export interface Receiver {
-  /** Its address, without a path. */
+  /** Its URL without a path. */
   readonly url: string;
   readonly port: number;
-  /** All that it got, in order. */
+  /** All requests, in order. */
   readonly received: Received[];
-  /** Connections that were made to it. */
+  /** Number of connections accepted. */
   connections(): number;
-  /** The most requests that it had unanswered at a time. */
-  mostAtOnce(): number;
+  /** Highest number of concurrent requests. */
+  maxConcurrent(): number;
 }
 
-/** What a receiver does with a request; one that returns without ending the response hangs. */
-export type Answering = (received: Received, response: ServerResponse) => void | Promise<void>;
+/** Responds to a request. One that returns without ending the response leaves it open. */
+export type Responder = (received: Received, response: ServerResponse) => void | Promise<void>;
 
-/** Answers 204 at once. */
-export const ACCEPT: Answering = (_, response) => void response.writeHead(204).end();
+/** Responds with 204 at once. */
+export const ACCEPT: Responder = (_, response) => void response.writeHead(204).end();
 
-/** Never answers. */
-export const HANG: Answering = () => undefined;
+/** Never responds. */
+export const HANG: Responder = () => undefined;
 
-/** Answers 204 after some ms. */
-export const slowly =
-  (ms: number): Answering =>
+/** Responds with 204 after some ms. */
+export const acceptAfter =
+  (ms: number): Responder =>
   async (_, response) => {
     await sleep(ms);
     response.writeHead(204).end();
   };
 
-export async function startReceiver(answer: Answering = ACCEPT): Promise<Receiver> {
+export async function startReceiver(respond: Responder = ACCEPT): Promise<Receiver> {
   const received: Received[] = [];
   let connections = 0;
-  let atOnce = 0;
-  let most = 0;
+  let concurrent = 0;
+  let maxConcurrent = 0;
   const listener: RequestListener = async (request, response) => {
-    most = Math.max(most, ++atOnce);
-    response.on('close', () => atOnce--);
+    maxConcurrent = Math.max(maxConcurrent, ++concurrent);
+    response.on('close', () => concurrent--);
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const { headers, url: path = '' } = request;
     const got = { path, headers, body: Buffer.concat(chunks).toString(), id: String(headers['webhook-id']) };
     received.push(got);
-    await answer(got, response);
+    await respond(got, response);
   };
   const server = createServer((request, response) => {
-    // A sender that breaks off is none of a receiver's failures.
+    // A sender that aborts its request is not a failure of the receiver.
     Promise.resolve(listener(request, response)).catch(() => undefined);
   });
   server.on('connection', () => connections++);
@@ -75,6 +75,6 @@ export async function startReceiver(answer: Answering = ACCEPT): Promise<Receive
     port,
     received,
     connections: () => connections,
-    mostAtOnce: () => most,
+    maxConcurrent: () => maxConcurrent,
   };
 }

@@ -4,7 +4,7 @@ import { sealWith } from './seal.ts';
 
 const OWNER = '01990000-0000-7000-8000-000000000001';
 
-test('what is sealed opens for its owner and nobody else, and shows nothing', () => {
+test('a sealed secret opens for its own row alone, and does not contain the plaintext', () => {
   const { seal, open } = sealWith(randomBytes(32));
   const sealed = seal(OWNER, 'whsec_x');
   expect(sealed.includes('whsec')).toBe(false);
@@ -13,7 +13,7 @@ test('what is sealed opens for its owner and nobody else, and shows nothing', ()
   expect(() => open('01990000-0000-7000-8000-000000000002', sealed)).toThrow();
 });
 
-test('what was changed does not open', () => {
+test('an altered secret does not open', () => {
   const { seal, open } = sealWith(randomBytes(32));
   const sealed = seal(OWNER, 'whsec_x');
   for (let at = 0; at < sealed.length; at++) {
@@ -23,13 +23,13 @@ test('what was changed does not open', () => {
   }
 });
 
-test('the former key opens and no longer seals; any other key is told of', () => {
+test('the former key opens but does not seal; a secret of an unknown key is reported as such', () => {
   const [former, current] = [randomBytes(32), randomBytes(32)];
   const sealed = sealWith(former).seal(OWNER, 'whsec_x');
   const { seal, open } = sealWith(current, former);
   expect(open(OWNER, sealed)).toBe('whsec_x');
   expect(sealWith(current).open(OWNER, seal(OWNER, 'whsec_y'))).toBe('whsec_y');
   expect(() => sealWith(current).open(OWNER, sealed)).toThrow(
-    'A webhook secret was sealed under a SECRET_KEY that this process does not have.',
+    'A webhook secret was encrypted with a SECRET_KEY that this process does not have.',
   );
 });

@@ -6,18 +6,20 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Secrets as the database keeps them: AES-256-GCM under a key that is derived from `SECRET_KEY`. What is sealed names
- * its key, and opens only for the owner that it was sealed for, so that nobody can move it to another row.
+ * Authenticated encryption of the secrets in the database: AES-256-GCM with a key derived from `SECRET_KEY`. A sealed
+ * secret starts with the id of its key, and authenticates the id of its row, so that a copy in another row does not
+ * open.
  */
 export interface Seal {
-  /** `owner`: the UUID of the row that keeps it. */
+  /** Encrypts a secret. `owner`: the UUID of its row. */
   seal(owner: string, secret: string): Buffer;
+  /** Decrypts a secret. Throws if it was altered, belongs to another row or was sealed with an unknown key. */
   open(owner: string, sealed: Buffer): string;
-  /** The id of the key that seals: the first bytes of what it sealed. */
+  /** The id of the key that `seal` uses: the first bytes of its results. */
   readonly keyId: Buffer;
 }
 
-/** `former`: the key before, which still opens what it sealed. */
+/** `secretKey` seals and opens; `former`, the previous key, only opens. */
 export function sealWith(secretKey: Buffer, former?: Buffer): Seal {
   const current = keyFrom(secretKey);
   const keys = [current, ...(former ? [keyFrom(former)] : [])];
@@ -26,17 +28,17 @@ export function sealWith(secretKey: Buffer, former?: Buffer): Seal {
     seal(owner, secret) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(ALGORITHM, current.bytes, nonce).setAAD(Buffer.from(owner));
-      const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
-      return Buffer.concat([current.id, nonce, text, cipher.getAuthTag()]);
+      const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
+      return Buffer.concat([current.id, nonce, ciphertext, cipher.getAuthTag()]);
     },
     open(owner, sealed) {
       const key = keys.find(({ id }) => id.equals(sealed.subarray(0, ID_BYTES)));
-      if (!key) throw new Error('A webhook secret was sealed under a SECRET_KEY that this process does not have.');
+      if (!key) throw new Error('A webhook secret was encrypted with a SECRET_KEY that this process does not have.');
       const nonce = sealed.subarray(ID_BYTES, ID_BYTES + NONCE_BYTES);
       const decipher = createDecipheriv(ALGORITHM, key.bytes, nonce, { authTagLength: TAG_BYTES });
       decipher.setAAD(Buffer.from(owner)).setAuthTag(sealed.subarray(-TAG_BYTES));
-      const text = sealed.subarray(ID_BYTES + NONCE_BYTES, -TAG_BYTES);
-      return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8');
+      const ciphertext = sealed.subarray(ID_BYTES + NONCE_BYTES, -TAG_BYTES);
+      return Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString('utf8');
     },
   };
 }

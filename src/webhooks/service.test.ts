@@ -17,22 +17,22 @@ beforeEach(async () => {
 
 async function create(events: readonly string[] = ['qr.created'], tenant = account) {
   const { endpoint, secret } = await tenant.webhooks.createEndpoint({ url: URL, events: [...events] });
-  if (!endpoint) throw new Error('no endpoint was made');
-  // Its test event has a test of its own.
+  if (!endpoint) throw new Error('no endpoint was created');
+  // The initial test event has a test of its own.
   await pool.query('delete from webhook_deliveries where endpoint_id = $1', [decodeId('hook', endpoint.id)]);
   return { ...endpoint, secret };
 }
 
-async function refusal(call: Promise<unknown>): Promise<string> {
+async function rejection(call: Promise<unknown>): Promise<string> {
   const error = await call.then(
-    () => new Error('it was not refused'),
+    () => new Error('the call was not rejected'),
     (thrown: unknown) => thrown,
   );
   const { reason, message } = readFailure(error);
   return error instanceof ConnectError ? `${reason} ${message}` : String(error);
 }
 
-async function audit(): Promise<string[]> {
+async function auditLog(): Promise<string[]> {
   const { rows } = await pool.query<{ actor: string; action: string; subject: string }>(
     'select actor, action, subject from audit_entries where account_id = $1 order by id',
     [account.id],
@@ -40,8 +40,8 @@ async function audit(): Promise<string[]> {
   return rows.map(({ actor, action, subject }) => `${actor}: ${action.split('/')[1]} ${subject}`);
 }
 
-/** A delivery as an event leaves it, in a state of the caller's choice. */
-async function delivery(endpoint: string, status: 'pending' | 'succeeded' | 'failed', age = '0 s'): Promise<string> {
+/** Adds a delivery of an event in a given state; returns its id. */
+async function addDelivery(endpoint: string, status: 'pending' | 'succeeded' | 'failed', age = '0 s'): Promise<string> {
   const id = newUuid();
   await pool.query(
     `insert into webhook_deliveries
@@ -55,7 +55,7 @@ async function delivery(endpoint: string, status: 'pending' | 'succeeded' | 'fai
 }
 
 describe('endpoints', () => {
-  test('an endpoint is made, listed newest first, and shows its secret only then', async () => {
+  test('endpoints are created and listed newest first; only creation returns the secret', async () => {
     const first = await create();
     const second = await create(EVENT_TYPES);
     expect(first).toMatchObject({ url: URL, events: ['qr.created'], enabled: true, disabledReason: '' });
@@ -67,10 +67,10 @@ describe('endpoints', () => {
     expect(JSON.stringify(endpoints, (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.toContain(
       'whsec_',
     );
-    expect(await audit()).toEqual([`a test: CreateEndpoint ${first.id}`, `a test: CreateEndpoint ${second.id}`]);
+    expect(await auditLog()).toEqual([`a test: CreateEndpoint ${first.id}`, `a test: CreateEndpoint ${second.id}`]);
   });
 
-  test('the database has no secret in the clear, and one moved to another row does not open', async () => {
+  test('the database stores no secret in plaintext, and a secret copied to another row does not open', async () => {
     const { id, secret } = await create();
     const { rows } = await pool.query<{ secret: Buffer; whole: string }>(
       'select secret, e::text as whole from webhook_endpoints e where account_id = $1',
@@ -97,113 +97,115 @@ describe('endpoints', () => {
     ['https://0x7f000001/', 'url: must be an address on the public Internet.'],
     ['https://[::ffff:10.0.0.1]/', 'url: must be an address on the public Internet.'],
     ['https://169.254.169.254/latest', 'url: must be an address on the public Internet.'],
-  ])('%s is refused', async (url, sentence) => {
+  ])('%s is rejected', async (url, sentence) => {
     const { id } = await create();
-    expect(await refusal(account.webhooks.createEndpoint({ url, events: ['qr.created'] }))).toBe(
+    expect(await rejection(account.webhooks.createEndpoint({ url, events: ['qr.created'] }))).toBe(
       `INVALID_FIELD ${sentence}`,
     );
-    expect(await refusal(account.webhooks.updateEndpoint({ id, url }))).toBe(`INVALID_FIELD ${sentence}`);
+    expect(await rejection(account.webhooks.updateEndpoint({ id, url }))).toBe(`INVALID_FIELD ${sentence}`);
     expect((await account.webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, url: URL }]);
   });
 
-  test('where private addresses are allowed, so is http', async () => {
+  test('http is allowed where private addresses are', async () => {
     const { webhooks } = await newAccount({ allowPrivate: true });
     const url = 'http://localhost:3000/hook';
     expect((await webhooks.createEndpoint({ url, events: ['qr.created'] })).endpoint?.url).toBe(url);
   });
 
-  test('an event type that does not exist is refused with those that do', async () => {
+  test('an unknown event type is rejected with a list of the known ones', async () => {
     const sentence = `INVALID_FIELD events: each must be one of ${EVENT_TYPES.join(', ')}.`;
-    expect(await refusal(create(['qr.created', 'qr.scanned']))).toBe(sentence);
+    expect(await rejection(create(['qr.created', 'qr.scanned']))).toBe(sentence);
   });
 
-  test('a request that violates a constraint is refused and changes nothing', async () => {
+  test('a request that violates a constraint is rejected and changes nothing', async () => {
     const { webhooks } = account;
     const { id } = await create();
-    const twice = ['qr.created', 'qr.created'];
-    expect(await refusal(webhooks.createEndpoint({ url: '', events: ['qr.created'] }))).toMatch(/^INVALID_FIELD url: /);
+    const duplicates = ['qr.created', 'qr.created'];
+    expect(await rejection(webhooks.createEndpoint({ url: '', events: ['qr.created'] }))).toMatch(
+      /^INVALID_FIELD url: /,
+    );
     for (const call of [
       webhooks.createEndpoint({ url: URL, events: [] }),
-      webhooks.createEndpoint({ url: URL, events: twice }),
-      webhooks.updateEndpoint({ id, events: twice }),
+      webhooks.createEndpoint({ url: URL, events: duplicates }),
+      webhooks.updateEndpoint({ id, events: duplicates }),
     ]) {
-      expect(await refusal(call)).toMatch(/^INVALID_FIELD events: /);
+      expect(await rejection(call)).toMatch(/^INVALID_FIELD events: /);
     }
-    expect(await refusal(webhooks.resendFailed({ endpointId: id }))).toMatch(/^INVALID_FIELD since: /);
+    expect(await rejection(webhooks.resendFailed({ endpointId: id }))).toMatch(/^INVALID_FIELD since: /);
     expect((await webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, url: URL, events: ['qr.created'] }]);
-    expect(await audit()).toHaveLength(1);
+    expect(await auditLog()).toHaveLength(1);
   });
 
-  test('what is set changes; what would change nothing leaves nothing in the audit', async () => {
+  test('an update changes the fields it sets; one without effect is not recorded in the audit log', async () => {
     const { id } = await create();
     const url = 'https://other.example.com/';
     const changed = await account.webhooks.updateEndpoint({ id, url, events: ['bulk.completed', 'qr.updated'] });
     expect(changed.endpoint).toMatchObject({ id, url, events: ['bulk.completed', 'qr.updated'], enabled: true });
     const same = await account.webhooks.updateEndpoint({ id, url, events: ['qr.updated', 'bulk.completed'] });
     expect(same.endpoint).toEqual(changed.endpoint);
-    expect(await audit()).toHaveLength(2);
+    expect(await auditLog()).toHaveLength(2);
   });
 
-  test('a new one is sent a test event, and again when its address changes or it is enabled again', async () => {
+  test('a test event is sent to a new endpoint, and again when its URL changes or it is enabled again', async () => {
     const { webhooks } = account;
     const { endpoint } = await webhooks.createEndpoint({ url: URL, events: ['qr.created'] });
     const id = endpoint?.id ?? '';
-    const tests = async () => {
+    const pendingTests = async () => {
       const { deliveries } = await webhooks.listDeliveries({ endpointId: id, status: DeliveryStatus.PENDING });
       expect(deliveries.every(({ eventType }) => eventType === 'webhook.test')).toBe(true);
       return deliveries.length;
     };
-    const verified = async () => {
+    const verify = async () => {
       await pool.query('update webhook_endpoints set verified_at = now() where id = $1', [decodeId('hook', id)]);
       await pool.query('delete from webhook_deliveries where endpoint_id = $1', [decodeId('hook', id)]);
       const { endpoints } = await webhooks.listEndpoints({});
       expect(endpoints[0]?.verifiedAt).toBeDefined();
     };
     expect(endpoint?.verifiedAt).toBeUndefined();
-    expect(await tests()).toBe(1);
-    await verified();
+    expect(await pendingTests()).toBe(1);
+    await verify();
     expect((await webhooks.updateEndpoint({ id, events: ['qr.updated'] })).endpoint?.verifiedAt).toBeDefined();
-    expect(await tests()).toBe(0);
+    expect(await pendingTests()).toBe(0);
     expect((await webhooks.updateEndpoint({ id, url: `${URL}&a=b` })).endpoint?.verifiedAt).toBeUndefined();
-    expect(await tests()).toBe(1);
-    await verified();
+    expect(await pendingTests()).toBe(1);
+    await verify();
     expect((await webhooks.updateEndpoint({ id, enabled: false, url: URL })).endpoint?.verifiedAt).toBeUndefined();
-    expect(await tests()).toBe(0);
+    expect(await pendingTests()).toBe(0);
     await webhooks.updateEndpoint({ id, enabled: true });
-    expect(await tests()).toBe(1);
+    expect(await pendingTests()).toBe(1);
   });
 
-  test('one that is switched off gives up what waits, refuses tests and resends, and can be switched on', async () => {
+  test('disabling an endpoint fails its pending deliveries, and rejects tests and resends until it is enabled', async () => {
     const { id } = await create();
-    const [waiting, delivered] = [await delivery(id, 'pending'), await delivery(id, 'succeeded')];
+    const [pending, delivered] = [await addDelivery(id, 'pending'), await addDelivery(id, 'succeeded')];
     const off = await account.webhooks.updateEndpoint({ id, enabled: false });
     expect(off.endpoint).toMatchObject({ enabled: false, disabledReason: 'It was switched off.' });
     const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
     expect(deliveries.map((each) => [each.id, each.status])).toEqual([
       [delivered, DeliveryStatus.SUCCEEDED],
-      [waiting, DeliveryStatus.FAILED],
+      [pending, DeliveryStatus.FAILED],
     ]);
     const disabled = 'INVALID_FIELD id: this endpoint is disabled; enable it first.';
-    expect(await refusal(account.webhooks.sendTestEvent({ id }))).toBe(disabled);
-    expect(await refusal(account.webhooks.resendDelivery({ id: waiting }))).toBe(disabled);
+    expect(await rejection(account.webhooks.sendTestEvent({ id }))).toBe(disabled);
+    expect(await rejection(account.webhooks.resendDelivery({ id: pending }))).toBe(disabled);
     const since = timestampFromDate(new Date(0));
-    expect(await refusal(account.webhooks.resendFailed({ endpointId: id, since }))).toBe(disabled);
+    expect(await rejection(account.webhooks.resendFailed({ endpointId: id, since }))).toBe(disabled);
     const on = await account.webhooks.updateEndpoint({ id, enabled: true });
     expect(on.endpoint).toMatchObject({ enabled: true, disabledReason: '' });
     expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(1);
   });
 
-  test('one that is removed takes its deliveries along', async () => {
+  test('removing an endpoint removes its deliveries', async () => {
     const { id } = await create();
-    await delivery(id, 'pending');
+    await addDelivery(id, 'pending');
     await account.webhooks.deleteEndpoint({ id });
     expect((await account.webhooks.listEndpoints({})).endpoints).toEqual([]);
     const { rows } = await pool.query('select from webhook_deliveries where account_id = $1', [account.id]);
     expect(rows).toEqual([]);
-    expect(await refusal(account.webhooks.listDeliveries({ endpointId: id }))).toContain('NOT_FOUND');
+    expect(await rejection(account.webhooks.listDeliveries({ endpointId: id }))).toContain('NOT_FOUND');
   });
 
-  test('a rotated secret is a new one, and the old one stays beside it for 24 hours', async () => {
+  test('rotation issues a new secret, and the old one stays valid for 24 hours', async () => {
     const { id, secret } = await create();
     const rotated = await account.webhooks.rotateSecret({ id });
     expect(rotated.secret).toMatch(/^whsec_/);
@@ -218,10 +220,10 @@ describe('endpoints', () => {
     expect(Number(rows[0].hours)).toBeCloseTo(24, 1);
   });
 
-  test('nobody touches the endpoint or the delivery of another account, or one that never was', async () => {
-    const theirs = await newAccount({ allowPrivate: false });
-    const { id } = await create(['qr.created'], theirs);
-    const sent = await delivery(id, 'failed');
+  test('endpoints and deliveries of other accounts cannot be accessed and are reported like unknown ones', async () => {
+    const otherAccount = await newAccount({ allowPrivate: false });
+    const { id } = await create(['qr.created'], otherAccount);
+    const sent = await addDelivery(id, 'failed');
     const { webhooks } = account;
     const since = timestampFromDate(new Date(0));
     for (const each of [id, encodeId('hook', newUuid()), 'hook_', 'nonsense']) {
@@ -233,7 +235,7 @@ describe('endpoints', () => {
         () => webhooks.listDeliveries({ endpointId: each }),
         () => webhooks.resendFailed({ endpointId: each, since }),
       ]) {
-        expect(await refusal(call())).toBe('NOT_FOUND This account has no such webhook endpoint.');
+        expect(await rejection(call())).toBe('NOT_FOUND This account has no such webhook endpoint.');
       }
     }
     for (const each of [sent, encodeId('dlv', newUuid()), 'nonsense']) {
@@ -241,16 +243,16 @@ describe('endpoints', () => {
         () => webhooks.resendDelivery({ id: each }),
         () => webhooks.listAttempts({ deliveryId: each }),
       ]) {
-        expect(await refusal(call())).toBe('NOT_FOUND This account has no such delivery.');
+        expect(await rejection(call())).toBe('NOT_FOUND This account has no such delivery.');
       }
     }
-    expect((await theirs.webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, enabled: true }]);
-    expect(await audit()).toEqual([]);
+    expect((await otherAccount.webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, enabled: true }]);
+    expect(await auditLog()).toEqual([]);
   });
 });
 
 describe('deliveries', () => {
-  test('a test event waits to be sent, and is due at once', async () => {
+  test('a test event is pending and due at once', async () => {
     const { id } = await create();
     const { delivery: sent } = await account.webhooks.sendTestEvent({ id });
     expect(sent).toMatchObject({ endpointId: id, eventType: 'webhook.test', status: DeliveryStatus.PENDING });
@@ -263,13 +265,13 @@ describe('deliveries', () => {
     );
     expect(rows[0]?.due).toBe(true);
     expect(JSON.parse(rows[0]?.body ?? '')).toMatchObject({ type: 'webhook.test', data: { endpoint_id: id } });
-    expect((await audit()).at(-1)).toBe(`a test: SendTestEvent ${id}`);
+    expect((await auditLog()).at(-1)).toBe(`a test: SendTestEvent ${id}`);
   });
 
-  test('a page has the newest first, those of a status where one is named, and their attempts oldest first', async () => {
+  test('a page lists deliveries newest first, optionally of one status, with their attempts oldest first', async () => {
     const { id } = await create();
-    const failed = await delivery(id, 'failed');
-    const waiting = await delivery(id, 'pending');
+    const failed = await addDelivery(id, 'failed');
+    const pending = await addDelivery(id, 'pending');
     for (const [at, status] of [
       ['2026-11-20T10:00:05Z', 503],
       ['2026-11-20T10:00:00Z', null],
@@ -281,7 +283,7 @@ describe('deliveries', () => {
       ]);
     }
     const page = await account.webhooks.listDeliveries({ endpointId: id });
-    expect(page.deliveries.map((each) => each.id)).toEqual([waiting, failed]);
+    expect(page.deliveries.map((each) => each.id)).toEqual([pending, failed]);
     expect(page.deliveries[0]?.nextAttemptAt).toBeDefined();
     expect(page.deliveries[1]).toMatchObject({
       status: DeliveryStatus.FAILED,
@@ -292,14 +294,14 @@ describe('deliveries', () => {
       (await account.webhooks.listDeliveries({ endpointId: id, ...request })).deliveries.map((each) => each.id);
     expect(await ids({ status: DeliveryStatus.FAILED })).toEqual([failed]);
     expect(await ids({ status: DeliveryStatus.SUCCEEDED })).toEqual([]);
-    expect(await ids({ limit: 0 })).toEqual([waiting]);
+    expect(await ids({ limit: 0 })).toEqual([pending]);
     expect(await ids({ limit: 1, offset: 1 })).toEqual([failed]);
-    expect(await ids({ offset: -5, limit: 1_000 })).toEqual([waiting, failed]);
+    expect(await ids({ offset: -5, limit: 1_000 })).toEqual([pending, failed]);
   });
 
-  test('one that was sent thousands of times shows its latest attempts, and pages list all of them', async () => {
+  test('a delivery with thousands of attempts shows the latest, and ListAttempts pages through all', async () => {
     const { id } = await create();
-    const often = await delivery(id, 'failed');
+    const often = await addDelivery(id, 'failed');
     await pool.query(
       `insert into webhook_attempts
        select $1, timestamptz '2026-11-20Z' + n * interval '1 microsecond', 500, n, repeat('x', 1024)
@@ -325,29 +327,29 @@ describe('deliveries', () => {
     expect(all).toEqual(Array.from({ length: 3_000 }, (_, n) => 3_000 - n));
     expect((await account.webhooks.listAttempts({ deliveryId: often })).attempts).toHaveLength(25);
 
-    const other = await delivery(id, 'failed');
+    const other = await addDelivery(id, 'failed');
     const { nextCursor = '' } = await account.webhooks.listAttempts({ deliveryId: often, limit: 1 });
-    expect(await refusal(account.webhooks.listAttempts({ deliveryId: other, cursor: nextCursor }))).toMatch(
+    expect(await rejection(account.webhooks.listAttempts({ deliveryId: other, cursor: nextCursor }))).toMatch(
       /^INVALID_CURSOR /,
     );
     expect((await account.webhooks.listAttempts({ deliveryId: other })).attempts).toEqual([]);
   });
 
-  test('one that is sent again starts its schedule anew', async () => {
+  test('resending a delivery restarts its schedule', async () => {
     const { id } = await create();
-    const sent = await delivery(id, 'succeeded');
+    const sent = await addDelivery(id, 'succeeded');
     const { delivery: again } = await account.webhooks.resendDelivery({ id: sent });
     expect(again).toMatchObject({ id: sent, status: DeliveryStatus.PENDING });
     const { rows } = await pool.query('select attempts from webhook_deliveries where id = $1', [decodeId('dlv', sent)]);
     expect(rows).toEqual([{ attempts: 0 }]);
-    expect((await audit()).at(-1)).toBe(`a test: ResendDelivery ${sent}`);
+    expect((await auditLog()).at(-1)).toBe(`a test: ResendDelivery ${sent}`);
   });
 
-  test('of those that failed, the ones made since a time are sent again', async () => {
+  test('resendFailed resends the failed deliveries created since a time', async () => {
     const { id } = await create();
-    await delivery(id, 'failed', '2 h');
-    await delivery(id, 'succeeded', '10 min');
-    const recent = [await delivery(id, 'failed', '30 min'), await delivery(id, 'failed')];
+    await addDelivery(id, 'failed', '2 h');
+    await addDelivery(id, 'succeeded', '10 min');
+    const recent = [await addDelivery(id, 'failed', '30 min'), await addDelivery(id, 'failed')];
     const since = timestampFromDate(new Date(Date.now() - 3_600_000));
     expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(2);
     const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id, status: DeliveryStatus.PENDING });

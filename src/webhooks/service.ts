@@ -35,14 +35,14 @@ const SWITCHED_OFF = 'It was switched off.';
 
 export interface WebhooksOptions {
   readonly database: Database;
-  /** Of deliveries, by id; of attempts, by their time. */
+  /** `byId`: of lists of deliveries; `byName`: of lists of attempts, whose position is a time. */
   readonly cursors: { readonly byId: Cursors; readonly byName: Cursors };
   readonly seal: Seal;
-  /** Endpoints may be http and on private addresses. */
+  /** Whether endpoints may use http and private addresses. */
   readonly allowPrivate: boolean;
 }
 
-/** Webhook endpoints and their deliveries, for internal services. */
+/** Implements WebhooksService: webhook endpoints and their deliveries. */
 export function webhooksService({
   database,
   cursors,
@@ -51,8 +51,8 @@ export function webhooksService({
 }: WebhooksOptions): ServiceImpl<typeof WebhooksService> {
   const { orm, pool } = database;
 
-  /** Changes something of an endpoint, which stays locked meanwhile, and leaves the change in the audit. */
-  function changing<Result>(
+  /** Makes a change while the endpoint is locked, and records it in the audit log as a change of `subject`. */
+  function changeLocked<Result>(
     context: HandlerContext,
     endpoint: string,
     work: (em: EntityManager, endpoint: EndpointEntity, accountId: string) => Promise<Result>,
@@ -95,22 +95,22 @@ export function webhooksService({
       const events = fields.has('events') ? readEvents(request.events) : undefined;
       return ormTransactionOf(context, orm, async (em, tx) => {
         const endpoint = await lockEndpoint(em, accountId, id);
-        const was = isEnabled(endpoint);
-        const enabled = fields.has('enabled') ? (request.enabled ?? was) : was;
-        const moved = url !== undefined && url !== endpoint.url;
-        if (enabled === was && !moved && (!events || sameEvents(events, endpoint.events))) {
+        const wasEnabled = isEnabled(endpoint);
+        const enabled = fields.has('enabled') ? (request.enabled ?? wasEnabled) : wasEnabled;
+        const urlChanged = url !== undefined && url !== endpoint.url;
+        if (enabled === wasEnabled && !urlChanged && (!events || sameEvents(events, endpoint.events))) {
           return { endpoint: endpointMessage(endpoint) };
         }
         if (url !== undefined) endpoint.url = url;
         if (events !== undefined) endpoint.events = events;
         if (enabled) endpoint.disabledReason = null;
-        else if (was) {
+        else if (wasEnabled) {
           endpoint.disabledReason = SWITCHED_OFF;
           await disableEndpoint(tx, accountId, id, SWITCHED_OFF);
         }
-        // Whoever is at another address has not agreed to be called, and whoever did not answer may not any more. It is
-        // as good as new then, and has another five days.
-        const unverified = moved || (enabled && !was);
+        // The host at the new URL has not agreed to receive events, and one that stopped responding may no longer do
+        // so. The endpoint is treated as a new one, which is disabled after another five days of failures.
+        const unverified = urlChanged || (enabled && !wasEnabled);
         if (unverified) Object.assign(endpoint, { verifiedAt: null, failingSince: null, attemptAfter: null });
         await em.flush();
         if (enabled && unverified) await addTestDelivery(em, accountId, id);
@@ -119,20 +119,20 @@ export function webhooksService({
       });
     },
     async deleteEndpoint(request, context) {
-      // Its deliveries and their attempts go by their foreign keys.
-      await changing(context, endpointUuid(request.id), (em, endpoint) => em.remove(endpoint).flush());
+      // Foreign keys delete its deliveries and their attempts.
+      await changeLocked(context, endpointUuid(request.id), (em, endpoint) => em.remove(endpoint).flush());
       return {};
     },
     async rotateSecret(request, context) {
       const secret = newSecret();
-      await changing(context, endpointUuid(request.id), (em, { id }, accountId) =>
+      await changeLocked(context, endpointUuid(request.id), (em, { id }, accountId) =>
         rotateSecret(em, accountId, id, seal.seal(id, secret)),
       );
       return { secret };
     },
     async sendTestEvent(request, context) {
-      const delivery = await changing(context, endpointUuid(request.id), (em, endpoint, accountId) =>
-        addTestDelivery(em, accountId, enabled(endpoint).id),
+      const delivery = await changeLocked(context, endpointUuid(request.id), (em, endpoint, accountId) =>
+        addTestDelivery(em, accountId, expectEnabled(endpoint).id),
       );
       return { delivery };
     },
@@ -142,32 +142,32 @@ export function webhooksService({
       const page = pageById([cursors.byId, `deliveries ${accountId}`], request, PAGE_LIMIT);
       return listDeliveries(database, accountId, { endpointId, status: request.status, page });
     },
-    async listAttempts({ deliveryId, ...asked }, context) {
+    async listAttempts({ deliveryId, ...page }, context) {
       const delivery = await findDelivery(orm.em.fork(), accountOf(context).id, deliveryId);
-      return listAttempts(pool, delivery, asked, cursors.byName);
+      return listAttempts(pool, delivery, page, cursors.byName);
     },
     async resendDelivery(request, context) {
-      const found = await findDelivery(orm.em.fork(), accountOf(context).id, request.id);
+      const delivery = await findDelivery(orm.em.fork(), accountOf(context).id, request.id);
       const send = (em: EntityManager, endpoint: EndpointEntity, accountId: string) => {
-        enabled(endpoint);
-        return resend(em, accountId, found);
+        expectEnabled(endpoint);
+        return resend(em, accountId, delivery);
       };
-      return { delivery: await changing(context, found.endpointId, send, encodeId('dlv', found.id)) };
+      return { delivery: await changeLocked(context, delivery.endpointId, send, encodeId('dlv', delivery.id)) };
     },
     async resendFailed(request, context) {
-      // The constraint on the request leaves no other value than a time; it may still be none that dates know.
+      // Validation has ensured that `since` is set; it may still be outside the range of Date.
       const since = request.since ? timestampDate(request.since) : new Date();
       if (Number.isNaN(since.getTime())) throw failure('INVALID_FIELD', 'since: must be a time.');
-      const deliveries = await changing(context, endpointUuid(request.endpointId), (em, endpoint, accountId) =>
-        resendFailed(connectionOf(em), accountId, enabled(endpoint).id, since),
+      const deliveries = await changeLocked(context, endpointUuid(request.endpointId), (em, endpoint, accountId) =>
+        resendFailed(connectionOf(em), accountId, expectEnabled(endpoint).id, since),
       );
       return { deliveries };
     },
   };
 }
 
-/** An endpoint that something can be sent to. */
-function enabled(endpoint: EndpointEntity): EndpointEntity {
+/** Returns an endpoint that is enabled, or fails with INVALID_FIELD. */
+function expectEnabled(endpoint: EndpointEntity): EndpointEntity {
   if (isEnabled(endpoint)) return endpoint;
   throw failure('INVALID_FIELD', 'id: this endpoint is disabled; enable it first.');
 }

@@ -18,20 +18,20 @@ function verifies(secret: string, signature: string, { id, timestamp, body } = e
   }
 }
 
-test('a signature is what the package of Standard Webhooks expects', () => {
+test('a signature equals that of the Standard Webhooks library', () => {
   const secret = newSecret();
   const signature = signatures(event, [secret]);
   expect(signature).toBe(new Webhook(secret).sign(event.id, new Date(event.timestamp * 1_000), event.body));
   expect(verifies(secret, signature)).toBe(true);
 });
 
-test('with two secrets either one verifies, and a third one does not', () => {
+test('with two secrets the signature verifies with either, and not with a third', () => {
   const [current, former, other] = [newSecret(), newSecret(), newSecret()] as const;
   const signature = signatures(event, [current, former]);
   expect([current, former, other].map((secret) => verifies(secret, signature))).toEqual([true, true, false]);
 });
 
-test('a changed id, time or body does not verify', () => {
+test('an altered id, timestamp or body does not verify', () => {
   const secret = newSecret();
   const signature = signatures(event, [secret]);
   expect(verifies(secret, signature, { ...event, id: 'evt_2' })).toBe(false);

@@ -16,9 +16,9 @@ const notifications = listen(pool, logger);
 afterAll(() => notifications.stop());
 
 test.each([
-  [false, 'The address is not one of the public Internet.', 0],
+  [false, 'The address is not on the public Internet.', 0],
   [true, '', 1],
-])('with private addresses allowed: %s, an endpoint on this machine: %j', async (allowPrivate, response, requests) => {
+])('allowPrivate %s: the response of an endpoint on this machine is %j', async (allowPrivate, response, requests) => {
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
@@ -26,9 +26,9 @@ test.each([
   const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate, resolvers, logger });
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
-  // An account that was allowed to name such an address once, or got it into the table by whatever way.
+  // The endpoint may date from a time when private addresses were allowed, or have got into the table in another way.
   const account = await newAccount({ allowPrivate: true });
-  const { id } = await account.endpoint(receiver.url);
+  const { id } = await account.addEndpoint(receiver.url);
   await log.publish(EVENTS.name, [eventRecord(account.id)]);
   await vi.waitFor(async () => {
     const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
@@ -37,7 +37,7 @@ test.each([
   expect(receiver.connections()).toBe(requests);
 });
 
-test('events of all partitions arrive, though every connection to Postgres is cut off meanwhile', async () => {
+test('events of all partitions arrive although all connections to Postgres are terminated repeatedly', async () => {
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
@@ -45,41 +45,49 @@ test('events of all partitions arrive, though every connection to Postgres is cu
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
   const account = await newAccount();
-  await account.endpoint(receiver.url);
+  await account.addEndpoint(receiver.url);
   const sent: string[] = [];
-  for (let turn = 0; turn < 20; turn++) {
+  for (let round = 0; round < 20; round++) {
     const events = Array.from({ length: 30 }, () => eventRecord(account.id));
     await vi.waitFor(() => log.publish(EVENTS.name, events), EVENTUALLY);
     sent.push(...events.map(({ headers }) => headers.ce_id ?? ''));
-    if (turn % 7 === 3) {
-      const cut = `select pg_terminate_backend(pid) from pg_stat_activity
+    if (round % 7 === 3) {
+      const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
                    where datname = current_database() and pid <> pg_backend_pid()`;
-      await vi.waitFor(() => pool.query(cut), EVENTUALLY);
+      await vi.waitFor(() => pool.query(terminate), EVENTUALLY);
     }
   }
   await vi.waitFor(() => expect(new Set(receiver.received.map(({ id }) => id))).toEqual(new Set(sent)), EVENTUALLY);
 });
 
-test('a notification is enough for an event to arrive, again after the listening connection was lost', async () => {
+test('a notification suffices for an event to arrive, also after the listening connection was lost', async () => {
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
   // With polls an hour apart, nothing else could wake the deliverer.
-  const rare = listen(pool, logger, { fallbackMs: 3_600_000 });
-  onTestFinished(() => rare.stop());
-  const webhooks = startWebhooks({ pool, log, notifications: rare, seal, allowPrivate: true, resolvers: [], logger });
+  const rarelyPolling = listen(pool, logger, { fallbackMs: 3_600_000 });
+  onTestFinished(() => rarelyPolling.stop());
+  const webhooks = startWebhooks({
+    pool,
+    log,
+    notifications: rarelyPolling,
+    seal,
+    allowPrivate: true,
+    resolvers: [],
+    logger,
+  });
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
   const account = await newAccount();
-  await account.endpoint(receiver.url);
+  await account.addEndpoint(receiver.url);
   const arrives = async () => {
-    await vi.waitFor(() => expect(rare.arriving()).toBe(true), EVENTUALLY);
+    await vi.waitFor(() => expect(rarelyPolling.arriving()).toBe(true), EVENTUALLY);
     const event = eventRecord(account.id);
     await log.publish(EVENTS.name, [event]);
     await vi.waitFor(() => expect(receiver.received.at(-1)?.id).toBe(event.headers.ce_id), EVENTUALLY);
   };
   await arrives();
-  // Longer than an endpoint stays leased without deliveries: until then the deliverer polls.
+  // Longer than an idle endpoint stays leased, because the deliverer polls until then.
   await sleep(3_000);
   await arrives();
   const ended = await pool.query(

@@ -8,21 +8,20 @@ import { guardedConnect, unguardedConnect } from './guarded-connect.ts';
 import type { Seal } from './seal.ts';
 import { startUpkeep } from './upkeep.ts';
 
-/** What sending webhooks takes. */
-export interface SendingOptions {
+export interface SenderOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly notifications: Notifications;
   readonly seal: Seal;
-  /** Endpoints may be on private addresses. */
+  /** Whether requests may go to private addresses. */
   readonly allowPrivate: boolean;
-  /** `address` or `address:port`; none means the system's. */
+  /** `address` or `address:port`; an empty list means the system's. */
   readonly resolvers: readonly string[];
   readonly logger: Logger;
 }
 
-/** Sends webhooks: events become deliveries, and deliveries are made. Any number of processes may do it. */
-export function startWebhooks(options: SendingOptions): { stop(): Promise<void> } {
+/** Starts creating deliveries of events and sending them. Any number of processes may run it. */
+export function startWebhooks(options: SenderOptions): { stop(): Promise<void> } {
   const { pool, log, notifications, seal, allowPrivate, resolvers, logger } = options;
   const connect = allowPrivate ? unguardedConnect() : guardedConnect(resolvers);
   const upkeep = startUpkeep(pool, seal, logger);

@@ -24,7 +24,7 @@ export interface WebhooksFixture {
   readonly seal: Seal;
   /** Base64. */
   readonly secretKey: string;
-  /** A new account, and the service as an internal caller has it who acts for that account. */
+  /** Creates an account, and a client of the service that calls it for that account. */
   newAccount(options?: { allowPrivate?: boolean }): Promise<Tenant>;
 }
 
@@ -32,11 +32,11 @@ export interface Tenant {
   /** UUID. */
   readonly id: string;
   readonly webhooks: Client<typeof WebhooksService>;
-  /** Adds an endpoint for `qr.created`, unless told, as if it had answered its test event long ago. */
-  endpoint(url: string, events?: readonly EventType[]): Promise<{ id: string; secret: string }>;
+  /** Adds a verified endpoint, by default for `qr.created`. */
+  addEndpoint(url: string, events?: readonly EventType[]): Promise<{ id: string; secret: string }>;
 }
 
-/** An event of an account (UUID) as the log hands it out; `age` in ms. */
+/** The log record of an event of an account (UUID). `age`: in ms. */
 export function eventRecord(
   account: string,
   { type = 'qr.created' as EventType, data = {} as unknown, age = 0 } = {},
@@ -47,7 +47,7 @@ export function eventRecord(
   return { key, value, headers: { ...headers, ce_time }, partition: 0, offset: 0n, timestamp: Date.now() };
 }
 
-/** A database of the calling file's own with the service over it. */
+/** Creates a database for the calling test file, and the service on it. */
 export async function webhooksFixture(): Promise<WebhooksFixture> {
   const { url } = await freshDatabase();
   const database = await openDatabase(url, 20, entities);
@@ -68,7 +68,7 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
       return {
         id,
         webhooks: serviceClient(WebhooksService, service, { id }),
-        async endpoint(url, events = ['qr.created']) {
+        async addEndpoint(url, events = ['qr.created']) {
           const [endpointId, secret] = [newUuid(), newSecret()];
           await ormTransaction(orm, async (em, tx) => {
             const sealed = seal.seal(endpointId, secret);
