@@ -1,8 +1,8 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { createClient } from '@connectrpc/connect';
+import { createClient, type ServiceImpl } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { INVALID_SPAN_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { failure } from '../../common/contract/errors.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
@@ -20,25 +20,22 @@ trace.setGlobalTracerProvider({
     }) as unknown as Tracer,
 });
 
-test.each([
+const PORTS = [
   ['the Connect port', serveConnect],
   ['the gRPC port', serveGrpc],
-])('the span of a stream ends once when its reader disconnects: %s', async (_, serve) => {
-  const logger = pino({ level: 'silent' });
+] as const;
+
+/** Serves a stream, and reads it until its first message; resolves when the call has ended on the server. */
+async function leaveStream(
+  serve: typeof serveConnect,
+  logger: Logger,
+  watch: ServiceImpl<typeof Health>['watch'],
+): Promise<void> {
   const { gate, interceptor } = observe(logger);
   const server = await serve({
     host: '127.0.0.1',
     port: 0,
-    register: (services) =>
-      services.service(Health, {
-        // A generator learns that its reader has left only by not being resumed.
-        async *watch() {
-          for (;;) {
-            yield {};
-            await setImmediate();
-          }
-        },
-      }),
+    register: (services) => services.service(Health, { watch }),
     gate: gate(async () => {}),
     interceptors: [interceptor],
     largeMessages: (_caller, _signal, work) => work(),
@@ -53,41 +50,30 @@ test.each([
   };
   await expect(read()).rejects.toThrow('canceled');
   await expect.poll(() => ended, { timeout: 5_000 }).toEqual(['grpc.health.v1.Health/Watch']);
+}
+
+test.each(PORTS)('the span of a stream ends once when its reader disconnects: %s', async (_, serve) => {
+  // A generator learns that its reader has disconnected only by not being resumed.
+  await leaveStream(serve, pino({ level: 'silent' }), async function* watch() {
+    for (;;) {
+      yield {};
+      await setImmediate();
+    }
+  });
 });
 
-test.each([
-  ['the Connect port', serveConnect],
-  ['the gRPC port', serveGrpc],
-])('a stream that ends because its reader has disconnected is not logged as an error: %s', async (_, serve) => {
-  const { lines, logger } = recordingLogger();
-  const { gate, interceptor } = observe(logger);
-  const server = await serve({
-    host: '127.0.0.1',
-    port: 0,
-    register: (services) =>
-      services.service(Health, {
-        async *watch(_request, { signal }) {
-          yield {};
-          await sleep(60_000, undefined, { signal });
-        },
-      }),
-    gate: gate(async () => {}),
-    interceptors: [interceptor],
-    largeMessages: (_caller, _signal, work) => work(),
-    logger,
-  });
-  onTestFinished(() => server.stop(0));
-  ended.length = 0;
-  const health = createClient(Health, createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.port}` }));
-  const left = new AbortController();
-  const read = async () => {
-    for await (const _status of health.watch({}, { signal: left.signal })) left.abort();
-  };
-  await expect(read()).rejects.toThrow('canceled');
-  await expect.poll(() => ended, { timeout: 5_000 }).toEqual(['grpc.health.v1.Health/Watch']);
-  await setImmediate();
-  expect(lines).toEqual([]);
-});
+test.each(PORTS)(
+  'a stream that ends because its reader has disconnected is no error in the log: %s',
+  async (_, serve) => {
+    const { lines, logger } = recordingLogger();
+    await leaveStream(serve, logger, async function* watch(_request, { signal }) {
+      yield {};
+      await sleep(60_000, undefined, { signal });
+    });
+    await setImmediate();
+    expect(lines).toEqual([]);
+  },
+);
 
 test('what is unavailable is logged once for many calls, with their number, and every defect', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
