@@ -90,8 +90,9 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
       return [...leased].flatMap(([id, { row, secrets, queued, fetched, notBefore }]) => {
         if (secrets.length === 0) return [];
         const testsOnly = row.verified_at === null;
-        if (isThrottled(row)) return fetched.size === 0 && notBefore <= now ? { id, deliveries: 1, testsOnly } : [];
-        return queued.length < low ? { id, deliveries: most - queued.length, testsOnly } : [];
+        if (isThrottled(row))
+          return fetched.size === 0 && notBefore <= now ? { id, url: row.url, deliveries: 1, testsOnly } : [];
+        return queued.length < low ? { id, url: row.url, deliveries: most - queued.length, testsOnly } : [];
       });
     },
     idle(ms: number) {

@@ -29,6 +29,8 @@ export interface LeasedEndpointRow {
 /** How many deliveries to fetch for an endpoint. */
 export interface Capacity {
   readonly id: string;
+  /** The URL that its process knows. */
+  readonly url: string;
   readonly deliveries: number;
   readonly testsOnly: boolean;
 }
@@ -103,11 +105,13 @@ const renew = statement<LeasedEndpointRow>(
 
 /**
  * Indexes: webhook_deliveries_due or webhook_deliveries_tests, one scan per endpoint. $2: the limit of each; $3: test
- * events only; $4: deliveries fetched before.
+ * events only; $4: deliveries fetched before; $5: the known URLs. An endpoint whose URL has changed gets nothing until its
+ * lease is renewed: its new test event would go to the former URL and count as delivered.
  */
 const selectDue = statement<DueDelivery>(
   'webhooks_due',
-  `select d.* from unnest($1::uuid[], $2::integer[], $3::boolean[]) as leased (id, capacity, tests_only)
+  `select d.* from unnest($1::uuid[], $2::integer[], $3::boolean[], $5::text[]) as leased (id, capacity, tests_only, url)
+   join webhook_endpoints e on e.id = leased.id and e.url = leased.url
    cross join lateral (
      (select id, endpoint_id, event_id, body, attempts from webhook_deliveries
       where not leased.tests_only and endpoint_id = leased.id and status = 'pending' and next_attempt_at <= now()
@@ -216,7 +220,7 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
     renew: (endpoints) => run(on, renew, [self, leaseMs, endpoints]),
     due(capacities, fetched) {
       const column = <Key extends keyof Capacity>(key: Key) => capacities.map((capacity) => capacity[key]);
-      return run(on, selectDue, [column('id'), column('deliveries'), column('testsOnly'), fetched]);
+      return run(on, selectDue, [column('id'), column('deliveries'), column('testsOnly'), fetched, column('url')]);
     },
     record(results, endpointResults) {
       const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key]);
