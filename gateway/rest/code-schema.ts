@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { CodeJson, DesignJson } from '../../common/contract/code-json.ts';
+import { count } from './page.ts';
 
 /** Colours of images in responses. */
 export const designSchema = z
@@ -28,7 +29,7 @@ export const codeSchema = z
       .meta({ id: 'CodeFolder', description: 'The folder of a code.' })
       .nullable(),
     tags: z.array(z.string()).meta({ description: 'Names of its tags, in alphabetical order.' }),
-    scan_count: z.int().min(0).meta({ description: 'All scans, including archived ones; never decreases.' }),
+    scan_count: count('All scans, including archived ones; never decreases.'),
     campaign_type: z.string().nullable().meta({ description: 'The campaign type given at creation.' }),
     domain_id: z.string().nullable().meta({ description: 'The custom domain it is printed on; null: the platform’s.' }),
     design: designSchema,

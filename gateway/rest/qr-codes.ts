@@ -21,7 +21,10 @@ import { Refusal } from './refusal.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
-/** Enough for every valid code; rejecting an invalid body of this size takes 0.2 ms. */
+/**
+ * Enough for every valid code. Rejecting an invalid body of this size takes 0.2 ms, and at most 1.7 ms if the position of an
+ * unexpected token has to be searched for.
+ */
 const BYTES_BEFORE_AUTHENTICATION = 16 * 1024;
 
 const TARGET = {
