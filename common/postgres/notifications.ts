@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { type Bell, createBell } from '../runtime/bell.ts';
 import { promptQuery, promptStatement, run } from './sql.ts';
 
 /** The kinds of work that processes are notified of: outbox rows, webhook deliveries, domain checks, relabelled codes. */
@@ -29,20 +30,12 @@ export function notifying(work: Work): string {
   return `pg_notify('${CHANNEL}', '${work}')`;
 }
 
-/** Wakes a loop that processes work of one kind. */
-export interface Bell {
-  /** Ends the current wait, or the next one if there is none. */
-  ring(): void;
-  /**
-   * Resolves when the bell rings, at once if it has rung since the last wait, and after `mostMs` at the latest. While
-   * notifications don't arrive, it resolves after the polling interval.
-   */
-  wait(mostMs?: number): Promise<void>;
-}
-
 /** Receives notifications of committed changes, over one separate connection. */
 export interface Notifications {
-  /** Returns a bell that notifications of `work` ring. `pollMs`: the polling interval while none arrive. */
+  /**
+   * Returns a bell that notifications of `work` ring. Its waits take at most some ten seconds, and `pollMs` while no
+   * notifications arrive.
+   */
   bell(work: Work, pollMs: number): Bell;
   /** Whether notifications arrive; false while Postgres or the connection is lost. */
   arriving(): boolean;
@@ -143,29 +136,6 @@ export function listen(
     async stop() {
       stopping.abort();
       await running;
-    },
-  };
-}
-
-function createBell(longestMs: () => number): Bell {
-  let hasRung = false;
-  let wake = () => {};
-  return {
-    ring() {
-      hasRung = true;
-      wake();
-    },
-    async wait(mostMs = Number.POSITIVE_INFINITY) {
-      if (!hasRung) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, Math.min(mostMs, longestMs()));
-          wake = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-        });
-      }
-      hasRung = false;
     },
   };
 }

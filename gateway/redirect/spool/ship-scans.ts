@@ -126,10 +126,10 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
           watched = undefined;
           if (!batch || batch.payloads.length < SMALL_BATCH) await pause(POLL_MS, signal);
         } else if (watched) {
-          await watched.changed(IDLE_POLL_MS, signal);
+          await watched.changed(signal);
         } else {
           // Polled once more, as something may have been written before the watch began.
-          watched = watchFolder(join(folder, spool));
+          watched = watchFolder(join(folder, spool), IDLE_POLL_MS);
           if (!watched) await pause(POLL_MS, signal);
         }
       } catch (error) {
