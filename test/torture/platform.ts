@@ -22,8 +22,8 @@ const LARGE_DISK_MIB = 8_192;
 /** How long starts of cores may still fail after Postgres has become available again, in ms. */
 const AFTER_POSTGRES_MS = 15_000;
 
-/** The output of a core that can't start, and what LMDB itself prints on a full disk, without a line break. */
-const KNOWN_OUTPUT = /^(Postgres does not answer:|Write error: No space left on device)/;
+/** The output of a core that can't start. */
+const KNOWN_OUTPUT = /^Postgres does not answer:/;
 
 /** A complete Signpost of many processes, with all its dependencies, on this machine. */
 export interface Platform extends AsyncDisposable {

@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import type { Positions } from '../../../common/log/log.ts';
 import { type HostRoute, HostRouteSchema, type Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type FileLock, openFileLock } from '../../process/data-dir-lock.ts';
+import { ReservedSpace } from './reserved-space.ts';
 import { codeRecord, type FoundRoute, readCode, versionIn } from './route-record.ts';
 
 /**
@@ -65,6 +66,13 @@ const NO_LOCK: Disposable = { [Symbol.dispose]: () => undefined };
 /** How often a writer tries to take the lock that another process holds, in ms. */
 const WRITER_MS = 1;
 
+/**
+ * The most that a transaction adds to the file, in bytes: for each route, copies of the pages from the root to its leaf and
+ * one that a split adds, and for all of them the lists of pages that become free.
+ */
+const BYTES_PER_ROUTE = 6 * 4_096;
+const BYTES_PER_COMMIT = 256 * 1_024;
+
 /** No hostname or short code is longer. LMDB rejects keys over 1,978 bytes, and clients can send such a host. */
 const MAX_KEY_LENGTH = 255;
 
@@ -73,6 +81,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const store = open<Buffer, string>({ path: folder, encoding: 'binary', noSubdir: false });
   const lock = openWriterLock(folder, logger);
+  const space = new ReservedSpace(join(folder, 'data.mdb'));
   restrictToOwner(folder, logger);
   /** Hosts looked up in this event loop iteration: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
@@ -110,16 +119,23 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
    * after one that failed on a full disk, every later one hangs for ever.
    */
   function commit(routes: readonly Route[], reached?: Reached): void {
+    const entries = routes.map(entryOf);
+    reserve(entries.reduce((sum, { record }) => sum + BYTES_PER_ROUTE + 2 * (record?.length ?? 0), 0));
     store.transactionSync(() => {
-      for (const route of routes) {
-        const [key, record] = entryOf(route);
+      for (const { key, record, version } of entries) {
         if (!record) logger.error({ key }, 'a route that can’t be answered was skipped');
-        if (!record || isUpToDate(key, route.version)) continue;
+        if (!record || isUpToDate(key, version)) continue;
         store.putSync(key, record);
       }
       if (reached) store.putSync(POSITION + reached.partition, Buffer.from(String(reached.next)));
     });
     isFresh = false;
+  }
+
+  /** Call it before each transaction; `bytes`: what its entries may add to the file. */
+  function reserve(bytes: number): void {
+    const { lastPageNumber, pageSize } = store.getStats() as { lastPageNumber: number; pageSize: number };
+    space.ensure((lastPageNumber + 1) * pageSize + bytes + BYTES_PER_COMMIT);
   }
 
   /** Without a usable lock file writers wait for each other in LMDB. */
@@ -195,6 +211,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     topic: () => store.get(TOPIC)?.toString(),
     async beginTopic(identity) {
       await alone(() => {
+        reserve(Buffer.byteLength(identity));
         store.transactionSync(() => {
           for (const key of [...store.getKeys({ start: POSITION, end: `${POSITION}~` })]) store.removeSync(key);
           store.putSync(TOPIC, Buffer.from(identity));
@@ -204,6 +221,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     async close() {
       await store.close();
       lock?.close();
+      space.close();
     },
   };
 }
@@ -244,8 +262,19 @@ function readHost(record: Buffer | undefined): HostRoute | undefined {
   return fromBinary(HostRouteSchema, Buffer.from(record.subarray(8, record.length)));
 }
 
-function entryOf({ version, entry }: Route): [key: string, record: Buffer | undefined] {
-  if (entry.case === 'code') return [CODE + entry.value.shortCode, codeRecord(version, entry.value)];
-  if (entry.case === 'host') return [HOST + entry.value.hostname, hostRecord(version, entry.value)];
+interface Entry {
+  readonly key: string;
+  readonly version: bigint;
+  /** Undefined for a route that can't be answered. */
+  readonly record: Buffer | undefined;
+}
+
+function entryOf({ version, entry }: Route): Entry {
+  if (entry.case === 'code') {
+    return { key: CODE + entry.value.shortCode, version, record: codeRecord(version, entry.value) };
+  }
+  if (entry.case === 'host') {
+    return { key: HOST + entry.value.hostname, version, record: hostRecord(version, entry.value) };
+  }
   throw new TypeError('a route of an unknown kind');
 }
