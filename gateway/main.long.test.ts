@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { BoundSocket, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
@@ -22,6 +23,7 @@ import { ScanSchema } from '../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../src/codes/short-code.ts';
 import { startServing } from '../src/rpc/serve.fixture.ts';
 import { openTls } from '../src/rpc/tls.ts';
+import { childrenOf } from '../test/faults/readers.ts';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { freshDatabase } from '../test/harness/database.ts';
 import type { MessageToMain } from './process/messages.ts';
@@ -291,6 +293,32 @@ test('health: alive, and ready while scans can be answered and recorded', async 
   await expect.poll(age, EVENTUALLY).toSatisfy((ms) => typeof ms === 'number' && ms >= 0 && ms < 10_000);
 });
 
+test('a gateway that was killed while a worker was starting can be started again at once', async () => {
+  const killed = await startReady();
+  const pid = killed.process.pid ?? 0;
+  const workers = await childrenOf({ pid }, 'gateway/worker.ts');
+  process.kill(workers[0] ?? 0, 'SIGKILL');
+  // Its successor holds the port, but has neither locked its file nor noticed anything.
+  await expect.poll(async () => (await childrenOf({ pid }, 'gateway/worker.ts')).length, EVENTUALLY).toBe(2);
+  const successor = (await childrenOf({ pid }, 'gateway/worker.ts')).find((worker) => !workers.includes(worker)) ?? 0;
+  process.kill(successor, 'SIGSTOP');
+  onTestFinished(() => {
+    try {
+      process.kill(successor, 'SIGKILL');
+    } catch {
+      // It has exited.
+    }
+  });
+  const exited = once(killed.process, 'exit');
+  killed.process.kill('SIGKILL');
+  await exited;
+  const restarted = startReady();
+  await sleep(3_000);
+  process.kill(successor, 'SIGCONT');
+  await restarted;
+  expect((await get(code.path)).status).toBe(302);
+});
+
 describe('a start that cannot succeed ends with one sentence and code 1:', () => {
   async function expectSentence(env: Record<string, string>, sentence: string): Promise<void> {
     expect(await start(env).ended).toEqual({ code: 1, stderr: `${sentence}\n` });
@@ -318,7 +346,7 @@ describe('a start that cannot succeed ends with one sentence and code 1:', () =>
     expect(refused).toEqual({ code: 1, stderr: taken });
     await expect.poll(async () => (await get('/healthz').catch(() => undefined))?.status, EVENTUALLY).toBe(200);
     expect(await start({ DATA_DIR: join(folder, 'third') }).ended).toEqual({ code: 1, stderr: taken });
-  });
+  }, 60_000);
 
   test('another gateway uses DATA_DIR, and after kill -9 DATA_DIR is free', async () => {
     const sentence = `Another gateway is using DATA_DIR ${join(folder, 'data')}: each needs a folder of its own.`;

@@ -62,7 +62,7 @@ async function main(config: GatewayConfig): Promise<void> {
   // If a leftover process may still be writing, its spool is shipped, and sealed by a later start.
   if (await killOrphanedProcesses(config.DATA_DIR, logger)) spools.addAll();
   const count = config.GATEWAY_WORKERS ?? availableParallelism();
-  const port = await bindPort(config.LISTEN_HOST, config.PORT, count);
+  const port = await bindPort(config.LISTEN_HOST, config.PORT, count, logger);
   const workers: SupervisedProcess[] = [];
   const workerStatuses = new Map<number, WorkerStatus>();
   const closed = new Set<number>();

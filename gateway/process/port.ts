@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { type AddressInfo, BoundSocket, connect, createServer, type Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 
 /** The listening sockets of the gateway's port, one for each worker. */
@@ -13,8 +14,13 @@ export interface Port {
   close(): void;
 }
 
-/** How long to wait for a port in use, in ms: the processes of a killed gateway take a moment to end. */
-const IN_USE_MS = 1_000;
+/**
+ * How long to wait for a port in use, in ms. A worker that was starting when its gateway was killed holds it until it
+ * notices: 4 s on a busy machine.
+ */
+const IN_USE_MS = 10_000;
+/** After this time it is logged, in ms: the other processes of a killed gateway end sooner. */
+const REPORT_MS = 1_000;
 const RETRY_MS = 50;
 /** The timeout of a local connection, in ms: one that takes longer is waiting for a full accept queue. */
 const CONNECT_MS = 500;
@@ -25,14 +31,21 @@ const CONNECT_MS = 500;
  * workers, 32 connections opened at once all went to one of two workers in one of three attempts. On systems that don't
  * distribute connections (macOS), all workers share one socket nevertheless.
  */
-export async function bindPort(host: string, port: number, workers: number): Promise<Port> {
+export async function bindPort(host: string, port: number, workers: number, logger: Logger): Promise<Port> {
+  const start = performance.now();
+  let isReported = false;
   try {
     const { address } = await lookup(host);
-    for (const end = performance.now() + IN_USE_MS; ; await sleep(RETRY_MS)) {
+    for (; ; await sleep(RETRY_MS)) {
       try {
         return await bind(address, port, workers);
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || performance.now() > end) throw error;
+        const waited = performance.now() - start;
+        if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || waited > IN_USE_MS) throw error;
+        if (waited > REPORT_MS && !isReported) {
+          isReported = true;
+          logger.warn({ port }, 'the port is in use; the start waits for it for up to 10 s');
+        }
       }
     }
   } catch (error) {
