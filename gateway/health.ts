@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { CoreClients } from './core.ts';
+import type { CoreClients } from './core/clients.ts';
 import { CHECK_TIMEOUT_MS, machineMs, respondsInTime } from './in-time.ts';
 import type { GatewayState } from './process/messages.ts';
 import type { Spool } from './redirect/spool/spool.ts';

@@ -11,7 +11,7 @@ import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { limitAttempts, limitRequests } from './address-limits.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
-import { connectCore } from './core.ts';
+import { connectCore } from './core/clients.ts';
 import { createFront } from './front.ts';
 import { readiness } from './health.ts';
 import { measureRefusals, measureWorker } from './metrics.ts';

@@ -1,12 +1,12 @@
 import { type Client, createClient } from '@connectrpc/connect';
-import { Health, HealthCheckResponse_ServingStatus } from '../proto/gen/grpc/health/v1/health_pb.ts';
-import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
-import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
-import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import { createGrpcTransport } from './grpc-transport.ts';
+import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { createGrpcTransport } from './transport.ts';
 
 /** Clients of the core's services, which the REST API calls. */
 export interface CoreClients {
@@ -30,7 +30,7 @@ export interface CoreClients {
  */
 export function connectCore(options: { address: string; timeoutMs: number; ca?: Buffer | undefined }): CoreClients {
   const { address, timeoutMs, ca } = options;
-  const transport = createGrpcTransport(address.split(','), timeoutMs, ca);
+  const transport = createGrpcTransport({ addresses: address.split(','), timeoutMs, ca });
   const health = createClient(Health, transport);
   return {
     admission: createClient(AdmissionService, transport),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { estimateCoreClock } from './core-clock.ts';
+import { estimateCoreClock } from './clock.ts';
 
 /** How far Postgres's clock is ahead of this process's, in ms. */
 const AHEAD = 1_800_000_000_000;

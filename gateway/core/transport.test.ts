@@ -1,16 +1,30 @@
+import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
+import { constants, createServer, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError, createClient, type ServiceImpl } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { failure, readFailure } from '../common/contract/errors.ts';
-import { freePort, LOOPBACK } from '../local/free-port.ts';
-import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { serveGrpc } from '../src/rpc/grpc-server.ts';
-import { createGrpcTransport } from './grpc-transport.ts';
+import { failure, readFailure } from '../../common/contract/errors.ts';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { serveGrpc } from '../../src/rpc/grpc-server.ts';
+import type { Listening } from '../../src/rpc/services.ts';
+import { startDns } from '../../test/harness/dns.ts';
+import type { Resolve } from './connections.ts';
+import { createGrpcTransport } from './transport.ts';
 
-async function serve(implementation: Partial<ServiceImpl<typeof CodesService>>, port = 0): Promise<string> {
+type Implementation = Partial<ServiceImpl<typeof CodesService>>;
+
+async function serve(implementation: Implementation, port = 0, host = LOOPBACK): Promise<string> {
+  const server = await start(implementation, port, host);
+  return `${host}:${server.port}`;
+}
+
+async function start(implementation: Implementation, port = 0, host = LOOPBACK): Promise<Listening> {
   const server = await serveGrpc({
-    host: LOOPBACK,
+    host,
     port,
     register: (services) => services.service(CodesService, implementation),
     gate: async () => {},
@@ -19,11 +33,16 @@ async function serve(implementation: Partial<ServiceImpl<typeof CodesService>>, 
     logger: pino({ level: 'silent' }),
   });
   onTestFinished(() => server.stop(0));
-  return `${LOOPBACK}:${server.port}`;
+  return server;
 }
 
-function client(addresses: readonly string[], timeoutMs = 5_000) {
-  const transport = createGrpcTransport(addresses, timeoutMs);
+async function slowly(): Promise<object> {
+  await sleep(10 * Math.random());
+  return {};
+}
+
+function client(addresses: readonly string[], timeoutMs = 5_000, resolve?: Resolve) {
+  const transport = createGrpcTransport({ addresses, timeoutMs, ca: undefined, resolve });
   onTestFinished(() => transport.close());
   return createClient(CodesService, transport);
 }
@@ -37,7 +56,7 @@ async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
   return error;
 }
 
-describe('a typed client over grpc-js', () => {
+describe('the gateway’s gRPC transport', () => {
   test('carries messages, request headers, response headers and trailers', async () => {
     const address = await serve({
       getCode({ id }, context) {
@@ -181,5 +200,104 @@ describe('a typed client over grpc-js', () => {
     });
     expect(readFailure(await failureOf(client([address]).createCode({}))).reason).toBe('TOO_LATE');
     expect(calls).toBe(2);
+  });
+
+  test('a host name is resolved again within a second, and calls follow its addresses', async () => {
+    const calls = { former: 0, current: 0 };
+    const port = await freePort();
+    await serve({ getCode: () => ({ code: { paused: ++calls.former > 0 } }) }, port, '127.0.0.2');
+    await serve({ getCode: () => ({ code: { paused: ++calls.current > 0 } }) }, port, '127.0.0.3');
+    const dns = await startDns();
+    dns.set('core.test', 'A', '127.0.0.2');
+    const resolver = new Resolver();
+    resolver.setServers([dns.address]);
+    const core = client([`core.test:${port}`], 5_000, (hostname) => resolver.resolve4(hostname));
+    await core.getCode({});
+    await core.getCode({});
+    expect(calls).toEqual({ former: 2, current: 0 });
+    dns.set('core.test', 'A', '127.0.0.3');
+    await expect.poll(() => core.getCode({}).then(() => calls.current), { timeout: 5_000 }).toBeGreaterThan(0);
+    const { former } = calls;
+    for (let call = 0; call < 10; call++) await core.getCode({});
+    expect(calls.former).toBe(former);
+    // The last known addresses are used while the name can't be resolved.
+    dns.mode = 'broken';
+    await sleep(1_100);
+    await core.getCode({});
+    await core.getCode({});
+  });
+
+  test('no call fails while one core after the other is replaced', async () => {
+    const ports = [await freePort(), await freePort()];
+    const servers = await Promise.all(ports.map((port) => start({ getCode: slowly }, port)));
+    const core = client(ports.map((port) => `${LOOPBACK}:${port}`));
+    const stopped = new AbortController();
+    let made = 0;
+    const callers = Array.from({ length: 20 }, async () => {
+      for (; !stopped.signal.aborted; made++) await core.getCode({});
+    });
+    // A rejected one is reported by `Promise.all`.
+    for (const caller of callers) caller.catch(() => stopped.abort());
+    for (let round = 0; round < 10 && !stopped.signal.aborted; round++) {
+      const index = round % 2;
+      await sleep(100);
+      await servers[index]?.stop(5_000);
+      servers[index] = await start({ getCode: slowly }, ports[index]);
+      // Until the client has reconnected.
+      await sleep(300);
+    }
+    stopped.abort();
+    await Promise.all(callers);
+    expect(made).toBeGreaterThan(100);
+  });
+
+  test('a call that a closing connection has not processed is sent to another core', async () => {
+    const refusing = createServer();
+    onTestFinished(() => void refusing.close());
+    let refused = 0;
+    refusing.on('stream', (stream) => {
+      refused++;
+      stream.on('error', () => {});
+      stream.close(constants.NGHTTP2_REFUSED_STREAM);
+    });
+    await once(refusing.listen(0, LOOPBACK), 'listening');
+    const other = await serve({ getCode: () => ({ code: { id: 'qr_1' } }) });
+    const core = client([`${LOOPBACK}:${(refusing.address() as AddressInfo).port}`, other]);
+    await Promise.allSettled([core.getCode({}), core.getCode({})]);
+    for (let call = 0; call < 10; call++) expect((await core.getCode({})).code?.id).toBe('qr_1');
+    expect(refused).toBeGreaterThan(3);
+  });
+
+  test.each([
+    ['status 503', { ':status': 503, 'content-type': 'text/plain' }, '', Code.Unavailable],
+    ['another content type', { ':status': 200, 'content-type': 'text/html' }, '<html>', Code.Unknown],
+    ['half a message', { ':status': 200, 'content-type': 'application/grpc' }, '\0\0\0\0\x09abc', Code.Internal],
+    ['a compressed message', { ':status': 200, 'content-type': 'application/grpc' }, '\x01\0\0\0\0', Code.Internal],
+    ['no status', { ':status': 200, 'content-type': 'application/grpc' }, '\0\0\0\0\0', Code.Unavailable],
+  ])('a response with %s is an error', async (what, headers, body, code) => {
+    const server = createServer();
+    onTestFinished(() => void server.close());
+    server.on('stream', (stream: ServerHttp2Stream) => {
+      stream.on('error', () => {});
+      stream.respond(headers, { waitForTrailers: what !== 'no status' });
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+      stream.end(Buffer.from(body, 'latin1'));
+    });
+    await once(server.listen(0, LOOPBACK), 'listening');
+    const core = client([`${LOOPBACK}:${(server.address() as AddressInfo).port}`]);
+    expect((await failureOf(core.getCode({}))).code).toBe(code);
+  });
+
+  test('calls in progress fail when the connection is lost', async () => {
+    const sockets = new Set<Socket>();
+    const server = createServer();
+    onTestFinished(() => void server.close());
+    server.on('connection', (socket) => sockets.add(socket));
+    await once(server.listen(0, LOOPBACK), 'listening');
+    const core = client([`${LOOPBACK}:${(server.address() as AddressInfo).port}`]);
+    const calls = [core.getCode({}), core.getCode({})].map(failureOf);
+    await Promise.all([once(server, 'stream'), sleep(200)]);
+    for (const socket of sockets) socket.destroy();
+    for (const call of calls) expect((await call).code).toBe(Code.Unavailable);
   });
 });

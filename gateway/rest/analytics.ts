@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { PERIOD_DAYS } from '../../common/contract/ranges.ts';
 import { AnalyticsService, type Share } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import type { CoreClients } from '../core.ts';
+import type { CoreClients } from '../core/clients.ts';
 import { codeExample } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 import { count, envelope, rangeParameter } from './page.ts';

@@ -3,7 +3,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Logger } from 'pino';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import type { CoreClients } from '../core.ts';
+import type { CoreClients } from '../core/clients.ts';
 import { analytics } from './analytics.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
 import { batches } from './batches.ts';

@@ -10,7 +10,7 @@ import {
   type BatchRow,
   CreateBatchRequestSchema,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import type { CoreClients } from '../core.ts';
+import type { CoreClients } from '../core/clients.ts';
 import { readBatch } from './batch-body.ts';
 import { batchExample, batchSchema, documentedBatchBody, rowSchema } from './batch-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';

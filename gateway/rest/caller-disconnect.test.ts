@@ -10,7 +10,7 @@ import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serveGrpc } from '../../src/rpc/grpc-server.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { limitAttempts } from '../address-limits.ts';
-import { connectCore } from '../core.ts';
+import { connectCore } from '../core/clients.ts';
 import { createApi } from './api.ts';
 import { limitAuthenticationFailures } from './authentication-attempts.ts';
 

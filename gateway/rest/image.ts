@@ -2,7 +2,7 @@ import { IMAGE_PIXELS } from '../../common/contract/ranges.ts';
 import { isSmallImage } from '../../common/contract/small-image.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
-import type { CoreClients } from '../core.ts';
+import type { CoreClients } from '../core/clients.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 import { rangeParameter } from './page.ts';
 import { integer, oneOf } from './query.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
-import type { CoreClients } from '../core.ts';
+import type { CoreClients } from '../core/clients.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 
 /** Returns the OpenAPI document to any valid key. Source: GET /api/v1/openapi. */

