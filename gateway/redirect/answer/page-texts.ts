@@ -1,3 +1,5 @@
+import { acceptedLanguages } from '../../../common/targets/language.ts';
+
 /** The pages that a reader may be shown instead of a target. */
 export type PageKind = 'paused' | 'gone' | 'unknown' | 'unavailable';
 
@@ -78,25 +80,8 @@ export const PAGE_TEXTS = {
 
 export type Language = keyof typeof PAGE_TEXTS;
 
-/** Browsers send less than 200 characters; parsing 16 KB, the most that fits into a request, took 4 ms. */
-const MAX_LANGUAGES_LENGTH = 256;
-
-/** The supported language that the reader prefers, from the first 256 characters of `Accept-Language` (RFC 9110 §12.5.4). */
+/** The supported language that the reader prefers according to `Accept-Language`. */
 export function languageOf(acceptLanguage: string | undefined): Language {
-  const preferred = truncateRanges(acceptLanguage ?? '')
-    .split(',')
-    .map((range) => {
-      const [tag = '', ...parameters] = range.trim().toLowerCase().split(';');
-      const quality = parameters.map((each) => /^\s*q=([\d.]+)\s*$/.exec(each)?.[1]).find(Boolean);
-      return { language: tag.split('-')[0] ?? '', quality: quality === undefined ? 1 : Number(quality) };
-    })
-    .filter(({ language, quality }) => quality > 0 && Object.hasOwn(PAGE_TEXTS, language))
-    .sort((one, other) => other.quality - one.quality);
-  return (preferred[0]?.language ?? 'en') as Language;
-}
-
-/** Truncates after the last whole range: cut within one, `en;q=0.5` could become `en;q=0`. */
-function truncateRanges(ranges: string): string {
-  if (ranges.length <= MAX_LANGUAGES_LENGTH) return ranges;
-  return ranges.slice(0, Math.max(0, ranges.lastIndexOf(',', MAX_LANGUAGES_LENGTH)));
+  const languages = acceptedLanguages(acceptLanguage).map((tag) => tag.split('-')[0] ?? '');
+  return (languages.find((language) => Object.hasOwn(PAGE_TEXTS, language)) ?? 'en') as Language;
 }

@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { LandingPage } from "../../pages/v1/landing_page_pb.ts";
 import { file_signpost_pages_v1_landing_page } from "../../pages/v1/landing_page_pb.ts";
+import type { Policy } from "../../targets/v1/policy_pb.ts";
+import { file_signpost_targets_v1_policy } from "../../targets/v1/policy_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file signpost/routes/v1/route.proto.
  */
 export const file_signpost_routes_v1_route: GenFile = /*@__PURE__*/
-  fileDesc("Ch5zaWducG9zdC9yb3V0ZXMvdjEvcm91dGUucHJvdG8SEnNpZ25wb3N0LnJvdXRlcy52MSJ/CgVSb3V0ZRIPCgd2ZXJzaW9uGAEgASgEEi0KBGNvZGUYAiABKAsyHS5zaWducG9zdC5yb3V0ZXMudjEuQ29kZVJvdXRlSAASLQoEaG9zdBgDIAEoCzIdLnNpZ25wb3N0LnJvdXRlcy52MS5Ib3N0Um91dGVIAEIHCgVlbnRyeSLMAQoJQ29kZVJvdXRlEhIKCnNob3J0X2NvZGUYASABKAkSDwoHY29kZV9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEioKBmFuc3dlchgEIAEoDjIaLnNpZ25wb3N0LnJvdXRlcy52MS5BbnN3ZXISEgoKdGFyZ2V0X3VybBgFIAEoCRIQCghob3N0bmFtZRgGIAEoCRI0CgxsYW5kaW5nX3BhZ2UYByABKAsyHi5zaWducG9zdC5wYWdlcy52MS5MYW5kaW5nUGFnZSJTCglIb3N0Um91dGUSEAoIaG9zdG5hbWUYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIPCgdyZW1vdmVkGAMgASgIEg8KB2ZhaWxpbmcYBCABKAgqhQEKBkFuc3dlchIWChJBTlNXRVJfVU5TUEVDSUZJRUQQABITCg9BTlNXRVJfUkVESVJFQ1QQARIXChNBTlNXRVJfTEFORElOR19QQUdFEAISEQoNQU5TV0VSX1BBVVNFRBADEg8KC0FOU1dFUl9HT05FEAQSEQoNQU5TV0VSX1NUQVRJQxAFQjcKFmNvbS5zaWducG9zdC5yb3V0ZXMudjFQAVobc2lnbnBvc3Qvcm91dGVzL3YxO3JvdXRlc3YxYgZwcm90bzM", [file_signpost_pages_v1_landing_page]);
+  fileDesc("Ch5zaWducG9zdC9yb3V0ZXMvdjEvcm91dGUucHJvdG8SEnNpZ25wb3N0LnJvdXRlcy52MSJ/CgVSb3V0ZRIPCgd2ZXJzaW9uGAEgASgEEi0KBGNvZGUYAiABKAsyHS5zaWducG9zdC5yb3V0ZXMudjEuQ29kZVJvdXRlSAASLQoEaG9zdBgDIAEoCzIdLnNpZ25wb3N0LnJvdXRlcy52MS5Ib3N0Um91dGVIAEIHCgVlbnRyeSKRAgoJQ29kZVJvdXRlEhIKCnNob3J0X2NvZGUYASABKAkSDwoHY29kZV9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEioKBmFuc3dlchgEIAEoDjIaLnNpZ25wb3N0LnJvdXRlcy52MS5BbnN3ZXISEgoKdGFyZ2V0X3VybBgFIAEoCRIQCghob3N0bmFtZRgGIAEoCRI0CgxsYW5kaW5nX3BhZ2UYByABKAsyHi5zaWducG9zdC5wYWdlcy52MS5MYW5kaW5nUGFnZRIrCgZwb2xpY3kYCCABKAsyGy5zaWducG9zdC50YXJnZXRzLnYxLlBvbGljeRIWCg50YXJnZXRfdmVyc2lvbhgJIAEoDSJTCglIb3N0Um91dGUSEAoIaG9zdG5hbWUYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIPCgdyZW1vdmVkGAMgASgIEg8KB2ZhaWxpbmcYBCABKAgqhQEKBkFuc3dlchIWChJBTlNXRVJfVU5TUEVDSUZJRUQQABITCg9BTlNXRVJfUkVESVJFQ1QQARIXChNBTlNXRVJfTEFORElOR19QQUdFEAISEQoNQU5TV0VSX1BBVVNFRBADEg8KC0FOU1dFUl9HT05FEAQSEQoNQU5TV0VSX1NUQVRJQxAFQjcKFmNvbS5zaWducG9zdC5yb3V0ZXMudjFQAVobc2lnbnBvc3Qvcm91dGVzL3YxO3JvdXRlc3YxYgZwcm90bzM", [file_signpost_pages_v1_landing_page, file_signpost_targets_v1_policy]);
 
 /**
  * What a gateway needs to answer scans: the value of a record on the compacted topic `signpost.routes.v1`, whose key is
@@ -113,6 +115,21 @@ export type CodeRoute = Message<"signpost.routes.v1.CodeRoute"> & {
    * @generated from field: signpost.pages.v1.LandingPage landing_page = 7;
    */
   landingPage?: LandingPage | undefined;
+
+  /**
+   * What precedes the target of an active dynamic code; absent if it has no policy. Its targets are in the form of a
+   * `Location` header.
+   *
+   * @generated from field: signpost.targets.v1.Policy policy = 8;
+   */
+  policy?: Policy | undefined;
+
+  /**
+   * The version of the target, for scans of a code with a policy; 0 otherwise.
+   *
+   * @generated from field: uint32 target_version = 9;
+   */
+  targetVersion: number;
 };
 
 /**

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signpost/scans/v1/scan.proto.
  */
 export const file_signpost_scans_v1_scan: GenFile = /*@__PURE__*/
-  fileDesc("ChxzaWducG9zdC9zY2Fucy92MS9zY2FuLnByb3RvEhFzaWducG9zdC5zY2Fucy52MSK9AgoEU2NhbhIKCgJpZBgBIAEoDBIPCgdjb2RlX2lkGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSLgoKc2Nhbm5lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgFIAEoCRISCgp1c2VyX2FnZW50GAYgASgJEhQKCHJlZmVycmVyGAcgASgJQgIYARITCgdhZGRyZXNzGAggASgJQgIYARIUCghsYW5ndWFnZRgJIAEoCUICGAESDwoHcHVycG9zZRgKIAEoCRIYCgxjb3VudHJ5X2hpbnQYCyABKAlCAhgBEg0KBXN0YW1wGAwgASgMEg8KB3Zpc2l0b3IYDSABKAwSDwoHY291bnRyeRgOIAEoCRIVCg1yZWZlcnJlcl9ob3N0GA8gASgJQjQKFWNvbS5zaWducG9zdC5zY2Fucy52MVABWhlzaWducG9zdC9zY2Fucy92MTtzY2Fuc3YxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChxzaWducG9zdC9zY2Fucy92MS9zY2FuLnByb3RvEhFzaWducG9zdC5zY2Fucy52MSKCAwoEU2NhbhIKCgJpZBgBIAEoDBIPCgdjb2RlX2lkGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSLgoKc2Nhbm5lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgFIAEoCRISCgp1c2VyX2FnZW50GAYgASgJEhQKCHJlZmVycmVyGAcgASgJQgIYARITCgdhZGRyZXNzGAggASgJQgIYARIUCghsYW5ndWFnZRgJIAEoCUICGAESDwoHcHVycG9zZRgKIAEoCRIYCgxjb3VudHJ5X2hpbnQYCyABKAlCAhgBEg0KBXN0YW1wGAwgASgMEg8KB3Zpc2l0b3IYDSABKAwSDwoHY291bnRyeRgOIAEoCRIVCg1yZWZlcnJlcl9ob3N0GA8gASgJEhYKDnRhcmdldF92ZXJzaW9uGBAgASgNEhMKC3RhcmdldF9ydWxlGBEgASgNEhYKDnRhcmdldF92YXJpYW50GBIgASgJQjQKFWNvbS5zaWducG9zdC5zY2Fucy52MVABWhlzaWducG9zdC9zY2Fucy92MTtzY2Fuc3YxYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * One scan of a printed code: the value of a record on `signpost.scans.v1`, whose key is the code's id. Written once by
@@ -135,6 +135,27 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
    * @generated from field: string referrer_host = 15;
    */
   referrerHost: string;
+
+  /**
+   * The version of the code's target that answered; 0 if the code had no policy, as are the following two.
+   *
+   * @generated from field: uint32 target_version = 16;
+   */
+  targetVersion: number;
+
+  /**
+   * The rule that decided, counted from 1; 0 if none did, so that the scan led to `target_url`.
+   *
+   * @generated from field: uint32 target_rule = 17;
+   */
+  targetRule: number;
+
+  /**
+   * The label of the split's variant; empty if the rule has no split.
+   *
+   * @generated from field: string target_variant = 18;
+   */
+  targetVariant: string;
 };
 
 /**

@@ -1,0 +1,45 @@
+/** The length up to which a target is extended by the scan's query, in characters: servers accept request lines of 8 KB. */
+const MAX_LENGTH = 8_192;
+
+/** What a `Location` header may contain, without `#`, which would begin a fragment. */
+const ALLOWED = /^[\x21-\x22\x24-\x7e]*$/;
+
+/** Adds the query of a scan URL, without its `?`, to a target. */
+export type AddQuery = (query: string) => string;
+
+/**
+ * Prepares a target: adds `parameters` to its query, and returns a function that adds those of a scan. Of parameters of one
+ * name, those of the target win, then `parameters`. Nothing else of the target is changed.
+ */
+export function queryAdder(targetUrl: string, parameters: Readonly<Record<string, string>>): AddQuery {
+  const hash = targetUrl.indexOf('#');
+  const fragment = hash === -1 ? '' : targetUrl.slice(hash);
+  const address = hash === -1 ? targetUrl : targetUrl.slice(0, hash);
+  const mark = address.indexOf('?');
+  const names = new Set(mark === -1 ? [] : new URLSearchParams(address.slice(mark + 1)).keys());
+  const added = Object.entries(parameters).filter(([name]) => !names.has(name));
+  for (const [name] of added) names.add(name);
+  const prepared = appended(address, new URLSearchParams(added).toString());
+  const whole = prepared + fragment;
+  return (query) => {
+    if (query === '') return whole;
+    const passed = query
+      .split('&')
+      .filter((piece) => piece !== '' && !names.has(nameOf(piece)))
+      .map((piece) => (ALLOWED.test(piece) ? piece : encodeURI(piece).replaceAll('#', '%23')));
+    const extended = appended(prepared, passed.join('&')) + fragment;
+    return extended.length <= MAX_LENGTH ? extended : whole;
+  };
+}
+
+function appended(address: string, query: string): string {
+  if (query === '') return address;
+  if (!address.includes('?')) return `${address}?${query}`;
+  return /[?&]$/.test(address) ? address + query : `${address}&${query}`;
+}
+
+/** The decoded name of `name=value`. */
+function nameOf(piece: string): string {
+  const [name = ''] = new URLSearchParams(piece).keys();
+  return name;
+}
