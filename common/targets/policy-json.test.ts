@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import { policyFromJson, policyToJson } from './policy-json.ts';
+
+const POLICY = {
+  rules: [
+    {
+      name: 'lunch',
+      when: { weekly: { time_zone: 'Europe/Berlin', days: ['mon', 'tue'], from: '11:00', until: '14:30' } },
+      // biome-ignore lint/suspicious/noThenProperty: The documented name.
+      then: { target_url: 'https://example.com/lunch' },
+    },
+    {
+      when: { countries: ['FR'], languages: ['fr'], devices: ['mobile'], operating_systems: ['ios'] },
+      // biome-ignore lint/suspicious/noThenProperty: The documented name.
+      then: {
+        split: [
+          { label: 'a', weight: 3, target_url: 'https://example.com/a' },
+          { label: 'b', weight: 1, target_url: 'https://example.com/b' },
+        ],
+      },
+    },
+    // biome-ignore lint/suspicious/noThenProperty: The documented name.
+    { when: { from: '2027-01-01T00:00:00.000Z', until: '2028-01-01T00:00:00.000Z' }, then: { page: 'gone' } },
+    // biome-ignore lint/suspicious/noThenProperty: The documented name.
+    { then: { page: 'paused' } },
+  ],
+  pass_query: true,
+  parameters: { utm_source: 'print' },
+};
+
+test('a policy is written as it was read', () => {
+  const read = policyFromJson(POLICY);
+  if ('problem' in read) throw new Error(read.problem);
+  expect(policyToJson(read.policy)).toEqual(POLICY);
+  const empty = policyFromJson({});
+  if ('problem' in empty) throw new Error(empty.problem);
+  expect(policyToJson(empty.policy)).toEqual({});
+});
+
+test.each([
+  [[], 'Invalid input: expected object, received array.'],
+  [{ rule: [] }, 'Unrecognized key: "rule".'],
+  [{ rules: [{ when: {} }] }, 'rules[0].then: It must have exactly one of target_url, split and page.'],
+  [
+    // biome-ignore lint/suspicious/noThenProperty: The documented name.
+    { rules: [{ then: { target_url: 'https://example.com/', page: 'gone' } }] },
+    'rules[0].then: It must have exactly one of target_url, split and page.',
+  ],
+  [
+    // biome-ignore lint/suspicious/noThenProperty: The documented name.
+    { rules: [{ when: { from: 'tomorrow' }, then: { page: 'gone' } }] },
+    'rules[0].when.from: Invalid ISO datetime.',
+  ],
+  [
+    // biome-ignore lint/suspicious/noThenProperty: The documented name.
+    { rules: [{ when: { weekly: { days: ['mon'] } }, then: { page: 'gone' } }] },
+    'rules[0].when.weekly.time_zone: Invalid input: expected string, received undefined.',
+  ],
+])('%j is rejected with a sentence that names the field', (json, problem) => {
+  expect(policyFromJson(json)).toEqual({ problem });
+});
