@@ -94,6 +94,7 @@ async function main(number: number, spoolName: string): Promise<void> {
     countryHeader: config.COUNTRY_HEADER,
     countryOf: countries.countryOf,
     saltAt: salts.at,
+    logger,
   });
 
   let state: GatewayState = { carrier: undefined, workers: [] };

@@ -6,12 +6,10 @@ const POLICY = {
     {
       name: 'lunch',
       when: { weekly: { time_zone: 'Europe/Berlin', days: ['mon', 'tue'], from: '11:00', until: '14:30' } },
-      // biome-ignore lint/suspicious/noThenProperty: The documented name.
       then: { target_url: 'https://example.com/lunch' },
     },
     {
       when: { countries: ['FR'], languages: ['fr'], devices: ['mobile'], operating_systems: ['ios'] },
-      // biome-ignore lint/suspicious/noThenProperty: The documented name.
       then: {
         split: [
           { label: 'a', weight: 3, target_url: 'https://example.com/a' },
@@ -19,9 +17,7 @@ const POLICY = {
         ],
       },
     },
-    // biome-ignore lint/suspicious/noThenProperty: The documented name.
     { when: { from: '2027-01-01T00:00:00.000Z', until: '2028-01-01T00:00:00.000Z' }, then: { page: 'gone' } },
-    // biome-ignore lint/suspicious/noThenProperty: The documented name.
     { then: { page: 'paused' } },
   ],
   pass_query: true,
@@ -42,17 +38,11 @@ test.each([
   [{ rule: [] }, 'Unrecognized key: "rule".'],
   [{ rules: [{ when: {} }] }, 'rules[0].then: It must have exactly one of target_url, split and page.'],
   [
-    // biome-ignore lint/suspicious/noThenProperty: The documented name.
     { rules: [{ then: { target_url: 'https://example.com/', page: 'gone' } }] },
     'rules[0].then: It must have exactly one of target_url, split and page.',
   ],
+  [{ rules: [{ when: { from: 'tomorrow' }, then: { page: 'gone' } }] }, 'rules[0].when.from: Invalid ISO datetime.'],
   [
-    // biome-ignore lint/suspicious/noThenProperty: The documented name.
-    { rules: [{ when: { from: 'tomorrow' }, then: { page: 'gone' } }] },
-    'rules[0].when.from: Invalid ISO datetime.',
-  ],
-  [
-    // biome-ignore lint/suspicious/noThenProperty: The documented name.
     { rules: [{ when: { weekly: { days: ['mon'] } }, then: { page: 'gone' } }] },
     'rules[0].when.weekly.time_zone: Invalid input: expected string, received undefined.',
   ],

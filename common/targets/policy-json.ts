@@ -41,7 +41,6 @@ const outcome = z.union([
 const rule = z.strictObject({
   name: z.string().exactOptional(),
   when: conditions.exactOptional(),
-  // biome-ignore lint/suspicious/noThenProperty: The name is that of the documented form, and the value is no function.
   then: outcome,
 });
 
@@ -119,7 +118,6 @@ function ruleToJson({ name, when, outcome: kind }: Rule): RuleJson {
   return {
     ...(name === '' ? {} : { name }),
     ...(when ? { when: conditionsToJson(when) } : {}),
-    // biome-ignore lint/suspicious/noThenProperty: See above.
     then: outcomeToJson(kind),
   };
 }

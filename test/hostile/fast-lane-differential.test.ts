@@ -88,6 +88,7 @@ async function startFront(name: string): Promise<Front> {
     countryHeader: undefined,
     countryOf: () => 'unknown',
     saltAt: () => '5a'.repeat(32),
+    logger,
   });
   const api = { handle: echo };
   const server = createFront({

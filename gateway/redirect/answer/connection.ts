@@ -33,6 +33,7 @@ export class Connection implements Reply, ScanRequest {
   readonly peer: string;
   method = '';
   shortCode: string | undefined;
+  query = '';
   headers = NO_HEADERS;
   /** The sweep number (`LaneContext.sweeps`) at which bytes last arrived. */
   lastActiveSweep: number;
@@ -73,6 +74,7 @@ export class Connection implements Reply, ScanRequest {
     if (head.end < bytes.length) this.#unread(bytes.subarray(head.end));
     this.method = head.method;
     this.shortCode = head.shortCode;
+    this.query = head.query;
     this.headers = head.headers;
     this.#isLast = head.last;
     this.#lane.scans.answer(this, this);
@@ -110,6 +112,7 @@ export class Connection implements Reply, ScanRequest {
     // An idle connection that kept its last request alive would have it promoted to the old generation, which is costly to collect.
     this.headers = NO_HEADERS;
     this.shortCode = undefined;
+    this.query = '';
     const socket = this.#socket;
     if (socket.destroyed) return;
     const isLast = this.#isLast || this.#lane.stopping || socket.readableEnded;

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ScanHandler } from './scan-handler.ts';
-import type { Reply, ScanRequest } from './scan-request.ts';
+import type { Reply } from './scan-request.ts';
 
-const SCAN_PATH = /^\/r\/([0-9A-Za-z]{1,32})\/?(?:[?#]|$)/;
+const SCAN_PATH = /^\/r\/([0-9A-Za-z]{1,32})\/?(?:\?([^#]*))?(?:#|$)/;
 
 /** Answers scans whose requests Node's HTTP server has parsed. */
 export interface HttpLane {
@@ -17,8 +17,8 @@ export function httpLane(scans: ScanHandler): HttpLane {
     matches: (request) => (request.url ?? '').startsWith('/r/') || scans.ownsHost(peerOf(request), request.headers),
     handle(request, response) {
       const { method = '', headers } = request;
-      const shortCode = SCAN_PATH.exec(request.url ?? '')?.[1];
-      scans.answer({ method, shortCode, headers, peer: peerOf(request) } satisfies ScanRequest, replyTo(response));
+      const [, shortCode, query = ''] = SCAN_PATH.exec(request.url ?? '') ?? [];
+      scans.answer({ method, shortCode, query, headers, peer: peerOf(request) }, replyTo(response));
     },
   };
 }

@@ -27,6 +27,7 @@ describe('a head is read', () => {
     expect(readAll(`${text}GET /next`)).toEqual({
       method: 'GET',
       shortCode: 'Ab3dE9k',
+      query: '',
       last: false,
       end: text.length,
       headers: {
@@ -39,11 +40,12 @@ describe('a head is read', () => {
   });
 
   test.each([
-    ['GET /r/Ab3dE9k/ HTTP/1.1', 'GET'],
-    ['GET /r/Ab3dE9k?utm_source=poster HTTP/1.1', 'GET'],
-    ['HEAD /r/Ab3dE9k/?a HTTP/1.1', 'HEAD'],
-  ])('with any form of its path: %s', (line, method) => {
-    expect(readAll(request([line, ...WHOLE.slice(1)]))).toMatchObject({ method, shortCode: 'Ab3dE9k' });
+    ['GET /r/Ab3dE9k/ HTTP/1.1', 'GET', ''],
+    ['GET /r/Ab3dE9k? HTTP/1.1', 'GET', ''],
+    ['GET /r/Ab3dE9k?utm_source=poster HTTP/1.1', 'GET', 'utm_source=poster'],
+    ['HEAD /r/Ab3dE9k/?a HTTP/1.1', 'HEAD', 'a'],
+  ])('with any form of its path: %s', (line, method, query) => {
+    expect(readAll(request([line, ...WHOLE.slice(1)]))).toMatchObject({ method, shortCode: 'Ab3dE9k', query });
   });
 });
 

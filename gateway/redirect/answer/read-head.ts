@@ -5,6 +5,8 @@ import type { ScanHeaders } from './scan-request.ts';
 export interface Head {
   readonly method: 'GET' | 'HEAD';
   readonly shortCode: string;
+  /** The query, without its `?`; empty if the target has none. */
+  readonly query: string;
   readonly headers: ScanHeaders;
   /** Whether the client asks for the connection to be closed after the response. */
   readonly last: boolean;
@@ -142,7 +144,8 @@ export function headReader(extraHeader?: string): (bytes: Buffer) => Head | unde
     };
     const extra = slots[SCAN_HEADERS.length];
     if (extra !== undefined) headers[extra] = value(bytes, SCAN_HEADERS.length);
-    return { method: target.method, shortCode: target.shortCode, headers, last, end: at + 2 };
+    const { method, shortCode, query } = target;
+    return { method, shortCode, query, headers, last, end: at + 2 };
   };
 }
 
@@ -178,6 +181,7 @@ function readTarget(bytes: Buffer): Omit<Head, 'headers' | 'last'> | undefined {
   const codeEnd = at;
   if (codeEnd === codeStart || codeEnd - codeStart > MAX_CODE_LENGTH) return undefined;
   if (bytes[at] === SLASH) at++;
+  const queryStart = at + 1;
   if (bytes[at] === QUESTION) while ((CLASS[bytes[at] ?? 0] ?? 0) & VISIBLE) at++;
   if (bytes[at] !== SPACE) return undefined;
   const end = at + 1 + VERSION.length;
@@ -185,6 +189,7 @@ function readTarget(bytes: Buffer): Omit<Head, 'headers' | 'last'> | undefined {
   return {
     method,
     shortCode: bytes.toString('latin1', codeStart, codeEnd),
+    query: at > queryStart ? bytes.toString('latin1', queryStart, at) : '',
     end,
   };
 }

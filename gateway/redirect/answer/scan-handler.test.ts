@@ -11,7 +11,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openCountries } from '../../../common/contract/countries.ts';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
-import { RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { policyFromJson } from '../../../common/targets/policy-json.ts';
+import { Answer, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type Scan, ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../../../src/codes/short-code.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
@@ -61,6 +62,7 @@ beforeAll(async () => {
     countryHeader: 'CF-IPCountry',
     countryOf: await openCountries(),
     saltAt: () => SALT,
+    logger,
   });
   const lane = httpLane(scans);
   for (const server of [fast, standard]) {
@@ -165,6 +167,96 @@ describe.each([
     test('a query in the scan URL changes nothing', async () => {
       const { path } = await code();
       expect((await send(`${path}?utm_source=poster`)).headers.location).toBe(TARGET);
+    });
+  });
+
+  describe('an active dynamic code with a policy', () => {
+    const PHONE =
+      'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Version/18.0 Mobile/15E148 Safari/604.1';
+
+    /** Creates a code whose policy, in JSON, is version 3 of its target. */
+    async function codeWithPolicy(json: unknown, columns: Record<string, unknown> = {}): Promise<string> {
+      const { id, path } = await code(columns);
+      const read = policyFromJson(json);
+      if ('problem' in read) throw new Error(read.problem);
+      const value = {
+        shortCode: path.slice('/r/'.length),
+        codeId: id,
+        accountId: encodeId('acct', accountId),
+        answer: Answer.REDIRECT,
+        targetUrl: TARGET,
+        policy: read.policy,
+        targetVersion: 3,
+      };
+      await table.apply(create(RouteSchema, { version: 5n, entry: { case: 'code', value } }));
+      return path;
+    }
+
+    test('leads to what its first fitting rule says, which the scan records', async () => {
+      const path = await codeWithPolicy({
+        rules: [
+          { when: { until: '2020-01-01T00:00:00Z' }, then: { page: 'gone' } },
+          { when: { languages: ['fr'] }, then: { target_url: 'https://example.com/fr' } },
+          {
+            when: { devices: ['mobile'], operating_systems: ['ios'] },
+            then: { target_url: 'https://example.com/ios' },
+          },
+          { when: { countries: ['DE'] }, then: { page: 'paused' } },
+        ],
+      });
+      const locationFor = async (headers: Record<string, string>) => (await send(path, headers)).headers.location;
+      expect(await locationFor({ 'accept-language': 'fr-CA,en;q=0.8' })).toBe('https://example.com/fr');
+      expect(await locationFor({ 'accept-language': 'en,fr;q=0.8' })).toBe(TARGET);
+      expect(await locationFor({ 'user-agent': PHONE })).toBe('https://example.com/ios');
+      const paused = await send(path, { 'cf-ipcountry': 'DE' });
+      expect(paused.status).toBe(200);
+      expect(paused.body).toContain('This code is paused');
+      expect(recorded().map(({ targetVersion, targetRule }) => [targetVersion, targetRule])).toEqual([
+        [3, 2],
+        [3, 0],
+        [3, 3],
+        [3, 4],
+      ]);
+    });
+
+    test('HEAD leads to the same, without counting', async () => {
+      const path = await codeWithPolicy({ rules: [{ then: { page: 'gone' } }] });
+      expect((await send(path, {}, 'HEAD')).status).toBe(410);
+      expect(recorded()).toEqual([]);
+      // The code is active, so that its scans count.
+      expect((await send(path)).status).toBe(410);
+      expect(recorded()).toHaveLength(1);
+    });
+
+    test('a reader keeps the variant of a split, which the scan records', async () => {
+      const split = ['a', 'b'].map((label) => ({ label, weight: 1, target_url: `https://example.com/${label}` }));
+      const path = await codeWithPolicy({ rules: [{ then: { split } }] });
+      const chosen = new Set<string>();
+      for (let reader = 0; reader < 30; reader++) {
+        const headers = { 'user-agent': `reader ${reader}` };
+        const { location } = (await send(path, headers)).headers;
+        expect((await send(path, headers)).headers.location).toBe(location);
+        const [first, second] = recorded();
+        expect(location).toBe(`https://example.com/${first?.targetVariant}`);
+        expect(second?.targetVariant).toBe(first?.targetVariant);
+        chosen.add(first?.targetVariant ?? '');
+      }
+      expect([...chosen].sort()).toEqual(['a', 'b']);
+    });
+
+    test('parameters and the query of the scan URL are added', async () => {
+      const path = await codeWithPolicy({ pass_query: true, parameters: { utm_source: 'print', table: '9' } });
+      const { location } = (await send(`${path}?utm_source=scan&x=%20y&lang=fr`)).headers;
+      expect(location).toBe('https://example.com/menu?table=4&lang=de&utm_source=print&x=%20y#today');
+      const { location: long } = (await send(`${path}?x=${'y'.repeat(9_000)}`)).headers;
+      expect(long).toBe('https://example.com/menu?table=4&lang=de&utm_source=print#today');
+    });
+
+    test('a policy that this gateway can’t evaluate leads to the target', async () => {
+      const weekly = { time_zone: 'Mars/Olympus', days: ['mon'], from: '00:00', until: '00:00' };
+      const path = await codeWithPolicy({ rules: [{ when: { weekly }, then: { page: 'gone' } }] });
+      expect((await send(path)).headers.location).toBe(TARGET);
+      expect(recorded()).toHaveLength(1);
     });
   });
 

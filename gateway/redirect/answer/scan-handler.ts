@@ -1,5 +1,6 @@
-import type { CountryOf } from '../../../common/contract/countries.ts';
+import type { Logger } from 'pino';
 import { Answer } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { Page } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { newRequestId, usableRequestId } from '../../rest/request-id.ts';
 import { type FoundRoute, foundRoute } from '../routes/route-record.ts';
 import type { RouteTable } from '../routes/route-table.ts';
@@ -12,6 +13,8 @@ import { landingPage, pageFor } from './pages.ts';
 import { scanIdText } from './scan-id.ts';
 import { ID_AT, scanWriter } from './scan-message.ts';
 import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
+import { type DecidedTarget, targetDecider } from './targets.ts';
+import { Visit, type VisitSources } from './visit.ts';
 
 /** `Retry-After` when a code can't be looked up, in seconds. */
 const RETRY_AFTER_SECONDS = '5';
@@ -22,15 +25,12 @@ const STATUS: Readonly<Record<PageKind, number>> = { paused: 200, gone: 410, unk
 /** Only scans of active and paused codes are recorded. */
 const COUNTED: ReadonlySet<Answer> = new Set([Answer.REDIRECT, Answer.LANDING_PAGE, Answer.PAUSED]);
 
-export interface ScanHandlerOptions {
+export interface ScanHandlerOptions extends VisitSources {
   readonly table: RouteTable;
   readonly unknown: UnknownCodes;
   readonly spool: Spool;
   readonly trustedProxies: readonly string[];
-  readonly countryHeader: string | undefined;
-  readonly countryOf: CountryOf;
-  /** The salt of the visitor hash at a time in ms since 1970. */
-  readonly saltAt: (now: number) => string;
+  readonly logger: Logger;
 }
 
 /** Answers scans. It depends on local disk only, except for a code that it sees for the first time. */
@@ -46,7 +46,10 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
   const { table, unknown, spool } = options;
   const originOf = originReader(options.trustedProxies);
   let answered = 0;
-  const scanMessage = scanWriter({ ...options, stamp: stampScans(() => spool.status().lost) });
+  const { countryOf, saltAt } = options;
+  const sources: VisitSources = { countryHeader: options.countryHeader?.toLowerCase(), countryOf, saltAt };
+  const decideTarget = targetDecider(options.logger);
+  const scanMessage = scanWriter(stampScans(() => spool.status().lost));
 
   function answer(request: ScanRequest, reply: Reply): void {
     const { method, shortCode, headers } = request;
@@ -85,14 +88,18 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
     const { headers } = request;
     if (!route || !servedOn(origin.hostname, route)) {
       sendPage(request, reply, 'unknown');
-    } else if (request.method === 'GET' && COUNTED.has(route.answer)) {
+      return;
+    }
+    const visit = new Visit(sources, headers, origin);
+    const decided = route.policy && decideTarget(route, route.policy, visit, request.query);
+    if (request.method === 'GET' && COUNTED.has(route.answer)) {
       // A GET is one scan, which is recorded before the response is sent. A HEAD resolves without counting.
-      const message = scanMessage(headers, route, origin);
+      const message = scanMessage(route, visit, decided);
       const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
       answered++;
-      spool.append(message, () => sendAnswer(request, reply, id, route));
+      spool.append(message, () => sendAnswer(request, reply, id, route, decided));
     } else {
-      sendAnswer(request, reply, requestId(headers), route);
+      sendAnswer(request, reply, requestId(headers), route, decided);
     }
   }
 
@@ -113,10 +120,16 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
   };
 }
 
-function sendAnswer(request: ScanRequest, reply: Reply, id: string, route: FoundRoute): void {
-  switch (route.answer) {
+function sendAnswer(
+  request: ScanRequest,
+  reply: Reply,
+  id: string,
+  route: FoundRoute,
+  decided: DecidedTarget | undefined,
+): void {
+  switch (answerOf(route, decided)) {
     case Answer.REDIRECT:
-      reply.redirect(id, route.targetUrl);
+      reply.redirect(id, typeof decided?.target === 'string' ? decided.target : route.targetUrl);
       break;
     case Answer.LANDING_PAGE:
       reply.page(id, 200, landingPage(route.landingPage));
@@ -130,6 +143,11 @@ function sendAnswer(request: ScanRequest, reply: Reply, id: string, route: Found
     default:
       reply.page(id, STATUS.unknown, pageFor('unknown', request.headers['accept-language']));
   }
+}
+
+function answerOf({ answer }: FoundRoute, decided: DecidedTarget | undefined): Answer {
+  if (!decided || typeof decided.target === 'string') return answer;
+  return decided.target === Page.PAUSED ? Answer.PAUSED : Answer.GONE;
 }
 
 function sendPage({ headers }: ScanRequest, reply: Reply, kind: PageKind): void {

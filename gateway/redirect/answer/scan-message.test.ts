@@ -10,6 +10,7 @@ import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { stampOf, stampScans } from '../spool/scan-stamp.ts';
 import { scanIdText, writeScanId } from './scan-id.ts';
 import { answeredAt, codeIdIn, ID_AT, scanWriter } from './scan-message.ts';
+import { Visit, type VisitSources } from './visit.ts';
 
 const route = {
   answer: Answer.REDIRECT,
@@ -18,15 +19,16 @@ const route = {
   codeId: encodeId('qr', newUuid()),
   accountId: encodeId('acct', newUuid()),
   landingPage: undefined,
+  policy: undefined,
 };
 
 const SALT = '5a'.repeat(32);
-const scanMessage = scanWriter({
-  countryHeader: 'Country',
+const scanMessage = scanWriter(stampScans(() => 0));
+const sources: VisitSources = {
+  countryHeader: 'country',
   countryOf: (address) => (address === '2001:db8::1' ? 'FR' : 'unknown'),
   saltAt: () => SALT,
-  stamp: stampScans(() => 0),
-});
+};
 
 /** Latin-1, as Node reads headers, of any length that it lets through. */
 const header = fc.option(
@@ -59,9 +61,19 @@ test('a scan decodes as valid protobuf whatever the reader sent, and does not co
       fc.constantFrom('2001:db8::1', '203.0.113.7'),
       fc.string({ maxLength: 300, unit: 'grapheme' }),
       fc.boolean(),
-      (headers, address, hostname, proxied) => {
+      fc.option(
+        fc.record({
+          version: fc.nat(2 ** 32 - 1),
+          rule: fc.nat(20),
+          variant: fc.string({ maxLength: 32, unit: 'grapheme' }),
+          target: fc.constant('https://example.com/'),
+        }),
+        { nil: undefined },
+      ),
+      (headers, address, hostname, proxied, decided) => {
         const before = Date.now();
-        const written = Buffer.from(scanMessage(headers, route, { hostname, address, proxied }));
+        const visit = new Visit(sources, headers, { hostname, address, proxied });
+        const written = Buffer.from(scanMessage(route, visit, decided));
         const scan = fromBinary(ScanSchema, written);
         expect(written).toHaveLength(toBinary(ScanSchema, scan).length);
         const hinted = /^de$/i.test(headers.country ?? '') && proxied ? 'DE' : undefined;
@@ -75,6 +87,9 @@ test('a scan decodes as valid protobuf whatever the reader sent, and does not co
           country: hinted ?? (address === '2001:db8::1' ? 'FR' : ''),
           referrerHost: referrerHost(truncated(headers.referer, 2_048)),
           ...{ address: '', referrer: '', language: '', countryHint: '' },
+          targetVersion: decided?.version ?? 0,
+          targetRule: decided?.rule ?? 0,
+          targetVariant: Buffer.from(decided?.variant ?? '').toString(),
         });
         expect(Buffer.from(scan.visitor).toString('hex')).toBe(visitorOf(SALT, address, userAgent));
         const at = scan.scannedAt ? timestampMs(scan.scannedAt) : 0;

@@ -1,33 +1,23 @@
-import { type CountryOf, countryCode } from '../../../common/contract/countries.ts';
 import { referrerHost } from '../../../common/contract/referrer.ts';
-import { visitorOf } from '../../../common/contract/visitor.ts';
 import type { FoundRoute } from '../routes/route-record.ts';
 import { STAMP_BYTES, type Stamp } from '../spool/scan-stamp.ts';
-import type { Origin } from './origin.ts';
 import { writeScanId } from './scan-id.ts';
-import type { ScanHeaders } from './scan-request.ts';
+import type { DecidedTarget } from './targets.ts';
+import { truncated, type Visit } from './visit.ts';
 
 /** Tags of the fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
 const [ID, CODE_ID, ACCOUNT_ID, SCANNED_AT, HOST, USER_AGENT] = [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32];
 const [PURPOSE, VISITOR, COUNTRY, REFERRER_HOST] = [0x52, 0x6a, 0x72, 0x7a];
+/** The first of two bytes of a tag; the second is 1 for all of them. */
+const [TARGET_VERSION, TARGET_RULE, TARGET_VARIANT] = [0x80, 0x88, 0x92];
 /** Tags of the fields of `google.protobuf.Timestamp`. */
 const [SECONDS, NANOS] = [0x08, 0x10];
 
-/** Fits the longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 16 bytes, plus tags and lengths. */
+/** Fits the longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 6 + 96 + 16 bytes, plus tags and lengths. */
 const bytes = Buffer.allocUnsafeSlow(4_096);
 
 /** The offset of the id in every message. */
 export const ID_AT = 2;
-
-/** Sources for the fields of a scan. */
-export interface ScanWriterOptions {
-  /** The header in which trusted proxies send the reader's country. */
-  readonly countryHeader: string | undefined;
-  readonly countryOf: CountryOf;
-  /** The salt of the visitor hash at a time in ms since 1970. */
-  readonly saltAt: (now: number) => string;
-  readonly stamp: Stamp;
-}
 
 /**
  * Serializes the scan of a request as it is published to the log. The id assigned here identifies the scan from then on
@@ -37,17 +27,9 @@ export interface ScanWriterOptions {
  * The protobuf encoding is written field by field by hand: the library took four times as long. The stamp has to be the
  * last field, where the ledger looks for it. The returned buffer is reused for the next message: callers must copy it.
  */
-export function scanWriter(options: ScanWriterOptions) {
-  const { countryOf, saltAt, stamp } = options;
-  const countryHeader = options.countryHeader?.toLowerCase();
-
-  function country(headers: ScanHeaders, { address, proxied }: Origin): string {
-    const fromProxy = proxied && countryHeader !== undefined ? countryCode(headers[countryHeader]) : 'unknown';
-    return fromProxy === 'unknown' ? countryOf(address) : fromProxy;
-  }
-
-  return (headers: ScanHeaders, route: FoundRoute, origin: Origin): Buffer => {
-    const now = Date.now();
+export function scanWriter(stamp: Stamp) {
+  return (route: FoundRoute, visit: Visit, decided: DecidedTarget | undefined): Buffer => {
+    const { now, headers, origin, userAgent, country } = visit;
     bytes[0] = ID;
     bytes[1] = 16;
     writeScanId(bytes, ID_AT, now);
@@ -55,25 +37,32 @@ export function scanWriter(options: ScanWriterOptions) {
     at = writeString(at, ACCOUNT_ID, route.accountId);
     at = writeTimestamp(at, now);
     at = writeString(at, HOST, origin.hostname.length > 255 ? origin.hostname.slice(0, 255) : origin.hostname);
-    const userAgent = truncated(headers['user-agent'], 1_024);
     at = writeString(at, USER_AGENT, userAgent);
     at = writeString(at, PURPOSE, truncated(headers['sec-purpose'], 64));
-    at = writeVisitor(at, visitorOf(saltAt(now), origin.address, userAgent));
-    const code = country(headers, origin);
-    if (code !== 'unknown') at = writeString(at, COUNTRY, code);
+    at = writeVisitor(at, visit.visitor);
+    if (country !== 'unknown') at = writeString(at, COUNTRY, country);
     at = writeString(at, REFERRER_HOST, referrerHost(truncated(headers.referer, 2_048)));
+    if (decided) at = writeDecision(at, decided);
     stamp(bytes, at, now);
     return bytes.subarray(0, at + STAMP_BYTES);
   };
 }
 
-/** Node decodes header values as Latin-1, so a character takes at most two bytes in UTF-8. */
-function truncated(value: string | string[] | undefined, maxBytes: number): string {
-  if (value === undefined) return '';
-  const joined = typeof value === 'string' ? value : value.join(', ');
-  if (joined.length * 2 <= maxBytes) return joined;
-  const cut = Buffer.from(joined).subarray(0, maxBytes).toString();
-  return cut.endsWith('\ufffd') ? cut.slice(0, -1) : cut;
+function writeDecision(start: number, { version, rule, variant }: DecidedTarget): number {
+  let at = start;
+  for (const [tag, value] of [
+    [TARGET_VERSION, version],
+    [TARGET_RULE, rule],
+  ] as const) {
+    if (value === 0) continue;
+    bytes[at] = tag;
+    bytes[at + 1] = 1;
+    at = writeVarint(at + 2, value);
+  }
+  if (variant === '') return at;
+  // The second byte of the tag is written where the first of a short one would be.
+  bytes[at] = TARGET_VARIANT;
+  return writeString(at + 1, 1, variant);
 }
 
 /** Writes the visitor field from 16 hexadecimal digits. Returns the offset of the next field. */

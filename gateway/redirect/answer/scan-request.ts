@@ -15,6 +15,8 @@ export interface ScanRequest {
   readonly method: string;
   /** The short code in the path; undefined if the path contains nothing that could be one. */
   readonly shortCode: string | undefined;
+  /** The query of the scan URL, without its `?`; empty if it has none. */
+  readonly query: string;
   readonly headers: ScanHeaders;
   /** The remote address of the connection. */
   readonly peer: string;

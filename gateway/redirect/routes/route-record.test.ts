@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { encodeId } from '../../../common/contract/ids.ts';
 import { LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { Answer, CodeRouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { codeRecord, foundRoute, readCode, versionIn } from './route-record.ts';
+import { PolicySchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { codeRecord, foundRoute, readCode, readPolicy, versionIn } from './route-record.ts';
 
 const codeId = fc.uuid({ version: 7 }).map((uuid) => encodeId('qr', uuid));
 const accountId = fc.uuid({ version: 7 }).map((uuid) => encodeId('acct', uuid));
@@ -27,16 +28,25 @@ test('a route is read back as it was written', () => {
         }),
       }),
       fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
-      ({ landingPage, ...rest }, version) => {
+      fc.option(fc.record({ targetVersion: fc.nat(2 ** 32 - 1), passQuery: fc.boolean() }), { nil: undefined }),
+      ({ landingPage, ...rest }, version, policy) => {
         const page = landingPage && { landingPage: create(LandingPageSchema, landingPage) };
-        const route = create(CodeRouteSchema, { shortCode: 'abcdefg', ...rest, ...page });
+        const withPolicy = policy && {
+          policy: create(PolicySchema, { rules: [{ name: 'ä' }], passQuery: policy.passQuery }),
+          targetVersion: policy.targetVersion,
+        };
+        const route = create(CodeRouteSchema, { shortCode: 'abcdefg', ...rest, ...page, ...withPolicy });
         const record = codeRecord(version, route) ?? Buffer.alloc(0);
         expect(versionIn(record)).toBe(version);
         const found = readCode(record, record.length);
         expect(found).toMatchObject(rest);
         expect(found).toEqual(foundRoute(route));
+        const redirects = rest.answer === Answer.REDIRECT;
         const shown = fromBinary(LandingPageSchema, found.landingPage ?? Buffer.alloc(0));
-        expect(shown).toEqual(page?.landingPage ?? create(LandingPageSchema));
+        expect(shown).toEqual((!redirects && page?.landingPage) || create(LandingPageSchema));
+        expect(found.policy && readPolicy(found.policy)).toEqual(
+          redirects && withPolicy ? { version: withPolicy.targetVersion, policy: withPolicy.policy } : undefined,
+        );
       },
     ),
   );
@@ -56,6 +66,10 @@ test('a route whose scans could not be answered or counted has no record', () =>
     { targetUrl: 'https://ä.example/' },
     { targetUrl: `https://a.example/${'a'.repeat(70_000)}` },
     { hostname: 'a'.repeat(256) },
+    {
+      answer: Answer.REDIRECT,
+      policy: { rules: [{ outcome: { kind: { case: 'targetUrl' as const, value: 'https://a.example/\r\nb: c' } } }] },
+    },
   ]) {
     expect(recordOf({ ...whole, ...broken })).toBeUndefined();
   }

@@ -1,7 +1,9 @@
-import { toBinary } from '@bufbuild/protobuf';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { decodeId, idIn } from '../../../common/contract/ids.ts';
-import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
-import type { Answer, CodeRoute } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { targetsOf } from '../../../common/targets/policy.ts';
+import { LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { Answer, type CodeRoute } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { type Policy, PolicySchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 
 /** The route of a code, as far as scans need it. */
 export interface FoundRoute {
@@ -12,12 +14,15 @@ export interface FoundRoute {
   readonly accountId: string;
   /** A serialized `LandingPage` message. */
   readonly landingPage: Buffer | undefined;
+  /** The policy of an active dynamic code: see `readPolicy`. */
+  readonly policy: Buffer | undefined;
 }
 
 /**
  * The layout of a code in the route table, kept short (the table's pages are the worker's memory) and read without a parser:
  * version (8 bytes), answer (1), code id (16), account id (16), length of the hostname (1), length of the target (2),
- * hostname, target, landing page as protobuf.
+ * hostname, target, and then either the landing page as protobuf or, for an answer by redirect, the version of the target
+ * (4 bytes) and the policy as protobuf. Gateways that know no policies ignore what follows the target of a redirect.
  */
 const VERSION_AT = 0;
 const ANSWER_AT = 8;
@@ -25,6 +30,8 @@ const CODE_ID_AT = 9;
 const ACCOUNT_ID_AT = 25;
 const LENGTHS_AT = 41;
 const TEXTS_AT = 44;
+/** After the version of the target. */
+const POLICY_AT = 4;
 
 /** The characters allowed in a `Location` header. */
 const LOCATION = /^[\x21-\x7e]*$/;
@@ -37,7 +44,8 @@ export function codeRecord(version: bigint, route: CodeRoute): Buffer | undefine
   const target = Buffer.from(route.targetUrl);
   if (codeId === undefined || accountId === undefined) return undefined;
   if (!LOCATION.test(route.targetUrl) || hostname.length > 255 || target.length > 0xffff) return undefined;
-  const page = landingPageBytes(route.landingPage) ?? Buffer.alloc(0);
+  if (route.policy && !targetsOf(route.policy).every((url) => LOCATION.test(url))) return undefined;
+  const rest = landingPageBytes(route) ?? policyBytes(route) ?? Buffer.alloc(0);
   const head = Buffer.alloc(TEXTS_AT);
   head.writeBigUInt64BE(version, VERSION_AT);
   head[ANSWER_AT] = route.answer;
@@ -45,7 +53,7 @@ export function codeRecord(version: bigint, route: CodeRoute): Buffer | undefine
   head.write(accountId.replaceAll('-', ''), ACCOUNT_ID_AT, 'hex');
   head[LENGTHS_AT] = hostname.length;
   head.writeUInt16BE(target.length, LENGTHS_AT + 1);
-  return Buffer.concat([head, hostname, target, page]);
+  return Buffer.concat([head, hostname, target, rest]);
 }
 
 /** The version of a record, of a code or of a host. */
@@ -56,24 +64,43 @@ export function versionIn(record: Buffer): bigint {
 /** Deserializes the first `length` bytes of `record`; copies what it returns. Throws a RangeError if they are too short. */
 export function readCode(record: Buffer, length: number): FoundRoute {
   const targetAt = TEXTS_AT + (record[LENGTHS_AT] ?? 0);
-  const pageAt = targetAt + record.readUInt16BE(LENGTHS_AT + 1);
-  if (pageAt > length) throw new RangeError('a record of the route table is too short');
+  const restAt = targetAt + record.readUInt16BE(LENGTHS_AT + 1);
+  if (restAt > length) throw new RangeError('a record of the route table is too short');
+  const answer = (record[ANSWER_AT] ?? 0) as Answer;
+  const rest = restAt === length ? undefined : Buffer.from(record.subarray(restAt, length));
   return {
-    answer: (record[ANSWER_AT] ?? 0) as Answer,
-    targetUrl: record.toString('latin1', targetAt, pageAt),
+    answer,
+    targetUrl: record.toString('latin1', targetAt, restAt),
     hostname: targetAt === TEXTS_AT ? '' : record.toString('utf8', TEXTS_AT, targetAt),
     codeId: idIn('qr', record, CODE_ID_AT),
     accountId: idIn('acct', record, ACCOUNT_ID_AT),
-    landingPage: pageAt === length ? undefined : Buffer.from(record.subarray(pageAt, length)),
+    landingPage: answer === Answer.REDIRECT ? undefined : rest,
+    policy: answer === Answer.REDIRECT ? rest : undefined,
   };
 }
 
 /** Converts a route from Postgres into the form that the table returns. */
-export function foundRoute({ answer, targetUrl, hostname, codeId, accountId, landingPage }: CodeRoute): FoundRoute {
-  return { answer, targetUrl, hostname, codeId, accountId, landingPage: landingPageBytes(landingPage) };
+export function foundRoute(route: CodeRoute): FoundRoute {
+  const { answer, targetUrl, hostname, codeId, accountId } = route;
+  const [landingPage, policy] = [landingPageBytes(route), policyBytes(route)];
+  return { answer, targetUrl, hostname, codeId, accountId, landingPage, policy };
 }
 
-function landingPageBytes(page: LandingPage | undefined): Buffer | undefined {
-  const bytes = page && toBinary(LandingPageSchema, page);
-  return bytes?.length ? Buffer.from(bytes) : undefined;
+/** The policy of a `FoundRoute`, with the version of the target. Throws if it can't be read. */
+export function readPolicy(bytes: Buffer): { readonly version: number; readonly policy: Policy } {
+  return { version: bytes.readUInt32BE(0), policy: fromBinary(PolicySchema, bytes.subarray(POLICY_AT)) };
+}
+
+function landingPageBytes({ answer, landingPage }: CodeRoute): Buffer | undefined {
+  if (!landingPage || answer === Answer.REDIRECT) return undefined;
+  const bytes = toBinary(LandingPageSchema, landingPage);
+  return bytes.length > 0 ? Buffer.from(bytes) : undefined;
+}
+
+/** Only of a redirect: a paused or deleted code leads nowhere. */
+function policyBytes({ answer, policy, targetVersion }: CodeRoute): Buffer | undefined {
+  if (!policy || answer !== Answer.REDIRECT) return undefined;
+  const version = Buffer.alloc(POLICY_AT);
+  version.writeUInt32BE(targetVersion);
+  return Buffer.concat([version, toBinary(PolicySchema, policy)]);
 }

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { agentOf, kindOf } from '../../../common/contract/user-agent.ts';
 import { IPHONE, newScannedCode, scanRecord } from '../scans.fixture.ts';
 import { type DecodedScan, decodeScan } from './decode-scan.ts';
 import { derive } from './derive.ts';
-import { agentOf, kindOf } from './user-agent.ts';
 
 test('user agents are classified by device, system, browser and kind', () => {
   expect(agentOf(IPHONE)).toMatchObject({ device: 'mobile', operatingSystem: 'iOS', browser: 'Safari', bot: false });

@@ -1,8 +1,8 @@
 import { countryCode } from '../../../common/contract/countries.ts';
 import { checkedHost } from '../../../common/contract/referrer.ts';
+import { type Agent, agentOf, type Kind, kindOf } from '../../../common/contract/user-agent.ts';
 import { dayOf } from '../days.ts';
 import type { DecodedScan } from './decode-scan.ts';
-import { type Agent, agentOf, type Kind, kindOf } from './user-agent.ts';
 import { unmatchedVisitor } from './visitors.ts';
 
 /** A scan as it is stored, without anything that identifies the person who scanned. */

@@ -1,11 +1,11 @@
 import type { PoolClient } from 'pg';
+import { RULES } from '../../../common/contract/user-agent.ts';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import { arrayParameters, columnsOf, copyRows, listed, type RowOf } from '../../db/columns.ts';
 import { rowArrays } from '../column-arrays.ts';
 import { ScanEntity } from '../entities.ts';
 import type { DecodedScan } from './decode-scan.ts';
 import type { DerivedScan } from './derive.ts';
-import { RULES } from './user-agent.ts';
 
 const COLUMNS = columnsOf(ScanEntity);
 
