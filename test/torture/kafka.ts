@@ -1,6 +1,10 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { type ClusterBroker, type KafkaCluster, startKafkaCluster } from '../harness/kafka-cluster.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import type { PowerCutDisk } from './power-cut.ts';
+
+const run = promisify(execFile);
 
 /** A broker into which faults are injected. */
 export interface TorturedBroker extends ClusterBroker {
@@ -15,6 +19,8 @@ export interface TorturedKafka extends KafkaCluster {
 /** Starts three brokers. `disks`: one for each broker, or empty. */
 export async function startTorturedKafka(disks: readonly PowerCutDisk[]): Promise<TorturedKafka> {
   const cluster = await startKafkaCluster(disks.map(({ path }) => path));
+  // Kafka doesn't sync what it writes when it formats its disk, and can't start without it.
+  await Promise.all(disks.map(({ path }) => run('sync', ['--file-system', path])));
   const brokers = cluster.brokers.map((broker, index) => {
     // A broker must not be started while its disk is unmounted.
     const withDisk = oneAtATime();
