@@ -12,6 +12,7 @@ import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { EventsService } from '../proto/gen/signpost/events/v1/events_pb.ts';
 import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TargetsService } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
@@ -27,6 +28,7 @@ import { platformHosts } from './codes/platform-hosts.ts';
 import { labelledCodes } from './codes/relabelled-codes.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';
 import { codesService } from './codes/service.ts';
+import { deleteTargetVersions } from './codes/target-versions.ts';
 import type { CoreConfig } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Platform } from './domains/look-up.ts';
@@ -39,6 +41,7 @@ import type { Services } from './rpc/services.ts';
 import type { ArchiveOptions } from './scans/archive/archive.ts';
 import { deleteAccountScans } from './scans/delete-account-scans.ts';
 import { scansService } from './scans/service.ts';
+import { targetsService } from './targets/service.ts';
 import { deleteAccountLabels } from './taxonomy/delete-account-labels.ts';
 import { taxonomyService } from './taxonomy/service.ts';
 import { deleteEndpoints } from './webhooks/delete-endpoints.ts';
@@ -52,6 +55,7 @@ export function accountCleanupFor(config: CoreConfig, database: Database): Accou
     stop: [(id) => deleteAccountCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
     erase: [
       (id) => eraseDeletedCodes(pool, id),
+      (id) => deleteTargetVersions(pool, id),
       (id) => deleteBatches(database, id),
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => deleteAccountLabels(pool, id),
@@ -105,6 +109,7 @@ export function services({
         stopping,
       }),
     );
+    target.service(TargetsService, targetsService({ database, platformUrl, isPlatformHost, cursors: byName }));
     target.service(TaxonomyService, taxonomyService({ database, cursors: byName, codes: labelledCodes }));
     target.service(AnalyticsService, analyticsService(database));
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));

@@ -1,7 +1,7 @@
 import { AccountEntity, ApiKeyEntity, AuditEntryEntity, IdempotencyEntity, MeterEntity } from './access/entities.ts';
 import { MemberEntity } from './accounts/member.ts';
 import { BatchEntity, BatchRowEntity } from './batches/entities.ts';
-import { CodeCountEntity, CodeEntity, RelabelledCodeEntity } from './codes/entities.ts';
+import { CodeCountEntity, CodeEntity, RelabelledCodeEntity, TargetVersionEntity } from './codes/entities.ts';
 import { DomainEntity } from './domains/domain.ts';
 import { VerifiedHostnameEntity } from './domains/verified-hostname.ts';
 import { OutboxEntity, OutboxPositionEntity, RoutesDueEntity } from './events/entities.ts';
@@ -33,6 +33,7 @@ export const entities = [
   RelabelledCodeEntity,
   RoutesDueEntity,
   TagEntity,
+  TargetVersionEntity,
   VerifiedHostnameEntity,
   ...Object.values(scans),
 ];

@@ -9,6 +9,7 @@ import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TargetsService } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { internal } from './contract/internal.ts';
@@ -23,6 +24,7 @@ const SERVICES: readonly DescService[] = [
   DomainsService,
   ImagesService,
   ScansService,
+  TargetsService,
   TaxonomyService,
   WebhooksService,
 ];
@@ -66,6 +68,8 @@ test('every method that changes something leaves who called it in the account’
   await codes.createCode({ ...target, folder: 'b', tags: ['b'] });
   const { id } = there(code);
   await codes.updateCode({ id, updateMask: { paths: ['paused'] }, paused: true });
+  await acting(TargetsService).setTarget({ id, targetUrl: 'https://example.com/new' });
+  await acting(TargetsService).rollBackTarget({ id, version: 1 });
   await codes.deleteCode({ id });
   await codes.restoreCode({ id });
   await codes.createStaticCode({ content: { case: 'payload', value: 'x' } });

@@ -50,6 +50,8 @@ export const REASONS = {
   IDEMPOTENCY_KEY_IN_FLIGHT: { rpc: Code.Aborted, http: 409 },
   /** The code's type has no target, or no page, to change. */
   NO_TARGET: { rpc: Code.FailedPrecondition, http: 409 },
+  /** The target of the code is not in the version that the caller expected. RPCs only. Details: `version`. */
+  TARGET_CHANGED: { rpc: Code.Aborted, http: 409 },
   NOTHING_TO_ENCODE: { rpc: Code.FailedPrecondition, http: 409 },
   /** The body did not arrive in time. Not a 408, which the contract does not list. */
   REQUEST_TIMEOUT: { rpc: Code.InvalidArgument, http: 400 },

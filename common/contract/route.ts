@@ -1,6 +1,7 @@
 import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { Answer, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { mapTargets, storedPolicy } from '../targets/policy.ts';
 import { encodeId } from './ids.ts';
 import type { CodeTypeName } from './names.ts';
 
@@ -11,6 +12,9 @@ export interface RoutedCode {
   readonly type: CodeTypeName;
   readonly short_code: string;
   readonly target_url: string | null;
+  /** A `Policy` in protobuf's JSON form. */
+  readonly policy: unknown;
+  readonly target_version: number;
   readonly paused: boolean;
   /** The custom domain in the print; null means the platform's. */
   readonly hostname: string | null;
@@ -27,6 +31,8 @@ export const ROUTED_COLUMNS = [
   'type',
   'short_code',
   'target_url',
+  'policy',
+  'target_version',
   'paused',
   'hostname',
   'landing_page',
@@ -45,11 +51,16 @@ export function routeOf(code: RoutedCode): Route {
     // A target that is not shown is not published, because the topic keeps it for ever.
     targetUrl: answer === Answer.REDIRECT && code.target_url !== null ? location(code.target_url) : '',
     hostname: code.hostname ?? '',
+    ...(answer === Answer.REDIRECT && code.policy ? policyOf(code) : {}),
     ...(answer === Answer.LANDING_PAGE && code.landing_page
       ? { landingPage: fromJson(LandingPageSchema, code.landing_page as JsonValue) }
       : {}),
   };
   return create(RouteSchema, { version: BigInt(code.version), entry: { case: 'code', value } });
+}
+
+function policyOf({ policy, target_version }: RoutedCode) {
+  return { policy: mapTargets(storedPolicy(policy), location), targetVersion: target_version };
 }
 
 /** The answer to a scan. Source: docs/contract.md, "The scan". */
@@ -61,6 +72,6 @@ function answerOf({ type, paused, deleted_at }: RoutedCode): Answer {
 }
 
 /** The target as a `Location` value: unchanged if it is ASCII, else in its ASCII form. */
-function location(targetUrl: string): string {
+export function location(targetUrl: string): string {
   return /^[\x21-\x7e]*$/.test(targetUrl) ? targetUrl : new URL(targetUrl).href;
 }

@@ -1,4 +1,10 @@
-import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { type Policy, PolicySchema } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+
+/** Reads a policy as Postgres stores it, in protobuf's JSON form. Fields that a later release has added are ignored. */
+export function storedPolicy(json: unknown): Policy {
+  return fromJson(PolicySchema, json as JsonValue, { ignoreUnknownFields: true });
+}
 
 /** A policy with each URL replaced by what `change` returns for it and the path of its field. */
 export function mapTargets(policy: Policy, change: (url: string, field: string) => string): Policy {

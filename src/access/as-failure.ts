@@ -82,7 +82,9 @@ function internal(cause: unknown): ConnectError {
 function violationSentence(error: ConnectError): string {
   const violation = error.findDetails(ViolationsSchema)[0]?.violations[0];
   if (!violation) return error.rawMessage;
-  const field = violation.field?.elements.map(({ fieldName }) => fieldName).join('.') ?? '';
+  const field = violation.field?.elements
+    .map(({ fieldName, subscript }) => (subscript.case ? `${fieldName}[${subscript.value}]` : fieldName))
+    .join('.');
   const rule = violation.message || 'is not valid';
   return field ? `${field}: ${rule}.` : `${rule}.`;
 }

@@ -43,6 +43,12 @@ export async function recordChange(
   await insert(on, { account_id: accountId, actor, action, subject });
 }
 
+/** Who makes a change, for what is kept with it: `api` for a caller with the account's key, else the internal caller. */
+export function authorOf(context: HandlerContext): string {
+  const caller = context.values.get(callerKey);
+  return caller.kind === 'service' ? caller.actor : 'api';
+}
+
 /** The same for methods that accounts may call too: calls by API key are not audited. */
 export async function recordInternalChange(on: Queryable, context: HandlerContext, subject: string): Promise<void> {
   if (context.values.get(callerKey).kind === 'service') await recordChange(on, context, subject);

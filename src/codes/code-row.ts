@@ -3,6 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { DesignJson } from '../../common/contract/code-json.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { CODE_TYPE_BY_NAME } from '../../common/contract/names.ts';
+import { storedPolicy } from '../../common/targets/policy.ts';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
@@ -25,10 +26,14 @@ export const CODE_COLUMNS = `${listed(COLUMNS, 'c')}, ${LABEL_COLUMNS}`;
 export const CHANGED = 'version = version + 1, updated_at = greatest(updated_at, now())';
 
 /** Columns that Postgres sets in a new code. */
-const DEFAULTED: readonly (keyof CodeRow)[] = ['paused', 'version', 'created_at', 'updated_at', 'deleted_at'];
+const DEFAULTED: readonly (keyof CodeRow)[] = [
+  ...(['paused', 'target_version', 'version', 'created_at', 'updated_at', 'deleted_at'] as const),
+];
 
 /** Columns of a new code that are inserted. */
-export const NEW_COLUMNS = COLUMNS.filter(({ name }) => !DEFAULTED.some((defaulted) => defaulted === name));
+export const NEW_COLUMNS = COLUMNS.filter(
+  ({ name }) => name !== 'policy' && !DEFAULTED.some((defaulted) => defaulted === name),
+);
 
 /** Columns that are not erased: the short code stays, so that no other code ever gets it, and so does the account. */
 const RETAINED: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short_code', ...DEFAULTED];
@@ -53,6 +58,8 @@ export function newDynamicRow(
     type: 'dynamic',
     short_code: code.short_code,
     target_url: code.target_url,
+    policy: null,
+    target_version: 1,
     payload: null,
     landing_page: null,
     name: code.name,
@@ -86,6 +93,7 @@ export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code
     shortCode: row.short_code,
     scanUrl: scanUrl(row, platformUrl),
     ...(row.target_url === null ? {} : { targetUrl: row.target_url }),
+    ...(row.policy ? { policy: storedPolicy(row.policy) } : {}),
     ...(row.payload === null ? {} : { payload: row.payload }),
     ...(row.landing_page ? { landingPage: fromJson(LandingPageSchema, row.landing_page as JsonValue) } : {}),
     ...(row.name === null ? {} : { name: row.name }),

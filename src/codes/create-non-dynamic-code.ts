@@ -71,6 +71,7 @@ async function createNonDynamicCode(
     type,
     payload,
     landingPage,
+    policy: null,
     name: newCode.name || null,
     domainId: domain?.id ?? null,
     hostname: domain?.hostname ?? null,

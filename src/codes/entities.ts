@@ -13,6 +13,10 @@ export const CodeEntity = defineEntity({
     type: p.text().$type<CodeTypeName>().check(`type in ('dynamic', 'static', 'landing_page')`),
     shortCode: p.text().collation('C').unique('codes_short_code_key'),
     targetUrl: p.text().nullable(),
+    /** What precedes the target: a `Policy` in protobuf's JSON form. */
+    policy: p.json<unknown>().nullable(),
+    /** Incremented when the target URL or the policy changes. Index into `target_versions` from the first change on. */
+    targetVersion: p.integer().default(1),
     payload: p.text().nullable(),
     /** A `LandingPage` in protobuf's JSON form. */
     landingPage: p.json<unknown>().nullable(),
@@ -47,6 +51,25 @@ export const CodeEntity = defineEntity({
 });
 
 export type CodeEntity = InferEntity<typeof CodeEntity>;
+
+/** A version of a code's target. A code whose target was never changed has none: its own columns are version 1. */
+export const TargetVersionEntity = defineEntity({
+  name: 'TargetVersion',
+  tableName: 'target_versions',
+  properties: {
+    accountId: accountOfRow('target_versions').primary(),
+    codeId: p.uuid().primary(),
+    version: p.integer().primary(),
+    targetUrl: p.text(),
+    policy: p.json<unknown>().nullable(),
+    /** Empty for version 1. */
+    author: p.text(),
+    note: p.text(),
+    createdAt: p.datetime(),
+  },
+});
+
+export type TargetVersionEntity = InferEntity<typeof TargetVersionEntity>;
 
 /** A code whose folder or tag was renamed, merged or deleted and that is not announced yet. */
 export const RelabelledCodeEntity = defineEntity({

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { CodesService, CreateCodeResponseSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { recordChange, recordInternalChange } from '../access/audit.ts';
+import { authorOf, recordChange, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
@@ -60,7 +60,7 @@ export function codesService(options: {
     listCodes: (request, context) => listCodes({ ...options, pool }, accountOf(context).id, request),
     updateCode: (request, context) =>
       transactionOf(context, pool, async (tx) => {
-        const updated = await updateCode(tx, options, accountOf(context).id, request);
+        const updated = await updateCode(tx, options, accountOf(context).id, request, authorOf(context));
         if (updated.changed) await recordInternalChange(tx, context, request.id);
         return { code: updated.code, route: updated.route };
       }),

@@ -18,10 +18,12 @@ import { readLandingPage } from './landing-page.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { expectAllowedTagCount, tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
+import { addTargetVersion } from './target-versions.ts';
 
 /** The columns that a call may change, with the names of the fields. */
 const FIELDS = {
   target_url: 'target_url',
+  policy: 'policy',
   name: 'name',
   paused: 'paused',
   folder_id: 'folder',
@@ -30,7 +32,7 @@ const FIELDS = {
 type Changeable = keyof typeof FIELDS;
 const CHANGEABLE = Object.keys(FIELDS) as Changeable[];
 
-const COLUMNS = columnsOf(CodeEntity).filter(({ name }) => name in FIELDS);
+const COLUMNS = columnsOf(CodeEntity).filter(({ name }) => name in FIELDS || name === 'target_version');
 
 /** Index: codes_pkey. */
 const update = statement(
@@ -56,14 +58,15 @@ interface Changes {
 }
 
 /**
- * Changes the fields in the request's mask. If any value differs (`changed`), the change is announced. `accountId`:
- * UUID. Fails with NO_FIELDS, NOT_FOUND, NO_TARGET or INVALID_FIELD.
+ * Changes the fields in the request's mask. If any value differs (`changed`), the change is announced. A target URL also
+ * removes the policy, so that it takes effect immediately. `accountId`: UUID. `author`: of the version of the target. Fails with NO_FIELDS, NOT_FOUND, NO_TARGET or INVALID_FIELD.
  */
 export async function updateCode(
   tx: PoolClient,
   { platformUrl, isPlatformHost }: { platformUrl: string; isPlatformHost: IsPlatformHost },
   accountId: string,
   request: UpdateCodeRequest,
+  author: string,
 ): Promise<{ code: Code; route: Route; changed: boolean }> {
   const changes = await readChanges(tx, isPlatformHost, accountId, request);
   const before = await lockCode(tx, accountId, request.id);
@@ -73,7 +76,7 @@ export async function updateCode(
   if (changes.columns.landing_page !== undefined && before.type !== 'landing_page') {
     throw failure('NO_TARGET', 'Only landing-page codes have a page that can be changed.');
   }
-  const { row, changed } = await apply(tx, before, changes);
+  const { row, changed } = await apply(tx, before, changes, author);
   const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
   const code = codeFrom(row, platformUrl, scans);
   if (changed.length === 0) return { code, route: routeOf(row), changed: false };
@@ -92,10 +95,16 @@ async function readChanges(
 ): Promise<Changes> {
   const paths = new Set(request.updateMask?.paths);
   if (paths.size === 0)
-    throw failure('NO_FIELDS', `Name at least one of ${[...Object.values(FIELDS), 'tags'].join(', ')}.`);
+    throw failure(
+      'NO_FIELDS',
+      `Name at least one of ${[...Object.values(FIELDS).filter((field) => field !== 'policy'), 'tags'].join(', ')}.`,
+    );
   const columns: Changes['columns'] = {};
   const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
-  if (paths.has('target_url')) columns.target_url = await targetOrFailure(tx, isPlatformHost, request.targetUrl ?? '');
+  if (paths.has('target_url')) {
+    columns.target_url = await targetOrFailure(tx, isPlatformHost, request.targetUrl ?? '');
+    columns.policy = null;
+  }
   if (paths.has('landing_page')) columns.landing_page = readLandingPage(request.landingPage);
   if (paths.has('name')) columns.name = request.name || null;
   if (paths.has('paused')) columns.paused = request.paused;
@@ -108,7 +117,12 @@ async function readChanges(
   return { columns, tags: labels };
 }
 
-async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise<{ row: CodeRow; changed: string[] }> {
+async function apply(
+  tx: PoolClient,
+  before: CodeRow,
+  changes: Changes,
+  author: string,
+): Promise<{ row: CodeRow; changed: string[] }> {
   const after = { ...before, ...changes.columns };
   const { tags } = changes;
   const tagsChanged =
@@ -123,6 +137,9 @@ async function apply(tx: PoolClient, before: CodeRow, changes: Changes): Promise
   if (tagsChanged) changed.push('tags');
   if (changed.length === 0) return { row: before, changed };
 
+  if (changed.includes('target_url') || changed.includes('policy')) {
+    after.target_version = await addTargetVersion(tx, before, after, { author, note: '' });
+  }
   if (tagsChanged) await run(tx, replaceTags, [before.id, tags.map(({ id }) => id)]);
   await run(tx, update, [before.id, before.account_id, ...valuesOf(COLUMNS, after)]);
   return { row: await findCode(tx, before.account_id, encodeId('qr', before.id)), changed };

@@ -3,6 +3,7 @@ import { codeJson, timeJson } from '../../common/contract/code-json.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
+import { policyToJson } from '../../common/targets/policy-json.ts';
 import type { Member } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Batch } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -21,7 +22,12 @@ export interface CodeChange {
  * written together with the code's route, and for a batch with all others. `accountId`, here and below: UUID.
  */
 export function codeEvent(accountId: string, code: Code, { type, changed }: CodeChange): OutboxRecord {
-  const data = { ...codeJson(code), short: `/r/${code.shortCode}`, ...(changed ? { changed } : {}) };
+  const data = {
+    ...codeJson(code),
+    ...(code.policy ? { policy: policyToJson(code.policy) } : {}),
+    short: `/r/${code.shortCode}`,
+    ...(changed ? { changed } : {}),
+  };
   return cloudEvent({ type, accountId: encodeId('acct', accountId), subject: code.id, data, sequence: data.version });
 }
 

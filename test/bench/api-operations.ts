@@ -78,7 +78,7 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
         const { id } = await admitted(n, false);
         const message = { id: code(n), updateMask: mask, name: `straight ${n} ${performance.now()}` };
         await transaction(pool, (tx) =>
-          updateCode(tx, { platformUrl, isPlatformHost }, id, create(UpdateCodeRequestSchema, message)),
+          updateCode(tx, { platformUrl, isPlatformHost }, id, create(UpdateCodeRequestSchema, message), 'api'),
         );
       },
     },

@@ -52,6 +52,7 @@ test('a key that is replaced or revoked is invalid at once on every gateway and 
 async function accountWithData() {
   const account = await api.account();
   const dynamic = await account.create({ name: 'a', folder: 'Berlin', tags: ['x', 'y'], campaign_type: 'print' });
+  await account.call('PATCH', `/qr-codes/${dynamic.id}`, { json: { target_url: 'https://example.com/new' } });
   const deleted = await account.create({ folder: 'Berlin' });
   await account.call('DELETE', `/qr-codes/${deleted.id}`);
   const codes = internal(api.signpost, CodesService, account.id);
@@ -122,7 +123,18 @@ const REMAINING: Readonly<Record<string, readonly string[]>> = {
   ],
   audit_entries: ['id', 'account_id', 'at', 'actor', 'action', 'subject'],
   code_counts: ['account_id', 'live', 'listed'],
-  codes: ['account_id', 'id', 'type', 'short_code', 'paused', 'version', 'created_at', 'updated_at', 'deleted_at'],
+  codes: [
+    'account_id',
+    'id',
+    'type',
+    'short_code',
+    'target_version',
+    'paused',
+    'version',
+    'created_at',
+    'updated_at',
+    'deleted_at',
+  ],
   meters: ['account_id', 'month', 'used', 'admissions', 'turn'],
   scan_deletions: ['account_id', 'asked_at', 'done_at'],
   verified_hostnames: ['account_id', 'hostname'],

@@ -17,6 +17,7 @@ import { KeptOutbox } from './0015-kept-outbox.ts';
 import { ScanRollups } from './0016-scan-rollups.ts';
 import { RelabelledCodes } from './0017-relabelled-codes.ts';
 import { FoldedNames } from './0018-folded-names.ts';
+import { Targets } from './0019-targets.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -38,4 +39,5 @@ export const migrations: MigrationObject[] = [
   { name: '0016-scan-rollups', class: ScanRollups },
   { name: '0017-relabelled-codes', class: RelabelledCodes },
   { name: '0018-folded-names', class: FoldedNames },
+  { name: '0019-targets', class: Targets },
 ];

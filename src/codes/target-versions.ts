@@ -1,0 +1,64 @@
+import type { Pool, PoolClient } from 'pg';
+import { run, statement } from '../../common/postgres/sql.ts';
+import type { CodeRow } from './code-row.ts';
+
+/** A target as the columns of a code or of a version contain it. `policy`: a `Policy` in protobuf's JSON form, or null. */
+export type StoredTarget = Pick<CodeRow, 'target_url' | 'policy'>;
+
+/** Who changes a target, and why; the note is empty if there is none. */
+export interface ChangeOfTarget {
+  readonly author: string;
+  readonly note: string;
+}
+
+/**
+ * Adds a version, which becomes current no earlier than the previous one, and with the first change also version 1, which
+ * the code itself contains until then: so creating a code costs nothing more. Indexes: codes_pkey, target_versions_pkey.
+ */
+const insertVersions = statement(
+  'codes_insert_target_versions',
+  `insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
+   select c.account_id, c.id, v.*
+   from codes c, lateral (values
+     (1, c.target_url, c.policy, '', '', c.created_at),
+     (c.target_version + 1, $3, $4::jsonb, $5, $6, greatest(c.updated_at, now()))
+   ) as v (version, target_url, policy, author, note, created_at)
+   where c.id = $1 and c.account_id = $2 and (v.version > 1 or c.target_version = 1)`,
+);
+
+/**
+ * Records a change of a code's target before the code is updated. The code must be locked. Returns the new version, for the
+ * code's `target_version`.
+ */
+export async function addTargetVersion(
+  tx: PoolClient,
+  { id, account_id, target_version }: CodeRow,
+  { target_url, policy }: StoredTarget,
+  { author, note }: ChangeOfTarget,
+): Promise<number> {
+  await run(tx, insertVersions, [id, account_id, target_url, policy, author, note]);
+  return target_version + 1;
+}
+
+/** Versions per statement. */
+const MAX_DELETED = 5_000;
+
+/** Index: target_versions_pkey. */
+const deleteSome = statement(
+  'codes_delete_target_versions',
+  `with deleted as (
+     delete from target_versions
+     where (account_id, code_id, version) in (
+       select account_id, code_id, version from target_versions where account_id = $1 limit ${MAX_DELETED}
+     )
+     returning 1
+   )
+   select 1 from deleted limit 1`,
+);
+
+/** Deletes all versions of an account. Continues where an earlier call was interrupted. `accountId`: UUID. */
+export async function deleteTargetVersions(pool: Pool, accountId: string): Promise<void> {
+  let more: boolean;
+  do more = (await run(pool, deleteSome, [accountId])).length > 0;
+  while (more);
+}

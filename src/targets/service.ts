@@ -1,0 +1,106 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import type { PoolClient } from 'pg';
+import type { Cursors } from '../../common/contract/cursors.ts';
+import { failure } from '../../common/contract/errors.ts';
+import type { Queryable } from '../../common/postgres/sql.ts';
+import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import type { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { authorOf, recordInternalChange } from '../access/audit.ts';
+import { accountOf } from '../access/caller.ts';
+import { transactionOf } from '../access/commit-limit.ts';
+import type { CodeRow } from '../codes/code-row.ts';
+import { findCode, lockCode } from '../codes/find-code.ts';
+import type { IsPlatformHost } from '../codes/platform-hosts.ts';
+import { targetOrFailure } from '../codes/target-url.ts';
+import type { StoredTarget } from '../codes/target-versions.ts';
+import type { Database } from '../db/database.ts';
+import { changeTarget, expectDynamic, expectVersion, policyToStore } from './change-target.ts';
+import { policyOrFailure } from './policies.ts';
+import { previewTarget } from './preview.ts';
+import { findVersion, findVersionAt, listVersions, targetFrom } from './versions.ts';
+
+/** A target as requested: what is absent stays as it is. */
+interface RequestedTarget {
+  readonly targetUrl?: string | undefined;
+  readonly policy?: Policy | undefined;
+}
+
+/** Targets of an account's codes. `platformUrl`: start of scan URLs on the platform's host. */
+export function targetsService({
+  database: { pool },
+  platformUrl,
+  isPlatformHost,
+  cursors,
+}: {
+  readonly database: Database;
+  readonly platformUrl: string;
+  readonly isPlatformHost: IsPlatformHost;
+  /** For lists sorted by something else than ids. */
+  readonly cursors: Cursors;
+}): ServiceImpl<typeof TargetsService> {
+  /** Validates what the request contains. */
+  async function readTarget(on: Queryable, { targetUrl, policy }: RequestedTarget): Promise<Partial<StoredTarget>> {
+    return {
+      ...(targetUrl === undefined ? {} : { target_url: await targetOrFailure(on, isPlatformHost, targetUrl) }),
+      ...(policy === undefined ? {} : { policy: policyToStore(await policyOrFailure(on, isPlatformHost, policy)) }),
+    };
+  }
+
+  async function findDynamic(context: HandlerContext, id: string): Promise<CodeRow> {
+    const code = await findCode(pool, accountOf(context).id, id);
+    expectDynamic(code);
+    return code;
+  }
+
+  /** Changes the target of a code as one version, in a transaction. */
+  function change(
+    context: HandlerContext,
+    { id, note, expectedVersion }: { id: string; note: string; expectedVersion?: number | undefined },
+    newTarget: (tx: PoolClient, before: CodeRow) => Promise<StoredTarget>,
+  ) {
+    return transactionOf(context, pool, async (tx) => {
+      const before = await lockCode(tx, accountOf(context).id, id);
+      expectDynamic(before);
+      expectVersion(before, expectedVersion);
+      const target = await newTarget(tx, before);
+      const { code, changed } = await changeTarget(tx, platformUrl, before, target, {
+        author: authorOf(context),
+        note,
+      });
+      if (changed) await recordInternalChange(tx, context, id);
+      return { target: targetFrom(await findVersion(tx, code, code.target_version)) };
+    });
+  }
+
+  return {
+    async setTarget(request, context) {
+      const { targetUrl, policy } = request;
+      if (targetUrl === undefined && policy === undefined) {
+        throw failure('NO_FIELDS', 'Name at least one of target_url and policy.');
+      }
+      return change(context, request, async (tx, before) => ({ ...before, ...(await readTarget(tx, request)) }));
+    },
+    async getTarget({ id }, context) {
+      const code = await findDynamic(context, id);
+      return { target: targetFrom(await findVersion(pool, code, code.target_version)) };
+    },
+    async listTargetVersions(request, context) {
+      const { items, next } = await listVersions(pool, cursors, await findDynamic(context, request.id), request);
+      return { versions: items.map(targetFrom), ...next };
+    },
+    async getTargetAt({ id, at }, context) {
+      const instant = at ? timestampDate(at) : new Date();
+      return { target: targetFrom(await findVersionAt(pool, await findDynamic(context, id), instant)) };
+    },
+    rollBackTarget: (request, context) =>
+      change(context, request, async (tx, before) => {
+        const version = targetFrom(await findVersion(tx, before, request.version));
+        return { target_url: version.targetUrl, policy: null, ...(await readTarget(tx, version)) };
+      }),
+    async previewTarget(request, context) {
+      const code = await findDynamic(context, request.id);
+      return previewTarget(code, { ...code, ...(await readTarget(pool, request)) }, request);
+    },
+  };
+}
