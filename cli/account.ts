@@ -14,9 +14,8 @@ interface Limits {
 }
 
 /** `account …`: manages accounts, their plans, usage and audit log. */
-export function accountCommands(program: Command): void {
-  const json = jsonOption(program);
-  const account = program.command('account').description('manage accounts: plans, usage, audit log');
+export function accountCommands(account: Command): void {
+  const json = jsonOption(account);
 
   const create = account
     .command('create')

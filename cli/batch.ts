@@ -19,9 +19,8 @@ interface ExportOptions {
 }
 
 /** `batch …`: exports the images of a batch for printing. */
-export function batchCommands(program: Command): void {
-  const json = jsonOption(program);
-  const batch = program.command('batch').description('export the images of a batch for printing');
+export function batchCommands(batch: Command): void {
+  const json = jsonOption(batch);
 
   const line = 'batch export --account acct_… --id batch_… --format svg --out codes.zip';
   example(ofAccount(batch.command('export')), line)

@@ -37,9 +37,8 @@ interface LandingOptions extends Looks, PageOptions {
 }
 
 /** `code …`: creates codes of types that the REST API does not create, and restores deleted codes. */
-export function codeCommands(program: Command): void {
-  const json = jsonOption(program);
-  const code = program.command('code').description('create static and landing-page codes; restore deleted codes');
+export function codeCommands(code: Command): void {
+  const json = jsonOption(code);
   const show = (made: Code | undefined, warnings: readonly string[] = []) => {
     for (const warning of warnings) console.error(`Note: ${warning}`);
     const shown = codeJson(required(made));

@@ -3,7 +3,8 @@ import type { Command } from 'commander';
 import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import type { Domain } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { type Core, connectCore, required, UsageError } from './core.ts';
+import type { Core } from './clients.ts';
+import { connectCore, required, UsageError } from './core.ts';
 import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, fields, jsonOption, print, table } from './output.ts';
 
@@ -14,9 +15,8 @@ interface Which {
 }
 
 /** `domain …`: manages custom domains. */
-export function domainCommands(program: Command): void {
-  const json = jsonOption(program);
-  const domain = program.command('domain').description('manage custom domains');
+export function domainCommands(domain: Command): void {
+  const json = jsonOption(domain);
 
   example(ofAccount(domain.command('add')), 'domain add --account acct_… --hostname menu.example.com')
     .description('add a domain; it is pending until its TXT record is found')

@@ -6,9 +6,8 @@ import { example, time } from './options.ts';
 import { jsonOption, print, printRecord, table } from './output.ts';
 
 /** `events …`: compares published events with the log, and publishes missing ones again. */
-export function eventsCommands(program: Command): void {
-  const json = jsonOption(program);
-  const events = program.command('events').description('audit and republish events and routes in the log');
+export function eventsCommands(events: Command): void {
+  const json = jsonOption(events);
   const since = (command: Command) =>
     command.option('--since <time>', 'ignore older records, such as 2026-11-20T09:00:00Z', time);
 

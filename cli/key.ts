@@ -4,9 +4,8 @@ import { destructive, expectConfirmed, ofAccount } from './options.ts';
 import { jsonOption, print, printRecord } from './output.ts';
 
 /** `key …`: manages the API key of an account. */
-export function keyCommands(program: Command): void {
-  const json = jsonOption(program);
-  const key = program.command('key').description('manage the API key of an account');
+export function keyCommands(key: Command): void {
+  const json = jsonOption(key);
 
   destructive(ofAccount(key.command('rotate')))
     .description('issue a new key and revoke the old one at once; the new key is shown only once')

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { type Core, connectCore, required } from './core.ts';
+import type { Core } from './clients.ts';
+import { connectCore, required } from './core.ts';
 import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, jsonOption, printRecord, printRecords } from './output.ts';
 import { type Page, readPages } from './pages.ts';
@@ -47,14 +48,14 @@ const TAG: Kind = {
   merge: async (on, id, into) => (await on.mergeTags({ id, into })).tag,
 };
 
-/** `folder …` and `tag …`: rename, merge, delete; they are created by naming them on a code. */
-export function labelCommands(program: Command): void {
-  for (const kind of [FOLDER, TAG]) commandsOf(program, kind);
-}
+/** `folder …`: lists, renames, merges and deletes folders; they are created by naming them on a code. */
+export const folderCommands = (folder: Command): void => commandsOf(folder, FOLDER);
 
-function commandsOf(program: Command, { word, after, list, rename, remove, merge }: Kind): void {
-  const json = jsonOption(program);
-  const label = program.command(word).description(`${word}s of codes: rename, merge, delete`);
+/** `tag …`: the same for tags. */
+export const tagCommands = (tag: Command): void => commandsOf(tag, TAG);
+
+function commandsOf(label: Command, { word, after, list, rename, remove, merge }: Kind): void {
+  const json = jsonOption(label);
   const one = (name: string) => ofAccount(label.command(name)).requiredOption('--id <id>', `${word}_…`);
 
   ofAccount(label.command('list'))

@@ -6,9 +6,8 @@ import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, jsonOption, print, printRecord, printRecords } from './output.ts';
 
 /** `member …`: manages the team of an account. */
-export function memberCommands(program: Command): void {
-  const json = jsonOption(program);
-  const member = program.command('member').description('manage the team of an account');
+export function memberCommands(member: Command): void {
+  const json = jsonOption(member);
 
   example(ofAccount(member.command('add')), 'member add --account acct_… --email anna@example.com --role editor')
     .description('add a member to the team')

@@ -4,9 +4,9 @@ import type { Command } from 'commander';
 /** A record to print: a value for each column. */
 export type DisplayRecord = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Returns a function that says, once a command runs, whether `--json` was given. */
-export function jsonOption(program: Command): () => boolean {
-  return () => program.opts<{ json?: boolean }>().json === true;
+/** Returns a function that says, once a command of the group runs, whether `--json` was given. */
+export function jsonOption(group: Command): () => boolean {
+  return () => group.optsWithGlobals<{ json?: boolean }>().json === true;
 }
 
 /** Prints one JSON value and nothing else, or lines for people. */

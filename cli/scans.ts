@@ -9,11 +9,10 @@ import { destructive, example, expectConfirmed, ofAccount, time } from './option
 import { fields, jsonOption, print, printRecord, table } from './output.ts';
 
 /** `scans …`: audits the recording of scans, publishes them again, deletes them. */
-export function scansCommands(program: Command): void {
-  const json = jsonOption(program);
+export function scansCommands(scans: Command): void {
+  const json = jsonOption(scans);
   const today = day(new Date().toISOString().slice(0, 10));
   const dayOption = (flags: string, what: string) => new Option(flags, what).argParser(day).default(today, 'today');
-  const scans = program.command('scans').description('audit, republish and delete scans');
 
   example(scans.command('audit'), 'scans audit --from 2027-01-01 --to 2027-01-31')
     .description('count the scans of some days (UTC) at each stage, and compare all counters with the scans')

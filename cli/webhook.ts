@@ -32,9 +32,8 @@ interface ResendOptions {
 }
 
 /** `webhook …`: manages webhook endpoints and their deliveries. */
-export function webhookCommands(program: Command): void {
-  const json = jsonOption(program);
-  const webhook = program.command('webhook').description('manage webhook endpoints and their deliveries');
+export function webhookCommands(webhook: Command): void {
+  const json = jsonOption(webhook);
   const command = (name: string, description: string) => ofAccount(webhook.command(name).description(description));
   const endpointCommand = (name: string, description: string) =>
     command(name, description).requiredOption('--id <id>', 'hook_…, the endpoint');

@@ -1,0 +1,57 @@
+import { type Client, createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { EventsService } from '../proto/gen/signpost/events/v1/events_pb.ts';
+import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
+import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+
+/** Clients of the core's services. */
+export interface Core {
+  readonly accounts: Client<typeof AccountsService>;
+  readonly analytics: Client<typeof AnalyticsService>;
+  readonly batches: Client<typeof BatchesService>;
+  readonly codes: Client<typeof CodesService>;
+  readonly domains: Client<typeof DomainsService>;
+  readonly events: Client<typeof EventsService>;
+  readonly images: Client<typeof ImagesService>;
+  readonly scans: Client<typeof ScansService>;
+  readonly taxonomy: Client<typeof TaxonomyService>;
+  readonly webhooks: Client<typeof WebhooksService>;
+}
+
+/** Creates clients of the core at `baseUrl` that send `headers` with every call. `tls`: PEM files for the connection. */
+export function createClients(options: {
+  readonly baseUrl: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly tls?: Readonly<Record<string, Buffer>>;
+}): Core {
+  const transport = createConnectTransport({
+    baseUrl: options.baseUrl,
+    httpVersion: '1.1',
+    interceptors: [
+      (next) => (request) => {
+        for (const [name, value] of Object.entries(options.headers)) request.header.set(name, value);
+        return next(request);
+      },
+    ],
+    ...(options.tls ? { nodeOptions: options.tls } : {}),
+  });
+  return {
+    accounts: createClient(AccountsService, transport),
+    analytics: createClient(AnalyticsService, transport),
+    batches: createClient(BatchesService, transport),
+    codes: createClient(CodesService, transport),
+    domains: createClient(DomainsService, transport),
+    events: createClient(EventsService, transport),
+    images: createClient(ImagesService, transport),
+    scans: createClient(ScansService, transport),
+    taxonomy: createClient(TaxonomyService, transport),
+    webhooks: createClient(WebhooksService, transport),
+  };
+}

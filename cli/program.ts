@@ -1,0 +1,132 @@
+import { Command } from 'commander';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import manifest from '../package.json' with { type: 'json' };
+import { UsageError } from './core.ts';
+import { EXIT_CODES } from './exit-codes.ts';
+import { withoutControlCharacters } from './output.ts';
+
+/** Commands that share their first word. */
+interface Group {
+  readonly description: string;
+  /** Imports the module of the commands; the result adds them to their group. */
+  load(): Promise<(group: Command) => void>;
+}
+
+/**
+ * All groups. A module is imported only if one of its commands is used: importing all of them, with the protobuf messages
+ * that they need, takes five times as long as `--help`.
+ */
+const GROUPS: Readonly<Record<string, Group>> = {
+  account: {
+    description: 'manage accounts: plans, usage, audit log',
+    load: async () => (await import('./account.ts')).accountCommands,
+  },
+  key: {
+    description: 'manage the API key of an account',
+    load: async () => (await import('./key.ts')).keyCommands,
+  },
+  member: {
+    description: 'manage the team of an account',
+    load: async () => (await import('./member.ts')).memberCommands,
+  },
+  code: {
+    description: 'create, change, delete and restore codes; write their images; show their scans',
+    load: async () => (await import('./code.ts')).codeCommands,
+  },
+  folder: {
+    description: 'list, rename, merge and delete folders',
+    load: async () => (await import('./label.ts')).folderCommands,
+  },
+  tag: {
+    description: 'list, rename, merge and delete tags',
+    load: async () => (await import('./label.ts')).tagCommands,
+  },
+  batch: {
+    description: 'export the images of a batch for printing',
+    load: async () => (await import('./batch.ts')).batchCommands,
+  },
+  domain: {
+    description: 'manage custom domains',
+    load: async () => (await import('./domain.ts')).domainCommands,
+  },
+  events: {
+    description: 'audit and republish events and routes in the log',
+    load: async () => (await import('./events.ts')).eventsCommands,
+  },
+  scans: {
+    description: 'audit, republish and delete scans',
+    load: async () => (await import('./scans.ts')).scansCommands,
+  },
+  webhook: {
+    description: 'manage webhook endpoints and their deliveries',
+    load: async () => (await import('./webhook.ts')).webhookCommands,
+  },
+};
+
+/** These need the commands of all groups. */
+const NEED_ALL = ['completion', 'help'];
+
+const HELP = `
+Variables:
+  CORE_PORT, CORE_HOST      the core's address (8081, 127.0.0.1)
+  SERVICE_TOKEN             the token for the core; default: the token of a local run in DATA_DIR (.signpost)
+  CORE_CA                   PEM file of the CA of the core’s certificate; enables TLS
+  CORE_CERT, CORE_KEY       PEM files of a client certificate to use instead of a token
+  NO_COLOR                  if set, nothing is coloured; output that is not a terminal never is
+  COLUMNS                   the width of tables and charts; default: the terminal’s
+
+Exit codes:
+  0  success
+  1  the core rejected the call or is unavailable; the reason is on standard error
+  2  invalid usage; nothing was changed
+  3  the command was executed and its result printed, but the request is not, or only partly, fulfilled: an audit found
+     differences, a domain is not verified, a webhook was not delivered, a label was not applied, rows of a batch are
+     still pending
+
+Examples:
+  $ npm run signpost -- account create --name Trattoria --plan business
+  $ npm run signpost -- code create --account acct_… --target-url https://example.com/menu
+  $ npm run --silent signpost -- --json account list`;
+
+/** Creates the program with the commands of one group (`word`, the first argument of a command line), or of all. */
+export async function createProgram(word?: string): Promise<Command> {
+  const program = new Command('signpost')
+    .description('The command line of Signpost, for tasks of a dashboard. It calls the core on CORE_PORT (8081).')
+    .option('--json', 'print one JSON value and nothing else')
+    .version(manifest.version, '--version', 'print the version')
+    .showHelpAfterError('(add --help for usage)')
+    .addHelpText('after', HELP)
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT_CODES.usage));
+  const isComplete = word === undefined || NEED_ALL.includes(word);
+  for (const [name, { description, load }] of Object.entries(GROUPS)) {
+    const group = program.command(name).description(description);
+    if (isComplete || name === word) (await load())(group);
+  }
+  const { completionCommand } = await import('./completion.ts');
+  completionCommand(program);
+  // `--json` is accepted anywhere, also after the subcommand.
+  for (const group of program.commands) for (const command of group.commands) command.option('--json', 'print JSON');
+  return program;
+}
+
+/** Executes a command line, the arguments of a process; sets the process's exit code. */
+export async function runProgram(argv: readonly string[]): Promise<void> {
+  const program = await createProgram(argv.slice(2).find((argument) => !argument.startsWith('-')) ?? '');
+  let running = program;
+  program.hook('preAction', (_, action) => {
+    running = action;
+    if (action.opts<{ json?: boolean }>().json) program.setOptionValue('json', true);
+  });
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    console.error(withoutControlCharacters(await sentenceOf(error, running)));
+    process.exitCode = error instanceof UsageError ? EXIT_CODES.usage : EXIT_CODES.failed;
+  }
+}
+
+async function sentenceOf(error: unknown, running: Command): Promise<string> {
+  if (error instanceof OperatorError) return error.message;
+  const { rejectionSentence } = await import('./rejection.ts');
+  return rejectionSentence(error, running);
+}

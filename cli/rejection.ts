@@ -1,0 +1,32 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import type { Command } from 'commander';
+import { readFailure } from '../common/contract/errors.ts';
+import { givenIds, withOptionName } from './option-names.ts';
+
+/**
+ * Describes a failed call of the core to the person at the command line: with the option that was wrong instead of the
+ * field or header of the RPC. `command`: the one that was executed.
+ */
+export function rejectionSentence(error: unknown, command: Command): string {
+  if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
+  // Errors of the core itself have details.
+  if (error.details.length === 0) {
+    const isUnreachable = error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED');
+    return isUnreachable ? 'The core does not respond: is it running, and is CORE_PORT its port?' : error.rawMessage;
+  }
+  const { reason } = readFailure(error);
+  if (reason === 'UNAUTHENTICATED')
+    return 'The core rejects the token: set SERVICE_TOKEN to the core’s, or DATA_DIR to the folder of its local run.';
+  const sentence = error.rawMessage;
+  if (reason === 'NOT_FOUND') {
+    if (sentence.includes('signpost-account')) return '--account: there is no open account with this id.';
+    return about(givenIds(command), sentence);
+  }
+  if (reason === 'NO_TARGET') return about(['--target-url'], sentence);
+  return withOptionName(command, sentence);
+}
+
+function about(options: readonly string[], sentence: string): string {
+  if (options.length === 0) return sentence;
+  return `${options.join(' or ')}: ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`;
+}
