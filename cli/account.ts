@@ -2,10 +2,11 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../common/contract/names.ts';
 import type { Account, AuditEntry, Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { connectCore, required } from './core.ts';
+import { connectCore, required, UsageError } from './core.ts';
 import { destructive, example, expectConfirmed, ofAccount, paged, wholeNumber } from './options.ts';
 import { type DisplayRecord, jsonOption, print, printRecord, printRecords, table } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
+import { withProgress } from './progress.ts';
 
 interface Limits {
   readonly monthlyQuota?: number | 'plan';
@@ -46,7 +47,7 @@ export function accountCommands(account: Command): void {
     .description('list all accounts, newest first')
     .action(async (asked: PageRange) => {
       const { accounts } = await connectCore(process.env);
-      const all = await readPages(asked, async (page) => {
+      const all = await readPages(asked, { json: json(), what: 'accounts' }, async (page) => {
         const { accounts: items, nextCursor } = await accounts.listAccounts(page);
         return { items, nextCursor };
       });
@@ -60,6 +61,9 @@ export function accountCommands(account: Command): void {
   example(limits(update, numberOrPlan), 'account update --account acct_… --plan scale --qr-limit plan').action(
     async (options: { account: string; name?: string; plan?: PlanName } & Limits) => {
       const { account: id, name, plan, monthlyQuota, qrLimit, batchLimit } = options;
+      if ((name ?? plan ?? monthlyQuota ?? qrLimit ?? batchLimit) === undefined) {
+        throw new UsageError('Give at least one of --name, --plan, --monthly-quota, --qr-limit and --batch-limit.');
+      }
       const { accounts } = await connectCore(process.env, id);
       const { overrides } = (await accounts.getAccount({})).account ?? {};
       const changed = await accounts.updateAccount({
@@ -81,14 +85,16 @@ export function accountCommands(account: Command): void {
       const { account: found } = await accounts.getAccount({});
       const data = deleteData ? ' and all its data is deleted' : '';
       await expectConfirmed({ yes }, `${found?.name} (${id}) is closed${data}, which can’t be undone.`);
-      printRecord(json(), accountShown((await accounts.closeAccount({ deleteData })).account));
+      const closing = () => accounts.closeAccount({ deleteData });
+      const closed = await withProgress({ json: json(), what: 'Closing the account' }, closing);
+      printRecord(json(), accountShown(closed.account));
     });
 
   paged(ofAccount(account.command('audit')), 'entries', 100)
     .description('show the audit log of the account, newest first')
     .action(async ({ account: id, ...asked }: { account: string } & PageRange) => {
       const { accounts } = await connectCore(process.env, id);
-      const entries = await readPages(asked, async (page) => {
+      const entries = await readPages(asked, { json: json(), what: 'entries' }, async (page) => {
         const { entries: items, nextCursor } = await accounts.listAuditEntries(page);
         return { items, nextCursor };
       });

@@ -1,13 +1,12 @@
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { pipeline } from 'node:stream/promises';
-import { SingleBar } from 'cli-progress';
 import { type Command, Option } from 'commander';
 import { ImageFormat } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { connectCore } from './core.ts';
+import { exitUnfulfilled } from './exit-codes.ts';
 import { example, ofAccount } from './options.ts';
 import { jsonOption, printRecord } from './output.ts';
+import { withProgress } from './progress.ts';
+import { replaceFile } from './replace-file.ts';
 
 const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG };
 
@@ -32,27 +31,21 @@ export function batchCommands(batch: Command): void {
       const { batches } = await connectCore(process.env, account);
       const { batch: found } = await batches.getBatch({ id, limit: 1 });
       const path = resolve(out);
-      // Written to a temporary file first, so that a failed export leaves no partial file under the name.
-      const part = `${path}.part`;
-      const bar = new SingleBar({ format: '{bar} {value} of {total} images', stopOnComplete: true });
-      const shown = process.stderr.isTTY && !json();
-      if (shown) bar.start(found?.counts?.created ?? 0, 0);
+      const { pending = 0, created = 0 } = found?.counts ?? {};
       let images = 0;
-      async function* received() {
-        for await (const answer of batches.exportBatch({ id, format: FORMATS[format] })) {
-          images = answer.images;
-          if (shown) bar.update(images);
-          yield answer.chunk;
+      await withProgress({ json: json(), what: 'Exporting images' }, async (update) => {
+        async function* received() {
+          for await (const answer of batches.exportBatch({ id, format: FORMATS[format] })) {
+            images = answer.images;
+            update(images, created);
+            yield answer.chunk;
+          }
         }
-      }
-      try {
-        await pipeline(received, createWriteStream(part));
-        await rename(part, path);
-      } catch (error) {
-        await rm(part, { force: true });
-        throw error;
-      } finally {
-        bar.stop();
+        await replaceFile(path, received());
+      });
+      if (pending > 0) {
+        exitUnfulfilled();
+        console.error(`${pending} rows of the batch are still pending; export it again later.`);
       }
       printRecord(json(), { path, images });
     });

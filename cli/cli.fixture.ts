@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { expect } from 'vitest';
 import type { Signpost } from '../test/harness/processes.ts';
+import { EXIT_CODES } from './exit-codes.ts';
 
 /** The result of a command. */
 export interface Outcome {
@@ -14,6 +15,8 @@ export interface CommandLine {
   run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Outcome>;
   /** The value printed with `--json`, on one line; the command has to succeed without output on standard error. */
   json<Value>(...args: string[]): Promise<Value>;
+  /** The same for a command that ends with 3: executed, but what was asked for is not, or only partly, fulfilled. */
+  unfulfilled<Value>(...args: string[]): Promise<Value>;
 }
 
 export function commandLine(signpost: () => Signpost): CommandLine {
@@ -26,13 +29,15 @@ export function commandLine(signpost: () => Signpost): CommandLine {
       });
     });
   };
+  const printed = async (exit: number, args: readonly string[]) => {
+    const { code, stdout, stderr } = await run([...args, '--json']);
+    expect({ code, stderr }).toEqual({ code: exit, stderr: '' });
+    expect(stdout.trimEnd().split('\n')).toHaveLength(1);
+    return JSON.parse(stdout);
+  };
   return {
     run,
-    async json<Value>(...args: string[]): Promise<Value> {
-      const { code, stdout, stderr } = await run([...args, '--json']);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      expect(stdout.trimEnd().split('\n')).toHaveLength(1);
-      return JSON.parse(stdout) as Value;
-    },
+    json: (...args) => printed(0, args),
+    unfulfilled: (...args) => printed(EXIT_CODES.unfulfilled, args),
   };
 }

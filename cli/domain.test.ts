@@ -28,6 +28,7 @@ interface DisplayRecord {
 }
 
 const json = <Value = DisplayRecord>(...args: string[]) => cli.json<Value>('domain', ...args, '--account', account);
+const unfulfilled = (...args: string[]) => cli.unfulfilled('domain', ...args, '--account', account);
 
 test('a domain is added, verified by id or hostname, listed and removed', async () => {
   const added = await json('add', '--hostname', 'Bäcker.example');
@@ -38,7 +39,7 @@ test('a domain is added, verified by id or hostname, listed and removed', async 
     txt_name: '_signpost.xn--bcker-gra.example',
     txt_value: expect.stringMatching(/^signpost-verify=/),
   });
-  expect(await json('verify', '--id', added.id)).toEqual(added);
+  expect(await unfulfilled('verify', '--id', added.id)).toEqual(added);
   dns.set(added.txt_name, 'TXT', added.txt_value);
   expect(await json('verify', '--id', added.id)).toEqual({ ...added, state: 'verified' });
   dns.set(added.hostname, 'CNAME', 'sign.example');
@@ -46,7 +47,7 @@ test('a domain is added, verified by id or hostname, listed and removed', async 
   expect(await json('verify', '--hostname', 'BÄCKER.example.')).toEqual(live);
   expect(await json('list')).toEqual([live]);
   dns.set(added.hostname, 'CNAME', 'elsewhere.example');
-  expect(await json('verify', '--hostname', added.hostname)).toEqual({ ...added, state: 'failing' });
+  expect(await unfulfilled('verify', '--hostname', added.hostname)).toEqual({ ...added, state: 'failing' });
   expect(await json('remove', '--hostname', 'bäcker.example', '--yes')).toMatchObject({ id: added.id });
   expect(await json('list')).toEqual([]);
 });
@@ -65,13 +66,13 @@ test('invalid usage exits with 2, a rejected call with 1 and a sentence', async 
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     return stderr;
   };
-  expect(await refused('add', '--hostname', 'https://menu.example')).toMatch(/^hostname: must be only a hostname/);
+  expect(await refused('add', '--hostname', 'https://menu.example')).toMatch(/^--hostname: must be only a hostname/);
   const unnamed = { code: 2, stdout: '', stderr: 'Name the domain by --id or --hostname.\n' };
   expect(await run('verify')).toEqual(unnamed);
   expect(await refused('remove', '--hostname', 'menu.example', '--yes')).toMatch(
-    /^menu.example is not a domain of this account/,
+    /^--hostname: menu.example is not a domain of this account/,
   );
-  expect(await refused('verify', '--id', 'domain_x')).toBe('There is no such domain on this account.\n');
+  expect(await refused('verify', '--id', 'domain_x')).toBe('--id: there is no such domain on this account.\n');
 });
 
 test('unavailable resolvers are distinguished from an unavailable core', async () => {

@@ -2,9 +2,10 @@ import { domainToASCII } from 'node:url';
 import type { Command } from 'commander';
 import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import type { Domain } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { type Domain, DomainState } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import type { Core } from './clients.ts';
 import { connectCore, required, UsageError } from './core.ts';
+import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, fields, jsonOption, print, table } from './output.ts';
 
@@ -32,6 +33,7 @@ export function domainCommands(domain: Command): void {
     .action(async (which: Which) => {
       const { domains } = await connectCore(process.env, which.account);
       const verified = required((await domains.verifyDomain({ id: await idOf(domains, which) })).domain);
+      if (verified.state === DomainState.PENDING || verified.state === DomainState.FAILING) exitUnfulfilled();
       print(
         json(),
         shown(verified),
@@ -68,7 +70,8 @@ async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<
   const listed = (await domains.listDomains({})).domains;
   const wanted = domainToASCII(hostname).replace(/\.$/, '');
   const found = listed.find((each) => each.hostname === wanted);
-  if (!found) throw new OperatorError(`${hostname} is not a domain of this account; domain list shows its domains.`);
+  if (!found)
+    throw new OperatorError(`--hostname: ${hostname} is not a domain of this account; domain list shows its domains.`);
   return found.id;
 }
 

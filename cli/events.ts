@@ -2,8 +2,10 @@ import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Command } from 'commander';
 import type { TopicAudit } from '../proto/gen/signpost/events/v1/events_pb.ts';
 import { connectCore, required } from './core.ts';
+import { exitUnfulfilled } from './exit-codes.ts';
 import { example, time } from './options.ts';
 import { jsonOption, print, printRecord, table } from './output.ts';
+import { withProgress } from './progress.ts';
 
 /** `events …`: compares published events with the log, and publishes missing ones again. */
 export function eventsCommands(events: Command): void {
@@ -15,12 +17,15 @@ export function eventsCommands(events: Command): void {
     .description('compare published records, as far as Postgres keeps them, with the log')
     .action(async ({ since }: { since?: Date }) => {
       const core = await connectCore(process.env);
-      const audit = await core.events.auditEvents(since === undefined ? {} : { since: timestampFromDate(since) });
+      const audit = await withProgress({ json: json(), what: 'Reading the topics' }, () =>
+        core.events.auditEvents(since === undefined ? {} : { since: timestampFromDate(since) }),
+      );
       const shown = {
         kept_from: audit.keptFrom ? timestampDate(audit.keptFrom).toISOString() : null,
         events: figures(required(audit.events)),
         routes: figures(required(audit.routes)),
       };
+      if (shown.events.missing + shown.routes.missing > 0) exitUnfulfilled();
       print(json(), shown, () => {
         const rows = [
           { topic: 'events', ...shown.events },
@@ -35,10 +40,12 @@ export function eventsCommands(events: Command): void {
     .option('--all', 'also publish records that the log has')
     .action(async ({ since, all }: { since?: Date; all?: true }) => {
       const core = await connectCore(process.env);
-      const { events, routes } = await core.events.republishEvents({
-        ...(since !== undefined && { since: timestampFromDate(since) }),
-        all: all ?? false,
-      });
+      const { events, routes } = await withProgress({ json: json(), what: 'Publishing' }, () =>
+        core.events.republishEvents({
+          ...(since !== undefined && { since: timestampFromDate(since) }),
+          all: all ?? false,
+        }),
+      );
       printRecord(json(), { events: Number(events), routes: Number(routes) });
     });
 }

@@ -62,7 +62,7 @@ function commandsOf(label: Command, { word, after, list, rename, remove, merge }
     .description(`list the account’s ${word}s by name, with their numbers of codes`)
     .action(async ({ account }: { account: string }) => {
       const { taxonomy } = await connectCore(process.env, account);
-      const all = await readPages({}, (page) => list(taxonomy, page));
+      const all = await readPages({}, { json: json(), what: `${word}s` }, (page) => list(taxonomy, page));
       printRecords(json(), all.map(shown));
     });
 

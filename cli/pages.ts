@@ -1,3 +1,5 @@
+import { withProgress } from './progress.ts';
+
 /** The maximum page size: 1,000 tags with the longest names are half a megabyte. */
 const MAX_PAGE_SIZE = 1_000;
 
@@ -5,6 +7,8 @@ const MAX_PAGE_SIZE = 1_000;
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly nextCursor?: string | undefined;
+  /** The number of items from this page on (with an offset: of all), if the core counts them. */
+  readonly total?: number;
 }
 
 /** The requested part of a list; without a limit, all of it. */
@@ -15,20 +19,26 @@ export interface PageRange {
 }
 
 /**
- * Reads pages of a list until `limit` items are read. `read` returns a page of at most `limit` items (the core may return
- * fewer) after a cursor or, for the first page, an offset.
+ * Reads pages of a list until `limit` items are read, and shows its progress unless `json` is set. `read` returns a page of
+ * at most `limit` items (the core may return fewer) after a cursor or, for the first page, an offset. `what`: the items'
+ * name.
  */
 export async function readPages<Item>(
   { limit = Number.POSITIVE_INFINITY, offset }: PageRange,
+  { json, what }: { readonly json: boolean; readonly what: string },
   read: (page: { limit: number; offset?: number; cursor?: string }) => Promise<Page<Item>>,
 ): Promise<Item[]> {
-  const items: Item[] = [];
-  let from: { offset?: number; cursor?: string } = offset === undefined ? {} : { offset };
-  while (items.length < limit) {
-    const page = await read({ ...from, limit: Math.min(MAX_PAGE_SIZE, limit - items.length) });
-    items.push(...page.items);
-    if (page.nextCursor === undefined) break;
-    from = { cursor: page.nextCursor };
-  }
-  return items;
+  return withProgress({ json, what: `Reading ${what}` }, async (update) => {
+    const items: Item[] = [];
+    let from: { offset?: number; cursor?: string } = offset === undefined ? {} : { offset };
+    while (items.length < limit) {
+      const page = await read({ ...from, limit: Math.min(MAX_PAGE_SIZE, limit - items.length) });
+      const expected = page.total === undefined ? limit : items.length + page.total - (from.offset ?? 0);
+      items.push(...page.items);
+      update(items.length, Number.isFinite(expected) ? Math.min(limit, expected) : 0);
+      if (page.nextCursor === undefined) break;
+      from = { cursor: page.nextCursor };
+    }
+    return items;
+  });
 }

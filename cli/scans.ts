@@ -4,9 +4,11 @@ import { promisify } from 'node:util';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { connectCore } from './core.ts';
+import { connectCore, UsageError } from './core.ts';
+import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount, time } from './options.ts';
 import { fields, jsonOption, print, printRecord, table } from './output.ts';
+import { withProgress } from './progress.ts';
 
 /** `scans …`: audits the recording of scans, publishes them again, deletes them. */
 export function scansCommands(scans: Command): void {
@@ -19,8 +21,11 @@ export function scansCommands(scans: Command): void {
     .addOption(dayOption('--from <day>', 'first day, YYYY-MM-DD'))
     .addOption(dayOption('--to <day>', 'last day, inclusive'))
     .action(async ({ from, to }: { from: number; to: number }) => {
+      if (from > to) throw new UsageError('--to: must not be before --from.');
       const core = await connectCore(process.env);
-      const audit = await core.scans.auditScans({ from: timestampFromMs(from), to: timestampFromMs(to) });
+      const audit = await withProgress({ json: json(), what: 'Counting scans' }, () =>
+        core.scans.auditScans({ from: timestampFromMs(from), to: timestampFromMs(to) }),
+      );
       const figures = {
         answered: Number(audit.answered),
         spooled: Number(audit.spooled),
@@ -41,6 +46,7 @@ export function scansCommands(scans: Command): void {
         expected: Number(expected),
         counted: Number(counted),
       }));
+      if (differences.length > 0) exitUnfulfilled();
       print(json(), { ...figures, differences }, () => {
         const agreement = differences.length === 0 ? 'All counters agree with the scans.' : table(differences);
         return `${fields(figures)}\n\n${agreement}`;
@@ -52,7 +58,8 @@ export function scansCommands(scans: Command): void {
     .requiredOption('--since <time>', 'ignore older scans, such as 2026-11-20T09:00:00Z', time)
     .addHelpText('after', '\nIt needs the gateway’s DATA_DIR, DATABASE_URL and KAFKA_…, and no core.')
     .action(async ({ since }: { since: Date }) => {
-      printRecord(json(), { ...(await reship(since.getTime())) });
+      const published = await withProgress({ json: json(), what: 'Publishing' }, () => reship(since.getTime()));
+      printRecord(json(), { ...published });
     });
 
   destructive(ofAccount(scans.command('delete')))
@@ -60,7 +67,7 @@ export function scansCommands(scans: Command): void {
     .action(async ({ account, yes }: { account: string; yes: boolean }) => {
       await expectConfirmed({ yes }, `All scans of ${account} are deleted, which can’t be undone.`);
       const core = await connectCore(process.env, account);
-      await core.scans.deleteAccountScans({});
+      await withProgress({ json: json(), what: 'Deleting scans' }, () => core.scans.deleteAccountScans({}));
       print(json(), { account_id: account, deleted: true }, () => `The scans of ${account} were deleted.`);
     });
 }

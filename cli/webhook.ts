@@ -1,12 +1,20 @@
+import { setTimeout } from 'node:timers/promises';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import type { Core } from './clients.ts';
 import { connectCore, required, UsageError } from './core.ts';
+import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount, paged, time } from './options.ts';
 import { type DisplayRecord, fields, jsonOption, print, printRecord, table } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
+import { withProgress } from './progress.ts';
+
+/** An endpoint has 15 s for its response, and the delivery may have to wait for its turn. */
+const MAX_WAIT_MS = 30_000;
+const POLL_MS = 100;
 
 interface EndpointOptions {
   readonly account: string;
@@ -62,8 +70,11 @@ export function webhookCommands(webhook: Command): void {
     .addOption(new Option('--enable', 'resume deliveries').conflicts('disable'))
     .option('--disable', 'stop deliveries; pending ones fail')
     .action(async ({ account, id, url, events, enable, disable }: UpdateOptions) => {
-      const { webhooks } = await connectCore(process.env, account);
       const enabled = enable ?? (disable ? false : undefined);
+      if ((url ?? events ?? enabled) === undefined) {
+        throw new UsageError('Give at least one of --url, --events, --enable and --disable.');
+      }
+      const { webhooks } = await connectCore(process.env, account);
       const { endpoint } = await webhooks.updateEndpoint({
         id,
         events: events ?? [],
@@ -91,15 +102,14 @@ export function webhookCommands(webhook: Command): void {
     printRecord(json(), { id, secret });
   });
 
-  endpointCommand('test', 'send a test event to an endpoint').action(async ({ account, id }: EndpointOptions) => {
-    const { webhooks } = await connectCore(process.env, account);
-    const delivery = required((await webhooks.sendTestEvent({ id })).delivery);
-    print(
-      json(),
-      deliveryJson(delivery),
-      () => `${delivery.id} will be sent; \`webhook deliveries\` shows the response.`,
-    );
-  });
+  endpointCommand('test', 'send a test event to an endpoint, and wait for the response').action(
+    async ({ account, id }: EndpointOptions) => {
+      const { webhooks } = await connectCore(process.env, account);
+      const sent = required((await webhooks.sendTestEvent({ id })).delivery);
+      const delivery = await attempted(webhooks, sent, json());
+      print(json(), deliveryJson(delivery), () => fields(deliveryRow(delivery)));
+    },
+  );
 
   paged(
     endpointCommand('deliveries', 'list the deliveries to an endpoint and its responses, newest first'),
@@ -112,14 +122,17 @@ export function webhookCommands(webhook: Command): void {
     .action(async ({ account, id, status, ...range }: ListOptions) => {
       const { webhooks } = await connectCore(process.env, account);
       const filter = { endpointId: id, ...(status === undefined ? {} : { status: DELIVERY_STATUS_BY_NAME[status] }) };
-      const deliveries = await readPages(range, async (page) => {
+      const deliveries = await readPages(range, { json: json(), what: 'deliveries' }, async (page) => {
         const { deliveries: items, nextCursor } = await webhooks.listDeliveries({ ...filter, ...page });
         return { items, nextCursor };
       });
       print(json(), deliveries.map(deliveryJson), () => table(deliveries.map(deliveryRow)));
     });
 
-  command('resend', 'send a delivery again, or all failed deliveries to an endpoint created since a time')
+  command(
+    'resend',
+    'send a delivery again and wait for the response, or all failed deliveries to an endpoint created since a time',
+  )
     .option('--delivery <id>', 'dlv_…')
     .option('--id <id>', 'hook_…, the endpoint; requires --since')
     .option(
@@ -131,7 +144,8 @@ export function webhookCommands(webhook: Command): void {
       const { webhooks } = await connectCore(process.env, account);
       if (delivery !== undefined) {
         const sent = required((await webhooks.resendDelivery({ id: delivery })).delivery);
-        print(json(), [deliveryJson(sent)], () => `${sent.id} will be sent again.`);
+        const again = await attempted(webhooks, sent, json());
+        print(json(), [deliveryJson(again)], () => fields(deliveryRow(again)));
       } else if (id !== undefined && since !== undefined) {
         const { deliveries } = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
         print(json(), { deliveries }, () => `Deliveries that will be sent again: ${deliveries}.`);
@@ -139,6 +153,30 @@ export function webhookCommands(webhook: Command): void {
         throw new UsageError('Specify one delivery with --delivery, or failed ones with --id and --since.');
       }
     });
+}
+
+/**
+ * Waits for the response to a delivery that was sent just now. Unless the endpoint accepts it, the command is unfulfilled.
+ */
+async function attempted(webhooks: Core['webhooks'], sent: Delivery, json: boolean): Promise<Delivery> {
+  const delivery = await withProgress({ json, what: 'Waiting for the response' }, async () => {
+    for (const deadline = Date.now() + MAX_WAIT_MS; Date.now() < deadline; await setTimeout(POLL_MS)) {
+      const { deliveries } = await webhooks.listDeliveries({ endpointId: sent.endpointId, limit: 100 });
+      const found = deliveries.find(({ id }) => id === sent.id);
+      if (found && found.attempts.length > sent.attempts.length) return found;
+    }
+    return sent;
+  });
+  const last = delivery.attempts.at(-1);
+  if (delivery === sent) {
+    exitUnfulfilled();
+    console.error(
+      'The delivery is still waiting; webhook deliveries shows it. Is a core with the role worker running?',
+    );
+  } else if (last === undefined || last.status < 200 || last.status > 299) {
+    exitUnfulfilled();
+  }
+  return delivery;
 }
 
 function endpointJson(endpoint: Endpoint) {

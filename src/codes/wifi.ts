@@ -6,7 +6,9 @@ import { type Wifi, WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes
  * this format; separators are escaped with a backslash. Fails with INVALID_FIELD.
  */
 export function wifiPayload({ ssid, password, security, hidden }: Wifi): string {
-  if (/\p{Cc}/u.test(ssid + password)) throw invalid('name and password have no control characters.');
+  for (const [field, text] of Object.entries({ ssid, password })) {
+    if (/\p{Cc}/u.test(text)) throw failure('INVALID_FIELD', `wifi.${field}: must not contain control characters.`);
+  }
   switch (security) {
     case WifiSecurity.UNSPECIFIED:
       return password === '' ? openNetwork(ssid, hidden) : wpaNetwork(ssid, password, hidden);
@@ -14,11 +16,11 @@ export function wifiPayload({ ssid, password, security, hidden }: Wifi): string 
       return wpaNetwork(ssid, password, hidden);
     case WifiSecurity.WEP:
       if (!/^(?:[\x20-\x7e]{5}|[\x20-\x7e]{13}|[0-9a-f]{10}|[0-9a-f]{26})$/i.test(password)) {
-        throw invalid('a WEP password has 5 or 13 characters, or 10 or 26 hexadecimal digits.');
+        throw invalidPassword('a WEP password has 5 or 13 characters, or 10 or 26 hexadecimal digits.');
       }
       return format('WEP', ssid, password, hidden);
     default:
-      if (password !== '') throw invalid('an open network has no password.');
+      if (password !== '') throw invalidPassword('an open network has no password.');
       return openNetwork(ssid, hidden);
   }
 }
@@ -27,7 +29,7 @@ function wpaNetwork(ssid: string, password: string, hidden: boolean): string {
   const characters = [...password].length;
   const key = /^[0-9a-f]{64}$/i.test(password);
   if (!key && (characters < 8 || characters > 63)) {
-    throw invalid('a WPA password has 8 to 63 characters, or 64 hexadecimal digits.');
+    throw invalidPassword('a WPA password has 8 to 63 characters, or 64 hexadecimal digits.');
   }
   return format('WPA', ssid, password, hidden);
 }
@@ -44,6 +46,6 @@ function escapeSeparators(text: string): string {
   return text.replace(/[\\;,":]/g, '\\$&');
 }
 
-function invalid(sentence: string) {
-  return failure('INVALID_FIELD', `wifi: ${sentence}`);
+function invalidPassword(sentence: string) {
+  return failure('INVALID_FIELD', `wifi.password: ${sentence}`);
 }

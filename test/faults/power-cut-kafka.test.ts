@@ -93,7 +93,8 @@ describe.skipIf(noPowerCuts !== undefined || inject('kafkaBrokers') === null)('a
       for (const code of codes) expect(await locationOf(urlOf(code))).toBe('https://example.com/');
 
       const missing = async () => {
-        const { events, routes } = await json<Record<'events' | 'routes', { missing: number }>>('events', 'audit');
+        const { stdout } = await run(['events', 'audit', '--json']);
+        const { events, routes } = JSON.parse(stdout) as Record<'events' | 'routes', { missing: number }>;
         return { events: events.missing, routes: routes.missing };
       };
       interface Audit {

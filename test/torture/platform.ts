@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Core } from '../../cli/clients.ts';
 import { connectCore } from '../../cli/core.ts';
+import { EXIT_CODES } from '../../cli/exit-codes.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { openTcpProxy, type TcpProxy } from '../harness/open-tcp-proxy.ts';
 import { openSmallDisk, SMALL_DISK_MIB } from './disk.ts';
@@ -189,7 +190,13 @@ export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Prom
         ...(gateway && { DATA_DIR: gateway.folder, DATABASE_URL: databases.gateways.url }),
       };
       const command = [join(PROJECT, 'cli/main.ts'), ...args, '--json'];
-      const { stdout } = await promisify(execFile)(process.execPath, command, { env, timeout: 120_000 });
+      const { stdout } = await promisify(execFile)(process.execPath, command, { env, timeout: 120_000 }).catch(
+        (error) => {
+          // An audit that finds differences prints them.
+          if (error.code !== EXIT_CODES.unfulfilled) throw error;
+          return error as { stdout: string };
+        },
+      );
       return JSON.parse(stdout) as Record<string, unknown>;
     },
     async unstructured() {

@@ -1,0 +1,21 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+
+/**
+ * Writes a file, replacing an existing one. It is written under a temporary name first, so that a failure leaves no
+ * partial file under `path`, which the option `--out` named.
+ */
+export async function replaceFile(path: string, content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>) {
+  const part = `${path}.part`;
+  try {
+    await pipeline(content, createWriteStream(part));
+    await rename(part, path);
+  } catch (error) {
+    await rm(part, { force: true });
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall !== 'open' && syscall !== 'write' && syscall !== 'rename') throw error;
+    throw new OperatorError(`--out: ${path} can't be written (${code}).`, { cause: error });
+  }
+}
