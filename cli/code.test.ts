@@ -34,7 +34,7 @@ describe('code', () => {
     const pale = ['--payload', 'x', '--foreground', '#999', '--background', '#aaa'];
     const { code, stdout, stderr } = await run('code', 'create-static', ...pale, '--json');
     expect([code, JSON.parse(stdout).type]).toEqual([0, 'static']);
-    expect(stderr).toMatch(/^Note: design: /);
+    expect(stderr).toMatch(/^Note: --foreground: /);
   });
 
   test('create-static and create-landing print the code as REST has it', async () => {
@@ -74,11 +74,18 @@ describe('code', () => {
   test.each([
     [2, ['create-static'], 'say what the code carries, by either --payload or --wifi-ssid'],
     [2, ['create-static', '--payload', 'x', '--wifi-ssid', 'y'], 'either --payload or --wifi-ssid'],
-    [1, ['create-static', '--wifi-ssid', 'y', '--wifi-password', 'short'], 'wifi: a WPA password has 8 to 63'],
+    [
+      1,
+      ['create-static', '--wifi-ssid', 'y', '--wifi-password', 'short'],
+      '--wifi-password: a WPA password has 8 to 63',
+    ],
     [2, ['create-static', '--wifi-ssid', 'y', '--wifi-security', 'wpa9'], 'wpa, wep, none'],
     [2, ['create-landing'], '--title'],
     [2, ['create-landing', '--title', 'x', '--link', 'nowhere'], 'It must be LABEL=URL.'],
-    [1, ['create-landing', '--title', 'x', '--link', 'a=ftp://b'], 'landing_page.links[0].url: must be an absolute'],
+    [1, ['create-landing', '--title', 'x', '--link', 'a=ftp://b'], '--link: must be an absolute'],
+    [1, ['create-landing', '--title', ' '], '--title: is needed.'],
+    [2, ['create-landing', '--title', 'x', '--page-background', 'red'], 'It must be #rgb or #rrggbb.'],
+    [2, ['update-landing', '--id', 'qr_x'], 'Give at least one of --title'],
     [2, ['restore'], '--id'],
     [2, ['restore', '--id', 'x', '--force'], '--force'],
   ])('exit code %i: code %j', async (exit, args, sentence) => {

@@ -1,11 +1,14 @@
 import { create } from '@bufbuild/protobuf';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { codeJson } from '../common/contract/code-json.ts';
-import { type Code, WifiSecurity } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { WifiSecurity } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../proto/gen/signpost/pages/v1/landing_page_pb.ts';
-import { connectCore, required } from './core.ts';
-import { example, ofAccount } from './options.ts';
-import { fields, jsonOption, print } from './output.ts';
+import { codeAnalyticsCommand } from './code-analytics.ts';
+import { dynamicCodeCommands } from './code-dynamic.ts';
+import { codeImageCommand } from './code-image.ts';
+import { showCode } from './code-output.ts';
+import { connectCore, UsageError } from './core.ts';
+import { colour, example, ofAccount } from './options.ts';
+import { jsonOption } from './output.ts';
 
 const SECURITY = { wpa: WifiSecurity.WPA, wep: WifiSecurity.WEP, none: WifiSecurity.NONE } as const;
 
@@ -36,15 +39,12 @@ interface LandingOptions extends Looks, PageOptions {
   readonly domain?: string;
 }
 
-/** `code …`: creates codes of types that the REST API does not create, and restores deleted codes. */
+/** `code …`: manages codes of all types. */
 export function codeCommands(code: Command): void {
   const json = jsonOption(code);
-  const show = (made: Code | undefined, warnings: readonly string[] = []) => {
-    for (const warning of warnings) console.error(`Note: ${warning}`);
-    const shown = codeJson(required(made));
-    const { id, type, scan_url, name, payload = null } = shown;
-    print(json(), shown, () => fields({ id, type, name, ...(type === 'static' ? { payload } : { scan_url }) }));
-  };
+  dynamicCodeCommands(code);
+  codeImageCommand(code);
+  codeAnalyticsCommand(code);
 
   const createStatic = looks(code.command('create-static'))
     .description('create a static code, with Wi-Fi credentials or any text as its payload')
@@ -61,11 +61,7 @@ export function codeCommands(code: Command): void {
       createStatic.error('error: say what the code carries, by either --payload or --wifi-ssid');
     }
     const { codes } = await connectCore(process.env, options.account);
-    const { code: made, warnings } = await codes.createStaticCode({
-      ...looksOf(options),
-      content: contentOf(options),
-    });
-    show(made, warnings);
+    showCode(createStatic, json(), await codes.createStaticCode({ ...looksOf(options), content: contentOf(options) }));
   });
 
   const createLanding = page(looks(code.command('create-landing')).requiredOption('--title <title>', 'its heading'))
@@ -77,12 +73,12 @@ export function codeCommands(code: Command): void {
   ).action(async (options: LandingOptions) => {
     const { domain } = options;
     const { codes } = await connectCore(process.env, options.account);
-    const { code: made, warnings } = await codes.createLandingPageCode({
+    const created = await codes.createLandingPageCode({
       ...looksOf(options),
       ...(domain === undefined ? {} : { domainId: domain }),
       landingPage: pageOf(options),
     });
-    show(made, warnings);
+    showCode(createLanding, json(), created);
   });
 
   const updateLanding = page(ofAccount(code.command('update-landing')).requiredOption('--id <id>', 'qr_…'))
@@ -90,40 +86,36 @@ export function codeCommands(code: Command): void {
     .option('--title <title>', 'its heading');
   example(updateLanding, 'code update-landing --account acct_… --id qr_… --text "Today: pappa al pomodoro"').action(
     async (options: { account: string; id: string } & PageOptions) => {
+      const changes = pageOf(options);
+      if (Object.keys(changes).length === 0) {
+        throw new UsageError('Give at least one of --title, --text, --link, --page-foreground and --page-background.');
+      }
       const { codes } = await connectCore(process.env, options.account);
       const before = (await codes.getCode({ id: options.id })).code?.landingPage ?? create(LandingPageSchema);
       const { title, text, links, foregroundColor, backgroundColor } = before;
-      const { code: changed } = await codes.updateCode({
+      const changed = await codes.updateCode({
         id: options.id,
         updateMask: { paths: ['landing_page'] },
-        landingPage: { title, text, links, foregroundColor, backgroundColor, ...pageOf(options) },
+        landingPage: { title, text, links, foregroundColor, backgroundColor, ...changes },
       });
-      show(changed);
+      showCode(updateLanding, json(), changed);
     },
   );
-
-  example(ofAccount(code.command('restore')), 'code restore --account acct_… --id qr_…')
-    .description('restore a deleted code; the plan’s limit is checked again')
-    .requiredOption('--id <id>', 'qr_…')
-    .action(async ({ account, id }: { account: string; id: string }) => {
-      const { codes } = await connectCore(process.env, account);
-      show((await codes.restoreCode({ id })).code);
-    });
 }
 
 function looks(command: Command): Command {
   return ofAccount(command)
     .option('--name <name>', 'a label of your own')
-    .option('--foreground <colour>', 'the image’s modules, #rgb or #rrggbb')
-    .option('--background <colour>', 'the image’s background');
+    .option('--foreground <colour>', 'the image’s modules, #rgb or #rrggbb', colour)
+    .option('--background <colour>', 'the image’s background', colour);
 }
 
 function page(command: Command): Command {
   return command
     .option('--text <text>', 'plain text below the heading; line breaks are kept')
     .option('--link <label=url>', 'a link below the text; may be repeated', link)
-    .option('--page-foreground <colour>', 'the page’s text colour, #rgb or #rrggbb')
-    .option('--page-background <colour>', 'the page’s background colour');
+    .option('--page-foreground <colour>', 'the page’s text colour, #rgb or #rrggbb', colour)
+    .option('--page-background <colour>', 'the page’s background colour', colour);
 }
 
 function pageOf({ title, text, link: links, pageForeground, pageBackground }: PageOptions) {

@@ -19,9 +19,17 @@ async function offered(line: string): Promise<string[]> {
 
 test.each([
   ['signpost a', ['account']],
-  ['signpost code ', ['create-static', 'create-landing', 'update-landing', 'restore', '--help']],
+  [
+    'signpost code ',
+    [
+      ...['create', 'update', 'list', 'show', 'pause', 'resume', 'delete', 'restore', 'image', 'analytics'],
+      ...['create-static', 'create-landing', 'update-landing', '--help'],
+    ],
+  ],
   ['signpost account c', ['create', 'close']],
   ['signpost account create --p', ['--plan']],
+  ['signpost code image --format ', ['png', 'svg']],
+  ['signpost code update --no', ['--no-name', '--no-folder', '--no-tag']],
   ['signpost account create --plan ', ['free', 'business', 'scale', 'enterprise']],
   ['signpost account create --plan s', ['scale']],
   ['signpost account create --plan scale --n', ['--name']],

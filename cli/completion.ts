@@ -11,8 +11,8 @@ export function completionCommand(program: Command): void {
     .addHelpText(
       'after',
       `
-It completes a command called signpost, so give it that name first:
-  $ alias signpost='npm run --silent signpost --'
+It completes a command called signpost, so give it that name first, in the folder of Signpost:
+  $ alias signpost="$PWD/node_modules/.bin/node $PWD/cli/main.ts"
   $ source <(signpost completion bash)         # in ~/.bashrc; zsh in ~/.zshrc
   $ signpost completion fish | source          # in ~/.config/fish/config.fish`,
     )

@@ -9,9 +9,19 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+/** Parses a colour of an image or page. */
+export function colour(text: string): string {
+  if (!/^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text)) throw new InvalidArgumentError('It must be #rgb or #rrggbb.');
+  return text;
+}
+
 /** Adds the option `--account`. */
 export function ofAccount(command: Command): Command {
-  return command.requiredOption('--account <id>', 'acct_…');
+  return command.requiredOption('--account <id>', 'acct_…', (id) => {
+    // It is sent as metadata, which can contain nothing else.
+    if (!/^[\x21-\x7e]+$/.test(id)) throw new InvalidArgumentError('It must be the id of an account, acct_….');
+    return id;
+  });
 }
 
 /** Adds the options of a list, newest first, which by default shows all items or `defaultLimit` of them. */

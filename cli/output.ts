@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
 import type { Command } from 'commander';
+import stringWidth from 'string-width';
 
 /** A record to print: a value for each column. */
 export type DisplayRecord = Readonly<Record<string, string | number | boolean | null>>;
@@ -12,6 +13,11 @@ export function jsonOption(group: Command): () => boolean {
 /** Prints one JSON value and nothing else, or lines for people. */
 export function print(json: boolean, value: unknown, lines: () => string): void {
   console.log(json ? JSON.stringify(value) : withoutControlCharacters(lines()));
+}
+
+/** The same for lines that contain colours. What customers named must be free of control characters in them. */
+export function printStyled(json: boolean, value: unknown, lines: () => string): void {
+  console.log(json ? JSON.stringify(value) : lines());
 }
 
 /** Removes control characters except newlines: names given by customers must not control a terminal. */
@@ -31,15 +37,50 @@ export function printRecords(json: boolean, records: readonly DisplayRecord[]): 
 
 /** Formats one `name  value` per line. */
 export function fields(record: DisplayRecord): string {
-  return columns(Object.entries(record));
+  return columns(Object.entries(record).map((row) => row.map(cellOf)));
 }
 
 /** Formats a table with a header, its columns as wide as necessary. */
 export function table(records: readonly DisplayRecord[]): string {
+  return fittedTable(records, {}, Number.POSITIVE_INFINITY);
+}
+
+/**
+ * Formats a table that is at most `width` characters wide: the columns in `shortened` are truncated as far as necessary,
+ * the first one first, but not below their number of characters.
+ */
+export function fittedTable(
+  records: readonly DisplayRecord[],
+  shortened: Readonly<Record<string, number>>,
+  width = outputWidth(),
+): string {
   const [first] = records;
   if (!first) return 'none';
   const names = Object.keys(first);
-  return columns([names, ...records.map((record) => names.map((name) => record[name] ?? null))]);
+  const rows = [names, ...records.map((record) => names.map((name) => cellOf(record[name])))];
+  const widths = names.map((_, column) => Math.max(...rows.map((row) => stringWidth(row[column] ?? ''))) + GAP);
+  let excess = widths.reduce((sum, each) => sum + each, -GAP) - width;
+  for (const [name, least] of Object.entries(shortened)) {
+    const column = names.indexOf(name);
+    const cut = Math.min(excess, (widths[column] ?? 0) - GAP - least);
+    if (cut <= 0) continue;
+    widths[column] = (widths[column] ?? 0) - cut;
+    excess -= cut;
+  }
+  return columns(rows, widths);
+}
+
+/** The width of the terminal, or as `COLUMNS` says; unlimited where output is not a terminal. */
+export function outputWidth(): number {
+  return Number(process.env.COLUMNS) || process.stdout.columns || Number.POSITIVE_INFINITY;
+}
+
+/** Spaces between columns. */
+const GAP = 2;
+
+/** A value on one line and without control characters. */
+function cellOf(value: DisplayRecord[string] | undefined): string {
+  return String(value ?? '–').replace(/\p{Cc}+/gu, ' ');
 }
 
 /** Only spaces between columns, so that lines can be cut and searched; wide characters count as two. */
@@ -50,9 +91,11 @@ const CHARS = Object.fromEntries(
     .map((name) => [name, '']),
 );
 
-function columns(rows: readonly (readonly DisplayRecord[string][])[]): string {
-  const made = new Table({ chars: CHARS, style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [] } });
-  made.push(...rows.map((row) => row.map((cell) => String(cell ?? '–').replace(/\p{Cc}+/gu, ' '))));
+/** `widths`: of the columns, with the gaps between them. */
+function columns(rows: readonly (readonly string[])[], widths?: number[]): string {
+  const style = { 'padding-left': 0, 'padding-right': GAP, head: [], border: [] };
+  const made = new Table({ chars: CHARS, style, ...(widths ? { colWidths: widths } : {}) });
+  made.push(...rows.map((row) => [...row]));
   return made
     .toString()
     .split('\n')

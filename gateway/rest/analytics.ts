@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { analyticsJson } from '../../common/contract/analytics-json.ts';
 import { PERIOD_DAYS } from '../../common/contract/ranges.ts';
-import { AnalyticsService, type Share } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import type { CoreClients } from '../core/clients.ts';
 import { codeExample } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
@@ -96,40 +97,8 @@ export function analytics(core: CoreClients): Endpoint[] {
       errors: { 404: 'No such code on this account.' },
       async handle({ id, query, options }) {
         const read = await core.analytics.getCodeAnalytics({ id, ...integer(query, 'period') }, options);
-        const { figures } = read;
-        if (!figures) throw new Error('the core responded without figures');
-        return {
-          status: 200,
-          body: {
-            success: true,
-            data: {
-              id: read.id,
-              total_scans: Number(read.totalScans),
-              period: read.period,
-              from: read.from,
-              to: read.to,
-              period_scans: Number(figures.scans),
-              unique_scans: Number(figures.uniqueScans),
-              breakdowns: {
-                days: figures.intervals.map((day) => ({
-                  date: day.start,
-                  scans: Number(day.scans),
-                  unique: Number(day.uniqueScans),
-                })),
-                countries: shares(figures.countries, (country) => ({ country })),
-                devices: shares(figures.devices, (device) => ({ device })),
-                operating_systems: shares(figures.operatingSystems, (operating_system) => ({ operating_system })),
-                browsers: shares(figures.browsers, (browser) => ({ browser })),
-                referrers: shares(figures.referrers, (referrer) => ({ referrer })),
-              },
-            },
-          },
-        };
+        return { status: 200, body: { success: true, data: analyticsJson(read) } };
       },
     }),
   ];
-}
-
-function shares<Named>(parts: Share[], named: (value: string) => Named): (Named & { scans: number })[] {
-  return parts.map(({ value, scans }) => ({ ...named(value), scans: Number(scans) }));
 }
