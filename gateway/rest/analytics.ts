@@ -59,7 +59,7 @@ export function analytics(core: CoreClients): Endpoint[] {
       summary: 'Read scan analytics',
       description: 'Lifetime total of a code, and breakdowns of the last `period` days.',
       query: {
-        period: rangeParameter('Days of the window:', PERIOD_DAYS),
+        period: rangeParameter('Days of the window:', PERIOD_DAYS, 7),
       },
       success: { 200: 'Scan analytics.' },
       answer: {
@@ -95,6 +95,7 @@ export function analytics(core: CoreClients): Endpoint[] {
         },
       },
       errors: { 404: 'No such code on this account.' },
+      errorCases: { 404: ['no_such_code'] },
       async handle({ id, query, options }) {
         const read = await core.analytics.getCodeAnalytics({ id, ...integer(query, 'period') }, options);
         return { status: 200, body: { success: true, data: analyticsJson(read) } };

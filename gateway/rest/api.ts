@@ -15,7 +15,7 @@ import { image } from './image.ts';
 import { openApi } from './openapi.ts';
 import { openApiDocument } from './openapi-document.ts';
 import { qrCodes } from './qr-codes.ts';
-import { REFERENCE_HEADERS, referencePage } from './reference.ts';
+import { reference } from './reference.ts';
 import { requestId } from './request-id.ts';
 import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
 import { serve } from './serve.ts';
@@ -119,8 +119,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       },
     });
   }
-  const page = referencePage(document);
-  app.get('/docs', (_request, reply) => reply.headers(REFERENCE_HEADERS).send(page));
+  app.get('/docs', reference(document, options.publicUrl));
   for (const [path, allowed] of methodsByPath(endpoints)) refuseOtherMethods(app, path, allowed);
 
   await app.ready();

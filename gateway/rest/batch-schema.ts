@@ -10,12 +10,21 @@ export const rowInput = z
     {
       target_url: optionalText({ maxLength: 2_048, description: 'The target of scans.' }),
       name: nullableText({ maxLength: 200, description: 'Free label.' }),
-      campaign_type: nullableText({ maxLength: 64, description: 'Your own term for the kind of campaign.' }),
-      folder: nullableText({ maxLength: 100, description: 'Folder id or name; an unknown name is created.' }),
+      campaign_type: nullableText({
+        maxLength: 64,
+        description: 'Your own term for the kind of campaign.',
+        examples: ['flyer'],
+      }),
+      folder: nullableText({
+        maxLength: 100,
+        description: 'Folder id or name; an unknown name is created.',
+        examples: ['Berlin'],
+      }),
       tags: nullableTexts({
         maxItems: 20,
         items: { type: 'string', minLength: 1, maxLength: 100 },
         description: 'Tag ids or names; unknown names are created.',
+        examples: [['menu', 'summer']],
       }),
       external_ref: nullableText({
         maxLength: 128,
@@ -32,12 +41,18 @@ export const rowInput = z
 
 const shape = {
   name: optionalText({ maxLength: 200, description: 'Free label; empty becomes null.' }),
-  domain_id: optionalText({ description: 'A live custom domain of the account that every code is printed on.' }),
+  domain_id: optionalText({
+    description: 'A live custom domain of the account that every code is printed on.',
+    examples: ['domain_01kagd4y0jf1qtqf0m8mvy7z5c'],
+  }),
   design: z
     .object(
       {
         foregroundColor: optionalText({ description: 'The modules: `#rgb` or `#rrggbb`; default `#000000`.' }),
-        backgroundColor: optionalText({ description: 'The background: `#rgb` or `#rrggbb`; default `#ffffff`.' }),
+        backgroundColor: optionalText({
+          description: 'The background: `#rgb` or `#rrggbb`; default `#ffffff`.',
+          examples: ['#ffffff'],
+        }),
       },
       'must be an object',
     )

@@ -49,6 +49,7 @@ export function batches(core: CoreClients): Endpoint[] {
         example: { success: true, data: [batchExample], pagination: { limit: 25, offset: 0 }, total: 1 },
       },
       errors: { 403: NO_ACCESS },
+      errorCases: { 403: ['business_plan_required', 'no_batches'] },
       async handle({ query, options }) {
         const request = { ...integer(query, 'limit'), ...integer(query, 'offset') };
         const page = await core.batches.listBatches(request, options);
@@ -113,6 +114,13 @@ export function batches(core: CoreClients): Endpoint[] {
         409: 'The `Idempotency-Key` was used with a different request, or such a request is still running.',
         413: 'More than 25,000 rows, or more than 3,500,000 bytes; split it into sequential batches.',
       },
+      errorCases: {
+        400: ['no_rows', 'unknown_domain', 'invalid_field', 'malformed_json', 'idempotency_key'],
+        403: ['batch_limit_exceeded', 'qr_limit_reached', 'business_plan_required', 'no_batches'],
+        409: ['key_reused', 'key_in_flight'],
+        413: ['too_many_rows', 'batch_too_large'],
+        503: ['no_short_code', 'key_not_stored'],
+      },
       async handle({ body, options }) {
         const request = fromJson(CreateBatchRequestSchema, body.fields);
         if (body.rows.length > 0) request.$unknown = [preserialized(body.rows)];
@@ -136,7 +144,11 @@ export function batches(core: CoreClients): Endpoint[] {
       query: {
         limit: limitParameter(LONG_PAGE_LIMIT),
         offset: offsetParameter,
-        status: { description: 'Only rows of this status.', schema: { type: 'string', enum: ROW_STATUS_NAMES } },
+        status: {
+          description: 'Only rows of this status.',
+          schema: { type: 'string', enum: ROW_STATUS_NAMES },
+          example: 'failed',
+        },
       },
       success: { 200: 'The batch and a page of its rows.' },
       answer: {
@@ -169,6 +181,7 @@ export function batches(core: CoreClients): Endpoint[] {
         },
       },
       errors: { 400: '`status` is not known.', 403: NO_ACCESS, 404: 'No such batch on this account.' },
+      errorCases: { 400: ['unknown_status'], 403: ['business_plan_required', 'no_batches'], 404: ['no_such_batch'] },
       async handle({ id, query, options }) {
         const status = oneOf(query, 'status', ROW_STATUS_NAMES);
         const request = {

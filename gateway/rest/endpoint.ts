@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import type { CallOptions } from '@connectrpc/connect';
 import type { z } from 'zod';
+import type { ErrorCases } from './openapi-errors.ts';
 import type { Content } from './openapi-types.ts';
 import type { Query } from './query.ts';
 
@@ -28,6 +29,7 @@ export interface Answer<Data> {
 export interface Parameter {
   readonly description: string;
   readonly schema: Readonly<Record<string, unknown>>;
+  readonly example: unknown;
 }
 
 /** The statuses that an endpoint can describe itself. 401, 429, 500 and 503 apply to all endpoints. */
@@ -66,6 +68,8 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   readonly links?: readonly string[];
   readonly answer: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: Content };
   readonly errors: Readonly<Partial<Record<ErrorStatus, string>>>;
+  /** The causes of `errors`, by their names in the catalogue. */
+  readonly errorCases: ErrorCases;
   handle(call: Call<Body>): Promise<Answer<Data>>;
 }
 

@@ -40,6 +40,7 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
         },
       },
       errors: { 503: 'The folders could not be read; retry. Never an empty list instead.' },
+      errorCases: {},
       async handle({ options }) {
         const { folders, nextCursor } = await core.taxonomy.listFolders({ limit: LIMITS.folders }, options);
         expectAll('folders', nextCursor);
@@ -60,6 +61,7 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
         example: { success: true, data: [{ id: 'tag_01kagcpn9jfbxsg8m2yq3v7d0c', name: 'summer', code_count: 40 }] },
       },
       errors: { 503: 'The tags could not be read; retry. Never an empty list instead.' },
+      errorCases: {},
       async handle({ options }) {
         const { tags, nextCursor } = await core.taxonomy.listTags({ limit: LIMITS.tags }, options);
         expectAll('tags', nextCursor);

@@ -43,8 +43,9 @@ export function image(core: CoreClients): Endpoint[] {
         format: {
           description: 'Anything else is a 400.',
           schema: { type: 'string', enum: ['png', 'svg'], default: 'png' },
+          example: 'svg',
         },
-        size: rangeParameter('Width and height of a PNG in pixels, ignored for SVG:', IMAGE_PIXELS),
+        size: rangeParameter('Width and height of a PNG in pixels, ignored for SVG:', IMAGE_PIXELS, 1_024),
       },
       success: { 200: 'The image.', 304: 'The image in `If-None-Match` is still current.' },
       headers: {
@@ -58,6 +59,13 @@ export function image(core: CoreClients): Endpoint[] {
         404: 'No such code on this account.',
         409: 'The code has nothing to encode.',
         503: 'The custom domain of the code could not be resolved; retry.',
+      },
+      errorCases: {
+        400: ['unknown_format'],
+        403: ['business_plan_required', 'no_images'],
+        404: ['no_such_code'],
+        409: ['nothing_to_encode'],
+        503: ['domain_not_resolved'],
       },
       async handle({ id, query, headers, options }) {
         const format = FORMATS[oneOf(query, 'format', ['png', 'svg']) ?? 'png'];

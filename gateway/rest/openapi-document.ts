@@ -1,7 +1,10 @@
 import { z } from 'zod';
+import { batchExample } from './batch-schema.ts';
+import { codeExample } from './code-schema.ts';
 import { type Endpoint, TAGS } from './endpoint.ts';
-import { ERRORS, EVERYWHERE, errorSchema, RATE } from './openapi-errors.ts';
-import type { Json, OpenApiDocument, Operation, OperationParameter, Schema } from './openapi-types.ts';
+import { EVENTS_BY_TYPE, type EventDescription } from './event-schema.ts';
+import { ERROR_EXAMPLES, ERRORS, type ErrorCases, EVERYWHERE, errorSchema, RATE } from './openapi-errors.ts';
+import type { Header, OpenApiDocument, Operation, OperationParameter, Schema, Webhook } from './openapi-types.ts';
 
 /** The version of the API, from the contract. */
 const VERSION = '1.3.0';
@@ -9,7 +12,7 @@ const VERSION = '1.3.0';
 const TEXT = { type: 'string' };
 
 /** Header components by name. */
-const HEADERS: Readonly<Record<string, Json>> = {
+const HEADERS: Readonly<Record<string, Header>> = {
   'X-Request-Id': { description: 'Identifies this response in support requests.', schema: TEXT },
   'X-RateLimit-Limit': { description: 'Requests a month: an integer, or `unlimited`.', schema: TEXT },
   'X-RateLimit-Remaining': { description: 'Requests left this month: an integer, or `unlimited`.', schema: TEXT },
@@ -25,7 +28,9 @@ const HEADERS: Readonly<Record<string, Json>> = {
   },
 };
 
-const DESCRIPTION = `Dynamic QR codes: printed once, redirected for ever.
+const SUMMARY = 'Dynamic QR codes: printed once, with a target that can be changed at any time.';
+
+const DESCRIPTION = `${SUMMARY}
 
 Every request carries \`Authorization: Bearer sk_live_…\`. A key may make 120 requests in any 60 seconds, and as many per
 month as its plan allows. \`X-RateLimit-*\` describe the monthly quota.
@@ -47,6 +52,7 @@ export function openApiDocument(endpoints: readonly Endpoint[], publicUrl: strin
     info: {
       title: 'Signpost',
       version: VERSION,
+      summary: SUMMARY,
       description: DESCRIPTION,
       contact: { name: 'Signpost', url: `${publicUrl}/docs` },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
@@ -55,6 +61,7 @@ export function openApiDocument(endpoints: readonly Endpoint[], publicUrl: strin
     security: [{ key: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
+    webhooks: webhooks(schemas),
     components: {
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key: `sk_live_…`.' } },
       headers: HEADERS,
@@ -66,9 +73,10 @@ export function openApiDocument(endpoints: readonly Endpoint[], publicUrl: strin
 function operation(endpoint: Endpoint, schemas: Record<string, Schema>): Operation {
   const { id, tag, summary, description, body } = endpoint;
   const parameters: OperationParameter[] = [
-    ...(endpoint.path.includes('{id}') ? [ID] : []),
+    ...(endpoint.path.includes('{id}') ? [idOf(endpoint)] : []),
     ...Object.entries(endpoint.query ?? {}).map(([name, parameter]) => ({ name, in: 'query', ...parameter })),
     ...(endpoint.idempotent ? [IDEMPOTENCY_KEY] : []),
+    ...('304' in endpoint.success ? [IF_NONE_MATCH] : []),
   ];
   return {
     operationId: id,
@@ -88,13 +96,28 @@ function operation(endpoint: Endpoint, schemas: Record<string, Schema>): Operati
   };
 }
 
-const ID: OperationParameter = { name: 'id', in: 'path', required: true, schema: TEXT };
+/** The `{id}` in the path. */
+function idOf({ path }: Endpoint): OperationParameter {
+  const [description, example] = path.startsWith('/api/v1/batches')
+    ? ['The batch, `batch_…`.', batchExample.id]
+    : ['The code, `qr_…`.', codeExample.id];
+  return { name: 'id', in: 'path', required: true, description, schema: TEXT, example };
+}
 
 const IDEMPOTENCY_KEY: OperationParameter = {
   name: 'Idempotency-Key',
   in: 'header',
   description: 'Generated once for each creation and sent with every retry of it. Remembered for 24 hours.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
+  example: '0199c0de-7d1e-7a6b-9f3e-2b6d1f0c4a57',
+};
+
+const IF_NONE_MATCH: OperationParameter = {
+  name: 'If-None-Match',
+  in: 'header',
+  description: 'The `ETag` of an image that you have: if it is still current, the answer is a 304 without a body.',
+  schema: TEXT,
+  example: '"9Jq1xVZ0mS4"',
 };
 
 function successes(
@@ -122,26 +145,60 @@ function successes(
   );
 }
 
-function failures({ errors, idempotent }: Endpoint): Operation['responses'] {
+function failures({ errors, errorCases, idempotent }: Endpoint): Operation['responses'] {
   const own: Record<string, string> = errors;
-  const statuses = new Set([...Object.keys(own).map(Number), ...EVERYWHERE]);
+  const cases = Object.entries(ERROR_EXAMPLES).flatMap(([status, examples]) => {
+    const names: readonly string[] = [...(of(errorCases, status) ?? []), ...(of(EVERYWHERE, status) ?? [])];
+    const listed = Object.entries(examples).filter(([name]) => names.includes(name));
+    return listed.length > 0 ? [[status, Object.fromEntries(listed)] as const] : [];
+  });
   return Object.fromEntries(
-    [...statuses].map((status) => {
-      const { description = '', example, headers = [] } = ERRORS[status] ?? {};
-      const replay = idempotent && [400, 403, 413].includes(status) ? ['Idempotent-Replay'] : [];
+    cases.map(([status, examples]) => {
+      const { description, headers } = ERRORS[Number(status) as keyof typeof ERRORS];
+      const replay = idempotent && ['400', '403', '413'].includes(status) ? ['Idempotent-Replay'] : [];
       return [
         status,
         {
           description: own[status] ?? description,
           headers: refer(['X-Request-Id', ...headers, ...replay]),
-          content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, example } },
+          content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
         },
       ];
     }),
   );
 }
 
-function refer(headers: readonly string[]): Json {
+function of(cases: ErrorCases, status: string): readonly string[] | undefined {
+  return (cases as Readonly<Record<string, readonly string[] | undefined>>)[status];
+}
+
+/** The events that webhooks deliver. Source: docs/contract.md, "Events". */
+function webhooks(schemas: Record<string, Schema>): Readonly<Record<string, { post: Webhook }>> {
+  return Object.fromEntries(
+    Object.entries<EventDescription>(EVENTS_BY_TYPE).map(([type, { summary, data, example }]) => {
+      const name = type.replace(/(?:^|[._])(\w)/g, (_, letter: string) => letter.toUpperCase());
+      const event = z.object({
+        type: z.literal(type),
+        timestamp: z.string().meta({ format: 'date-time', description: 'When it happened.' }),
+        data,
+      });
+      const body = {
+        schema: named(`${name}Event`, event, schemas),
+        example: { type, timestamp: '2026-11-20T09:30:00.000Z', data: example },
+      };
+      const post = {
+        operationId: `on${name}`,
+        summary,
+        security: [],
+        requestBody: { required: true as const, content: { 'application/json': body } },
+        responses: { '2XX': { description: 'The event was received; it is not sent again.' } },
+      };
+      return [type, { post }];
+    }),
+  );
+}
+
+function refer(headers: readonly string[]): Readonly<Record<string, { $ref: string }>> {
   return Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

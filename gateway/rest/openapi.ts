@@ -22,6 +22,7 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
       example: { openapi: '3.1.0', info: { title: 'Signpost', version: '1.3.0' } },
     },
     errors: {},
+    errorCases: {},
     async handle({ options }) {
       await core.admission.admit({}, options);
       etag ||= `"${createHash('sha256').update(JSON.stringify(document())).digest('base64url')}"`;

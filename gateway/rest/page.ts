@@ -9,22 +9,24 @@ export const count = (description: string) => z.int().min(0).meta({ description 
  * A query parameter with a range. The schema has no bounds, because values out of range are clamped and not rejected: strict
  * clients would refuse to send them.
  */
-export function rangeParameter(description: string, { least, most, fallback }: Range): Parameter {
+export function rangeParameter(description: string, { least, most, fallback }: Range, example: number): Parameter {
   return {
     description: `${description} ${least} to ${most}; values out of range are clamped, anything but an integer counts as the default.`,
     schema: { type: 'integer', default: fallback },
+    example,
   };
 }
 
 /** The page size as a query parameter. */
 export function limitParameter(range: Range): Parameter {
-  return rangeParameter('The page size:', range);
+  return rangeParameter('The page size:', range, range.most);
 }
 
 /** The offset as a query parameter. */
 export const offsetParameter: Parameter = {
   description: 'The number of items to skip. Anything but a positive integer counts as 0.',
   schema: { type: 'integer', default: 0 },
+  example: 50,
 };
 
 /** The envelope of a single resource. Source: docs/contract.md, "Bodies and envelopes". */

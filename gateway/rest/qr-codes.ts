@@ -31,19 +31,30 @@ const TARGET = {
   maxLength: 2_048,
   description: 'The target of scans: an absolute http or https URL without credentials.',
 };
-const NAME = { maxLength: 200, description: 'Free label; empty becomes null.' };
-const FOLDER = { maxLength: 100, description: 'Folder id or name; an unknown name is created.' };
+const NAME = { maxLength: 200, description: 'Free label; empty becomes null.', examples: ['Table 4'] };
+const FOLDER = { maxLength: 100, description: 'Folder id or name; an unknown name is created.', examples: ['Berlin'] };
 const TAGS = {
   maxItems: 20,
   items: { type: 'string', minLength: 1, maxLength: 100 },
   description: 'Tag ids or names; unknown names are created, duplicates count once.',
+  examples: [['menu', 'summer']],
 };
+
+/** A cursor as it looks. */
+const CURSOR_EXAMPLE = 'WyJxcl8wMWthZ2NwbjkiXQ';
 
 const createBody = z.object({
   target_url: requiredText({ ...TARGET, format: 'uri' }),
   name: nullableText(NAME),
-  campaign_type: nullableText({ maxLength: 64, description: 'Your own term for the kind of campaign.' }),
-  domain_id: nullableText({ description: 'A verified custom domain of the account; default: the platform’s.' }),
+  campaign_type: nullableText({
+    maxLength: 64,
+    description: 'Your own term for the kind of campaign.',
+    examples: ['flyer'],
+  }),
+  domain_id: nullableText({
+    description: 'A verified custom domain of the account; default: the platform’s.',
+    examples: ['domain_01kagd4y0jf1qtqf0m8mvy7z5c'],
+  }),
   folder: nullableText(FOLDER),
   tags: nullableTexts(TAGS),
 });
@@ -53,7 +64,7 @@ const updateBody = z
   .object({
     target_url: optionalText({ ...TARGET, format: 'uri' }),
     name: nullableText(NAME),
-    paused: optionalFlag({ description: 'True pauses the code, false resumes it.' }),
+    paused: optionalFlag({ description: 'True pauses the code, false resumes it.', examples: [true] }),
     folder: nullableText({ ...FOLDER, description: `${FOLDER.description} Null removes the code from its folder.` }),
     tags: optionalTexts({ ...TAGS, description: `Replaces all tags. ${TAGS.description}` }),
   })
@@ -85,12 +96,18 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         cursor: {
           description: '`pagination.next_cursor` of the previous page; stable while codes are created.',
           schema: { type: 'string' },
+          example: CURSOR_EXAMPLE,
         },
-        folder: { description: 'Folder id or name; `none`: only codes without a folder.', schema: { type: 'string' } },
+        folder: {
+          description: 'Folder id or name; `none`: only codes without a folder.',
+          schema: { type: 'string' },
+          example: 'Berlin',
+        },
         tag: {
           description:
             'Tag ids or names, repeated or separated by commas: codes with any of them. An unknown tag matches none.',
           schema: { type: 'array', items: { type: 'string' } },
+          example: ['menu', 'summer'],
         },
       },
       success: { 200: 'A page of codes.' },
@@ -121,6 +138,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         400: 'Unknown folder, or a cursor that was not issued to this account.',
         403: 'API access is not on the plan.',
       },
+      errorCases: { 400: ['unknown_folder', 'invalid_cursor'], 403: ['business_plan_required'] },
       async handle({ query, options }) {
         const request = {
           ...integer(query, 'limit'),
@@ -183,6 +201,13 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         413: 'The body is larger than 1 MiB.',
         503: 'No short code could be allocated, or idempotency could not be guaranteed; retry.',
       },
+      errorCases: {
+        400: ['invalid_field', 'unknown_domain', 'malformed_json', 'idempotency_key'],
+        403: ['qr_limit_reached', 'business_plan_required'],
+        409: ['key_reused', 'key_in_flight'],
+        413: ['too_large'],
+        503: ['no_short_code', 'key_not_stored'],
+      },
       async handle({ body, options }) {
         const created = await core.codes.createCode(fromJson(CreateCodeRequestSchema, body), options);
         await changed(created.route);
@@ -207,6 +232,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
       success: { 200: 'The code.' },
       answer: one,
       errors: { 404: 'No such code on this account.' },
+      errorCases: { 404: ['no_such_code'] },
       async handle({ id, options }) {
         const { code } = await core.codes.getCode({ id }, options);
         return { status: 200, body: { success: true, data: codeJson(present(code)) } };
@@ -234,6 +260,12 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         404: 'No such code on this account.',
         409: 'The code is static or a landing page: it has no target to change. Nothing was changed.',
         413: 'The body is larger than 1 MiB.',
+      },
+      errorCases: {
+        400: ['invalid_field', 'no_fields', 'malformed_json'],
+        404: ['no_such_code'],
+        409: ['no_target'],
+        413: ['too_large'],
       },
       async handle({ id, body, options }) {
         const paths = Object.keys(body);
@@ -263,6 +295,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         example: { success: true, data: { id: codeExample.id, deleted: true } },
       },
       errors: { 404: 'No such code on this account.' },
+      errorCases: { 404: ['no_such_code'] },
       async handle({ id, options }) {
         const deleted = await core.codes.deleteCode({ id }, options);
         await changed(deleted.route);
