@@ -21,15 +21,15 @@ const error = (summary: string, description: string, value: ErrorBody): ErrorExa
 export const ERROR_EXAMPLES = {
   400: {
     malformed_json: error('The body is not JSON.', 'Correct the body where the sentence points.', {
-      error: 'The body is not valid JSON: expected a property name at line 1, column 2.',
+      error: "The body is not valid JSON: expected property name or '}' at line 1, column 2.",
     }),
     invalid_field: error('A field is missing, has the wrong type, or breaks its rule.', 'Correct the named field.', {
-      error: 'target_url: is required.',
+      error: 'target_url is required.',
     }),
     unknown_domain: error(
       'The domain is not the account’s, or not yet verified (for a batch: live).',
       'Use a domain that is ready, or omit `domain_id`.',
-      { error: 'domain_id: must be a domain of this account that is verified or live.' },
+      { error: 'domain_id: must be a domain of this account that is verified or live or failing.' },
     ),
     idempotency_key: error('The idempotency key is empty, too long, or not ASCII.', 'Send a UUID, for example.', {
       error: 'Idempotency-Key must be 1 to 255 visible ASCII characters.',
@@ -49,7 +49,7 @@ export const ERROR_EXAMPLES = {
     unknown_status: error('The status is not known.', 'Use one of the named values.', {
       error: 'status must be one of pending, created, failed, skipped.',
     }),
-    no_rows: error('The batch has no rows.', 'Send at least one.', { error: 'rows: must have at least one row.' }),
+    no_rows: error('The batch has no rows.', 'Send at least one.', { error: 'rows: must contain at least 1 item(s).' }),
   },
   401: {
     invalid_key: error(

@@ -11,7 +11,7 @@ export const count = (description: string) => z.int().min(0).meta({ description 
  */
 export function rangeParameter(description: string, { least, most, fallback }: Range, example: number): Parameter {
   return {
-    description: `${description} ${least} to ${most}; values out of range are clamped, anything but an integer counts as the default.`,
+    description: `${description} ${least} to ${most.toLocaleString('en')}; values out of range are clamped, anything but an integer counts as the default.`,
     schema: { type: 'integer', default: fallback },
     example,
   };

@@ -47,7 +47,7 @@ const UNBROKEN = 28;
 /** Code within text. A long one may break after the characters that separate its parts, and nowhere else. */
 export function code(text: string): string {
   if (text.length <= UNBROKEN) return `<code>${escaped(text)}</code>`;
-  return `<code>${escaped(text).replace(/(?<=\w[/_?=.,-]|\/\/|&amp;)(?=[\w{$])/g, '<wbr>')}</code>`;
+  return `<code class="long">${escaped(text).replace(/(?<=\w[/_?=.,-]|\/\/|&amp;)(?=[\w{$])/g, '<wbr>')}</code>`;
 }
 
 /** Renders a description of the OpenAPI document. */

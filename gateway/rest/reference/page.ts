@@ -92,6 +92,7 @@ function entry(id: string, text: string): string {
 }
 
 function groupHeading(name: string, description: string): string {
-  const id = slug(name);
+  // The guide has sections of the same names.
+  const id = `${slug(name)}-reference`;
   return `<div class="group"><h2 id="${id}">${escaped(name)}${anchor(id)}</h2>\n<p>${inline(description)}</p></div>`;
 }
