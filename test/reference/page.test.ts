@@ -16,7 +16,7 @@ async function get(headers: Readonly<Record<string, string>>) {
 }
 
 const hashes = (html: string, tag: string) =>
-  [...html.matchAll(new RegExp(`<${tag}>([sS]*?)</${tag}>`, 'g'))].map(
+  [...html.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, 'g'))].map(
     ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
   );
 

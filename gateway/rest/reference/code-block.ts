@@ -63,7 +63,7 @@ const COPY = `<button type="button" class="copy" hidden>${icon('copy')}<span>Cop
 
 function block({ language, code }: Snippet): string {
   const label = `${LABELS[language] ?? language} code`;
-  return `<pre tabindex="0" role="region" aria-label="${label}" data-language="${language}"><code>${coloured(code, language)}</code></pre>`;
+  return `<pre tabindex="0" role="group" aria-label="${label}" data-language="${language}"><code>${coloured(code, language)}</code></pre>`;
 }
 
 function coloured(code: string, language: string): string {

@@ -95,7 +95,7 @@ ${fieldList(fieldsOf(body?.schema, schemas, body?.example), place)}
 function failure(status: string, { description, content }: OperationResponse): string {
   const cases = Object.values(json(content)?.examples ?? {}).map(
     ({ summary = '', description: remedy = '', value }) =>
-      `<li><p>${inline(summary)} ${inline(remedy)}</p><pre tabindex="0"><code>${escaped(JSON.stringify(value))}</code></pre></li>`,
+      `<li><p>${inline(summary)} ${inline(remedy)}</p><pre tabindex="0" role="group" aria-label="JSON"><code>${escaped(JSON.stringify(value))}</code></pre></li>`,
   );
   return `<details class="response"><summary><strong class="status">${status}</strong><span>${inline(description)}</span></summary>
 <ul class="cases">${cases.join('\n')}</ul></details>`;

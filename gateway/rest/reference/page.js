@@ -174,13 +174,14 @@ function enhanceSearch() {
     target.focus({ preventScroll: true });
   };
   const find = () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const query = input.value.trim().toLowerCase();
+    const words = query.split(/\s+/).filter(Boolean);
     selected = -1;
     if (words.length === 0) return close();
     places ??= searchable();
     const score = ({ name, rank }) => {
       const lower = name.toLowerCase();
-      return (lower === words[0] ? 0 : lower.startsWith(words[0]) ? 2 : lower.includes(words[0]) ? 4 : 6) + rank;
+      return (lower === query ? 0 : lower.startsWith(query) ? 2 : lower.includes(query) ? 4 : 6) + rank;
     };
     const found = places
       .filter(({ text }) => words.every((word) => text.includes(word)))
