@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,7 +13,10 @@ const VIEWS = Object.entries(WIDTHS).flatMap(([name, width]) =>
   (['light', 'dark'] as const).map((scheme) => ({ name, width, scheme })),
 );
 
-const api = contract();
+/** Where screenshots are written, when it is set: `docs/screenshots`. */
+const SCREENSHOTS = process.env.SCREENSHOTS;
+
+const api = contract({ env: { PUBLIC_URL: 'https://sign.example' } });
 
 describe.skipIf(!PROGRAM)('the reference in a browser', () => {
   let browser: Browser;
@@ -69,6 +73,17 @@ describe.skipIf(!PROGRAM)('the reference in a browser', () => {
     },
     120_000,
   );
+
+  test.runIf(SCREENSHOTS).each(VIEWS)('has its picture taken: $name, $scheme', async ({ width, scheme }) => {
+    await look({ width, scheme }, async (page) => {
+      const take = (name: string) =>
+        page.screenshot({ path: join(SCREENSHOTS ?? '', `reference-${name}-${width}-${scheme}.png`) });
+      await take('guide');
+      await page.evaluate(`document.getElementById('createCode').scrollIntoView()`);
+      await page.waitForTimeout(500);
+      await take('operation');
+    });
+  });
 
   test.each(Object.values(WIDTHS))(
     'breaks no word, at %i px',

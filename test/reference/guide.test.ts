@@ -1,6 +1,7 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { createHmac, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -236,23 +237,58 @@ async function expectRefusals(url: string, secret: string): Promise<void> {
   expect((await fetch(url, { method: 'POST', headers, body: '{}' })).status).toBe(400);
 }
 
+const SDK = resolve('sdk/typescript/src/index.ts');
+if (!existsSync(SDK) && process.env.CI === 'true') throw new Error('Tests of the reference need the TypeScript SDK.');
+
 describe('the operations', () => {
-  test('have curl calls that succeed', async () => {
+  /** An account with a code and a batch, and each operation's calls for them; the code is deleted last. */
+  async function calls() {
     const account = await api.account();
     const { id } = await account.create({ folder: 'Berlin' });
-    const batch = await account.call<{ data: { id: string } }>('POST', '/batches', {
-      json: { rows: [{ target_url: 'https://example.com' }] },
+    const { body } = await account.call<{ data: { id: string } }>('POST', '/batches', {
+      json: { rows: [{ target_url: 'https://example.com' }, { target_url: 'nonsense' }] },
     });
-    // The code is deleted last.
     const operations = operationsOf(api.document).sort((one) => (one.method === 'DELETE' ? 1 : -1));
-    expect(operations.at(-1)?.method).toBe('DELETE');
-    for (const member of operations) {
-      const [curl, sdk] = callsOf(member, api.signpost.url);
-      expect([member.name, curl?.language, sdk?.language]).toEqual([member.name, 'sh', 'ts']);
-      const call = (curl?.code ?? '').replace(SHOWN.code, id).replace(SHOWN.batch, batch.body.data.id);
-      const printed = await shell(`${call} -w '%{stderr}' --fail-with-body`, account);
-      const expected = member.operation.operationId === 'getOpenApi' ? '"openapi":"3.1.0"' : '"success":true';
-      if (member.operation.operationId !== 'getCodeImage') expect(printed).toContain(expected);
+    return {
+      account,
+      operations: operations.map((member) => {
+        const [curl, sdk] = callsOf(member, api.signpost.url).map(({ code }) =>
+          code.replaceAll(SHOWN.code, id).replaceAll(SHOWN.batch, body.data.id),
+        );
+        return { id: member.operation.operationId, curl: curl ?? '', sdk: sdk ?? '' };
+      }),
+    };
+  }
+
+  test('have curl calls that succeed', async () => {
+    const { account, operations } = await calls();
+    expect(operations.at(-1)?.id).toBe('deleteCode');
+    for (const { id, curl } of operations) {
+      const printed = await shell(`${curl} --fail-with-body`, account);
+      if (id === 'getCodeImage') expect(await readFile(join(folder, 'code.svg'), 'utf8')).toMatch(/^<svg/);
+      else expect(printed).toContain(id === 'getOpenApi' ? '"openapi":"3.1.0"' : '"success":true');
     }
   }, 120_000);
+
+  test.skipIf(!existsSync(SDK))(
+    'have calls of the TypeScript SDK that succeed',
+    async () => {
+      const { account, operations } = await calls();
+      const scopes = operations.map(({ id, sdk }) => `{ // ${id}\n${sdk}\n}\nconsole.log('${id}');`);
+      const program = `import { Signpost } from '${SDK}';
+      const signpost = new Signpost({ apiKey: process.env.KEY, baseUrl: process.env.BASE_URL });
+      ${scopes.join('\n')}`;
+      const file = join(folder, 'sdk.mts');
+      await writeFile(file, program);
+      const printed = await run(process.execPath, [file], { KEY: account.apiKey, BASE_URL: api.signpost.url });
+      for (const { id, sdk } of operations) {
+        expect(sdk).not.toBe('');
+        expect(printed.split('\n')).toContain(id);
+      }
+      const first = await written('ts', 'signpost-sdk');
+      await writeFile(first, (await readFile(first, 'utf8')).replace('signpost-sdk', SDK));
+      expect(await run(process.execPath, [first], { KEY: account.apiKey })).toMatch(/^http.*\/r\/\w{7}\n$/);
+    },
+    120_000,
+  );
 });

@@ -28,7 +28,8 @@ const SDK_CALLS: Readonly<Record<string, (example: Example) => string>> = {
   listBatches: () =>
     'for await (const batch of signpost.batches.list()) {\n  console.log(batch.id, batch.counts.created);\n}',
   createBatch: ({ body }) => `const batch = await signpost.batches.create(${literal(body)});`,
-  getBatch: ({ id }) => `const batch = await signpost.batches.get('${id}', { status: 'failed' });`,
+  getBatch: ({ id }) =>
+    `const batch = await signpost.batches.get('${id}');\nfor await (const row of signpost.batches.rows('${id}', { status: 'failed' })) {\n  console.log(row.reason);\n}`,
   listFolders: () => 'const folders = await signpost.folders.list();',
   listTags: () => 'const tags = await signpost.tags.list();',
   getOpenApi: () => 'const document = await signpost.openapi();',
