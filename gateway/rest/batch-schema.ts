@@ -77,7 +77,7 @@ export const documentedBatchBody = z.object({
 /** A batch in responses. */
 export const batchSchema = z
   .object({
-    id: z.string().meta({ description: '`batch_…`.' }),
+    id: z.string().meta({ description: 'The identifier used in paths: `batch_…`.' }),
     name: z.string().nullable().meta({ description: 'Free label.' }),
     status: z.enum(['processing', 'completed']).meta({ description: 'Completed: every row is final.' }),
     counts: z

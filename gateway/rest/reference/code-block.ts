@@ -54,8 +54,8 @@ export function codeBlocks(snippets: readonly Snippet[], title = ''): string {
     const checked = index === 0 ? ' checked' : '';
     return `<input type="radio" name="${group}" id="${id}" data-language="${language}"${checked}><label for="${id}">${LABELS[language] ?? language}</label>`;
   });
-  const legend = `<legend>${escaped(title || 'Language')}</legend>`;
-  return `<fieldset class="code tabs">${legend}<div class="bar">${tabs.join('')}${COPY}</div>${snippets.map(block).join('')}</fieldset>`;
+  const name = escaped(title || 'Language');
+  return `<div class="code tabs" role="group" aria-label="${name}"><div class="bar">${tabs.join('')}${COPY}</div>${snippets.map(block).join('')}</div>`;
 }
 
 /** Hidden until the script has made it work. */

@@ -16,7 +16,7 @@ export interface Field {
 interface Place {
   readonly schemas: Schemas;
   readonly prefix: string;
-  /** Whether the fields are in a response, where most are always present. */
+  /** Whether Signpost sends the fields: most of them are always present. */
   readonly inResponse?: boolean;
 }
 

@@ -62,7 +62,7 @@ export function eventSection(type: string, document: OpenApiDocument): string {
 <div class="text">
 <h3 id="${type}"><code>${escaped(type)}</code>${anchor(type)}</h3>
 <p>${inline(post?.summary ?? '')}</p>
-${titled('Body', fieldList(fields, { schemas, prefix: type }))}
+${titled('Body', fieldList(fields, { schemas, prefix: type, inResponse: true }))}
 </div>
 <div class="calls">
 ${codeBlocks([{ language: 'json', code: prettyJson(body?.example) }], 'Request body')}

@@ -116,20 +116,23 @@ function enhanceCopying() {
 /** Everything that can be found: headings, and fields with the path to them. */
 function searchable() {
   const places = [];
-  let section = '';
+  let section;
   for (const element of document.querySelectorAll('main :is(h2, h3)[id], .fields li[id]')) {
     const isHeading = element.matches('h2, h3');
     const name = isHeading ? element.firstChild.textContent : element.querySelector('.name').textContent;
-    const details = isHeading ? element.parentElement.querySelector('.endpoint') : element.querySelector(':scope > p');
-    if (isHeading) section = name;
+    const about = isHeading ? element.parentElement.querySelector('.endpoint') : element.querySelector(':scope > p');
+    if (isHeading) section = { id: element.id, name };
+    const path = element.id
+      .slice(section.id.length + 1)
+      .split('.')
+      .slice(0, -1);
     places.push({
       id: element.id,
       name,
-      where: isHeading
-        ? (details?.textContent ?? '')
-        : `${section} › ${element.id.split('.').slice(1, -1).join(' › ')}`,
-      text: `${name} ${element.id} ${details?.textContent ?? ''}`.toLowerCase(),
-      rank: isHeading ? 0 : 1,
+      where: isHeading ? (about?.textContent ?? '') : [section.name, ...path].join(' › '),
+      text: `${name} ${element.id} ${about?.textContent ?? ''}`.toLowerCase(),
+      // Headings come first, then what requests have, then the rest.
+      rank: isHeading ? 0 : /^(path|query|header|body)/.test(path[0]) ? 1 : 2,
     });
   }
   return places;
@@ -181,7 +184,7 @@ function enhanceSearch() {
     places ??= searchable();
     const score = ({ name, rank }) => {
       const lower = name.toLowerCase();
-      return (lower === query ? 0 : lower.startsWith(query) ? 2 : lower.includes(query) ? 4 : 6) + rank;
+      return (lower === query ? 0 : lower.startsWith(query) ? 3 : lower.includes(query) ? 6 : 9) + rank;
     };
     const found = places
       .filter(({ text }) => words.every((word) => text.includes(word)))
