@@ -28,6 +28,8 @@ export const REASONS = {
   INVALID_IDEMPOTENCY_KEY: { rpc: Code.InvalidArgument, http: 400 },
   /** No key, an unknown one, or a revoked one. */
   UNAUTHENTICATED: { rpc: Code.Unauthenticated, http: 401 },
+  /** An internal caller without the service token, or with a wrong one. RPCs only. */
+  INVALID_SERVICE_TOKEN: { rpc: Code.Unauthenticated, http: 401 },
   /** The plan has no API access. */
   BUSINESS_PLAN_REQUIRED: { rpc: Code.PermissionDenied, http: 403, code: 'business_plan_required' },
   /** The plan lacks a feature. */
@@ -56,6 +58,8 @@ export const REASONS = {
   /** The body did not arrive in time. Not a 408, which the contract does not list. */
   REQUEST_TIMEOUT: { rpc: Code.InvalidArgument, http: 400 },
   BODY_TOO_LARGE: { rpc: Code.OutOfRange, http: 413 },
+  /** A message over its method's size limit, compressed or not. RPCs only. */
+  MESSAGE_TOO_LARGE: { rpc: Code.ResourceExhausted, http: 413 },
   /** More than 25,000 rows. */
   TOO_MANY_ROWS: { rpc: Code.OutOfRange, http: 413 },
   /** More than 120 requests in 60 seconds. Details: `retry_after`, in seconds. */
@@ -64,10 +68,14 @@ export const REASONS = {
   TOO_MANY_FAILURES: { rpc: Code.ResourceExhausted, http: 429 },
   /** The monthly quota is used up. */
   QUOTA_EXHAUSTED: { rpc: Code.ResourceExhausted, http: 429 },
-  /** A method that does not exist yet. */
+  /** A method that does not exist, or a compression or form of call that its method does not support. */
   UNIMPLEMENTED: { rpc: Code.Unimplemented, http: 500 },
   /** A bug; the sentence does not describe it. */
   INTERNAL: { rpc: Code.Internal, http: 500 },
+  /** The deadline of the call passed, or its message did not arrive in time. */
+  DEADLINE_EXCEEDED: { rpc: Code.DeadlineExceeded, http: 503 },
+  /** The caller disconnected or cancelled the call. */
+  CANCELED: { rpc: Code.Canceled, http: 503 },
   /** The caller had stopped waiting when the call arrived. Nothing has changed, so it may be repeated at once. */
   TOO_LATE: { rpc: Code.Unavailable, http: 503 },
   SHORT_CODE_NOT_ALLOCATED: { rpc: Code.Unavailable, http: 503 },

@@ -5,8 +5,8 @@ import { rateHeaders } from './rate-headers.ts';
 /** `Retry-After` of a 503, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** Codes of calls to a core that is unavailable or does not respond, and of calls that were cancelled. */
-const UNAVAILABLE_CODES: readonly Code[] = [Code.Unavailable, Code.DeadlineExceeded, Code.Canceled];
+/** Codes of calls that ended before they were answered, whether the core noticed it or the gateway. */
+const UNANSWERED_CODES: readonly Code[] = [Code.DeadlineExceeded, Code.Canceled];
 
 /** The body of every error. Source: docs/contract.md, "Errors" and "Bodies and envelopes". */
 export interface ErrorBody {
@@ -48,12 +48,13 @@ export function errorAnswer(error: unknown): ErrorAnswer {
   return { reason, status, headers, body };
 }
 
-/** Whether the core itself returned the error, which then has a reason of the catalogue. */
+/** Whether the core answered with the error, which then has a reason of the catalogue. */
 export function isCoreError(error: unknown): boolean {
-  return error instanceof ConnectError && error.details.length > 0;
+  return error instanceof ConnectError && error.details.length > 0 && !UNANSWERED_CODES.includes(error.code);
 }
 
-/** Whether the call got no response from the core. */
+/** Whether the call got no answer from the core. */
 function isUnavailable(error: unknown): boolean {
-  return error instanceof ConnectError && !isCoreError(error) && UNAVAILABLE_CODES.includes(error.code);
+  if (!(error instanceof ConnectError) || isCoreError(error)) return false;
+  return error.code === Code.Unavailable || UNANSWERED_CODES.includes(error.code);
 }

@@ -11,8 +11,8 @@ import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts'
  */
 const UNREPRESENTABLE = '22021';
 
-/** Start of the library's error for bytes that are not a message, which it reports as an internal error. */
-const PARSE_ERROR = 'parse binary: ';
+/** Starts of the libraries' sentences about what a caller sent, which they report as internal errors. */
+const UNREADABLE = ['parse binary: ', 'Failed to decompress', 'decompression failed', 'received compressed envelope'];
 
 /**
  * Converts any error to one of the catalogue, so that nothing internal (SQL, stack, host) reaches a caller. The
@@ -25,17 +25,17 @@ export function asFailure(error: unknown, request?: UnaryRequest | StreamRequest
       case Code.InvalidArgument:
         return failure('INVALID_FIELD', violationSentence(error), {}, error);
       case Code.Unimplemented:
-        return failure('UNIMPLEMENTED', 'This method is not available.', {}, error);
+        return failure('UNIMPLEMENTED', `Not available: ${error.rawMessage.replace(/\.$/, '')}.`, {}, error);
       case Code.Canceled:
+        return failure('CANCELED', 'The call was cancelled.', {}, error);
       case Code.DeadlineExceeded:
-        // The caller disconnected or stopped waiting: the protocol's own codes fit best.
-        return error;
+        return failure('DEADLINE_EXCEEDED', 'The deadline of the call has passed.', {}, error);
       case Code.ResourceExhausted:
         // Only the RPC libraries use this code, for messages over the read limit.
-        return new ConnectError('The message is too large.', error.code, undefined, undefined, error);
+        return failure('MESSAGE_TOO_LARGE', 'The message is too large.', {}, error);
       default:
-        if (!error.rawMessage.startsWith(PARSE_ERROR)) return internal(error);
-        return failure('INVALID_FIELD', 'The message cannot be parsed.', {}, error);
+        if (!UNREADABLE.some((start) => error.rawMessage.startsWith(start))) return internal(error);
+        return failure('INVALID_FIELD', 'The message cannot be decompressed or parsed.', {}, error);
     }
   }
   if (isUnrepresentable(error)) {

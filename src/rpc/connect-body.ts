@@ -10,7 +10,9 @@ import {
   type UniversalServerRequest,
 } from '@connectrpc/connect/protocol';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
+import { failure } from '../../common/contract/errors.ts';
 import type { FairQueue } from '../../common/runtime/fair-queue.ts';
+import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
 import { limitOf } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
@@ -44,7 +46,12 @@ export function receive(
   const encoding = protocol ? ENCODINGS[protocol.toLowerCase() as keyof typeof ENCODINGS] : 'content-encoding';
 
   async function* incoming(): AsyncGenerator<Uint8Array> {
-    const { request: compression, error } = compressionNegotiate(COMPRESSIONS, request.header.get(encoding), null, '');
+    const { request: compression, error } = compressionNegotiate(
+      COMPRESSIONS,
+      request.header.get(encoding),
+      null,
+      'accept-encoding',
+    );
     if (error) throw new ConnectError(error.rawMessage, error.code);
     const bytes = single ? inTime(body) : body;
     if (!protocol) {
@@ -58,6 +65,7 @@ export function receive(
         throw new ConnectError('The call contains more than one message.', Code.Unimplemented);
       yield (await envelopeDecompress(envelope, compression, limit.bytes)).data;
     }
+    if (single && envelopes === 0) throw new ConnectError('The call contains no message.', Code.Unimplemented);
   }
 
   const read: Message[] = [];
@@ -69,6 +77,15 @@ export function receive(
   };
   const empty = Buffer.from(json ? '{}' : '');
   const placeholder = protocol ? encodeEnvelope(0, empty) : empty;
+
+  /** Errors of reading pass no interceptor of the library: they are converted here. */
+  async function* placeholdersOrFailure(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* placeholders();
+    } catch (error) {
+      throw asFailure(signal.aborted ? ConnectError.from(signal.reason, Code.Canceled) : error);
+    }
+  }
 
   async function* placeholders(): AsyncGenerator<Uint8Array> {
     if (!limit.inTurn) {
@@ -87,7 +104,7 @@ export function receive(
   const header = new Headers(request.header);
   header.delete(encoding);
   header.delete('content-length');
-  return { ...request, contextValues, header, body: placeholders() };
+  return { ...request, contextValues, header, body: placeholdersOrFailure() };
 }
 
 /** The header in which each protocol names the compression of messages. */
@@ -109,7 +126,7 @@ async function* inTime(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   const late = Promise.withResolvers<never>();
   late.promise.catch(() => {});
   const timer = setTimeout(() => {
-    late.reject(new ConnectError('The message did not arrive in time.', Code.DeadlineExceeded));
+    late.reject(failure('DEADLINE_EXCEEDED', 'The message did not arrive in time.'));
   }, RECEIVE_MS);
   const iterator = chunks[Symbol.asyncIterator]();
   try {

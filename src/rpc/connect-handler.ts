@@ -3,10 +3,13 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { createConnectRouter, createContextValues } from '@connectrpc/connect';
 import { createAsyncIterable, type UniversalHandler, type UniversalServerRequest } from '@connectrpc/connect/protocol';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
+import { failure } from '../../common/contract/errors.ts';
+import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { peerKey } from '../access/caller.ts';
 import { COMPRESSIONS, receive, substituteMessages } from './connect-body.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
-import { MAX_TIMEOUT_MS, type ServerOptions } from './services.ts';
+import type { ServerOptions } from './services.ts';
+import { timeoutOf } from './timeouts.ts';
 import { peerName } from './tls.ts';
 
 /** Handles requests of Node's HTTP/1.1 and HTTP/2 servers. */
@@ -26,18 +29,19 @@ export function connectHandler(options: ServerOptions, shutdown: AbortSignal): N
     interceptors: [substituteMessages, ...options.interceptors],
     requestGate: options.gate,
     readMaxBytes: MAX_MESSAGE_BYTES,
-    maxTimeoutMs: MAX_TIMEOUT_MS,
     shutdownSignal: shutdown,
   });
   options.register(router);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  const unknown = unknownMethodHandlers();
 
   return (request, response) => {
     // Without these listeners a client that disconnects during its call would end the process: the library removes its
     // own listeners when the response closes, which is before Node reports the error.
     request.on('error', () => {});
     response.on('error', () => {});
-    const handler = handlers.get(request.url?.split('?', 1)[0] ?? '');
+    const path = request.url?.split('?', 1)[0] ?? '';
+    const handler = handlers.get(path) ?? unknown.find((each) => each.supportedContentType(contentTypeOf(request)));
     if (!handler) return reject(response, 404);
     let call: UniversalServerRequest;
     try {
@@ -50,6 +54,21 @@ export function connectHandler(options: ServerOptions, shutdown: AbortSignal): N
       // Only write errors arrive here: the caller has disconnected.
       .catch(() => response.destroy());
   };
+}
+
+/**
+ * Handlers that reject calls to methods that do not exist, in the form of the call's protocol: the library would answer a
+ * bare 404. One is for single answers, one for streams; the methods stand for any others.
+ */
+function unknownMethodHandlers(): readonly UniversalHandler[] {
+  const requestGate = () => Promise.reject(failure('UNIMPLEMENTED', 'There is no such method.'));
+  const { check, watch } = Health.method;
+  const router = createConnectRouter({ requestGate });
+  return router.rpc(check, () => ({})).rpc(watch, async function* () {}).handlers;
+}
+
+function contentTypeOf(request: IncomingMessage | Http2ServerRequest): string {
+  return request.headers['content-type'] ?? '';
 }
 
 function reject(response: ServerResponse | Http2ServerResponse, status: number): void {
@@ -69,6 +88,9 @@ function callOf(
     certificateName: peerName(socket),
   });
   const call = universalRequestFromNodeRequest(request, response, undefined, values);
+  const grpc = /^application\/grpc/i.test(contentTypeOf(request));
+  const timeoutHeader = grpc ? 'grpc-timeout' : 'connect-timeout-ms';
+  if (timeoutOf(timeoutHeader, call.header.get(timeoutHeader), values) === undefined) call.header.delete(timeoutHeader);
   return call.method === 'GET' && allowedMethods.includes('GET') ? asPost(call) : call;
 }
 

@@ -8,11 +8,18 @@ import {
 } from '@connectrpc/connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
+import { failure } from '../../common/contract/errors.ts';
 import { headersOf } from '../../common/contract/grpc-headers.ts';
+import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey, type Peer, peerKey } from '../access/caller.ts';
+import { takeTimeout } from './grpc-headers.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
 import { RECEIVE_MS, type ServerOptions } from './services.ts';
+import { timeoutOf } from './timeouts.ts';
 import { certificateName } from './tls.ts';
+
+/** The trailer that carries an error's details. */
+const STATUS_DETAILS = 'grpc-status-details-bin';
 
 /** An admitted call. */
 export interface AdmittedCall {
@@ -44,16 +51,19 @@ export function admissionInterceptor(
   methods: ReadonlyMap<string, DescMethod>,
 ): grpc.ServerInterceptor {
   return ({ path, requestStream }, call) => {
+    convertStatuses(call);
     const method = methods.get(path);
-    if (!method) throw new Error(`${path} is served but not registered`);
+    if (!method) {
+      const unknown = toStatus(failure('UNIMPLEMENTED', 'There is no such method.'));
+      return new grpc.ServerInterceptingCall(call, { start: () => call.sendStatus(unknown) });
+    }
     const limit = limitOf(method);
     limitMessages(call, limit.bytes);
     let context: AdmittedCall['context'];
     let timer: NodeJS.Timeout | undefined;
 
     const fail = (error: unknown) => {
-      const { code, details, metadata } = toStatus(error);
-      call.sendStatus({ code, details, metadata });
+      call.sendStatus(toStatus(error));
       context.abort(ENDED);
     };
     const read = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void, messageRead: () => void) => {
@@ -61,7 +71,7 @@ export function admissionInterceptor(
       admitted.set(metadata, { context, limit, messageRead });
       if (!requestStream) {
         timer = setTimeout(() => {
-          fail(new ConnectError('The message did not arrive in time.', Code.DeadlineExceeded));
+          fail(failure('DEADLINE_EXCEEDED', 'The message did not arrive in time.'));
         }, RECEIVE_MS);
       }
       next(metadata);
@@ -79,6 +89,9 @@ export function admissionInterceptor(
     const listener: grpc.ServerListener = {
       onReceiveMetadata(metadata, next) {
         context = contextOf(method, path, metadata, call);
+        context.signal.addEventListener('abort', () => {
+          if (context.signal.reason?.code === Code.DeadlineExceeded) fail(asFailure(context.signal.reason));
+        });
         gate(context)
           .then(() => (limit.inTurn ? readQueued(metadata, next) : read(metadata, next, () => {})))
           .catch(fail);
@@ -111,7 +124,8 @@ function contextOf(
   metadata: grpc.Metadata,
   call: grpc.ServerInterceptingCallInterface,
 ): AdmittedCall['context'] {
-  const deadline = call.getDeadline();
+  const values = createContextValues().set(peerKey, peerOf(call));
+  const timeoutMs = timeoutOf('grpc-timeout', takeTimeout(metadata), values);
   return createHandlerContext({
     service: method.parent,
     method,
@@ -119,9 +133,19 @@ function contextOf(
     requestMethod: 'POST',
     url: `http://localhost${path}`,
     requestHeader: headersOf(metadata),
-    contextValues: createContextValues().set(peerKey, peerOf(call)),
-    ...(deadline === Number.POSITIVE_INFINITY ? {} : { timeoutMs: Math.max(1, +deadline - Date.now()) }),
+    contextValues: values,
+    ...(timeoutMs === undefined ? {} : { timeoutMs: Math.max(1, timeoutMs) }),
   });
+}
+
+/** Adds the reason to statuses that the library sends by itself, such as for messages over the limit. */
+function convertStatuses(call: grpc.ServerInterceptingCallInterface): void {
+  const sendStatus = call.sendStatus.bind(call);
+  call.sendStatus = (status) => {
+    const { code, details, metadata } = status;
+    const complete = code === grpc.status.OK || (metadata?.get(STATUS_DETAILS).length ?? 0) > 0;
+    sendStatus(complete ? status : toStatus(asFailure(new ConnectError(details ?? '', code as number))));
+  };
 }
 
 /** The library exposes a certificate only if the client CA issued it, and an address as `ip:port`. */

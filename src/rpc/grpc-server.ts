@@ -5,7 +5,7 @@ import { invokeUnaryImplementation, transformInvokeImplementation } from '@conne
 import grpc from '@grpc/grpc-js';
 import { limitConnections, limitSessions } from './connection-limits.ts';
 import { type AdmittedCall, admissionInterceptor, admittedCall, ENDED, toMetadata, toStatus } from './grpc-calls.ts';
-import { limitTimeouts } from './grpc-timeouts.ts';
+import { interceptHeaders, UNKNOWN_PATH } from './grpc-headers.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { readMessage } from './read-message.ts';
 import { type Listening, MAX_STREAMS, type ServerOptions } from './services.ts';
@@ -22,12 +22,13 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
     service: (service, implementation) =>
       specs.push(...Object.values(createServiceImplSpec(service, implementation).methods)),
   });
+  const methods = new Map(specs.map(({ method }) => [pathOf(method), method]));
   const server = new grpc.Server({
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': MAX_STREAMS,
     'grpc.keepalive_permit_without_calls': 1,
-    interceptors: [admissionInterceptor(options, new Map(specs.map(({ method }) => [pathOf(method), method])))],
+    interceptors: [admissionInterceptor(options, methods)],
   });
   for (const spec of specs) {
     const { localName } = spec.method;
@@ -36,6 +37,8 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
       { [localName]: handlerOf(spec, options.interceptors) },
     );
   }
+  // The interceptor answers these calls.
+  server.register(UNKNOWN_PATH, () => {}, Buffer.from, Buffer.from, 'unary');
   const port = await new Promise<number>((resolve, reject) => {
     const address = options.host.includes(':') ? `[${options.host}]` : options.host;
     server.bindAsync(`${address}:${options.port}`, credentials(options.tls), (error, bound) =>
@@ -47,7 +50,7 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
     limitConnections(http2, options.logger);
     limitSessions(http2);
     limitStreams(http2);
-    limitTimeouts(http2);
+    interceptHeaders(http2, new Set(methods.keys()));
   }
   return {
     port,

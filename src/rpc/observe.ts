@@ -55,12 +55,11 @@ export function observe(logger: Logger): Observer {
   ): ConnectError {
     const converted = asFailure(error, request);
     const { reason } = readFailure(converted);
-    // A disconnected caller and a message over the size limit have no reason of the catalogue either.
-    const isInternal = reason === 'INTERNAL' && converted.code === Code.Internal;
+    const isInternal = reason === 'INTERNAL';
     const details = () => ({ err: converted.cause ?? converted, method, request_id: headers.get('x-request-id') });
     if (isInternal) logger.error(details(), 'call failed');
     else if (reason === 'UNAVAILABLE') logUnavailable(1, details());
-    span?.setAttribute('error.type', reason === 'INTERNAL' ? Code[converted.code] : reason);
+    span?.setAttribute('error.type', reason);
     if (isInternal) span?.setStatus({ code: SpanStatusCode.ERROR });
     return converted;
   }
@@ -87,8 +86,8 @@ export function observe(logger: Logger): Observer {
       const convert = (error: unknown) => {
         const { signal, header } = request;
         // The method gave up because its caller has disconnected or its deadline has passed.
-        if (signal.aborted && isAbortError(error)) return ConnectError.from(signal.reason, Code.Canceled);
-        return toFailure(error, methodName(request), header, traced?.span, request);
+        const cause = signal.aborted && isAbortError(error) ? ConnectError.from(signal.reason, Code.Canceled) : error;
+        return toFailure(cause, methodName(request), header, traced?.span, request);
       };
       let response: UnaryResponse | StreamResponse;
       try {

@@ -17,6 +17,7 @@ import { limitImages } from './image-queue.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
 import type { Listening, RegisterServices, Services } from './services.ts';
+import { rejectTimeouts } from './timeouts.ts';
 import type { Tls } from './tls.ts';
 import { validate } from './validate.ts';
 
@@ -96,7 +97,7 @@ export async function serve(options: {
       tls,
       logger,
       register,
-      gate: observer.gate(admit),
+      gate: observer.gate(rejectTimeouts(admit)),
       interceptors,
       largeMessages: fairQueue(LARGE_MESSAGES),
     };

@@ -38,9 +38,6 @@ export interface Listening {
   stop(graceMs: number): Promise<void>;
 }
 
-/** Maximum timeout that a caller can request, in ms. */
-export const MAX_TIMEOUT_MS = 10 * 60_000;
-
 /** How long the message of an admitted call may take to arrive, in ms. */
 export const RECEIVE_MS = 30_000;
 

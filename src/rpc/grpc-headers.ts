@@ -1,0 +1,29 @@
+import type { Http2Server, IncomingHttpHeaders } from 'node:http2';
+import type { Metadata } from '@grpc/grpc-js';
+
+/** Where the timeout of a call is kept from grpc-js; whatever a caller sends under this name is replaced. */
+const TIMEOUT = 'signpost-timeout';
+
+/** The path of calls to methods that do not exist. */
+export const UNKNOWN_PATH = '/signpost/Unknown';
+
+/**
+ * Changes the headers of calls before grpc-js reads them, because it has no hook there. It would end a call at its
+ * deadline, and answer one to an unknown method, with a status that lacks the reason; so the timeout is renamed, and
+ * unknown paths become `UNKNOWN_PATH`.
+ */
+export function interceptHeaders(server: Http2Server, paths: ReadonlySet<string>): void {
+  server.prependListener('stream', (_stream, headers: IncomingHttpHeaders) => {
+    delete headers[TIMEOUT];
+    if (headers['grpc-timeout'] !== undefined) headers[TIMEOUT] = headers['grpc-timeout'];
+    delete headers['grpc-timeout'];
+    if (!paths.has(headers[':path'] ?? '')) headers[':path'] = UNKNOWN_PATH;
+  });
+}
+
+/** Removes the timeout of a call from its metadata; undefined without one. */
+export function takeTimeout(metadata: Metadata): string | undefined {
+  const [text] = metadata.get(TIMEOUT);
+  metadata.remove(TIMEOUT);
+  return text?.toString();
+}
