@@ -17,6 +17,7 @@ import {
   textOr,
   type Values,
 } from '../common/runtime/variables.ts';
+import { STANDARD_CALLERS } from './access/requirements.ts';
 import { MAX_RETENTION_HOURS } from './events/outbox-retention.ts';
 
 /** The roles that a core may play; each may run in several processes. */
@@ -55,6 +56,20 @@ export const CORE_VARIABLES = {
       [],
     ),
     about: 'The token of internal callers; two during a rotation. Unset: no token is accepted.',
+  },
+  HEALTH_OPEN_TO: {
+    type: oneOf(STANDARD_CALLERS, 'everyone'),
+    about:
+      'Who may call `grpc.health.v1.Health` without a token: `loopback` means programs and proxies on this machine. ' +
+      'Gateways, which have no token, must be able to.',
+  },
+  REFLECTION_OPEN_TO: {
+    type: oneOf(STANDARD_CALLERS, 'loopback'),
+    about: 'Who may use gRPC reflection without a token. It shows the definitions of all methods, and no data.',
+  },
+  CORS_ORIGINS: {
+    type: list('an origin (`https://app.example`)', /^https?:\/\/[a-z0-9.\-[\]:]+$/, []),
+    about: 'Origins whose pages may call Connect and gRPC-Web on `CORE_PORT` from browsers, without cookies.',
   },
   TLS_CERT: {
     type: optionalText('a PEM file'),

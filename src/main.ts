@@ -153,7 +153,9 @@ async function main(config: CoreConfig): Promise<void> {
       }),
       pool,
       tokens: serviceTokens(config.SERVICE_TOKEN),
+      standardCallers: { health: config.HEALTH_OPEN_TO, reflection: config.REFLECTION_OPEN_TO },
       parts: relay ? { relay: relay.healthy } : {},
+      corsOrigins: config.CORS_ORIGINS,
       tls,
       logger,
     });

@@ -1,7 +1,14 @@
 import { type DescMethod, isMessage } from '@bufbuild/protobuf';
 import type { ContextValues, HandlerContext, Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
+import ipaddr from 'ipaddr.js';
 import type { Pool } from 'pg';
-import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../common/contract/api-key.ts';
+import {
+  API_KEY_PREFIX,
+  bearerToken,
+  invalidApiKey,
+  looksLikeApiKey,
+  missingApiKey,
+} from '../../common/contract/api-key.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
@@ -17,7 +24,7 @@ import { hashApiKey } from './api-key.ts';
 import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { commitByIn } from './commit-limit.ts';
-import { requirementsOf } from './requirements.ts';
+import { requirementsOf, type StandardCallers, standardService } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
 /**
@@ -51,23 +58,36 @@ export interface Access {
 export function access(options: {
   pool: Pool;
   tokens: ServiceTokens;
+  standardCallers: StandardCallers;
   methodNamed(name: string): DescMethod | undefined;
 }): Access {
-  const { pool, tokens } = options;
+  const { pool, tokens, standardCallers } = options;
   const knownKeys = new KnownKeys();
   const inTurn = fairQueue(UNKNOWN_KEYS);
 
-  /** The actor's name of an internal caller; for a caller that presents something like an API key, that token. */
-  function identify(header: Headers, values: ContextValues): { actor?: string; token: string } {
+  /**
+   * The actor's name of an internal caller; for a caller that presents something like an API key, that token. `internal`:
+   * whether only internal callers may make the call.
+   */
+  function identify(header: Headers, values: ContextValues, internal: boolean): { actor?: string; token: string } {
     const token = bearerToken(header.get('authorization'));
     // A certificate identifies the caller only if nothing else does.
     const peer = token === undefined ? values.get(peerKey).certificateName : undefined;
-    if (token === undefined && peer === undefined) throw missingApiKey();
+    // Only internal callers name an account.
+    const meantAsService = internal || header.has('signpost-account');
+    if (token === undefined && peer === undefined) throw meantAsService ? missingServiceToken() : missingApiKey();
     if (token === undefined || tokens.has(token)) {
       return { actor: (header.get('signpost-actor') || peer || 'service').slice(0, MAX_ACTOR_LENGTH), token: '' };
     }
-    if (!looksLikeApiKey(token)) throw invalidApiKey();
-    return { token };
+    if (looksLikeApiKey(token)) return { token };
+    throw meantAsService || !token.startsWith(API_KEY_PREFIX) ? invalidServiceToken() : invalidApiKey();
+  }
+
+  /** Whether anyone at this peer's address may call the method. */
+  function isOpen(method: DescMethod, values: ContextValues): boolean {
+    const standard = standardService(method);
+    if (standard === undefined || standardCallers[standard] === 'nobody') return false;
+    return standardCallers[standard] === 'everyone' || isLoopback(values.get(peerKey).address);
   }
 
   /** `method`: the called method. `target`: the method whose requirements apply. */
@@ -77,8 +97,8 @@ export function access(options: {
     { header, values, signal }: { header: Headers; values: ContextValues; signal: AbortSignal },
   ): Promise<Caller> {
     const needs = requirementsOf(target);
-    if (needs.caller === CallerKind.ANYONE) return { kind: 'anyone' };
-    const { actor, token } = identify(header, values);
+    if (isOpen(target, values)) return { kind: 'anyone' };
+    const { actor, token } = identify(header, values, needs.caller === CallerKind.SERVICE);
     if (actor !== undefined) {
       if (needs.caller === CallerKind.SERVICE) return { kind: 'service', actor };
       const named = header.get('signpost-account') ?? '';
@@ -111,7 +131,7 @@ export function access(options: {
     async admit({ method, requestHeader, values, signal }) {
       // These are checked as the method that their message names. Until then, only callers without credentials are
       // rejected.
-      if (checkedByMessage(method)) identify(requestHeader, values);
+      if (checkedByMessage(method)) identify(requestHeader, values, false);
       else values.set(callerKey, await check(method, method, { header: requestHeader, values, signal }));
     },
     interceptor: (next) => async (request) => {
@@ -121,7 +141,7 @@ export function access(options: {
         values.set(callerKey, await check(method, target, { header, values, signal }));
       }
       const caller = values.get(callerKey);
-      if (caller.kind === 'anyone' && requirementsOf(method).caller !== CallerKind.ANYONE) {
+      if (caller.kind === 'anyone' && !isOpen(method, values)) {
         throw new Error('a call reached the interceptor without admission');
       }
       if (caller.kind !== 'key') return next(request);
@@ -151,6 +171,19 @@ function targetMethod(
   const method = methodNamed(message.method);
   if (!method) throw failure('INVALID_FIELD', 'method: is not a method of this service.');
   return method;
+}
+
+function missingServiceToken() {
+  return failure('INVALID_SERVICE_TOKEN', 'The service token is needed: `authorization: Bearer $SERVICE_TOKEN`.');
+}
+
+function invalidServiceToken() {
+  return failure('INVALID_SERVICE_TOKEN', 'This is neither the service token nor an API key.');
+}
+
+/** `address`: empty if the connection is closed already. */
+function isLoopback(address: string): boolean {
+  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
 }
 
 function withRate(error: ReturnType<typeof failure>, rate: Rate) {

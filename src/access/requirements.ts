@@ -1,12 +1,26 @@
 import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
 import { Caller, Cost, type Requirements, requires } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 
-/** Callers of standard services, whose methods cannot carry the option. Only health is open to anyone. */
-const STANDARD_SERVICES: Readonly<Record<string, Caller>> = {
-  'grpc.health.v1.Health': Caller.ANYONE,
-  'grpc.reflection.v1.ServerReflection': Caller.SERVICE,
-  'grpc.reflection.v1alpha.ServerReflection': Caller.SERVICE,
+/** Standard services, whose methods cannot carry the option. Who may call them is configured: `StandardCallers`. */
+const STANDARD_SERVICES: Readonly<Record<string, keyof StandardCallers>> = {
+  'grpc.health.v1.Health': 'health',
+  'grpc.reflection.v1.ServerReflection': 'reflection',
+  'grpc.reflection.v1alpha.ServerReflection': 'reflection',
 };
+
+/** Who may call a standard service without a token; internal callers always may. */
+export const STANDARD_CALLERS = ['everyone', 'loopback', 'nobody'] as const;
+
+/** Who may call health and reflection without a token. */
+export interface StandardCallers {
+  readonly health: (typeof STANDARD_CALLERS)[number];
+  readonly reflection: (typeof STANDARD_CALLERS)[number];
+}
+
+/** The standard service of a method; undefined if it is one of Signpost's own. */
+export function standardService(method: DescMethod): keyof StandardCallers | undefined {
+  return STANDARD_SERVICES[method.parent.typeName];
+}
 
 type Needs = Pick<Requirements, 'caller' | 'features' | 'cost' | 'remembered' | 'closedToo'>;
 
@@ -23,9 +37,8 @@ export function requirementsOf(method: DescMethod): Needs {
 }
 
 function readRequirements(method: DescMethod): Needs {
-  const standard = STANDARD_SERVICES[method.parent.typeName];
-  if (standard !== undefined) {
-    return { caller: standard, features: [], cost: Cost.UNSPECIFIED, remembered: false, closedToo: false };
+  if (standardService(method) !== undefined) {
+    return { caller: Caller.SERVICE, features: [], cost: Cost.UNSPECIFIED, remembered: false, closedToo: false };
   }
   if (!hasOption(method, requires)) throw new Error(`${method.parent.typeName}/${method.name} states no requirements`);
   return getOption(method, requires);

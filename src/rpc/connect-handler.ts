@@ -7,6 +7,7 @@ import { failure } from '../../common/contract/errors.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { peerKey } from '../access/caller.ts';
 import { COMPRESSIONS, receive, substituteMessages } from './connect-body.ts';
+import { allowOrigins } from './cors.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import type { ServerOptions } from './services.ts';
 import { timeoutOf } from './timeouts.ts';
@@ -23,7 +24,11 @@ export type NodeHandler = (
  * and reading its message, and which throws outside of every promise on a request without a valid `Host`: one such
  * request ended the process.
  */
-export function connectHandler(options: ServerOptions, shutdown: AbortSignal): NodeHandler {
+export function connectHandler(
+  options: ServerOptions & { readonly corsOrigins: readonly string[] },
+  shutdown: AbortSignal,
+): NodeHandler {
+  const corsOrigins = new Set(options.corsOrigins);
   const router = createConnectRouter({
     acceptCompression: COMPRESSIONS,
     interceptors: [substituteMessages, ...options.interceptors],
@@ -40,6 +45,7 @@ export function connectHandler(options: ServerOptions, shutdown: AbortSignal): N
     // own listeners when the response closes, which is before Node reports the error.
     request.on('error', () => {});
     response.on('error', () => {});
+    if (allowOrigins(corsOrigins, request, response)) return;
     const path = request.url?.split('?', 1)[0] ?? '';
     const handler = handlers.get(path) ?? unknown.find((each) => each.supportedContentType(contentTypeOf(request)));
     if (!handler) return reject(response, 404);

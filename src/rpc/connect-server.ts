@@ -19,7 +19,9 @@ const CHECK_MS = 5_000;
  * HTTP/2, so the first bytes of a cleartext connection decide which one gets it: curl and browsers use HTTP/1.1, gRPC
  * HTTP/2.
  */
-export async function serveConnect(options: ServerOptions): Promise<Listening> {
+export async function serveConnect(
+  options: ServerOptions & { readonly corsOrigins: readonly string[] },
+): Promise<Listening> {
   const shutdown = new AbortController();
   const handler = connectHandler(options, shutdown.signal);
   const http1 = createServer(

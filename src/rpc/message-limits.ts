@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import { Caller, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+import { Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { checkedByMessage } from '../access/interceptor.ts';
-import { requirementsOf } from '../access/requirements.ts';
+import { requirementsOf, standardService } from '../access/requirements.ts';
 
 /** Size limit of a request message. */
 export interface MessageLimit {
@@ -13,7 +13,7 @@ export interface MessageLimit {
   readonly inTurn: boolean;
 }
 
-/** For anyone: the name of a service for health, or a rejection by a gateway (at most about 4 KB). */
+/** For anyone: the name of a service or file for health and reflection, or a rejection by a gateway (at most about 4 KB). */
 const OPEN: MessageLimit = { bytes: 8 * 1024, values: 1_000, inTurn: false };
 
 /** A REST body of at most 1 MiB and the gateway's additions. */
@@ -30,7 +30,6 @@ export const MAX_MESSAGE_BYTES = LARGE.bytes;
 
 /** The limit for a method's requests: only methods that charge by row accept rows. */
 export function limitOf(method: DescMethod): MessageLimit {
-  const { caller, cost } = requirementsOf(method);
-  if (caller === Caller.ANYONE || checkedByMessage(method)) return OPEN;
-  return cost === Cost.PER_HUNDRED_ROWS ? LARGE : ORDINARY;
+  if (standardService(method) !== undefined || checkedByMessage(method)) return OPEN;
+  return requirementsOf(method).cost === Cost.PER_HUNDRED_ROWS ? LARGE : ORDINARY;
 }

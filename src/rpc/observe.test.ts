@@ -37,6 +37,7 @@ async function leaveStream(
     port: 0,
     register: (services) => services.service(Health, { watch }),
     gate: gate(async () => {}),
+    corsOrigins: [],
     interceptors: [interceptor],
     largeMessages: (_caller, _signal, work) => work(),
     logger,

@@ -1,9 +1,19 @@
-import { create, type DescExtension, type DescFile, type DescService, fromBinary, toBinary } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescExtension,
+  type DescFile,
+  type DescService,
+  fromBinary,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, type MethodImpl } from '@connectrpc/connect';
+import { failure } from '../../common/contract/errors.ts';
 import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import {
   type ServerReflection,
+  type ServerReflectionRequest,
   ServerReflectionRequestSchema,
   ServerReflectionResponseSchema,
 } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
@@ -15,11 +25,23 @@ import {
 
 type ReflectionInfo = MethodImpl<(typeof ServerReflection)['method']['serverReflectionInfo']>;
 
+/** Limits of reflection, which may be open to anyone. */
+export interface ReflectionLimits {
+  /** Concurrent calls. */
+  readonly most: number;
+  /** The longest duration of a call, in ms. */
+  readonly lastsMs: number;
+  /** Requests of a call. */
+  readonly requests: number;
+}
+
+const LIMITS: ReflectionLimits = { most: 100, lastsMs: 10 * 60_000, requests: 10_000 };
+
 /**
  * Server reflection (grpc.reflection.v1; v1alpha has the same messages) from the descriptors of the generated code.
  * `@grpc/reflection` loses dependencies across packages.
  */
-export function reflection(services: readonly DescService[]): ReflectionInfo {
+export function reflection(services: readonly DescService[], limits: ReflectionLimits = LIMITS): ReflectionInfo {
   // Details of errors are in no method's messages.
   const files = closure([...services.map(({ file }) => file), file_google_rpc_error_details]);
   const byName = new Map(files.map((file) => [fileName(file), file]));
@@ -27,7 +49,18 @@ export function reflection(services: readonly DescService[]): ReflectionInfo {
   const extensions = files.flatMap((file) => file.extensions);
   const extensionsOf = (type: string) => extensions.filter(({ extendee }) => extendee.typeName === type);
 
-  return async function* (requests) {
+  let open = 0;
+  return async function* (requests, { signal }) {
+    if (open >= limits.most) throw failure('LIMIT_REACHED', 'Too many clients use reflection; try again later.');
+    open++;
+    try {
+      yield* answers(bounded(requests, limits, signal));
+    } finally {
+      open--;
+    }
+  };
+
+  async function* answers(requests: AsyncIterable<ServerReflectionRequest>): AsyncGenerator<Answer> {
     for await (const originalRequest of requests) {
       const { messageRequest } = originalRequest;
       const base = { validHost: originalRequest.host, originalRequest };
@@ -61,8 +94,26 @@ export function reflection(services: readonly DescService[]): ReflectionInfo {
           yield { ...base, messageResponse: notFound() };
       }
     }
-  };
+  }
 }
+
+/** The requests of a call up to its limits; it then ends as if its client had ended it. */
+async function* bounded<Request>(
+  requests: AsyncIterable<Request>,
+  { lastsMs, requests: most }: ReflectionLimits,
+  signal: AbortSignal,
+): AsyncGenerator<Request> {
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(lastsMs)]);
+  const end = new Promise<undefined>((resolve) => ended.addEventListener('abort', () => resolve(undefined)));
+  const iterator = requests[Symbol.asyncIterator]();
+  for (let n = 0; n < most && !ended.aborted; n++) {
+    const next = await Promise.race([iterator.next(), end]);
+    if (!next || next.done) return;
+    yield next.value;
+  }
+}
+
+type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
 
 type AlphaReflectionInfo = MethodImpl<(typeof AlphaReflection)['method']['serverReflectionInfo']>;
 
@@ -81,8 +132,17 @@ export function alphaReflection(info: ReflectionInfo): AlphaReflectionInfo {
   };
 }
 
+/** Serialized files: encoding those that most others import takes milliseconds. */
+const encoded = new WeakMap<DescFile, Uint8Array>();
+
+function encode(file: DescFile): Uint8Array {
+  const bytes = encoded.get(file) ?? toBinary(FileDescriptorProtoSchema, file.proto);
+  encoded.set(file, bytes);
+  return bytes;
+}
+
 function descriptors(file: DescFile) {
-  const fileDescriptorProto = closure([file]).map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+  const fileDescriptorProto = closure([file]).map(encode);
   return { case: 'fileDescriptorResponse' as const, value: { fileDescriptorProto } };
 }
 

@@ -33,7 +33,10 @@ export interface Serving extends Servers {
 }
 
 /** Serves until the calling test file has finished. */
-export async function startServing(tls?: Tls): Promise<Serving> {
+export async function startServing(
+  tls?: Tls,
+  options: Partial<Pick<Parameters<typeof serve>[0], 'standardCallers' | 'corsOrigins' | 'host'>> = {},
+): Promise<Serving> {
   const database = await openDatabase((await freshDatabase()).url, 20, entities);
   const { pool } = database;
   const tokens = [randomBytes(32).toString('hex'), randomBytes(32).toString('hex')] as const;
@@ -71,6 +74,9 @@ export async function startServing(tls?: Tls): Promise<Serving> {
     pool,
     tokens: serviceTokens(tokens),
     tls,
+    standardCallers: { health: 'everyone', reflection: 'loopback' },
+    corsOrigins: [],
+    ...options,
     logger: pino({ level: 'silent' }),
   });
   afterFile(async () => {

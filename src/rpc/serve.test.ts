@@ -43,6 +43,8 @@ test('both servers share the service implementations, so their limits hold for t
     },
     pool: undefined as never,
     tokens: serviceTokens([]),
+    standardCallers: { health: 'everyone', reflection: 'loopback' },
+    corsOrigins: [],
     logger: pino({ level: 'silent' }),
   });
   await servers.stop(0);

@@ -8,7 +8,7 @@ import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { access } from '../access/interceptor.ts';
-import { requirementsOf } from '../access/requirements.ts';
+import { requirementsOf, type StandardCallers } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
 import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
@@ -47,6 +47,10 @@ export async function serve(options: {
   register: RegisterServices;
   pool: Pool;
   tokens: ServiceTokens;
+  /** Who may call health and reflection without a token. */
+  standardCallers: StandardCallers;
+  /** Origins whose pages may call the Connect port. */
+  corsOrigins: readonly string[];
   /** Undefined: both servers use cleartext and no client certificates. */
   tls?: Tls | undefined;
   /** Other parts of this process that health reports by name: whether each is healthy. */
@@ -101,7 +105,11 @@ export async function serve(options: {
       interceptors,
       largeMessages: fairQueue(LARGE_MESSAGES),
     };
-    const connect = await serveConnect({ ...shared, port: options.connectPort });
+    const connect = await serveConnect({
+      ...shared,
+      port: options.connectPort,
+      corsOrigins: options.corsOrigins,
+    });
     servers.push(connect);
     const grpc = await serveGrpc({ ...shared, port: options.grpcPort });
     servers.push(grpc);

@@ -8,7 +8,14 @@ import type { Listening } from './services.ts';
 
 /** Longer than any test may take. */
 const LONG_MS = 600_000;
-const options = { host: '127.0.0.1', port: 0, register: () => {}, gate: async () => {}, interceptors: [] };
+const options = {
+  host: '127.0.0.1',
+  port: 0,
+  register: () => {},
+  gate: async () => {},
+  interceptors: [],
+  corsOrigins: [],
+};
 
 async function started(serve: (options: never) => Promise<Listening>): Promise<Listening> {
   const server = await serve(options as never);

@@ -75,7 +75,7 @@ describe.each(WAYS)('mutual TLS: %s', (_, over) => {
     expect((await createClient(CodesService, withKey).listCodes({})).total).toBe(0n);
     expect(await reasonOf(createClient(AccountsService, withKey).listAccounts({}))).toBe('INTERNAL_METHOD');
     const wrong = shown(client, { authorization: 'Bearer x' });
-    expect(await reasonOf(createClient(AccountsService, wrong).listAccounts({}))).toBe('UNAUTHENTICATED');
+    expect(await reasonOf(createClient(AccountsService, wrong).listAccounts({}))).toBe('INVALID_SERVICE_TOKEN');
   });
 
   test('a certificate from another CA, or an expired one, gives no access', async () => {
@@ -89,7 +89,7 @@ describe.each(WAYS)('mutual TLS: %s', (_, over) => {
     }
     expect(
       await reasonOf(createClient(AccountsService, over(serving, [], { ca: authority.cert })).listAccounts({})),
-    ).toBe('UNAUTHENTICATED');
+    ).toBe('INVALID_SERVICE_TOKEN');
   });
 });
 
@@ -107,7 +107,7 @@ test('a gateway calls the core over TLS without a client certificate', async () 
     timeoutMs: 5_000,
     ca: authority.cert,
   });
-  expect(await reasonOf(createClient(AccountsService, transport).listAccounts({}))).toBe('UNAUTHENTICATED');
+  expect(await reasonOf(createClient(AccountsService, transport).listAccounts({}))).toBe('INVALID_SERVICE_TOKEN');
   transport.close();
   const untrusting = createGrpcTransport({
     addresses: [`localhost:${serving.grpcPort}`],
