@@ -2,10 +2,11 @@ import * as fc from 'fast-check';
 import qrcode from 'qrcode';
 import { expect, test } from 'vitest';
 import { matrixOf } from './matrix.ts';
+import { textSegments } from './text-segments.ts';
 
 /** The modules as `qrcode` draws them when it chooses the mask itself. */
 function createWithQrcode(text: string) {
-  return qrcode.create(text, { errorCorrectionLevel: 'M' });
+  return qrcode.create(textSegments(text), { errorCorrectionLevel: 'M' });
 }
 
 /** Compares with `qrcode` by bytes: an equality matcher would take a second for a large code. */

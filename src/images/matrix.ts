@@ -1,5 +1,6 @@
 import qrcode from 'qrcode';
 import { withBestMask } from './mask.ts';
+import { textSegments } from './text-segments.ts';
 
 /** The modules of a QR code, without its quiet zone. */
 export interface Matrix {
@@ -14,6 +15,6 @@ export const QUIET_ZONE = 2;
 
 /** Encodes a text at error correction level M. Throws above 2,331 bytes, the capacity of the largest version. */
 export function matrixOf(text: string): Matrix {
-  const { modules } = qrcode.create(text, { errorCorrectionLevel: 'M', maskPattern: 0 });
+  const { modules } = qrcode.create(textSegments(text), { errorCorrectionLevel: 'M', maskPattern: 0 });
   return { modules: modules.size, dark: withBestMask(modules) };
 }

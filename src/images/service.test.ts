@@ -114,6 +114,18 @@ test.each([
   expect([header.readUInt32BE(16), header.readUInt32BE(20)]).toEqual([used, used]);
 });
 
+test.each([
+  [128, 453],
+  [452, 453],
+  [453, 453],
+  [undefined, 512],
+])('the largest code, asked for in %s px, is drawn in %i: 2.5 px per module', async (size, used) => {
+  const code = await newCode({ type: 'static', payload: 'x'.repeat(2_331) });
+  const { content } = await code.render(size === undefined ? {} : { size });
+  const header = Buffer.from(content);
+  expect([header.readUInt32BE(16), header.readUInt32BE(20)]).toEqual([used, used]);
+});
+
 test('small images are drawn without a thread, large ones and those of long texts in one', async () => {
   const url = await newCode();
   const long = await newCode({ type: 'static', payload: 'x'.repeat(129) });

@@ -595,7 +595,7 @@ export type ExportBatchRequest = Message<"signpost.batches.v1.ExportBatchRequest
   format: ImageFormat;
 
   /**
-   * Width and height of a PNG in pixels: 128–4,096, clamped; default 512.
+   * Width and height of a PNG in pixels: 128–4,096, clamped; default 512; at least 2.5 pixels per module.
    *
    * @generated from field: optional int32 size = 3;
    */

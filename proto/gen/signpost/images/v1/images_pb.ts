@@ -35,7 +35,8 @@ export type RenderImageRequest = Message<"signpost.images.v1.RenderImageRequest"
   format: ImageFormat;
 
   /**
-   * Width and height of a PNG in pixels: 128–4,096, clamped; default 512; ignored for SVG.
+   * Width and height of a PNG in pixels: 128–4,096, clamped; default 512; ignored for SVG. Larger if the code needs it:
+   * at least 2.5 pixels per module.
    *
    * @generated from field: optional int32 size = 3;
    */
