@@ -36,7 +36,7 @@ export function asyncapiYaml(): string {
   return `# Written by npm run generate.\n${stringifyYaml(asyncapiDocument(), { noRefs: true, lineWidth: -1 })}`;
 }
 
-/** The topics that consumers may read, as AsyncAPI 3, from the schemas that the code uses. */
+/** The topics that consumers may read, as AsyncAPI 3.1, from the schemas that the code uses. */
 function asyncapiDocument(): Part {
   const schemas: Record<string, Part> = {};
   const events = Object.entries(EVENT_MESSAGES).map(([type, event]) => [type, eventMessage(type, event, schemas)]);
@@ -83,7 +83,7 @@ function asyncapiDocument(): Part {
     routes: channel(ROUTES, 'The newest state of every short code and custom domain, for gateways.', ['route']),
   };
   return {
-    asyncapi: '3.0.0',
+    asyncapi: '3.1.0',
     info: {
       title: 'Signpost on Kafka',
       version: '1.0.0',
