@@ -10,7 +10,7 @@ const IMAGES = 60;
 const TIMEOUT_MS = 120_000;
 
 const hasZbar = spawnSync('zbarimg', ['--version']).status === 0;
-const images = fc.sample(randomImage(false), { seed: SEED, numRuns: IMAGES });
+const images = fc.sample(fc.noBias(randomImage(false)), { seed: SEED, numRuns: IMAGES });
 
 /** The payloads that a reader does not read exactly. */
 async function misread(read: Reader): Promise<unknown[]> {
