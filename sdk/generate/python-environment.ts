@@ -1,28 +1,29 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { SDK } from './document.ts';
 
-const REQUIREMENTS = resolve(SDK, 'python/requirements.txt');
-const FOLDER = resolve(SDK, 'python/.venv');
-/** A copy of the requirements that the environment was made from. */
-const INSTALLED = resolve(FOLDER, 'requirements.txt');
-
-/** Why the Python SDK can't be generated or tested here; undefined if it can. */
+/** Why Python programs can't be run here; undefined if they can. */
 export function missingPython(): string | undefined {
   const { status } = spawnSync('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))']);
   return status === 0 ? undefined : 'Python 3.10 with venv is missing (apt-get install python3-venv).';
 }
 
-/** The path of a program in the SDK's virtual environment, which is made first if it lacks the pinned packages. */
-export function pythonProgram(name: string): string {
-  const upToDate = existsSync(INSTALLED) && readFileSync(INSTALLED, 'utf8') === readFileSync(REQUIREMENTS, 'utf8');
-  const program = resolve(FOLDER, 'bin', name);
-  if (upToDate) return program;
-  rmSync(FOLDER, { recursive: true, force: true });
-  execFileSync('python3', ['-m', 'venv', FOLDER], { stdio: 'inherit' });
-  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--requirement', REQUIREMENTS];
-  execFileSync(resolve(FOLDER, 'bin/python'), install, { stdio: 'inherit' });
-  cpSync(REQUIREMENTS, INSTALLED);
+/**
+ * The path of a program in the virtual environment `.venv` of a folder, which is made first unless it has the packages of
+ * the folder's `requirements.txt`.
+ */
+export function pythonProgram(folder: string, name: string): string {
+  const requirements = resolve(folder, 'requirements.txt');
+  const environment = resolve(folder, '.venv');
+  // A copy of the requirements that the environment was made from.
+  const installed = resolve(environment, 'requirements.txt');
+  const program = resolve(environment, 'bin', name);
+  const wanted = readFileSync(requirements, 'utf8');
+  if (existsSync(installed) && readFileSync(installed, 'utf8') === wanted) return program;
+  rmSync(environment, { recursive: true, force: true });
+  execFileSync('python3', ['-m', 'venv', environment], { stdio: 'inherit' });
+  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--requirement', requirements];
+  execFileSync(resolve(environment, 'bin/python'), install, { stdio: 'inherit' });
+  writeFileSync(installed, wanted);
   return program;
 }

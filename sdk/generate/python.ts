@@ -37,7 +37,9 @@ export function generatePython(schemas: Schemas): void {
     writeFileSync(input, JSON.stringify({ openapi: '3.1.0', info, paths: {}, components: { schemas: part } }));
     const output = join(SDK, 'python/signpost', file);
     const args = ['--input', input, '--output', output, ...OPTIONS, ...options];
-    execFileSync(pythonProgram('datamodel-codegen'), args, { stdio: ['ignore', 'ignore', 'inherit'] });
+    execFileSync(pythonProgram(join(SDK, 'python'), 'datamodel-codegen'), args, {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
   };
   const isRequest = (name: string) => /(Request|Input)$/.test(name);
   // The client takes responses out of their envelopes.

@@ -19,12 +19,12 @@ const suite = `the Python SDK${missing === undefined ? '' : `: ${missing}`}`;
 describe.skipIf(missing !== undefined && !process.env.CI)(suite, () => {
   const api = contract();
   // The first time, packages are downloaded.
-  beforeAll(() => void pythonProgram('python'), 300_000);
+  beforeAll(() => void pythonProgram(PACKAGE, 'python'), 300_000);
 
   async function python(program: string, env: Readonly<Record<string, string>>, cwd = PACKAGE): Promise<string> {
     const { PATH } = process.env;
     const options = { cwd, env: { PATH, PYTHONPATH: PACKAGE, PYTHONDONTWRITEBYTECODE: '1', ...env } };
-    return (await run(pythonProgram('python'), [program], options)).stdout;
+    return (await run(pythonProgram(PACKAGE, 'python'), [program], options)).stdout;
   }
 
   test('a round trip of every operation over failing connections creates everything once', async () => {
@@ -46,9 +46,9 @@ describe.skipIf(missing !== undefined && !process.env.CI)(suite, () => {
   });
 
   test('its types are complete and right, its version is that of the API', async () => {
-    const { stdout } = await run(pythonProgram('mypy'), ['--strict', 'signpost', 'tests'], { cwd: PACKAGE }).catch(
-      (problems) => problems,
-    );
+    const { stdout } = await run(pythonProgram(PACKAGE, 'mypy'), ['--strict', 'signpost', 'tests'], {
+      cwd: PACKAGE,
+    }).catch((problems) => problems);
     expect(stdout).toMatch(/^Success/);
     const version = /^version = "(.+)"$/m.exec(readFileSync(join(PACKAGE, 'pyproject.toml'), 'utf8'))?.[1];
     expect(version).toBe(api.document.info.version);
