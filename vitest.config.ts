@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config';
 // Property tests draw from it; the reporter prints it.
 process.env.TEST_SEED ??= String(randomInt(2 ** 31));
 
-/** Tests of faults and hostile clients, and those that wait for timeouts, take minutes: `npm run test:long`. */
-export const LONG_TESTS = ['test/{faults,hostile,torture}/**/*.test.ts', '**/*.long.test.ts'];
+/** Tests of faults, hostile clients, SDKs and generated clients, and those that wait for timeouts, take minutes: `npm run test:long`. */
+export const LONG_TESTS = ['test/{clients,faults,hostile,sdk,torture}/**/*.test.ts', '**/*.long.test.ts'];
 
 export default defineConfig({
   test: {

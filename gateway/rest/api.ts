@@ -2,19 +2,11 @@ import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify';
 import type { Logger } from 'pino';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
-import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import type { CoreClients } from '../core/clients.ts';
-import { analytics } from './analytics.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
-import { batches } from './batches.ts';
 import { BodyMemory } from './body-memory.ts';
 import type { Endpoint } from './endpoint.ts';
+import { describedEndpoints, type EndpointOptions } from './endpoints.ts';
 import { type ErrorBody, errorAnswer } from './errors.ts';
-import { foldersAndTags } from './folders-and-tags.ts';
-import { image } from './image.ts';
-import { openApi } from './openapi.ts';
-import { openApiDocument } from './openapi-document.ts';
-import { qrCodes } from './qr-codes.ts';
 import { reference } from './reference.ts';
 import { requestId } from './request-id.ts';
 import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
@@ -34,14 +26,9 @@ const HEADERS = {
  */
 const UNAVAILABLE_MS = 10_000;
 
-export interface ApiOptions {
-  readonly core: CoreClients;
+export interface ApiOptions extends EndpointOptions {
   readonly logger: Logger;
   readonly attempts: AuthenticationAttempts;
-  /** The base URL for the OpenAPI document. */
-  readonly publicUrl: string;
-  /** Called with the route of every changed code; the response is sent once it resolves. */
-  onRoute(route: Route): Promise<void>;
   /** Default: `REQUEST_LIMITS`. */
   readonly limits?: Partial<RequestLimits>;
 }
@@ -56,22 +43,13 @@ export interface Api {
 
 /** The REST API under `/api/v1`, and its reference under `/docs`. Source: docs/contract.md, "Endpoints". */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { core, logger, attempts, onRoute } = options;
+  const { core, logger, attempts } = options;
   const limits = { ...REQUEST_LIMITS, ...options.limits };
   const logUnavailable = throttledReport(UNAVAILABLE_MS, (requests, latest: object) => {
     logger.error({ requests, ...latest }, 'requests failed because no core answered');
   });
   const serving = { core, logger, logUnavailable, limits, memory: new BodyMemory(limits) };
-  const resources = [
-    ...qrCodes(core, onRoute),
-    ...analytics(core),
-    ...image(core),
-    ...batches(core),
-    ...foldersAndTags(core),
-  ];
-  const openApiEndpoint = openApi(core, () => document);
-  const endpoints = [...resources, openApiEndpoint];
-  const document = openApiDocument(endpoints, options.publicUrl);
+  const { endpoints, document } = describedEndpoints(options);
 
   const app = fastify({
     genReqId: requestId,

@@ -18,7 +18,10 @@ const UNREADABLE = ['parse binary: ', 'Failed to decompress', 'decompression fai
  * Converts any error to one of the catalogue, so that nothing internal (SQL, stack, host) reaches a caller. The
  * original error stays as `cause`, for the log. `request`: the one that failed, if it is known.
  */
-export function asFailure(error: unknown, request?: UnaryRequest | StreamRequest): ConnectError {
+export function asFailure(
+  error: unknown,
+  request?: Pick<UnaryRequest, 'stream' | 'method' | 'message'> | StreamRequest,
+): ConnectError {
   if (error instanceof ConnectError) {
     if (error.findDetails(ErrorInfoSchema).length > 0) return error;
     switch (error.code) {

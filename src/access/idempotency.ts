@@ -158,7 +158,7 @@ async function runOrReplay<Request extends DescMessage, Response extends DescMes
   tx: PoolClient,
   operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
 ): Promise<Outcome<Response>> {
-  const { accountId, method } = call;
+  const { accountId, method, request } = call;
   const fingerprint = fingerprintOf(call);
   const stored = await findStored(tx, accountId, key, fingerprint);
   if (stored) return { replay: true, ...answerOf(stored, method.output) };
@@ -169,7 +169,7 @@ async function runOrReplay<Request extends DescMessage, Response extends DescMes
     await storeAnswer(tx, { ...record, response: toBinary(method.output, response) });
     return { replay: false, response };
   } catch (error) {
-    const rejection = readFailure(asFailure(error));
+    const rejection = readFailure(asFailure(error, { stream: false, method, message: request }));
     if (!STORED_STATUSES.has(REASONS[rejection.reason].http)) throw error;
     await tx.query('rollback to savepoint operation');
     await storeAnswer(tx, { ...record, error: rejection });

@@ -59,6 +59,21 @@ export interface Contract {
   call<Body = Failure>(method: string, path: string, request?: Request): Promise<Answer<Body>>;
 }
 
+/** Sends a request with another client, which returns undefined if it can't send such a request. */
+export type Through = (
+  baseUrl: string,
+  method: string,
+  path: string,
+  request: Request,
+) => Promise<Response | undefined>;
+
+let through: Through | undefined;
+
+/** Makes all contract tests of this process send their requests with another client. */
+export function sendThrough(client: Through): void {
+  through = client;
+}
+
 /** Starts a Signpost for the calling file; `options` may be a function that runs first. */
 export function contract(options: SignpostOptions | (() => Promise<SignpostOptions>) = {}): Contract {
   let started: Signpost | undefined;
@@ -78,13 +93,15 @@ export function contract(options: SignpostOptions | (() => Promise<SignpostOptio
 
   async function call<Body = Failure>(method: string, path: string, request: Request = {}): Promise<Answer<Body>> {
     const body = request.json === undefined ? request.raw : JSON.stringify(request.json);
-    const url = running().gateways[request.gateway ?? 0]?.url;
-    const response = await fetch(`${url}${path}`, {
-      method,
-      redirect: 'manual',
-      headers: { ...request.headers },
-      ...(body === undefined ? {} : { body }),
-    });
+    const url = running().gateways[request.gateway ?? 0]?.url ?? '';
+    const response =
+      (await through?.(url, method, path, request)) ??
+      (await fetch(`${url}${path}`, {
+        method,
+        redirect: 'manual',
+        headers: { ...request.headers },
+        ...(body === undefined ? {} : { body }),
+      }));
     const text = await response.text();
     const json = response.headers.get('content-type')?.startsWith('application/json') === true && text !== '';
     const { status, headers } = response;

@@ -184,9 +184,11 @@ describe('POST /api/v1/qr-codes', () => {
       { domain_id: '\0' },
     ]) {
       const json = { target_url: TARGET, folder: 'Berlin', ...fields };
-      const { status, body } = await account.call('POST', '/qr-codes', { json });
       const [field] = Object.keys(fields);
-      expect([status, body.error]).toEqual([400, expect.stringMatching(`^${field}: `)]);
+      for (const headers of [{}, { 'idempotency-key': `nul-in-${field}` }]) {
+        const { status, body } = await account.call('POST', '/qr-codes', { json, headers });
+        expect([status, body.error]).toEqual([400, expect.stringMatching(`^${field}: `)]);
+      }
     }
     expect((await account.call<{ data: unknown[] }>('GET', '/folders')).body.data).toEqual([]);
   });

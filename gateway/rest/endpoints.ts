@@ -1,0 +1,37 @@
+import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import type { CoreClients } from '../core/clients.ts';
+import { analytics } from './analytics.ts';
+import { batches } from './batches.ts';
+import type { Endpoint } from './endpoint.ts';
+import { foldersAndTags } from './folders-and-tags.ts';
+import { image } from './image.ts';
+import { openApi } from './openapi.ts';
+import { openApiDocument } from './openapi-document.ts';
+import type { OpenApiDocument } from './openapi-types.ts';
+import { qrCodes } from './qr-codes.ts';
+
+/** What the operations need. */
+export interface EndpointOptions {
+  readonly core: CoreClients;
+  /** The base URL for the OpenAPI document. */
+  readonly publicUrl: string;
+  /** Called with the route of every changed code; the response is sent once it resolves. */
+  onRoute(route: Route): Promise<void>;
+}
+
+/** All operations of the REST API, and the OpenAPI document that describes them. Calls nothing yet. */
+export function describedEndpoints({ core, publicUrl, onRoute }: EndpointOptions): {
+  readonly endpoints: readonly Endpoint[];
+  readonly document: OpenApiDocument;
+} {
+  const endpoints = [
+    ...qrCodes(core, onRoute),
+    ...analytics(core),
+    ...image(core),
+    ...batches(core),
+    ...foldersAndTags(core),
+    openApi(core, () => document),
+  ];
+  const document = openApiDocument(endpoints, publicUrl);
+  return { endpoints, document };
+}

@@ -1,0 +1,204 @@
+package signpost
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// The limits of one batch.
+const (
+	MaxBatchRows  = 25_000
+	maxBatchBytes = 3_500_000
+)
+
+// The waits between two looks at a batch that is not completed: they double.
+const (
+	firstWait   = 500 * time.Millisecond
+	longestWait = 10 * time.Second
+)
+
+// Batches create many codes in one request.
+type Batches struct{ transport *transport }
+
+// CreatedBatch is a new batch.
+type CreatedBatch struct {
+	Batch
+	// Warnings are sentences about colours that scanners may be unable to read.
+	Warnings []string
+}
+
+// batchWithRows is a batch with a page of its rows.
+type batchWithRows struct {
+	Batch
+	Rows []BatchRow `json:"rows"`
+}
+
+// PageParams selects a page by offset.
+type PageParams struct {
+	// Limit is the page size: 1 to 100; default 25.
+	Limit int
+	// Offset is the number of items to skip.
+	Offset int
+}
+
+// RowsParams selects rows of a batch.
+type RowsParams struct {
+	// Status selects rows of this status alone.
+	Status BatchRowStatus
+	// Limit is the page size: 1 to 1,000, which is the default here.
+	Limit int
+	// Offset is the number of rows to skip.
+	Offset int
+}
+
+// List iterates over the batches of the account, newest first, without their rows.
+func (b *Batches) List(ctx context.Context, params PageParams) iter.Seq2[Batch, error] {
+	offset, total, last := params.Offset, 0, ""
+	return items(func(page *Page[Batch]) (*Page[Batch], error) {
+		if page != nil && offset >= total {
+			return nil, nil
+		}
+		query := url.Values{}
+		setUnlessZero(query, "limit", params.Limit)
+		setUnlessZero(query, "offset", offset)
+		var body envelope[[]Batch]
+		if err := b.transport.json(ctx, request{method: http.MethodGet, path: "/batches", query: query}, &body); err != nil {
+			return nil, err
+		}
+		if len(body.Data) == 0 {
+			return nil, nil
+		}
+		found := &Page[Batch]{Total: body.Total, Limit: body.Pagination.Limit}
+		for _, batch := range body.Data {
+			// Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
+			if last == "" || batch.ID < last {
+				found.Items = append(found.Items, batch)
+				last = batch.ID
+			}
+		}
+		offset, total = offset+len(body.Data), body.Total
+		return found, nil
+	})
+}
+
+// Create creates one batch: at most MaxBatchRows rows and 3,500,000 bytes. It may still be processing: see Wait.
+func (b *Batches) Create(ctx context.Context, batch CreateBatchRequest, options ...CreateOption) (*CreatedBatch, error) {
+	var body envelope[Batch]
+	if err := b.transport.json(ctx, creation("/batches", batch, options), &body); err != nil {
+		return nil, err
+	}
+	return &CreatedBatch{body.Data, body.Warnings}, nil
+}
+
+// CreateAll creates as many batches as the rows need, one after another, and yields each. rowsPerBatch is what the plan
+// allows; 0 stands for MaxBatchRows. If one fails, the same call with the same WithIdempotencyKey, at most 200 characters,
+// continues after the batches that exist already.
+func (b *Batches) CreateAll(ctx context.Context, batch CreateBatchRequest, rowsPerBatch int, options ...CreateOption) iter.Seq2[*CreatedBatch, error] {
+	if rowsPerBatch <= 0 || rowsPerBatch > MaxBatchRows {
+		rowsPerBatch = MaxBatchRows
+	}
+	key := creation("", nil, options).idempotencyKey
+	return func(yield func(*CreatedBatch, error) bool) {
+		part := 0
+		for rows, err := range splitRows(batch, rowsPerBatch) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			part++
+			some := batch
+			some.Rows = rows
+			created, err := b.Create(ctx, some, WithIdempotencyKey(fmt.Sprintf("%s/%d", key, part)))
+			if !yield(created, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Get reads a batch without its rows.
+func (b *Batches) Get(ctx context.Context, id string) (*Batch, error) {
+	return read[*Batch](ctx, b.transport, batchPath(id), url.Values{"limit": {"1"}})
+}
+
+// Rows iterates over the rows of a batch in the order sent.
+func (b *Batches) Rows(ctx context.Context, id string, params RowsParams) iter.Seq2[BatchRow, error] {
+	if params.Limit == 0 {
+		params.Limit = 1_000
+	}
+	offset, total := params.Offset, 0
+	return items(func(page *Page[BatchRow]) (*Page[BatchRow], error) {
+		if page != nil && offset >= total {
+			return nil, nil
+		}
+		query := url.Values{}
+		setUnlessZero(query, "limit", params.Limit)
+		setUnlessZero(query, "offset", offset)
+		if params.Status != "" {
+			query.Set("status", string(params.Status))
+		}
+		var body envelope[batchWithRows]
+		if err := b.transport.json(ctx, request{method: http.MethodGet, path: batchPath(id), query: query}, &body); err != nil {
+			return nil, err
+		}
+		if len(body.Data.Rows) == 0 {
+			return nil, nil
+		}
+		offset, total = offset+len(body.Data.Rows), body.Total
+		return &Page[BatchRow]{Items: body.Data.Rows, Total: body.Total, Limit: body.Pagination.Limit}, nil
+	})
+}
+
+// Wait returns when every row is created, failed or skipped, or when ctx ends.
+func (b *Batches) Wait(ctx context.Context, id string) (*Batch, error) {
+	for delay := firstWait; ; delay = min(2*delay, longestWait) {
+		batch, err := b.Get(ctx, id)
+		if err != nil || batch.Status == BatchStatusCompleted {
+			return batch, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(delay):
+		}
+	}
+}
+
+// splitRows splits rows so that each part fits in one batch. A row that does not fit alone is a part of its own.
+func splitRows(batch CreateBatchRequest, most int) iter.Seq2[[]BatchRowInput, error] {
+	return func(yield func([]BatchRowInput, error) bool) {
+		rows := batch.Rows
+		batch.Rows = []BatchRowInput{}
+		empty, err := encode(batch)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		from, size := 0, len(empty)
+		for index, row := range rows {
+			encoded, err := encode(row)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			// With its comma.
+			added := len(encoded) + 1
+			if index > from && (index-from == most || size+added > maxBatchBytes) {
+				if !yield(rows[from:index], nil) {
+					return
+				}
+				from, size = index, len(empty)
+			}
+			size += added
+		}
+		if from < len(rows) {
+			yield(rows[from:], nil)
+		}
+	}
+}
+
+func batchPath(id string) string { return "/batches/" + url.PathEscape(id) }

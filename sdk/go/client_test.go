@@ -1,0 +1,168 @@
+package signpost_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/signpost"
+)
+
+const target = "https://example.com/menu?a=1&b=2"
+
+// The service named by SIGNPOST_BASE_URL; test/sdk/go.test.ts runs these tests.
+func service(t *testing.T) *signpost.Client {
+	if os.Getenv("SIGNPOST_BASE_URL") == "" {
+		t.Skip("SIGNPOST_BASE_URL and SIGNPOST_API_KEY name no service")
+	}
+	return must(signpost.New(""))
+}
+
+func TestRoundTrip(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client := service(t)
+
+	created := must(client.Codes.Create(ctx, signpost.CreateCodeRequest{
+		TargetURL: target, Name: "Tür", Folder: "Berlin", Tags: []string{"a", ""},
+	}))
+	expect(t, created.Folder.Name, "Berlin")
+	expect(t, created.TargetURL, target)
+	expect(t, len(created.Warnings), 1)
+	expect(t, must(client.Codes.Get(ctx, created.ID)).ShortCode, created.ShortCode)
+	changed := must(client.Codes.Update(ctx, created.ID, signpost.UpdateCodeRequest{
+		Folder: signpost.Clear[string](), Paused: signpost.Set(true),
+	}))
+	expect(t, changed.Folder, nil)
+	expect(t, *changed.Name, "Tür")
+	expect(t, changed.Paused, true)
+	expect(t, must(client.Codes.Analytics(ctx, created.ID, 7)).Period, 7)
+	expect(t, bytes.HasPrefix(must(client.Codes.Image(ctx, created.ID, signpost.ImageParams{Size: 200})), []byte("\x89PNG")), true)
+
+	batch := signpost.CreateBatchRequest{Name: "Import", Design: &signpost.DesignInput{ForegroundColor: "#123"}}
+	for index := range 7 {
+		row := signpost.BatchRowInput{TargetURL: target, ExternalRef: strconv.Itoa(index)}
+		batch.Rows = append(batch.Rows, row)
+	}
+	createAll := func() (ids []string) {
+		for created, err := range client.Batches.CreateAll(ctx, batch, 3, signpost.WithIdempotencyKey("import-1")) {
+			ids = append(ids, must(created, err).ID)
+		}
+		return ids
+	}
+	ids := createAll()
+	expect(t, len(ids), 3)
+	expect(t, slices.Equal(createAll(), ids), true)
+	expect(t, must(client.Batches.Wait(ctx, ids[0])).Counts.Created, 3)
+	var refs, listed []string
+	for _, row := range all(client.Batches.Rows(ctx, ids[0], signpost.RowsParams{Limit: 2})) {
+		refs = append(refs, *row.ExternalRef)
+	}
+	expect(t, fmt.Sprint(refs), "[0 1 2]")
+	for _, batch := range all(client.Batches.List(ctx, signpost.PageParams{Limit: 2})) {
+		listed = append([]string{batch.ID}, listed...)
+	}
+	expect(t, slices.Equal(listed, ids), true)
+
+	codes := map[string]bool{}
+	for _, code := range all(client.Codes.List(ctx, signpost.ListCodesParams{Limit: 3})) {
+		codes[code.ID] = true
+	}
+	expect(t, len(codes), 8)
+	params := signpost.ListCodesParams{Tags: []string{"a", "b"}, Folder: "none"}
+	expect(t, must(client.Codes.Page(ctx, params)).Total, 1)
+	expect(t, client.Codes.Delete(ctx, created.ID), nil)
+	expect(t, must(client.Folders(ctx))[0].Name, "Berlin")
+	expect(t, must(client.Tags(ctx))[0].CodeCount, 0)
+	expect(t, bytes.Contains(must(client.OpenAPI(ctx)), []byte(`"openapi":"3.1.0"`)), true)
+}
+
+func TestErrors(t *testing.T) {
+	client := service(t)
+	var failure *signpost.APIError
+
+	_, err := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: "ftp://example.com"})
+	expect(t, errors.As(err, &failure), true)
+	expect(t, failure.Status, http.StatusBadRequest)
+	expect(t, failure.Field, "target_url")
+	expect(t, failure.RequestID != "", true)
+
+	_, err = client.Codes.Get(t.Context(), "qr_unknown")
+	expect(t, errors.As(err, &failure) && failure.Status == http.StatusNotFound, true)
+
+	_, err = must(signpost.New("sk_live_wrong")).Tags(t.Context())
+	expect(t, errors.As(err, &failure) && failure.Status == http.StatusUnauthorized, true)
+}
+
+func TestRetriesAreBounded(t *testing.T) {
+	for name, each := range map[string]struct {
+		status     int
+		retryAfter string
+		requests   int
+	}{
+		"a monthly quota that is used up":   {429, "", 1},
+		"a Retry-After that is too long":    {429, "61", 1},
+		"a conflict of the first attempt":   {409, "", 1},
+		"a redirect":                        {302, "", 1},
+		"a failure that lasts":              {500, "", 3},
+		"a service that stays unavailable":  {503, "0", 3},
+		"too many requests for a long time": {429, "0", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := 0
+			server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+				requests++
+				response.Header().Set("Location", "https://example.com/")
+				if each.retryAfter != "" {
+					response.Header().Set("Retry-After", each.retryAfter)
+				}
+				response.WriteHeader(each.status)
+			}))
+			defer server.Close()
+			client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL), signpost.WithRetries(2, time.Minute)))
+			_, err := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target})
+			var failure *signpost.APIError
+			expect(t, errors.As(err, &failure) && failure.Status == each.status, true)
+			expect(t, requests, each.requests)
+		})
+	}
+}
+
+func TestNoService(t *testing.T) {
+	client := must(signpost.New("sk_live_secret", signpost.WithBaseURL("http://127.0.0.1:1"), signpost.WithRetries(1, time.Minute)))
+	_, err := client.Tags(t.Context())
+	var connection *signpost.ConnectionError
+	expect(t, errors.As(err, &connection), true)
+	expect(t, strings.Contains(err.Error(), "secret"), false)
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func all[T any](items iter.Seq2[T, error]) (list []T) {
+	for item, err := range items {
+		list = append(list, must(item, err))
+	}
+	return list
+}
+
+func expect[T comparable](t *testing.T, actual, expected T) {
+	t.Helper()
+	if actual != expected {
+		t.Fatalf("got %v, expected %v", actual, expected)
+	}
+}

@@ -1,0 +1,64 @@
+package signpost
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+)
+
+// ConnectionError says that no complete response arrived, in any attempt: the connection failed, or each attempt took too
+// long.
+type ConnectionError struct {
+	cause error
+}
+
+func (e *ConnectionError) Error() string { return fmt.Sprintf("signpost: no response: %v", e.cause) }
+
+// Unwrap returns the error of the last attempt.
+func (e *ConnectionError) Unwrap() error { return e.cause }
+
+// APIError is an error response.
+type APIError struct {
+	// Status of HTTP: 400 for an invalid request, 401 for an invalid key, 403 if the plan does not allow it, 404, 409,
+	// 413, 429 for too many requests (without Retry-After: the monthly quota is used up), 5xx.
+	Status int
+	// Message is one sentence that a person can act on.
+	Message string
+	// Code is for programs; only with some 403s.
+	Code ErrorBodyCode
+	// Field is what the message is about, if it is about a field: target_url.
+	Field string
+	// Limit and Used are the codes allowed and in use, with ErrorBodyCodeQrLimitReached.
+	Limit, Used int
+	// RequestID names this response in support requests.
+	RequestID string
+	// Header of the response, for example X-RateLimit-Reset.
+	Header http.Header
+}
+
+func (e *APIError) Error() string { return fmt.Sprintf("signpost: %s (HTTP %d)", e.Message, e.Status) }
+
+// aboutField matches a sentence about a field, which begins with its name.
+var aboutField = regexp.MustCompile(`^([a-z]\w*[\w.\[\]]*): `)
+
+// newAPIError describes a response. That of a proxy may have a body that is not the API's.
+func newAPIError(response *http.Response, content []byte) *APIError {
+	var body ErrorBody
+	if json.Unmarshal(content, &body) != nil || body.Error == "" {
+		body = ErrorBody{Error: response.Status}
+	}
+	failure := &APIError{
+		Status:    response.StatusCode,
+		Message:   body.Error,
+		Code:      body.Code,
+		Limit:     body.Limit,
+		Used:      body.Used,
+		RequestID: response.Header.Get("X-Request-Id"),
+		Header:    response.Header,
+	}
+	if found := aboutField.FindStringSubmatch(body.Error); found != nil && failure.Status == http.StatusBadRequest {
+		failure.Field = found[1]
+	}
+	return failure
+}

@@ -1,0 +1,3 @@
+module example.com/signpost
+
+go 1.24

@@ -1,0 +1,102 @@
+// Package signpost is a client of the Signpost API: dynamic QR codes, printed once, with a target that can be changed at
+// any time.
+package signpost
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Client calls the API with one key. Goroutines may share it.
+type Client struct {
+	Codes   *Codes
+	Batches *Batches
+
+	transport *transport
+}
+
+// Option changes how a Client works.
+type Option func(*transport)
+
+// WithBaseURL sets the address of the service, without /api/v1. Default: the variable SIGNPOST_BASE_URL.
+func WithBaseURL(address string) Option {
+	return func(t *transport) { t.base = address }
+}
+
+// WithHTTPClient replaces the default HTTP client, for example to go through a proxy. It should not follow redirects,
+// which could send the key elsewhere.
+func WithHTTPClient(client *http.Client) Option {
+	return func(t *transport) { t.http = client }
+}
+
+// WithTimeout limits each attempt. Default: 60 seconds, because a batch may be answered after 20.
+func WithTimeout(timeout time.Duration) Option {
+	return func(t *transport) { t.timeout = timeout }
+}
+
+// WithRetries sets how often a request is repeated that failed and may succeed (default: 4), and the longest wait before
+// a repetition (default: a minute). A longer Retry-After is an error at once.
+func WithRetries(most int, longest time.Duration) Option {
+	return func(t *transport) { t.maxRetries, t.maxDelay = most, longest }
+}
+
+// New prepares a client. An empty key stands for the variable SIGNPOST_API_KEY.
+func New(apiKey string, options ...Option) (*Client, error) {
+	t := &transport{
+		key:        apiKey,
+		base:       os.Getenv("SIGNPOST_BASE_URL"),
+		http:       &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		timeout:    time.Minute,
+		maxRetries: 4,
+		maxDelay:   time.Minute,
+	}
+	for _, option := range options {
+		option(t)
+	}
+	if t.key == "" {
+		t.key = os.Getenv("SIGNPOST_API_KEY")
+	}
+	if t.key == "" {
+		return nil, errors.New("signpost: an API key is required: pass it, or set SIGNPOST_API_KEY")
+	}
+	if t.base == "" {
+		return nil, errors.New("signpost: an address is required: use WithBaseURL, or set SIGNPOST_BASE_URL")
+	}
+	t.base = strings.TrimRight(t.base, "/") + "/api/v1"
+	return &Client{Codes: &Codes{t}, Batches: &Batches{t}, transport: t}, nil
+}
+
+// Folders lists all folders by name. A folder is created by naming it on a code.
+func (c *Client) Folders(ctx context.Context) ([]Folder, error) {
+	return read[[]Folder](ctx, c.transport, "/folders", nil)
+}
+
+// Tags lists all tags by name. A tag is created by naming it on a code.
+func (c *Client) Tags(ctx context.Context) ([]Tag, error) {
+	return read[[]Tag](ctx, c.transport, "/tags", nil)
+}
+
+// OpenAPI returns the OpenAPI document of the service, in JSON.
+func (c *Client) OpenAPI(ctx context.Context) ([]byte, error) {
+	return c.transport.send(ctx, request{method: http.MethodGet, path: "/openapi"})
+}
+
+// envelope is the body of a response.
+type envelope[T any] struct {
+	Data       T                `json:"data"`
+	Warnings   []string         `json:"warnings"`
+	Pagination CursorPagination `json:"pagination"`
+	Total      int              `json:"total"`
+}
+
+// read returns the data of a GET.
+func read[T any](ctx context.Context, t *transport, path string, query url.Values) (T, error) {
+	var body envelope[T]
+	err := t.json(ctx, request{method: http.MethodGet, path: path, query: query}, &body)
+	return body.Data, err
+}

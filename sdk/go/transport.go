@@ -1,0 +1,174 @@
+package signpost
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	randv2 "math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// firstDelay is the longest wait before the first repetition; it doubles with every further one.
+const firstDelay = 500 * time.Millisecond
+
+// transient has the statuses of a failure that may be over at the next attempt.
+var transient = []int{500, 502, 503, 504}
+
+type transport struct {
+	key, base  string
+	http       *http.Client
+	timeout    time.Duration
+	maxRetries int
+	maxDelay   time.Duration
+}
+
+type request struct {
+	method, path string
+	query        url.Values
+	// body is sent as JSON unless nil.
+	body any
+	// idempotencyKey is not sent if empty.
+	idempotencyKey string
+}
+
+// CreateOption changes how something is created.
+type CreateOption func(*request)
+
+// WithIdempotencyKey names a creation by 1 to 255 visible ASCII characters: whoever repeats it within 24 hours with the
+// same key, even after a crash, gets the first result. Default: a new key, which all retries of the call share.
+func WithIdempotencyKey(key string) CreateOption {
+	return func(r *request) { r.idempotencyKey = key }
+}
+
+// json sends a request and decodes its response.
+func (t *transport) json(ctx context.Context, r request, into any) error {
+	content, err := t.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		return fmt.Errorf("signpost: the response is not as expected: %w", err)
+	}
+	return nil
+}
+
+// send returns the body of a successful response, or an error when all retries are used up.
+func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
+	var body []byte
+	if r.body != nil {
+		var err error
+		if body, err = encode(r.body); err != nil {
+			return nil, fmt.Errorf("signpost: %w", err)
+		}
+	}
+	for retries := 0; ; retries++ {
+		content, err := t.attempt(ctx, r, body)
+		if err == nil {
+			return content, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		delay, again := t.delayAfter(err, r, retries)
+		if !again {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(delay):
+		}
+	}
+}
+
+func (t *transport) attempt(ctx context.Context, r request, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	address := t.base + r.path
+	if query := r.query.Encode(); query != "" {
+		address += "?" + query
+	}
+	sent, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("signpost: %w", err)
+	}
+	sent.Header.Set("Authorization", "Bearer "+t.key)
+	if body != nil {
+		sent.Header.Set("Content-Type", "application/json")
+	}
+	if r.idempotencyKey != "" {
+		sent.Header.Set("Idempotency-Key", r.idempotencyKey)
+	}
+	response, err := t.http.Do(sent)
+	if err != nil {
+		return nil, &ConnectionError{err}
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, &ConnectionError{err}
+	}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return nil, newAPIError(response, content)
+	}
+	return content, nil
+}
+
+// delayAfter tells how long to wait before a repetition, and whether there should be one.
+func (t *transport) delayAfter(err error, r request, retries int) (time.Duration, bool) {
+	if retries >= t.maxRetries {
+		return 0, false
+	}
+	most := min(float64(t.maxDelay), float64(firstDelay)*math.Pow(2, float64(retries)))
+	backOff := time.Duration(randv2.Float64() * most)
+	var connection *ConnectionError
+	if errors.As(err, &connection) {
+		return backOff, true
+	}
+	var failure *APIError
+	if !errors.As(err, &failure) {
+		return 0, false
+	}
+	// The attempt before this one, which failed without a response, may still be running.
+	inFlight := failure.Status == http.StatusConflict && r.idempotencyKey != "" && retries > 0
+	retryAfter, parseErr := strconv.ParseUint(failure.Header.Get("Retry-After"), 10, 31)
+	stated := parseErr == nil
+	// A 429 without Retry-After: the monthly quota is used up.
+	tooFast := failure.Status == http.StatusTooManyRequests && stated
+	if !inFlight && !tooFast && !slices.Contains(transient, failure.Status) {
+		return 0, false
+	}
+	if !stated {
+		return backOff, true
+	}
+	wait := time.Duration(retryAfter) * time.Second
+	// Spread clients that were all told to wait for the same time.
+	return wait + time.Duration(randv2.Float64()*float64(firstDelay)), wait <= t.maxDelay
+}
+
+// encode writes JSON without escaping characters of HTML, which URLs contain.
+func encode(value any) ([]byte, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), err
+}
+
+// creation is the request of something new, with a new idempotency key unless the caller has one.
+func creation(path string, body any, options []CreateOption) request {
+	r := request{method: http.MethodPost, path: path, body: body, idempotencyKey: rand.Text()}
+	for _, option := range options {
+		option(&r)
+	}
+	return r
+}

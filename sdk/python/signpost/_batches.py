@@ -1,0 +1,141 @@
+"""Batches: many codes in one request."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+from urllib.parse import quote
+
+from typing_extensions import Unpack
+
+from ._listing import Listing, Page
+from ._transport import Transport, encode
+from .models import Batch, BatchRow
+from .params import BatchRowInput, CreateBatchRequest, DesignInput
+
+#: The limits of one batch.
+MOST_ROWS = 25_000
+MOST_BYTES = 3_500_000
+
+#: The waits between two looks at a batch that is not completed, in seconds: they double.
+FIRST_WAIT = 0.5
+LONGEST_WAIT = 10
+
+
+class CreatedBatch(Batch):
+    """A new batch."""
+
+    warnings: list[str] = []
+    """
+    Sentences about colours that scanners may be unable to read.
+    """
+
+
+class Batches:
+    """Batches: many codes in one request."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._send = transport.send
+
+    def list(self, *, limit: int | None = None, offset: int = 0) -> Listing[Batch]:
+        """The batches of the account, newest first, without their rows. `limit`: the page size, 1 to 100."""
+
+        def page(offset: int, before: str | None) -> Page[Batch]:
+            body = self._send("GET", "/batches", query={"limit": limit, "offset": offset}).json()
+            batches = [Batch.model_validate(each) for each in body["data"]]
+            # Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
+            items = [each for each in batches if before is None or each.id < before]
+            reached = body["pagination"]["offset"] + len(batches)
+            more = len(batches) > 0 and reached < body["total"]
+            return Page(
+                items=items,
+                total=body["total"],
+                limit=body["pagination"]["limit"],
+                next=(lambda: page(reached, batches[-1].id)) if more else None,
+            )
+
+        return Listing(lambda: page(offset, None))
+
+    def create(self, *, idempotency_key: str | None = None, **batch: Unpack[CreateBatchRequest]) -> CreatedBatch:
+        """Creates one batch: at most 25,000 rows and 3,500,000 bytes. It may still be processing: see `wait`."""
+        key = idempotency_key or str(uuid.uuid4())
+        body = self._send("POST", "/batches", body=batch, idempotency_key=key).json()
+        return CreatedBatch.model_validate({**body["data"], "warnings": body.get("warnings", [])})
+
+    def create_all(
+        self,
+        rows: Iterable[BatchRowInput],
+        *,
+        name: str | None = None,
+        domain_id: str | None = None,
+        design: DesignInput | None = None,
+        rows_per_batch: int = MOST_ROWS,
+        idempotency_key: str | None = None,
+    ) -> Iterator[CreatedBatch]:
+        """Creates as many batches as the rows need, one after another, and yields each.
+
+        If one fails, the same call with the same `idempotency_key`, at most 200 characters, continues after the batches
+        that exist already. A plan may allow fewer `rows_per_batch` than the API.
+        """
+        key = idempotency_key or str(uuid.uuid4())
+        given = {"name": name, "domain_id": domain_id, "design": design}
+        fields: Any = {field: value for field, value in given.items() if value is not None}
+        for part, some in enumerate(_split(rows, fields, min(rows_per_batch, MOST_ROWS)), start=1):
+            yield self.create(rows=some, idempotency_key=f"{key}/{part}", **fields)
+
+    def get(self, id: str) -> Batch:
+        body = self._read(id, {"limit": 1})
+        return Batch.model_validate({field: value for field, value in body["data"].items() if field != "rows"})
+
+    def rows(
+        self,
+        id: str,
+        *,
+        status: Literal["pending", "created", "failed", "skipped"] | None = None,
+        limit: int = 1_000,
+        offset: int = 0,
+    ) -> Listing[BatchRow]:
+        """The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000."""
+
+        def page(offset: int) -> Page[BatchRow]:
+            body = self._read(id, {"limit": limit, "offset": offset, "status": status})
+            rows = [BatchRow.model_validate(each) for each in body["data"]["rows"]]
+            reached = body["pagination"]["offset"] + len(rows)
+            more = len(rows) > 0 and reached < body["total"]
+            following = (lambda: page(reached)) if more else None
+            return Page(items=rows, total=body["total"], limit=body["pagination"]["limit"], next=following)
+
+        return Listing(lambda: page(offset))
+
+    def wait(self, id: str, *, timeout: float | None = None) -> Batch:
+        """Returns when every row is created, failed or skipped; raises TimeoutError after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        delay = FIRST_WAIT
+        while (batch := self.get(id)).status != "completed":
+            if deadline is not None and time.monotonic() + delay > deadline:
+                raise TimeoutError(f"{id} is not completed after {timeout} s.")
+            time.sleep(delay)
+            delay = min(2 * delay, LONGEST_WAIT)
+        return batch
+
+    def _read(self, id: str, query: Mapping[str, Any]) -> Any:
+        return self._send("GET", f"/batches/{quote(id, safe='')}", query=query).json()
+
+
+def _split(rows: Iterable[BatchRowInput], fields: Any, most_rows: int) -> Iterator[list[BatchRowInput]]:
+    """Splits rows so that each part fits in one batch. A row that does not fit alone is a part of its own."""
+    empty = len(encode({**fields, "rows": []}))
+    part: list[BatchRowInput] = []
+    size = empty
+    for row in rows:
+        # With its comma.
+        added = len(encode(row)) + 1
+        if part and (len(part) == most_rows or size + added > MOST_BYTES):
+            yield part
+            part, size = [], empty
+        part.append(row)
+        size += added
+    if part:
+        yield part

@@ -1,0 +1,84 @@
+"""The client."""
+
+from __future__ import annotations
+
+from typing import Any, List
+
+import httpx
+
+from ._batches import Batches
+from ._codes import Codes
+from ._transport import Transport
+from .models import Folder, Tag
+
+
+class Folders:
+    """Folders. A folder is created by naming it on a code."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._send = transport.send
+
+    def list(self) -> List[Folder]:
+        """All folders, by name."""
+        return [Folder.model_validate(each) for each in self._send("GET", "/folders").json()["data"]]
+
+
+class Tags:
+    """Tags. A tag is created by naming it on a code."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._send = transport.send
+
+    def list(self) -> List[Tag]:
+        """All tags, by name."""
+        return [Tag.model_validate(each) for each in self._send("GET", "/tags").json()["data"]]
+
+
+class Signpost:
+    """A client of the Signpost API. Threads may share one."""
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        *,
+        timeout: float = 60,
+        max_retries: int = 4,
+        max_retry_delay: float = 60,
+        http_client: httpx.Client | None = None,
+    ) -> None:
+        """Prepares requests.
+
+        `api_key`: `sk_live_…`; default: the variable `SIGNPOST_API_KEY`. `base_url`: the address of the service, without
+        `/api/v1`; default: the variable `SIGNPOST_BASE_URL`. `timeout`: seconds without any progress of one attempt; a
+        batch may be answered after 20. `max_retries`: how often a request is repeated that failed and may succeed.
+        `max_retry_delay`: the longest wait before a repetition, in seconds; a longer `Retry-After` is an error at once.
+        `http_client`: for example one with a proxy.
+        """
+        self._transport = Transport(
+            api_key,
+            base_url,
+            timeout=timeout,
+            max_retries=max_retries,
+            max_retry_delay=max_retry_delay,
+            http_client=http_client,
+        )
+        self.codes = Codes(self._transport)
+        self.batches = Batches(self._transport)
+        self.folders = Folders(self._transport)
+        self.tags = Tags(self._transport)
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document of the service."""
+        document: dict[str, Any] = self._transport.send("GET", "/openapi").json()
+        return document
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._transport.close()
+
+    def __enter__(self) -> Signpost:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()

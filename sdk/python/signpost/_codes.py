@@ -1,0 +1,93 @@
+"""QR codes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, Literal
+from urllib.parse import quote
+
+from typing_extensions import Unpack
+
+from ._listing import Listing, Page
+from ._transport import Transport
+from .models import Analytics, Code, DeletedCode
+from .params import CreateCodeRequest, UpdateCodeRequest
+
+
+class CreatedCode(Code):
+    """A new code."""
+
+    warnings: list[str] = []
+    """
+    One sentence for each label that could not be applied.
+    """
+
+
+class Codes:
+    """QR codes."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._send = transport.send
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        folder: str | None = None,
+        tag: str | Sequence[str] | None = None,
+    ) -> Listing[Code]:
+        """The codes of the account, newest first.
+
+        `limit` is the page size, 1 to 100. `folder` is an id or a name; `none`: only codes without a folder. `tag`: ids
+        or names; codes with any of them.
+        """
+
+        def page(query: dict[str, Any]) -> Page[Code]:
+            body = self._send("GET", "/qr-codes", query=query).json()
+            following = body["pagination"]["next_cursor"]
+            return Page(
+                items=[Code.model_validate(each) for each in body["data"]],
+                total=body["total"],
+                limit=body["pagination"]["limit"],
+                next=None if following is None else lambda: page({**query, "cursor": following}),
+            )
+
+        query = {"limit": limit, "offset": offset, "cursor": cursor, "folder": folder, "tag": tag}
+        return Listing(lambda: page(query))
+
+    def create(self, *, idempotency_key: str | None = None, **code: Unpack[CreateCodeRequest]) -> CreatedCode:
+        """Creates a dynamic code.
+
+        Whoever repeats this within 24 hours with the same `idempotency_key`, even after a crash, gets the first result.
+        Default: a new key, which all retries of this call share.
+        """
+        key = idempotency_key or str(uuid.uuid4())
+        body = self._send("POST", "/qr-codes", body=code, idempotency_key=key).json()
+        return CreatedCode.model_validate({**body["data"], "warnings": body.get("warnings", [])})
+
+    def get(self, id: str) -> Code:
+        return Code.model_validate(self._send("GET", _path(id)).json()["data"])
+
+    def update(self, id: str, **changes: Unpack[UpdateCodeRequest]) -> Code:
+        """Changes the given fields alone; None clears one. The print stays valid."""
+        return Code.model_validate(self._send("PATCH", _path(id), body=changes).json()["data"])
+
+    def delete(self, id: str) -> DeletedCode:
+        """Scans of a deleted code reach a "no longer active" page."""
+        return DeletedCode.model_validate(self._send("DELETE", _path(id)).json()["data"])
+
+    def analytics(self, id: str, *, period: int | None = None) -> Analytics:
+        """The scans of a code. `period`: days of the breakdowns, 1 to 365; default 30."""
+        body = self._send("GET", f"{_path(id)}/analytics", query={"period": period}).json()
+        return Analytics.model_validate(body["data"])
+
+    def image(self, id: str, *, format: Literal["png", "svg"] = "png", size: int | None = None) -> bytes:
+        """The image of a code: the bytes of a PNG or SVG file. `size`: pixels of a PNG, 128 to 4,096; default 512."""
+        return self._send("GET", f"{_path(id)}/image", query={"format": format, "size": size}).content
+
+
+def _path(id: str) -> str:
+    return f"/qr-codes/{quote(id, safe='')}"

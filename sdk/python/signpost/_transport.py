@@ -1,0 +1,121 @@
+"""Requests with retries."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from ._errors import ApiError, ConnectionError, SignpostError, error_of, retry_after_seconds
+
+#: The wait before the first repetition, in seconds; it doubles with every further one.
+FIRST_DELAY = 0.5
+
+#: Statuses of a failure that may be over at the next attempt.
+TRANSIENT = (500, 502, 503, 504)
+
+
+def encode(value: object) -> bytes:
+    """JSON without spaces, in UTF-8."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class Transport:
+    """Sends requests to one service with one key."""
+
+    def __init__(
+        self,
+        api_key: str | None,
+        base_url: str | None,
+        *,
+        timeout: float,
+        max_retries: int,
+        max_retry_delay: float,
+        http_client: httpx.Client | None,
+    ) -> None:
+        api_key = api_key or os.environ.get("SIGNPOST_API_KEY")
+        base_url = base_url or os.environ.get("SIGNPOST_BASE_URL")
+        if not api_key:
+            raise SignpostError("An API key is required: pass `api_key`, or set SIGNPOST_API_KEY.")
+        if not base_url:
+            raise SignpostError("An address is required: pass `base_url`, or set SIGNPOST_BASE_URL.")
+        self._base = base_url.rstrip("/") + "/api/v1"
+        self._headers = {"authorization": f"Bearer {api_key}"}
+        self._timeout = timeout
+        self._max_retries = max_retries
+        self._max_retry_delay = max_retry_delay
+        self._http = http_client or httpx.Client()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> httpx.Response:
+        """Returns a successful response, or raises an error when all retries are used up."""
+        headers = dict(self._headers)
+        content = None
+        if body is not None:
+            content = encode(body)
+            headers["content-type"] = "application/json"
+        if idempotency_key is not None:
+            headers["idempotency-key"] = idempotency_key
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+
+        retries = 0
+        while True:
+            failure: ApiError | ConnectionError
+            try:
+                response = self._http.request(
+                    method,
+                    self._base + path,
+                    params=params,
+                    content=content,
+                    headers=headers,
+                    timeout=self._timeout,
+                    # A redirect would send the key elsewhere.
+                    follow_redirects=False,
+                )
+                if response.is_success:
+                    return response
+                failure = error_of(response)
+            except httpx.TransportError as error:
+                failure = ConnectionError(f"{error}: {method} {self._base}{path}")
+                failure.__cause__ = error
+            delay = self._delay_after(failure, idempotency_key, retries)
+            if delay is None:
+                raise failure
+            time.sleep(delay)
+            retries += 1
+
+    def _delay_after(
+        self, failure: ApiError | ConnectionError, idempotency_key: str | None, retries: int
+    ) -> float | None:
+        """The wait before a repetition in seconds; None if there must not be one."""
+        if retries >= self._max_retries:
+            return None
+        back_off = random.uniform(0, min(self._max_retry_delay, FIRST_DELAY * 2**retries))
+        if not isinstance(failure, ApiError):
+            return back_off
+        retry_after = retry_after_seconds(failure.headers)
+        # The attempt before this one, which failed without a response, may still be running.
+        in_flight = failure.status == 409 and idempotency_key is not None and retries > 0
+        # A 429 without Retry-After: the monthly quota is used up.
+        too_fast = failure.status == 429 and retry_after is not None
+        if not in_flight and not too_fast and failure.status not in TRANSIENT:
+            return None
+        if retry_after is None:
+            return back_off
+        # Spread clients that were all told to wait for the same time.
+        return retry_after + random.uniform(0, FIRST_DELAY) if retry_after <= self._max_retry_delay else None

@@ -1,0 +1,102 @@
+"""Every operation and typed errors against the Signpost named by SIGNPOST_BASE_URL; test/sdk/python.test.ts runs it."""
+
+import httpx
+import signpost
+from signpost import Signpost
+from signpost.models import Code
+
+TARGET = "https://example.com/menu"
+
+
+def main() -> None:
+    with Signpost() as client:
+        round_trip(client)
+        errors(client)
+    new_values()
+
+
+def round_trip(client: Signpost) -> None:
+    created = client.codes.create(target_url=TARGET, name="Tür", folder="Berlin", tags=["a", ""])
+    assert created.folder is not None and created.folder.name == "Berlin"
+    assert len(created.warnings) == 1
+    assert created.design.foreground_color == "#000000"
+    assert created.created_at.utcoffset() is not None
+    assert client.codes.get(created.id).short_code == created.short_code
+    changed = client.codes.update(created.id, folder=None, paused=True)
+    assert (changed.name, changed.folder, changed.paused, changed.tags) == ("Tür", None, True, ["a"])
+    assert client.codes.analytics(created.id, period=7).period == 7
+    assert client.codes.image(created.id, size=200)[1:4] == b"PNG"
+    assert client.codes.image(created.id, format="svg").startswith(b"<svg")
+
+    rows: list[signpost.params.BatchRowInput] = [
+        {"target_url": f"{TARGET}/{index}", "external_ref": str(index)} for index in range(7)
+    ]
+
+    def create_all() -> list[str]:
+        made = client.batches.create_all(rows, name="Import", rows_per_batch=3, idempotency_key="import-1")
+        return [batch.id for batch in made]
+
+    batches = create_all()
+    assert len(batches) == 3 and create_all() == batches
+    assert client.batches.wait(batches[0], timeout=60).counts.created == 3
+    assert [batch.id for batch in client.batches.list(limit=2)] == batches[::-1]
+    assert [row.external_ref for row in client.batches.rows(batches[0], limit=2)] == ["0", "1", "2"]
+
+    assert len({code.id for code in client.codes.list(limit=3)}) == 8
+    assert client.codes.list(tag=["a", "b"], folder="none").page().total == 1
+    assert client.codes.delete(created.id).deleted
+    assert [folder.name for folder in client.folders.list()] == ["Berlin"]
+    assert [tag.code_count for tag in client.tags.list()] == [0]
+    assert client.openapi()["openapi"] == "3.1.0"
+
+
+def errors(client: Signpost) -> None:
+    try:
+        client.codes.create(target_url="ftp://example.com")
+        raise AssertionError("an invalid target was accepted")
+    except signpost.BadRequestError as error:
+        assert (error.status, error.field) == (400, "target_url")
+        assert error.request_id
+    try:
+        client.codes.get("qr_unknown")
+        raise AssertionError("an unknown code was found")
+    except signpost.NotFoundError as error:
+        assert str(error)
+    try:
+        Signpost("sk_live_wrong").tags.list()
+        raise AssertionError("a wrong key was accepted")
+    except signpost.AuthenticationError as error:
+        assert error.status == 401
+    try:
+        Signpost("sk_live_secret", "http://127.0.0.1:1", max_retries=1).tags.list()
+        raise AssertionError("nobody listens there")
+    except signpost.ConnectionError as error:
+        assert "secret" not in repr(error)
+    # The monthly quota is used up: no Retry-After, and no retry.
+    requests = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return httpx.Response(429, json={"error": "No."})
+
+    mocked = Signpost("sk_live_x", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    try:
+        mocked.tags.list()
+        raise AssertionError("the quota was ignored")
+    except signpost.RateLimitError as error:
+        assert error.retry_after is None and len(requests) == 1
+
+
+def new_values() -> None:
+    """A later version of the API may have further types and fields."""
+    code: dict[str, object] = {
+        "id": "qr_1", "type": "wallet", "short_code": "a", "scan_url": "https://a/r/a", "name": None, "paused": False,
+        "folder": None, "tags": [], "scan_count": 0, "campaign_type": None, "domain_id": None,
+        "design": {"foregroundColor": "#000", "backgroundColor": "#fff"}, "version": 1,
+        "created_at": "2026-11-20T09:30:00.000Z", "updated_at": "2026-11-20T09:30:00.000Z", "more": 1,
+    }  # fmt: skip
+    read = Code.model_validate(code)
+    assert read.model_dump()["type"] == "wallet" and read.model_extra == {"more": 1}
+
+
+main()

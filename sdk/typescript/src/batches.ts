@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Listing, type Page } from './listing.ts';
+import { splitRows } from './split-rows.ts';
+import type { CreateOptions, RequestOptions, Send } from './transport.ts';
+import type {
+  Batch,
+  BatchRow,
+  BatchRowInput,
+  CreateBatchRequest,
+  CreateBatchResponse,
+  GetBatchResponse,
+  ListBatchesResponse,
+} from './types.gen.ts';
+
+/** A new batch. */
+export interface CreatedBatch extends Batch {
+  /** Sentences about colours that scanners may be unable to read. */
+  readonly warnings: readonly string[];
+}
+
+/** A batch of any number of rows. */
+export interface CreateAllRequest extends Omit<CreateBatchRequest, 'rows'> {
+  readonly rows: Iterable<BatchRowInput>;
+  /** The rows in one batch at most; default 25,000, the limit of the API. A plan may allow fewer. */
+  readonly rowsPerBatch?: number;
+}
+
+/** The waits between two looks at a batch that is not completed, in ms: they double. */
+const WAIT_MS = { first: 500, longest: 10_000 };
+
+/** Batches: many codes in one request. */
+export class Batches {
+  readonly #send: Send;
+
+  constructor(send: Send) {
+    this.#send = send;
+  }
+
+  /** The batches of the account, newest first, without their rows. `limit`: the page size, 1 to 100; default 25. */
+  list(params: { readonly limit?: number; readonly offset?: number } = {}, options: RequestOptions = {}) {
+    const page = async (offset: number, before: string | undefined): Promise<Page<Batch>> => {
+      const query = { ...params, offset };
+      const response = await this.#send({ method: 'GET', path: '/batches', query, ...options });
+      const { data, pagination, total } = (await response.json()) as ListBatchesResponse;
+      // Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
+      const items = before === undefined ? data : data.filter(({ id }) => id < before);
+      const reached = pagination.offset + data.length;
+      const last = data.at(-1)?.id;
+      return {
+        items,
+        total,
+        limit: pagination.limit,
+        next: reached < total && last ? () => page(reached, last) : null,
+      };
+    };
+    return new Listing(() => page(params.offset ?? 0, undefined));
+  }
+
+  /** Creates one batch: at most 25,000 rows and 3,500,000 bytes. It may still be processing: see `wait`. */
+  async create(batch: CreateBatchRequest, { idempotencyKey = randomUUID(), ...options }: CreateOptions = {}) {
+    const response = await this.#send({ method: 'POST', path: '/batches', json: batch, idempotencyKey, ...options });
+    const { data, warnings = [] } = (await response.json()) as CreateBatchResponse;
+    return { ...data, warnings } satisfies CreatedBatch as CreatedBatch;
+  }
+
+  /**
+   * Creates as many batches as the rows need, one after another, and yields each. If one fails, the same call with the
+   * same `idempotencyKey`, at most 200 characters, continues after the batches that exist already.
+   */
+  async *createAll(
+    { rows, rowsPerBatch, ...batch }: CreateAllRequest,
+    { idempotencyKey = randomUUID(), ...options }: CreateOptions = {},
+  ): AsyncGenerator<CreatedBatch, void, void> {
+    let part = 0;
+    for (const some of splitRows(rows, { fields: batch, mostRows: rowsPerBatch })) {
+      part++;
+      yield await this.create({ ...batch, rows: some }, { ...options, idempotencyKey: `${idempotencyKey}/${part}` });
+    }
+  }
+
+  async get(id: string, options: RequestOptions = {}): Promise<Batch> {
+    const { rows: _some, ...batch } = (await this.#read(id, { limit: 1 }, options)).data;
+    return batch;
+  }
+
+  /** The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000, which is the default here. */
+  rows(
+    id: string,
+    params: { readonly status?: BatchRow['status']; readonly limit?: number; readonly offset?: number } = {},
+    options: RequestOptions = {},
+  ): Listing<BatchRow> {
+    const page = async (offset: number): Promise<Page<BatchRow>> => {
+      const { data, pagination, total } = await this.#read(id, { limit: 1_000, ...params, offset }, options);
+      const reached = pagination.offset + data.rows.length;
+      const more = data.rows.length > 0 && reached < total;
+      return { items: data.rows, total, limit: pagination.limit, next: more ? () => page(reached) : null };
+    };
+    return new Listing(() => page(params.offset ?? 0));
+  }
+
+  /** Resolves when every row is created, failed or skipped. `signal` ends the waiting. */
+  async wait(id: string, options: RequestOptions = {}): Promise<Batch> {
+    for (let delay = WAIT_MS.first; ; delay = Math.min(2 * delay, WAIT_MS.longest)) {
+      const batch = await this.get(id, options);
+      if (batch.status === 'completed') return batch;
+      await sleep(delay, undefined, options);
+    }
+  }
+
+  async #read(id: string, query: Readonly<Record<string, unknown>>, options: RequestOptions) {
+    const path = `/batches/${encodeURIComponent(id)}`;
+    const response = await this.#send({ method: 'GET', path, query, ...options });
+    return (await response.json()) as GetBatchResponse;
+  }
+}

@@ -1,0 +1,178 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test } from 'vitest';
+import { LOOPBACK } from '../../local/free-port.ts';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { servedDocument } from '../../sdk/generate/document.ts';
+import { ApiError, ConnectionError, RateLimitError, ServerError, Signpost } from '../../sdk/typescript/src/index.ts';
+import { splitRows } from '../../sdk/typescript/src/split-rows.ts';
+import { contract, TARGET } from '../contract/client.ts';
+import { expectRetried } from './expect-retried.ts';
+import { startFaultyProxy } from './faulty-proxy.ts';
+
+const run = promisify(execFile);
+const api = contract();
+
+test('is generated from the document that the service serves', () => {
+  const expected = servedDocument();
+  const { info, servers, ...document } = api.document;
+  const { info: expectedInfo, servers: _, ...rest } = expected;
+  expect(document).toEqual(rest);
+  expect({ ...info, contact: undefined }).toEqual({ ...expectedInfo, contact: undefined });
+  expect(servers).toEqual([{ url: api.signpost.url }]);
+  expect(JSON.parse(readFileSync('sdk/openapi.json', 'utf8'))).toEqual(JSON.parse(JSON.stringify(expected)));
+  const { version } = JSON.parse(readFileSync('sdk/typescript/package.json', 'utf8'));
+  expect(version).toBe(info.version);
+});
+
+test('a round trip of every operation over failing connections creates everything once', async () => {
+  const { apiKey } = await api.account({ plan: Plan.ENTERPRISE });
+  const proxy = await startFaultyProxy(api.signpost.url);
+  onTestFinished(() => proxy.close());
+  const signpost = new Signpost({ apiKey, baseUrl: `${proxy.url}/` });
+
+  const created = await signpost.codes.create({ target_url: TARGET, name: 'Tür', folder: 'Berlin', tags: ['a', ''] });
+  expect(created).toMatchObject({ name: 'Tür', folder: { name: 'Berlin' }, warnings: [expect.any(String)] });
+  expect(await signpost.codes.get(created.id)).toMatchObject({ short_code: created.short_code });
+  expect(await signpost.codes.update(created.id, { folder: null, tags: ['a'], paused: true })).toMatchObject({
+    name: 'Tür',
+    folder: null,
+    paused: true,
+  });
+  expect(await signpost.codes.analytics(created.id, { period: 7 })).toMatchObject({ period: 7, total_scans: 0 });
+  expect(
+    Buffer.from(await signpost.codes.image(created.id, { size: 200 }))
+      .subarray(1, 4)
+      .toString(),
+  ).toBe('PNG');
+
+  const rows = Array.from({ length: 7 }, (_, index) => ({
+    target_url: `${TARGET}-${index}`,
+    external_ref: `${index}`,
+  }));
+  const idempotencyKey = 'import of 2026-11-22'.replaceAll(' ', '-');
+  const importRows = () =>
+    Array.fromAsync(signpost.batches.createAll({ rows, name: 'Import', rowsPerBatch: 3 }, { idempotencyKey }));
+  const batches = await importRows();
+  expect(batches.map(({ counts }) => counts.total)).toEqual([3, 3, 1]);
+  expect((await importRows()).map(({ id }) => id)).toEqual(batches.map(({ id }) => id));
+  const [batch] = batches;
+  expect((await signpost.batches.wait(batch?.id ?? '')).counts).toMatchObject({ created: 3 });
+  const listed = await Array.fromAsync(signpost.batches.list({ limit: 2 }));
+  expect(listed.map(({ id }) => id)).toEqual(batches.map(({ id }) => id).reverse());
+  const refs = (await Array.fromAsync(signpost.batches.rows(batch?.id ?? '', { limit: 2 }))).map(
+    (row) => row.external_ref,
+  );
+  expect(refs).toEqual(['0', '1', '2']);
+
+  const codes = await Array.fromAsync(signpost.codes.list({ limit: 3 }));
+  expect(new Set(codes.map(({ id }) => id)).size).toBe(8);
+  expect((await signpost.codes.list({ tag: ['a', 'b'], folder: 'none' }).page()).total).toBe(1);
+  expect(await signpost.codes.delete(created.id)).toEqual({ id: created.id, deleted: true });
+  expect(await signpost.folders.list()).toMatchObject([{ name: 'Berlin', code_count: 0 }]);
+  expect(await signpost.tags.list()).toMatchObject([{ name: 'a', code_count: 0 }]);
+  expect(await signpost.openapi()).toMatchObject({ openapi: '3.1.0' });
+  expectRetried(proxy.attempts);
+});
+
+test('batches are split at 25,000 rows and at 3,500,000 bytes', async () => {
+  const account = await api.account({ plan: Plan.ENTERPRISE });
+  const signpost = new Signpost({ apiKey: account.apiKey, baseUrl: api.signpost.url });
+  const rows = Array.from({ length: 25_001 }, () => ({ target_url: 'https://a.example' }));
+  const sizes = [];
+  for await (const batch of signpost.batches.createAll({ rows })) sizes.push(batch.counts.total);
+  expect(sizes).toEqual([25_000, 1]);
+
+  const long = Array.from({ length: 12_000 }, (_, index) => ({
+    target_url: TARGET,
+    name: `${index} ${'ü'.repeat(190)}`,
+  }));
+  const fields = { name: 'ü' };
+  const parts = [...splitRows(long, { fields })];
+  expect(parts.flat()).toEqual(long);
+  expect(parts.length).toBe(2);
+  for (const [index, part] of parts.entries()) {
+    const bytes = (more: object[]) => Buffer.byteLength(JSON.stringify({ ...fields, rows: [...part, ...more] }));
+    expect(bytes([])).toBeLessThanOrEqual(3_500_000);
+    const following = parts[index + 1]?.[0];
+    if (following) expect(bytes([following])).toBeGreaterThan(3_500_000);
+  }
+});
+
+/** A server that always gives the same answer; `requests`: how many it has had. */
+async function answering(status: number, headers: Record<string, string> = {}) {
+  let requests = 0;
+  const server = createServer((_request, response) => {
+    requests++;
+    response.writeHead(status, headers).end('{"error":"No."}');
+  });
+  await new Promise<void>((done) => server.listen(0, LOOPBACK, done));
+  onTestFinished(() => server.closeAllConnections());
+  onTestFinished(() => void server.close());
+  return { baseUrl: `http://${LOOPBACK}:${(server.address() as AddressInfo).port}`, requests: () => requests };
+}
+
+test.each([
+  ['a monthly quota that is used up', 429, {}, RateLimitError, 1],
+  ['a Retry-After that is too long', 429, { 'retry-after': '61' }, RateLimitError, 1],
+  ['a conflict of the first attempt', 409, {}, ApiError, 1],
+  ['a redirect', 302, { location: 'https://example.com/' }, ApiError, 1],
+  ['a failure that lasts', 500, { 'x-request-id': 'r-1' }, ServerError, 3],
+  ['being unavailable for long', 503, { 'retry-after': '0' }, ServerError, 3],
+])('retries are bounded: %s', async (_what, status, headers, expected, attempts) => {
+  const { baseUrl, requests } = await answering(status, headers);
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl, maxRetries: 2 });
+  const error = await signpost.codes.create({ target_url: TARGET }).catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(expected);
+  expect(requests()).toBe(attempts);
+  if (status === 500) expect(error).toMatchObject({ message: 'No.', status, requestId: 'r-1' });
+});
+
+test('an abort ends an operation that waits for a retry, with its own reason', async () => {
+  const { baseUrl } = await answering(503, { 'retry-after': '30' });
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl });
+  await expect(signpost.tags.list({ signal: AbortSignal.timeout(200) })).rejects.toThrow(/abort|timeout/i);
+});
+
+test('a key and an address are required, and errors do not contain the key', async () => {
+  expect(() => new Signpost({ apiKey: '', baseUrl: 'http://a' })).toThrow(/SIGNPOST_API_KEY/);
+  expect(() => new Signpost({ apiKey: 'sk_live_x' })).toThrow(/SIGNPOST_BASE_URL/);
+  const { baseUrl } = await answering(200);
+  const unused = baseUrl.replace(/\d+$/, '1');
+  const signpost = new Signpost({ apiKey: 'sk_live_secret', baseUrl: unused, maxRetries: 0 });
+  const error = await signpost.tags.list().catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(ConnectionError);
+  expect(`${error.stack} ${error.cause?.stack}`).not.toContain('secret');
+});
+
+test('the published package runs the example of its README', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'signpost-sdk-typescript-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: resolve('sdk/typescript') });
+  const installed = join(folder, 'node_modules/signpost-sdk');
+  await mkdir(installed, { recursive: true });
+  await run('tar', ['-xzf', join(folder, 'signpost-sdk-1.3.0.tgz'), '-C', installed, '--strip-components=1']);
+  const example = /```ts example\n(.*?)```/s.exec(readFileSync('sdk/typescript/README.md', 'utf8'))?.[1] ?? '';
+  // Compiled by a user's compiler, against the types of the package.
+  const compilerOptions = {
+    module: 'nodenext',
+    strict: true,
+    types: ['node'],
+    typeRoots: [resolve('node_modules/@types')],
+  };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['example.ts'] }));
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+  await writeFile(join(folder, 'example.ts'), example);
+  await run(resolve('node_modules/.bin/tsc'), ['-p', folder]);
+
+  const { apiKey } = await api.account();
+  const env = { ...process.env, SIGNPOST_API_KEY: apiKey, SIGNPOST_BASE_URL: api.signpost.url };
+  const { stdout } = await run(process.execPath, [join(folder, 'example.js')], { cwd: folder, env });
+  expect(stdout).toMatch(/^http\S+\/r\/\w{7}\n2 codes created\n/);
+});
