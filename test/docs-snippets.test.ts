@@ -16,8 +16,11 @@ import { startSignpost } from './harness/processes.ts';
 /** Blocks in these languages show something, and cannot be run. */
 const SHOWN = ['', 'text', 'mermaid'];
 
-/** Pages whose snippets have tests of their own kind: the clients that `docs/internal-callers.md` shows. */
-const COVERED_ELSEWHERE = ['docs/internal-callers.md'];
+/** Pages all of whose snippets are run by another test. */
+const COVERED_ELSEWHERE: Readonly<Record<string, string>> = {
+  'docs/command-line.md': 'test/command-line.test.ts',
+  'docs/internal-callers.md': 'test/clients/clients.test.ts',
+};
 
 const HAS_GRPCURL = spawnSync('grpcurl', ['-version']).status === 0;
 
@@ -31,7 +34,7 @@ interface Snippet {
 }
 
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('docs/**/*.md').sort()].filter(
-  (page) => !COVERED_ELSEWHERE.includes(page),
+  (page) => !(page in COVERED_ELSEWHERE),
 );
 
 function snippetsOf(page: string): Snippet[] {
@@ -62,6 +65,9 @@ test('every snippet of the pages is run by a test, or says why it is not', () =>
     return found === undefined ? [] : [`${snippet.page}:${snippet.line} ${found}`];
   });
   expect(problems).toEqual([]);
+  for (const [page, file] of Object.entries(COVERED_ELSEWHERE)) {
+    expect(readFileSync(file, 'utf8'), file).toContain(page.split('/').at(-1));
+  }
 });
 
 const run = promisify(execFile);
