@@ -15,7 +15,7 @@ export function rejectionSentence(error: unknown, command: Command): string {
     return isUnreachable ? 'The core does not respond: is it running, and is CORE_PORT its port?' : error.rawMessage;
   }
   const { reason } = readFailure(error);
-  if (reason === 'UNAUTHENTICATED')
+  if (reason === 'INVALID_SERVICE_TOKEN' || reason === 'UNAUTHENTICATED')
     return 'The core rejects the token: set SERVICE_TOKEN to the core’s, or DATA_DIR to the folder of its local run.';
   const sentence = error.rawMessage;
   if (reason === 'NOT_FOUND') {
