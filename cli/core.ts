@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
+import { configured } from '../common/runtime/variables.ts';
 import type { Core } from './clients.ts';
 
 /** Invalid usage of a command that its option definitions can't detect. */
@@ -21,7 +22,8 @@ export function required<Part>(part: Part | undefined): Part {
  */
 export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Promise<Core> {
   const hasCertificate = Boolean(env.CORE_CERT && env.CORE_KEY);
-  const token = env.SERVICE_TOKEN?.split(',')[0] || (hasCertificate ? undefined : await storedToken(env.DATA_DIR));
+  const token =
+    configured(env, 'SERVICE_TOKEN')?.split(',')[0] || (hasCertificate ? undefined : await storedToken(env.DATA_DIR));
   const tls = env.CORE_CA ? clientTls(env) : undefined;
   const { createClients } = await import('./clients.ts');
   return createClients({

@@ -34,6 +34,7 @@ async function main(): Promise<void> {
   const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
+    kafkaPrefix: config.KAFKA_PREFIX,
     databaseUrl: config.DATABASE_URL,
     clientId: 'signpost-gateway',
     logger,

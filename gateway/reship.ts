@@ -20,6 +20,7 @@ try {
   const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
+    kafkaPrefix: config.KAFKA_PREFIX,
     databaseUrl: config.DATABASE_URL,
     clientId: 'signpost-reship',
     logger: openLogger('silent', {}),

@@ -55,6 +55,7 @@ async function main(config: CoreConfig): Promise<void> {
   const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
+    kafkaPrefix: config.KAFKA_PREFIX,
     databaseUrl: config.DATABASE_URL,
     clientId: 'signpost-core',
     logger,

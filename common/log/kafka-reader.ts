@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Admin, Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
-import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
+import { type ConsumeOptions, FOLLOWERS, type FollowOptions, type LogRecord, type Subscription } from './log.ts';
 import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
 
 /** Retries before a consumer is replaced. */
@@ -49,12 +49,12 @@ export function consumeTopic(kafka: Kafka, options: ConsumeOptions): Subscriptio
  * never commits, and seeks to its positions. Brokers delete a group that has neither members nor offsets.
  */
 export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: FollowOptions): Subscription {
-  const { topic } = options;
+  const { topic, group = FOLLOWERS } = options;
   const positions = new Map(options.from);
   return subscribe(kafka, {
     ...options,
     // A new one each time: a crashed consumer may still count as a member of the old one.
-    group: () => `signpost.follower.${randomUUID()}`,
+    group: () => `${group}.${randomUUID()}`,
     // If a position no longer exists (records were deleted, the topic was recreated), it starts at the oldest record.
     async prepare() {
       for (const { partition, low, high } of await (await admin()).fetchTopicOffsets(topic)) {

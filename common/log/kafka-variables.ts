@@ -1,7 +1,8 @@
 import type { KafkaConfig, SASLOptions } from 'kafkajs';
 import { OperatorError } from '../runtime/operator-error.ts';
 import { readConfiguredFile } from '../runtime/read-configured-file.ts';
-import { flag, optionalOneOf, optionalText, type Values } from '../runtime/variables.ts';
+import { flag, optionalOneOf, optionalText, textMatching, type Values } from '../runtime/variables.ts';
+import { PREFIX } from './prefixed.ts';
 
 /** Variables for connecting and authenticating to Kafka; the same for core and gateway. */
 export const KAFKA_VARIABLES = {
@@ -21,6 +22,11 @@ export const KAFKA_VARIABLES = {
   },
   KAFKA_USERNAME: { type: optionalText('a name'), about: 'The user name for Kafka.' },
   KAFKA_PASSWORD: { type: optionalText('a password'), about: 'The password of `KAFKA_USERNAME`.' },
+  KAFKA_PREFIX: {
+    type: textMatching('letters, digits, `.`, `_` and `-`', /^[\w.-]{1,100}$/, PREFIX),
+    about:
+      'The start of the names of all topics, consumer groups and transactional ids; the same for core and gateways.',
+  },
 } as const;
 
 /** TLS and authentication options for kafkajs. */

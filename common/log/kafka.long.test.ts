@@ -4,8 +4,10 @@ import { pino } from 'pino';
 import { afterAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { startKafka } from '../../test/harness/kafka.ts';
 import { openKafkaLog } from './kafka.ts';
+import type { LogRecord } from './log.ts';
 import { conformance } from './log-suite.fixture.ts';
-import { TOPICS } from './topics.ts';
+import { openLog } from './open.ts';
+import { SCANS, TOPICS } from './topics.ts';
 
 // A separate broker, because it is killed and paused; a broker given by KAFKA_BROKERS is neither.
 const brokers = inject('kafkaBrokers');
@@ -47,6 +49,34 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
       expect(set['cleanup.policy']).toBe(retention === 'compact' ? 'compact' : 'delete');
       if (retention !== 'compact') expect(set['retention.ms']).toBe(String(retention));
     }
+  });
+
+  test('installations with different prefixes share a cluster without seeing each other', async () => {
+    const options = { kafkaBrokers, databaseUrl: '', clientId: 'signpost-test', logger };
+    const [one, other] = await Promise.all(
+      ['one.', 'other-'].map((kafkaPrefix) => openLog({ ...options, kafkaPrefix: `${randomUUID()}-${kafkaPrefix}` })),
+    );
+    const opened = [one, other].filter((log) => log !== undefined);
+    onTestFinished(async () => void (await Promise.all(opened.map((log) => log.close()))));
+    const created: string[][] = [];
+    for (const log of opened) await log.ensureTopics([SCANS], async (missing) => void created.push([...missing]));
+    expect(created).toEqual([[SCANS.name], [SCANS.name]]);
+    const received: string[][] = [[], []];
+    for (const [index, log] of opened.entries()) {
+      const handle = async (records: readonly LogRecord[]) => {
+        for (const { value } of records) received[index]?.push(Buffer.from(value ?? []).toString());
+      };
+      log.consume({ topic: SCANS.name, group: 'signpost.test', handle });
+      log.follow({ topic: SCANS.name, from: new Map(), handle });
+      await log.publish(SCANS.name, [{ key: 'a', value: Buffer.from(`of ${index}`) }]);
+    }
+    await expect
+      .poll(() => received, { timeout: 30_000 })
+      .toEqual([
+        ['of 0', 'of 0'],
+        ['of 1', 'of 1'],
+      ]);
+    expect((await one?.identity(SCANS.name)) === (await other?.identity(SCANS.name))).toBe(false);
   });
 
   test.each([

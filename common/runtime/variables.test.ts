@@ -1,6 +1,9 @@
-import { expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { OperatorError } from './operator-error.ts';
-import { integer, list, oneOf, port, readVariables, secret, text, variablesTable } from './variables.ts';
+import { configured, integer, list, oneOf, port, readVariables, secret, text, variablesTable } from './variables.ts';
 
 const VARIABLES = {
   PORT: { type: port(8080), about: 'Where it listens.' },
@@ -32,6 +35,22 @@ test('every invalid variable is named in a sentence, and no value is repeated', 
     'PORT must be a port. URL is needed: an address. COUNT must be a whole number from 1 to 9. NAMES must be words, separated by commas. LEVEL must be one of low, high.',
   );
   expect(read).not.toThrow('hunter2');
+});
+
+test('a variable may be read from a file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'signpost-variables-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'url');
+  writeFileSync(path, 'postgres://from-a-file\n');
+  expect(readVariables(VARIABLES, { URL_FILE: path }).URL).toBe('postgres://from-a-file');
+  expect(configured({ URL_FILE: '', URL: 'x' }, 'URL')).toBe('x');
+  expect(() => readVariables(VARIABLES, { URL_FILE: path, URL: 'x' })).toThrow(
+    new OperatorError('URL and URL_FILE must not both be set.'),
+  );
+  const missing = join(folder, 'missing');
+  expect(() => readVariables(VARIABLES, { URL_FILE: missing })).toThrow(
+    new OperatorError(`URL_FILE ${missing} can't be read (ENOENT).`),
+  );
 });
 
 test('a secret that is too short is rejected', () => {

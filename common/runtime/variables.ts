@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { OperatorError } from './operator-error.ts';
+import { readConfiguredFile } from './read-configured-file.ts';
 
 /** An environment variable: its type (with its default), and what it does. */
 export interface Variable<Value> {
@@ -31,16 +32,27 @@ export function readVariables<Definition extends Variables>(
   const read = Object.entries(definition).map(([name, { type }]) => ({
     name,
     type,
-    parsed: type.schema.safeParse(env[name] || undefined),
+    parsed: type.schema.safeParse(configured(env, name)),
   }));
   const wrong = read.filter(({ parsed }) => !parsed.success);
   if (wrong.length > 0) {
     const sentences = wrong.map(({ name, type }) =>
-      env[name] ? `${name} must be ${type.name}.` : `${name} is needed: ${type.name}.`,
+      configured(env, name) ? `${name} must be ${type.name}.` : `${name} is needed: ${type.name}.`,
     );
     throw new OperatorError(sentences.join(' '));
   }
   return Object.fromEntries(read.map(({ name, parsed }) => [name, parsed.data])) as Values<Definition>;
+}
+
+/**
+ * The value of a variable, or else the content of the file that the variable `NAME_FILE` names, without line breaks at its
+ * end; undefined if neither is set. Throws an `OperatorError` if both are, or if the file can't be read.
+ */
+export function configured(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  const [value, path] = [env[name], env[`${name}_FILE`]];
+  if (!path) return value || undefined;
+  if (value) throw new OperatorError(`${name} and ${name}_FILE must not both be set.`);
+  return readConfiguredFile(`${name}_FILE`, path).toString().trimEnd() || undefined;
 }
 
 /** The list as a Markdown table. */
@@ -87,6 +99,11 @@ export function textOr(name: string, fallback: string): VariableType<string> {
 }
 
 /** Optional text. */
+/** Text that matches a pattern. `name`: a description of it. */
+export function textMatching(name: string, pattern: RegExp, fallback: string): VariableType<string> {
+  return { schema: z.string().regex(pattern).default(fallback), name, defaultText: fallback };
+}
+
 export function optionalText(name: string): VariableType<string | undefined> {
   return { schema: z.string().optional(), name, defaultText: '' };
 }
