@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { newUuid } from '../../common/contract/ids.ts';
 import { deleteFullBudgets, refundBudgets, spendBudgets } from './attempt-budgets.ts';
 import { webhooksFixture } from './webhooks.fixture.ts';
@@ -86,6 +87,20 @@ test('concurrent requests for several budgets in any order get no more than is l
     }),
     { numRuns: 30 },
   );
+});
+
+test('a transaction that began before the whole budget was spent gets nothing, rather than less', async () => {
+  const account = newUuid();
+  const earlier = await pool.connect();
+  onTestFinished(() => earlier.release());
+  await earlier.query('begin');
+  await earlier.query('select now()');
+  await sleep(20);
+  expect(await spend(account, 50)).toMatchObject({ granted: 50 });
+  const grants = await spendBudgets(earlier as unknown as typeof pool, [{ account, host: HOST, attempts: 5 }]);
+  await earlier.query('commit');
+  expect(grants).toMatchObject([{ granted: 0 }]);
+  expect(await spend(account, 5)).toMatchObject({ granted: 0 });
 });
 
 test('budgets that are full again are deleted, and others are not', async () => {

@@ -31,8 +31,11 @@ export interface Grant extends BudgetKey {
   readonly wait: number;
 }
 
-/** Attempts left in the budget of row `b`. */
-const REMAINING = `floor(${BURST} - greatest(extract(epoch from b.spent_until - now()), 0) / ${REFILL_S})`;
+/**
+ * Attempts left in the budget of row `b`. Not less than 0: `now()` is the start of the transaction, and one that began later
+ * may have spent the whole budget already.
+ */
+const REMAINING = `greatest(0, floor(${BURST} - greatest(extract(epoch from b.spent_until - now()), 0) / ${REFILL_S}))`;
 
 /** Index: webhook_attempt_budgets_pkey. The order of the rows prevents deadlocks. */
 const spend = statement<Grant>(
