@@ -42,6 +42,12 @@ export const CORE_VARIABLES = {
   GRPC_PORT: { type: port(50051), about: 'Native gRPC with reflection and health; used by gateways.' },
   LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that both ports listen on.' },
   DATABASE_URL: { type: text('a Postgres address'), about: 'Postgres 18. If unset, `npm start` starts a local one.' },
+  MIGRATE: {
+    type: flag(true),
+    about:
+      'Whether the core migrates the schema when it starts. `false`: `npm run migrate` does, with a role that owns the ' +
+      'tables, and the core does not start before.',
+  },
   DATABASE_CONNECTIONS: { type: integer(5, 1_000, 20), about: 'Maximum number of connections of this process.' },
   KAFKA_BROKERS: {
     type: list('host:port', HOST_AND_PORT, []),

@@ -7,18 +7,25 @@ import type pg from 'pg';
 import { type Logger as Pino, pino } from 'pino';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
+import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { BoundDriver, poolOf } from './bound-connection.ts';
 import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
 import { migrations } from './migrations/index.ts';
+import { recordOldestRelease, type SchemaState, schemaState } from './schema-version.ts';
 
 /** Postgres as the modules use it: entities through the ORM, hot statements through the pool (see `sql.ts`). */
 export interface Database {
   readonly orm: MikroORM;
   /** The ORM's own pool, for prepared statements and COPY. */
   readonly pool: pg.Pool;
-  /** Brings the schema up to date; safe to call from several processes at once. */
-  migrate(): Promise<void>;
+  /**
+   * Brings the schema up to date; safe to call from several processes at once. A newer schema that this release can use stays
+   * as it is. Returns how the schema was before. Fails with an `OperatorError` if it is newer and unusable.
+   */
+  migrate(): Promise<SchemaState>;
+  /** Fails with an `OperatorError` if the schema has to be migrated, or is newer and unusable. */
+  expectMigrated(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -83,14 +90,23 @@ export async function openDatabase(
       const client = await pool.connect();
       try {
         await client.query('select pg_advisory_lock($1)', [LOCKS.migration]);
+        const state = await schemaState(client);
+        // What an older release grants may be less than gateways of the newer one need.
+        if (state === 'newer') return state;
         await orm.migrator.up();
+        await recordOldestRelease(client);
         // The tables of the background jobs, which their library has in its own schema.
         await runMigrations({ pgPool: pool, logger: new Logger(() => () => undefined) });
         await grantGatewayRole(client);
+        return state;
       } finally {
         await client.query('select pg_advisory_unlock($1)', [LOCKS.migration]).catch(() => undefined);
         client.release();
       }
+    },
+    async expectMigrated() {
+      if ((await schemaState(pool)) !== 'older') return;
+      throw new OperatorError('The schema is older than this release: run `npm run migrate`, or set MIGRATE=true.');
     },
     close: () => orm.close(true),
   };

@@ -8,12 +8,13 @@ import { afterFile } from './after-file.ts';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Creates a migrated, empty database for the calling file; it is dropped after the file's tests, with its connections.
+ * Creates an empty database for the calling file, without tables unless it is `migrated`, which is the default; it is dropped
+ * after the file's tests, with its connections.
  */
-export async function freshDatabase(): Promise<{ url: string }> {
+export async function freshDatabase({ migrated = true } = {}): Promise<{ url: string }> {
   const template = new URL(inject('templateUrl'));
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await asOwner(template, `create database ${name} template ${template.pathname.slice(1)}`);
+  await asOwner(template, `create database ${name} template ${migrated ? template.pathname.slice(1) : 'template0'}`);
   afterFile(() => drop(template, name));
   const url = new URL(template);
   url.pathname = `/${name}`;

@@ -1,0 +1,26 @@
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import { readVariables } from '../common/runtime/variables.ts';
+import { CORE_VARIABLES } from './config.ts';
+import { openDatabase } from './db/database.ts';
+import { migrations } from './db/migrations/index.ts';
+import { entities } from './entities.ts';
+
+/**
+ * `npm run migrate`: brings the schema up to date, for installations whose cores don't (`MIGRATE=false`) because their role
+ * in Postgres may not change tables. May run while cores of older releases run; see docs/operating.md, "Upgrading".
+ */
+try {
+  const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);
+  await using running = new AsyncDisposableStack();
+  const database = await openDatabase(DATABASE_URL, 2, entities);
+  running.defer(() => database.close());
+  const state = await database.migrate();
+  console.log(
+    state === 'newer'
+      ? 'The schema is newer than this release, which can use it. Nothing was changed.'
+      : `The schema is up to date: ${migrations.at(-1)?.name}.`,
+  );
+} catch (error) {
+  console.error(error instanceof OperatorError ? error.message : error);
+  process.exitCode = 1;
+}
