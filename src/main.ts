@@ -19,6 +19,7 @@ import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
 import { accountCleanupFor, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
+import { expectOwnSessions } from './db/pooled-sessions.ts';
 import { startChecks } from './domains/checks.ts';
 import { entities } from './entities.ts';
 import { type Relay, startRelayWithTopics } from './events/relay.ts';
@@ -49,6 +50,7 @@ async function main(config: CoreConfig): Promise<void> {
   running.defer(() => logger.info('the core has stopped'));
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, entities, logger);
   running.defer(() => database.close());
+  await expectOwnSessions(database.pool);
   await (config.MIGRATE ? database.migrate() : database.expectMigrated());
   // Gateways need the salts when they start, possibly before any recorder runs.
   await makeSalts(database.pool, Date.now());
