@@ -27,11 +27,11 @@ const byNumber = statement<VersionRow>(
   `select ${COLUMNS} from target_versions where account_id = $1 and code_id = $2 and version = $3`,
 );
 
-/** Versions become current in their order. */
+/** Versions become current in their order, from the millisecond that their `created_at` shows. */
 const atInstant = statement<VersionRow>(
   'targets_at',
   `select ${COLUMNS} from target_versions
-   where account_id = $1 and code_id = $2 and created_at <= $3 order by version desc limit 1`,
+   where account_id = $1 and code_id = $2 and date_trunc('milliseconds', created_at) <= $3 order by version desc limit 1`,
 );
 
 /** The version that a code itself contains because its target was never changed. */
