@@ -36,7 +36,13 @@ test('a policy is written as it was read', () => {
 test.each([
   [[], 'Invalid input: expected object, received array.'],
   [{ rule: [] }, 'Unrecognized key: "rule".'],
-  [{ rules: [{ when: {} }] }, 'rules[0].then: It must have exactly one of target_url, split and page.'],
+  [{ rules: [{ when: {} }] }, 'rules[0].then: Invalid input: expected object, received undefined.'],
+  [{ rules: [{ then: {} }] }, 'rules[0].then: It must have exactly one of target_url, split and page.'],
+  [{ rules: [{ then: { url: 'https://example.com/' } }] }, 'rules[0].then: Unrecognized key: "url".'],
+  [
+    { rules: [{ then: { split: [{ label: 'a', weight: '3', target_url: 'https://example.com/' }] } }] },
+    'rules[0].then.split[0].weight: Invalid input: expected number, received string.',
+  ],
   [
     { rules: [{ then: { target_url: 'https://example.com/', page: 'gone' } }] },
     'rules[0].then: It must have exactly one of target_url, split and page.',

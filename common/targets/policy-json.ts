@@ -11,53 +11,79 @@ import {
   type Rule,
 } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 
-const instant = z.iso.datetime({ offset: true });
+const PAGE_NAMES = ['paused', 'gone'] as const;
+const PAGES = { paused: Page.PAUSED, gone: Page.GONE } as const;
 
-const weekly = z.strictObject({
-  time_zone: z.string(),
-  days: z.array(z.string()),
-  from: z.string(),
-  until: z.string(),
-});
+const target = () => z.string().meta({ format: 'uri', description: 'Obeys the rules for `target_url` of a code.' });
 
-const conditions = z.strictObject({
-  from: instant.exactOptional(),
-  until: instant.exactOptional(),
-  weekly: weekly.exactOptional(),
-  countries: z.array(z.string()).exactOptional(),
-  languages: z.array(z.string()).exactOptional(),
-  devices: z.array(z.string()).exactOptional(),
-  operating_systems: z.array(z.string()).exactOptional(),
-});
+/** The schema of a policy; `object` makes its objects, which accept or reject unknown fields. */
+function policySchema(object: typeof z.object) {
+  const instant = z.iso.datetime({ offset: true });
+  const texts = (description: string) => z.array(z.string()).exactOptional().meta({ description });
 
-const variant = z.strictObject({ label: z.string(), weight: z.int().min(0), target_url: z.string() });
+  const weekly = object({
+    time_zone: z.string().meta({ description: 'A name of the IANA time zone database: `Europe/Berlin`.' }),
+    days: z.array(z.string()).meta({ description: 'The days on which it begins: `mon` to `sun`.' }),
+    from: z.string().meta({ description: '`HH:MM`, local time.' }),
+    until: z.string().meta({ description: '`HH:MM`, local time; of the next day if it is not later than `from`.' }),
+  });
 
-const outcome = z.union([
-  z.strictObject({ target_url: z.string() }),
-  z.strictObject({ split: z.array(variant) }),
-  z.strictObject({ page: z.enum(['paused', 'gone']) }),
-]);
+  const conditions = object({
+    from: instant.exactOptional().meta({ description: 'Holds from this instant on.' }),
+    until: instant.exactOptional().meta({ description: 'Holds until just before this instant.' }),
+    weekly: weekly.exactOptional().meta({ description: 'Holds at certain times of a week.' }),
+    countries: texts('ISO 3166-1 alpha-2 in capitals, or `unknown`.'),
+    languages: texts('Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.'),
+    devices: texts('`mobile`, `tablet`, `desktop`, `bot` or `other`.'),
+    operating_systems: texts('In lower case, or `unknown`.'),
+  });
 
-const rule = z.strictObject({
-  name: z.string().exactOptional(),
-  when: conditions.exactOptional(),
-  then: outcome,
-});
+  const variant = object({
+    label: z.string().meta({ description: 'Its name in analytics.' }),
+    weight: z.uint32().meta({ description: 'Its share is this over the sum of all weights.' }),
+    target_url: target(),
+  });
+
+  const outcome = object({
+    target_url: target().exactOptional(),
+    split: z.array(variant).exactOptional().meta({ description: 'Targets of which each reader gets one.' }),
+    page: z.enum(PAGE_NAMES).exactOptional().meta({ description: 'A page of the platform.' }),
+  }).refine((kinds) => Object.keys(kinds).length === 1, {
+    error: 'It must have exactly one of target_url, split and page',
+  });
+
+  const rule = object({
+    name: z.string().exactOptional(),
+    when: conditions.exactOptional().meta({ description: 'All of them must hold; absent: always.' }),
+    then: outcome.meta({ description: 'What scans lead to: exactly one of these.' }),
+  });
+
+  return object({
+    rules: z
+      .array(rule)
+      .exactOptional()
+      .meta({ description: 'The first rule whose conditions all hold decides; if none does, `target_url` applies.' }),
+    pass_query: z.boolean().exactOptional().meta({ description: 'Whether the scan’s query is added to the target.' }),
+    parameters: z
+      .record(z.string(), z.string())
+      .exactOptional()
+      .meta({ description: 'Query parameters that are added to every target.' }),
+  });
+}
 
 /** A policy in JSON, as in files, events and the dashboard. Limits are those of `signpost.targets.v1.Policy`. */
-export const policyJsonSchema = z.strictObject({
-  rules: z.array(rule).exactOptional(),
-  pass_query: z.boolean().exactOptional(),
-  parameters: z.record(z.string(), z.string()).exactOptional(),
-});
+export const policyJsonSchema = policySchema(z.object);
+
+/** For files, in which an unknown field is a mistake. */
+const strictPolicySchema = policySchema(z.strictObject as unknown as typeof z.object);
 
 export type PolicyJson = z.infer<typeof policyJsonSchema>;
-
-const PAGES = { paused: Page.PAUSED, gone: Page.GONE } as const;
+type RuleJson = NonNullable<PolicyJson['rules']>[number];
+type ConditionsJson = NonNullable<RuleJson['when']>;
 
 /** Reads a policy. Returns a sentence that names the field if its form is wrong; the core checks the values. */
 export function policyFromJson(json: unknown): { readonly policy: Policy } | { readonly problem: string } {
-  const { data, error } = policyJsonSchema.safeParse(json);
+  const { data, error } = strictPolicySchema.safeParse(json);
   if (!data) return { problem: problemOf(error.issues[0]) };
   const policy = create(PolicySchema, {
     rules: (data.rules ?? []).map(({ name = '', when, then }) => ({
@@ -86,13 +112,11 @@ function problemOf(issue: z.core.$ZodIssue | undefined): string {
     if (typeof part === 'number') return `${text}[${part}]`;
     return text === '' ? String(part) : `${text}.${String(part)}`;
   }, '');
-  // Of the three outcomes, none fits.
-  const message =
-    issue?.code === 'invalid_union' ? 'It must have exactly one of target_url, split and page.' : `${issue?.message}.`;
+  const message = `${issue?.message}.`;
   return path === '' ? message : `${path}: ${message}`;
 }
 
-function conditionsFromJson(json: z.infer<typeof conditions>) {
+function conditionsFromJson(json: ConditionsJson) {
   const { from, until, weekly: times } = json;
   return {
     ...(from === undefined ? {} : { from: timestampFromDate(new Date(from)) }),
@@ -105,14 +129,16 @@ function conditionsFromJson(json: z.infer<typeof conditions>) {
   };
 }
 
-function outcomeFromJson(json: z.infer<typeof outcome>): NonNullable<MessageInitShape<typeof OutcomeSchema>['kind']> {
-  if ('target_url' in json) return { case: 'targetUrl', value: json.target_url };
-  if ('page' in json) return { case: 'page', value: PAGES[json.page] };
-  const variants = json.split.map(({ label, weight, target_url }) => ({ label, weight, targetUrl: target_url }));
+function outcomeFromJson(json: RuleJson['then']): NonNullable<MessageInitShape<typeof OutcomeSchema>['kind']> {
+  if (json.target_url !== undefined) return { case: 'targetUrl', value: json.target_url };
+  if (json.page !== undefined) return { case: 'page', value: PAGES[json.page] };
+  const variants = (json.split ?? []).map(({ label, weight, target_url }) => ({
+    label,
+    weight,
+    targetUrl: target_url,
+  }));
   return { case: 'split', value: { variants } };
 }
-
-type RuleJson = z.infer<typeof rule>;
 
 function ruleToJson({ name, when, outcome: kind }: Rule): RuleJson {
   return {
@@ -122,7 +148,7 @@ function ruleToJson({ name, when, outcome: kind }: Rule): RuleJson {
   };
 }
 
-function conditionsToJson(when: Conditions): z.infer<typeof conditions> {
+function conditionsToJson(when: Conditions): ConditionsJson {
   const { from, until, weekly: times, countries, languages, devices, operatingSystems } = when;
   return {
     ...(from ? { from: isoOf(from) } : {}),
