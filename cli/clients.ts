@@ -8,6 +8,7 @@ import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { EventsService } from '../proto/gen/signpost/events/v1/events_pb.ts';
 import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
+import { TargetsService } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 
@@ -21,6 +22,7 @@ export interface Core {
   readonly events: Client<typeof EventsService>;
   readonly images: Client<typeof ImagesService>;
   readonly scans: Client<typeof ScansService>;
+  readonly targets: Client<typeof TargetsService>;
   readonly taxonomy: Client<typeof TaxonomyService>;
   readonly webhooks: Client<typeof WebhooksService>;
 }
@@ -51,6 +53,7 @@ export function createClients(options: {
     events: createClient(EventsService, transport),
     images: createClient(ImagesService, transport),
     scans: createClient(ScansService, transport),
+    targets: createClient(TargetsService, transport),
     taxonomy: createClient(TaxonomyService, transport),
     webhooks: createClient(WebhooksService, transport),
   };

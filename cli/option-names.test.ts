@@ -28,8 +28,25 @@ test.each([
   ['webhook deliveries', 'endpoint_id', '--id'],
   ['webhook update', 'events', '--events'],
   ['folder merge', 'into', '--into'],
+  ['target schedule', 'policy.rules[0].outcome.target_url', '--target-url'],
+  ['target schedule', 'policy.rules[0].when.weekly.time_zone', '--time-zone'],
+  ['target schedule', 'policy.rules[0].when.weekly.days[1]', '--days'],
+  ['target schedule', 'policy.rules[0].when.weekly.from', '--from-time'],
+  ['target schedule', 'policy.rules[0].when.until', '--until'],
+  ['target split', 'policy.rules[2].outcome.split.variants[1].weight', '--variant'],
+  ['target preview', 'operating_system', '--operating-system'],
+  ['target rollback', 'version', '--to'],
 ])('%s: an error about %s names %s', (path, field, option) => {
   expect(withOptionName(executed(path), `${field}: must be short.`)).toBe(`${option}: must be short.`);
+});
+
+test.each([
+  ['policy.rules[0].outcome.split.variants[1].target_url', 'rules[0].then.split[1].target_url: must be short.'],
+  ['policy.rules[12].when.countries', 'rules[12].when.countries: must be short.'],
+  ['policy.parameters', 'parameters: must be short.'],
+  ['policy', 'must be short.'],
+])('an error about %s names its place in the file of --policy', (field, sentence) => {
+  expect(withOptionName(executed('target set'), `${field}: must be short.`)).toBe(`--policy: ${sentence}`);
 });
 
 test('an error about the id names the option that gave it', () => {

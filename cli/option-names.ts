@@ -11,6 +11,11 @@ const OPTION_BY_FIELD: Readonly<Record<string, string>> = {
   'landing_page.foreground_color': '--page-foreground',
   'landing_page.background_color': '--page-background',
   'overrides.code_limit': '--qr-limit',
+  policy: '--policy',
+  'policy.rules.when.weekly.from': '--from-time',
+  'policy.rules.when.weekly.until': '--until-time',
+  'policy.rules.outcome.split': '--variant',
+  version: '--to',
 };
 
 /** Options that name what a command works on. */
@@ -42,5 +47,15 @@ export function optionOf(command: Command, field: string): string | undefined {
 export function withOptionName(command: Command, sentence: string): string {
   const [, field = '', description = ''] = /^([\w.[\]]+): (.+)$/s.exec(sentence) ?? [];
   const option = optionOf(command, field);
-  return option === undefined ? sentence : `${option}: ${description}`;
+  if (option === undefined) return sentence;
+  return option === '--policy' ? `--policy: ${policyPath(field)}${description}` : `${option}: ${description}`;
+}
+
+/** Where a field of a policy is in its file: `rules[0].then.split[1].target_url: `; empty for the policy as a whole. */
+function policyPath(field: string): string {
+  const path = field
+    .replace(/^policy\.?/, '')
+    .replace(/(?<=^rules\[\d+\])\.outcome/, '.then')
+    .replace('.split.variants', '.split');
+  return path === '' ? '' : `${path}: `;
 }

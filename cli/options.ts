@@ -9,6 +9,11 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+/** Parses comma-separated values. */
+export function splitList(text: string): string[] {
+  return text.split(',').map((each) => each.trim());
+}
+
 /** Parses a colour of an image or page. */
 export function colour(text: string): string {
   if (!/^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text)) throw new InvalidArgumentError('It must be #rgb or #rrggbb.');

@@ -33,6 +33,10 @@ const GROUPS: Readonly<Record<string, Group>> = {
     description: 'create, change, delete and restore codes; write their images; show their scans',
     load: async () => (await import('./code.ts')).codeCommands,
   },
+  target: {
+    description: 'change what scans lead to: rules, schedules, splits, versions, previews',
+    load: async () => (await import('./target.ts')).targetCommands,
+  },
   folder: {
     description: 'list, rename, merge and delete folders',
     load: async () => (await import('./label.ts')).folderCommands,

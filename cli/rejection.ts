@@ -20,10 +20,17 @@ export function rejectionSentence(error: unknown, command: Command): string {
   const sentence = error.rawMessage;
   if (reason === 'NOT_FOUND') {
     if (sentence.includes('signpost-account')) return '--account: there is no open account with this id.';
+    // Of `target rollback` and `target at`.
+    if (sentence.includes(' no version ')) return about(['--to'], sentence);
+    if (sentence.includes('at this time')) return about(['--at'], sentence);
     return about(givenIds(command), sentence);
   }
-  if (reason === 'NO_TARGET') return about(['--target-url'], sentence);
+  if (reason === 'NO_TARGET') return about(isTargetUrlGiven(command) ? ['--target-url'] : givenIds(command), sentence);
   return withOptionName(command, sentence);
+}
+
+function isTargetUrlGiven(command: Command): boolean {
+  return command.getOptionValueSource('targetUrl') === 'cli';
 }
 
 function about(options: readonly string[], sentence: string): string {

@@ -7,7 +7,7 @@ import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webho
 import type { Core } from './clients.ts';
 import { connectCore, required, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
-import { destructive, example, expectConfirmed, ofAccount, paged, time } from './options.ts';
+import { destructive, example, expectConfirmed, ofAccount, paged, splitList, time } from './options.ts';
 import { type DisplayRecord, fields, jsonOption, print, printRecord, table } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
 import { withProgress } from './progress.ts';
@@ -222,8 +222,4 @@ function deliveryRow(delivery: Delivery): DisplayRecord {
   const last = attempts.at(-1);
   const lastResponse = last && (last.status === 0 ? last.response : `${last.status} in ${last.latency_ms} ms`);
   return { id, event_type, status, attempts: attempts.length, last_answer: lastResponse ?? null, next_attempt_at };
-}
-
-function splitList(text: string): string[] {
-  return text.split(',').map((each) => each.trim());
 }
