@@ -14,11 +14,8 @@ import {
 const PAGE_NAMES = ['paused', 'gone'] as const;
 const PAGES = { paused: Page.PAUSED, gone: Page.GONE } as const;
 
-const target = () => z.string().meta({ format: 'uri', description: 'Obeys the rules for `target_url` of a code.' });
-
-/** The schema of a policy; `object` makes its objects, which accept or reject unknown fields. */
-function policySchema(object: typeof z.object) {
-  const instant = z.iso.datetime({ offset: true });
+/** The schema of a policy; `object` makes its objects, which accept or reject unknown fields, and `instant` is RFC 3339. */
+function policySchema(object: typeof z.object, instant: z.ZodType<string>) {
   const texts = (description: string) => z.array(z.string()).exactOptional().meta({ description });
 
   const weekly = object({
@@ -26,56 +23,61 @@ function policySchema(object: typeof z.object) {
     days: z.array(z.string()).meta({ description: 'The days on which it begins: `mon` to `sun`.' }),
     from: z.string().meta({ description: '`HH:MM`, local time.' }),
     until: z.string().meta({ description: '`HH:MM`, local time; of the next day if it is not later than `from`.' }),
-  });
+  }).meta({ id: 'PolicyWeekly', description: 'Times that recur every week.' });
 
   const conditions = object({
-    from: instant.exactOptional().meta({ description: 'Holds from this instant on.' }),
-    until: instant.exactOptional().meta({ description: 'Holds until just before this instant.' }),
-    weekly: weekly.exactOptional().meta({ description: 'Holds at certain times of a week.' }),
+    from: instant.exactOptional().meta({ format: 'date-time', description: 'Holds from this instant on.' }),
+    until: instant.exactOptional().meta({ format: 'date-time', description: 'Holds until just before this instant.' }),
+    weekly: weekly.exactOptional(),
     countries: texts('ISO 3166-1 alpha-2 in capitals, or `unknown`.'),
     languages: texts('Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.'),
     devices: texts('`mobile`, `tablet`, `desktop`, `bot` or `other`.'),
     operating_systems: texts('In lower case, or `unknown`.'),
-  });
+  }).meta({ id: 'PolicyConditions', description: 'When a rule applies: all conditions must hold.' });
 
   const variant = object({
     label: z.string().meta({ description: 'Its name in analytics.' }),
     weight: z.uint32().meta({ description: 'Its share is this over the sum of all weights.' }),
-    target_url: target(),
-  });
+    target_url: z.string().meta({ format: 'uri', description: 'Where its readers are redirected.' }),
+  }).meta({ id: 'PolicyVariant', description: 'One target of a split.' });
 
   const outcome = object({
-    target_url: target().exactOptional(),
+    target_url: z.string().exactOptional().meta({ format: 'uri', description: 'Where readers are redirected.' }),
     split: z.array(variant).exactOptional().meta({ description: 'Targets of which each reader gets one.' }),
     page: z.enum(PAGE_NAMES).exactOptional().meta({ description: 'A page of the platform.' }),
-  }).refine((kinds) => Object.keys(kinds).length === 1, {
-    error: 'It must have exactly one of target_url, split and page',
-  });
+  })
+    .refine((kinds) => Object.keys(kinds).length === 1, {
+      error: 'It must have exactly one of target_url, split and page',
+    })
+    .meta({ id: 'PolicyOutcome', description: 'What scans lead to: exactly one of these.' });
 
   const rule = object({
-    name: z.string().exactOptional(),
-    when: conditions.exactOptional().meta({ description: 'All of them must hold; absent: always.' }),
-    then: outcome.meta({ description: 'What scans lead to: exactly one of these.' }),
-  });
+    name: z.string().exactOptional().meta({ description: 'Its name in analytics.' }),
+    when: conditions.exactOptional(),
+    then: outcome,
+  }).meta({ id: 'PolicyRule', description: 'A rule of a policy; without `when` it always applies.' });
 
   return object({
     rules: z
       .array(rule)
       .exactOptional()
-      .meta({ description: 'The first rule whose conditions all hold decides; if none does, `target_url` applies.' }),
-    pass_query: z.boolean().exactOptional().meta({ description: 'Whether the scan’s query is added to the target.' }),
+      .meta({ description: 'The first one whose conditions all hold decides; if none does, `target_url` applies.' }),
+    pass_query: z
+      .boolean()
+      .exactOptional()
+      .meta({ description: 'Whether query parameters of the scan URL are added to the target.' }),
     parameters: z
       .record(z.string(), z.string())
       .exactOptional()
       .meta({ description: 'Query parameters that are added to every target.' }),
-  });
+  }).meta({ id: 'Policy', description: 'What precedes `target_url` of a dynamic code.' });
 }
 
 /** A policy in JSON, as in files, events and the dashboard. Limits are those of `signpost.targets.v1.Policy`. */
-export const policyJsonSchema = policySchema(z.object);
+export const policyJsonSchema = policySchema(z.object, z.string());
 
-/** For files, in which an unknown field is a mistake. */
-const strictPolicySchema = policySchema(z.strictObject as unknown as typeof z.object);
+/** For what people write, where an unknown field is a mistake. */
+const strictPolicySchema = policySchema(z.strictObject as unknown as typeof z.object, z.iso.datetime({ offset: true }));
 
 export type PolicyJson = z.infer<typeof policyJsonSchema>;
 type RuleJson = NonNullable<PolicyJson['rules']>[number];

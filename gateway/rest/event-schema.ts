@@ -1,9 +1,12 @@
 import { z } from 'zod';
+import { policyJsonSchema } from '../../common/targets/policy-json.ts';
 import { batchExample, batchSchema } from './batch-schema.ts';
 import { codeExample, codeSchema } from './code-schema.ts';
 
 const short = z.string().meta({ description: 'The path of its scan URL: `/r/{short_code}`.' });
-const code = codeSchema.extend({ short }).meta({ id: 'CodeData', description: 'The code as REST shows it.' });
+const code = codeSchema
+  .extend({ short, policy: policyJsonSchema.exactOptional() })
+  .meta({ id: 'CodeData', description: 'The code as REST shows it, and its policy if it has one.' });
 const example = { ...codeExample, short: `/r/${codeExample.short_code}` };
 
 const domain = z
@@ -49,7 +52,10 @@ export const EVENTS_BY_TYPE = {
           .array(z.string())
           .meta({ description: 'Names of the changed fields; `deleted` for a restored code.' }),
       })
-      .meta({ id: 'ChangedCodeData', description: 'The code as REST shows it after the change.' }),
+      .meta({
+        id: 'ChangedCodeData',
+        description: 'The code as REST shows it after the change, and its policy if it has one.',
+      }),
     example: { ...example, paused: true, changed: ['paused'] },
     subject: 'qr',
   },

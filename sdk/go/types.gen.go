@@ -56,6 +56,12 @@ const (
 	MemberDataRoleViewer MemberDataRole = "viewer"
 )
 
+// Defines values for PolicyOutcomePage.
+const (
+	PolicyOutcomePageGone   PolicyOutcomePage = "gone"
+	PolicyOutcomePagePaused PolicyOutcomePage = "paused"
+)
+
 // Analytics Scans of a code.
 type Analytics struct {
 	Breakdowns ScanBreakdowns `json:"breakdowns"`
@@ -196,7 +202,7 @@ type BulkCompletedEvent struct {
 	Type      string    `json:"type"`
 }
 
-// ChangedCodeData The code as REST shows it after the change.
+// ChangedCodeData The code as REST shows it after the change, and its policy if it has one.
 type ChangedCodeData struct {
 	// CampaignType The campaign type given at creation.
 	CampaignType *string `json:"campaign_type"`
@@ -220,7 +226,8 @@ type ChangedCodeData struct {
 	Paused bool `json:"paused"`
 
 	// Payload The encoded content. Static codes only.
-	Payload string `json:"payload,omitempty"`
+	Payload string  `json:"payload,omitempty"`
+	Policy  *Policy `json:"policy,omitempty"`
 
 	// ScanCount All scans, including archived ones; never decreases.
 	ScanCount int `json:"scan_count"`
@@ -304,7 +311,7 @@ type Code struct {
 // CodeType Only a dynamic code has a target.
 type CodeType string
 
-// CodeData The code as REST shows it.
+// CodeData The code as REST shows it, and its policy if it has one.
 type CodeData struct {
 	// CampaignType The campaign type given at creation.
 	CampaignType *string   `json:"campaign_type"`
@@ -325,7 +332,8 @@ type CodeData struct {
 	Paused bool `json:"paused"`
 
 	// Payload The encoded content. Static codes only.
-	Payload string `json:"payload,omitempty"`
+	Payload string  `json:"payload,omitempty"`
+	Policy  *Policy `json:"policy,omitempty"`
 
 	// ScanCount All scans, including archived ones; never decreases.
 	ScanCount int `json:"scan_count"`
@@ -540,6 +548,90 @@ type Pagination struct {
 
 	// Offset The offset used.
 	Offset int `json:"offset"`
+}
+
+// Policy What precedes `target_url` of a dynamic code.
+type Policy struct {
+	// Parameters Query parameters that are added to every target.
+	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// PassQuery Whether query parameters of the scan URL are added to the target.
+	PassQuery bool `json:"pass_query,omitempty"`
+
+	// Rules The first one whose conditions all hold decides; if none does, `target_url` applies.
+	Rules []PolicyRule `json:"rules,omitempty"`
+}
+
+// PolicyConditions When a rule applies: all conditions must hold.
+type PolicyConditions struct {
+	// Countries ISO 3166-1 alpha-2 in capitals, or `unknown`.
+	Countries []string `json:"countries,omitempty"`
+
+	// Devices `mobile`, `tablet`, `desktop`, `bot` or `other`.
+	Devices []string `json:"devices,omitempty"`
+
+	// From Holds from this instant on.
+	From time.Time `json:"from,omitempty"`
+
+	// Languages Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.
+	Languages []string `json:"languages,omitempty"`
+
+	// OperatingSystems In lower case, or `unknown`.
+	OperatingSystems []string `json:"operating_systems,omitempty"`
+
+	// Until Holds until just before this instant.
+	Until  time.Time     `json:"until,omitempty"`
+	Weekly *PolicyWeekly `json:"weekly,omitempty"`
+}
+
+// PolicyOutcome What scans lead to: exactly one of these.
+type PolicyOutcome struct {
+	// Page A page of the platform.
+	Page PolicyOutcomePage `json:"page,omitempty"`
+
+	// Split Targets of which each reader gets one.
+	Split []PolicyVariant `json:"split,omitempty"`
+
+	// TargetURL Where readers are redirected.
+	TargetURL string `json:"target_url,omitempty"`
+}
+
+// PolicyOutcomePage A page of the platform.
+type PolicyOutcomePage string
+
+// PolicyRule A rule of a policy; without `when` it always applies.
+type PolicyRule struct {
+	// Name Its name in analytics.
+	Name string            `json:"name,omitempty"`
+	Then PolicyOutcome     `json:"then"`
+	When *PolicyConditions `json:"when,omitempty"`
+}
+
+// PolicyVariant One target of a split.
+type PolicyVariant struct {
+	// Label Its name in analytics.
+	Label string `json:"label"`
+
+	// TargetURL Where its readers are redirected.
+	TargetURL string `json:"target_url"`
+
+	// Weight Its share is this over the sum of all weights.
+	Weight int `json:"weight"`
+}
+
+// PolicyWeekly Times that recur every week.
+type PolicyWeekly struct {
+	// Days The days on which it begins: `mon` to `sun`.
+	Days []string `json:"days"`
+
+	// From `HH:MM`, local time.
+	From string `json:"from"`
+
+	// TimeZone A name of the IANA time zone database: `Europe/Berlin`.
+	TimeZone string `json:"time_zone"`
+
+	// Until `HH:MM`, local time; of the next day if it is not later than `from`.
+	Until string `json:"until"`
 }
 
 // QrArchivedEvent defines model for QrArchivedEvent.

@@ -11,13 +11,17 @@ import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
 import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS } from '../../common/log/topics.ts';
+import { policyFromJson } from '../../common/targets/policy-json.ts';
 import { asyncapiYaml } from '../../docs/asyncapi.ts';
 import { MemberSchema, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { DomainSchema } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { EVENT_TYPES } from '../../src/events/cloud-event.ts';
 import { domainLive, memberAdded, memberRemoved } from '../../src/events/events.ts';
+import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startSignpost } from '../harness/processes.ts';
 
@@ -30,6 +34,36 @@ interface Message {
 
 /** The key of a record of the topic of scans that is no scan. */
 const NO_SCAN = 'no scan';
+
+/** With every field. */
+const POLICY = {
+  rules: [
+    {
+      name: 'lunch',
+      when: {
+        from: '2027-01-01T00:00:00.000Z',
+        until: '2028-01-01T00:00:00.000Z',
+        weekly: { time_zone: 'Europe/Berlin', days: ['mon', 'tue'], from: '11:00', until: '14:30' },
+        countries: ['DE'],
+        languages: ['de'],
+        devices: ['mobile'],
+        operating_systems: ['ios'],
+      },
+      then: { target_url: 'https://example.com/lunch' },
+    },
+    { when: { countries: ['FR'] }, then: { page: 'paused' } },
+    {
+      then: {
+        split: [
+          { label: 'a', weight: 3, target_url: 'https://example.com/a' },
+          { label: 'b', weight: 1, target_url: 'https://example.com/b' },
+        ],
+      },
+    },
+  ],
+  pass_query: true,
+  parameters: { utm_source: 'print' },
+};
 
 const EVENTUALLY = { timeout: 25_000, interval: 50 };
 const yaml = readFileSync('docs/asyncapi.yaml', 'utf8');
@@ -70,6 +104,8 @@ beforeAll(async () => {
   const code = { target_url: 'https://example.com/menu', name: 'Table 4', folder: 'Berlin', tags: ['a', 'b'] };
   const { id, short_code } = await call('POST', '/qr-codes', code);
   expect((await fetch(`${signpost.url}/r/${short_code}`, { redirect: 'manual' })).status).toBe(302);
+  const { policy } = policyFromJson(POLICY) as { policy: Policy };
+  await internal(signpost, TargetsService, accountId).setTarget({ id, policy });
   await call('PATCH', `/qr-codes/${id}`, { paused: true, folder: null, name: '' });
   await call('POST', '/batches', { rows: [code, { target_url: 'no address' }] });
   await call('DELETE', `/qr-codes/${id}`);
@@ -123,6 +159,14 @@ test('it has all topics, and every type of event and no other', () => {
     [EVENTS, SCANS, SCANS_DEAD_LETTERS, ROUTES].map(({ name }) => name),
   );
   expect(Object.keys(channels[0]?.messages ?? {})).toEqual([...EVENT_TYPES]);
+});
+
+test('the event of a changed policy carries the policy', () => {
+  const data = records
+    .get(EVENTS.name)
+    ?.map(({ value }) => JSON.parse(String(value)))
+    .find(({ changed }) => changed?.includes('policy'));
+  expect(data.policy).toEqual(POLICY);
 });
 
 test.each(EVENT_TYPES)('%s: what is really sent fits, and so does the example', (type) => {

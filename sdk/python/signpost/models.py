@@ -272,190 +272,52 @@ class Tag(Model):
     """
 
 
-class CodeData(Model):
+class PolicyWeekly(Model):
     """
-    The code as REST shows it.
-    """
-
-    model_config = ConfigDict(
-        use_attribute_docstrings=True,
-    )
-    id: str
-    """
-    The identifier used in paths: `qr_…`.
-    """
-    type: Literal["dynamic", "static", "landing_page"]
-    """
-    Only a dynamic code has a target.
-    """
-    short_code: str
-    """
-    Allocated at creation; the last part of the scan URL.
-    """
-    scan_url: str
-    """
-    The URL in the print, on the code's own domain.
-    """
-    target_url: str | None = None
-    """
-    The target of scans. Dynamic codes only.
-    """
-    payload: str | None = None
-    """
-    The encoded content. Static codes only.
-    """
-    name: str | None
-    """
-    Free label.
-    """
-    paused: bool
-    """
-    A paused code shows a "paused" page when it is scanned.
-    """
-    folder: CodeFolder | None
-    tags: list[str]
-    """
-    Names of its tags, in alphabetical order.
-    """
-    scan_count: int
-    """
-    All scans, including archived ones; never decreases.
-    """
-    campaign_type: str | None
-    """
-    The campaign type given at creation.
-    """
-    domain_id: str | None
-    """
-    The custom domain it is printed on; null: the platform’s.
-    """
-    design: Design
-    version: int
-    """
-    1 when created; every change but a scan increments it.
-    """
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
-    """
-    Never decreases from one version to the next.
-    """
-    short: str
-    """
-    The path of its scan URL: `/r/{short_code}`.
-    """
-
-
-class QrCreatedEvent(Model):
-    model_config = ConfigDict(
-        use_attribute_docstrings=True,
-    )
-    type: Literal["qr.created"]
-    timestamp: AwareDatetime
-    """
-    When it happened.
-    """
-    data: CodeData
-
-
-class ChangedCodeData(Model):
-    """
-    The code as REST shows it after the change.
+    Times that recur every week.
     """
 
     model_config = ConfigDict(
         use_attribute_docstrings=True,
     )
-    id: str
+    time_zone: str
     """
-    The identifier used in paths: `qr_…`.
+    A name of the IANA time zone database: `Europe/Berlin`.
     """
-    type: Literal["dynamic", "static", "landing_page"]
+    days: list[str]
     """
-    Only a dynamic code has a target.
+    The days on which it begins: `mon` to `sun`.
     """
-    short_code: str
+    from_: str = Field(..., alias="from")
     """
-    Allocated at creation; the last part of the scan URL.
+    `HH:MM`, local time.
     """
-    scan_url: str
+    until: str
     """
-    The URL in the print, on the code's own domain.
-    """
-    target_url: str | None = None
-    """
-    The target of scans. Dynamic codes only.
-    """
-    payload: str | None = None
-    """
-    The encoded content. Static codes only.
-    """
-    name: str | None
-    """
-    Free label.
-    """
-    paused: bool
-    """
-    A paused code shows a "paused" page when it is scanned.
-    """
-    folder: CodeFolder | None
-    tags: list[str]
-    """
-    Names of its tags, in alphabetical order.
-    """
-    scan_count: int
-    """
-    All scans, including archived ones; never decreases.
-    """
-    campaign_type: str | None
-    """
-    The campaign type given at creation.
-    """
-    domain_id: str | None
-    """
-    The custom domain it is printed on; null: the platform’s.
-    """
-    design: Design
-    version: int
-    """
-    1 when created; every change but a scan increments it.
-    """
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
-    """
-    Never decreases from one version to the next.
-    """
-    short: str
-    """
-    The path of its scan URL: `/r/{short_code}`.
-    """
-    changed: list[str]
-    """
-    Names of the changed fields; `deleted` for a restored code.
+    `HH:MM`, local time; of the next day if it is not later than `from`.
     """
 
 
-class QrUpdatedEvent(Model):
+class PolicyVariant(Model):
+    """
+    One target of a split.
+    """
+
     model_config = ConfigDict(
         use_attribute_docstrings=True,
     )
-    type: Literal["qr.updated"]
-    timestamp: AwareDatetime
+    label: str
     """
-    When it happened.
+    Its name in analytics.
     """
-    data: ChangedCodeData
-
-
-class QrArchivedEvent(Model):
-    model_config = ConfigDict(
-        use_attribute_docstrings=True,
-    )
-    type: Literal["qr.archived"]
-    timestamp: AwareDatetime
+    weight: int
     """
-    When it happened.
+    Its share is this over the sum of all weights.
     """
-    data: CodeData
+    target_url: str
+    """
+    Where its readers are redirected.
+    """
 
 
 class DomainData(Model):
@@ -731,6 +593,63 @@ class BatchWithRows(Model):
     rows: list[BatchRow]
 
 
+class PolicyConditions(Model):
+    """
+    When a rule applies: all conditions must hold.
+    """
+
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    from_: AwareDatetime | None = Field(None, alias="from")
+    """
+    Holds from this instant on.
+    """
+    until: AwareDatetime | None = None
+    """
+    Holds until just before this instant.
+    """
+    weekly: PolicyWeekly | None = None
+    countries: list[str] | None = None
+    """
+    ISO 3166-1 alpha-2 in capitals, or `unknown`.
+    """
+    languages: list[str] | None = None
+    """
+    Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.
+    """
+    devices: list[str] | None = None
+    """
+    `mobile`, `tablet`, `desktop`, `bot` or `other`.
+    """
+    operating_systems: list[str] | None = None
+    """
+    In lower case, or `unknown`.
+    """
+
+
+class PolicyOutcome(Model):
+    """
+    What scans lead to: exactly one of these.
+    """
+
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    target_url: str | None = None
+    """
+    Where readers are redirected.
+    """
+    split: list[PolicyVariant] | None = None
+    """
+    Targets of which each reader gets one.
+    """
+    page: Literal["paused", "gone"] | None = None
+    """
+    A page of the platform.
+    """
+
+
 class BulkCompletedEvent(Model):
     model_config = ConfigDict(
         use_attribute_docstrings=True,
@@ -780,3 +699,229 @@ class Analytics(Model):
     Visitors in the window; a visitor on two days counts twice.
     """
     breakdowns: ScanBreakdowns
+
+
+class PolicyRule(Model):
+    """
+    A rule of a policy; without `when` it always applies.
+    """
+
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    name: str | None = None
+    """
+    Its name in analytics.
+    """
+    when: PolicyConditions | None = None
+    then: PolicyOutcome
+
+
+class Policy(Model):
+    """
+    What precedes `target_url` of a dynamic code.
+    """
+
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    rules: list[PolicyRule] | None = None
+    """
+    The first one whose conditions all hold decides; if none does, `target_url` applies.
+    """
+    pass_query: bool | None = None
+    """
+    Whether query parameters of the scan URL are added to the target.
+    """
+    parameters: dict[str, str] | None = None
+    """
+    Query parameters that are added to every target.
+    """
+
+
+class ChangedCodeData(Model):
+    """
+    The code as REST shows it after the change, and its policy if it has one.
+    """
+
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    id: str
+    """
+    The identifier used in paths: `qr_…`.
+    """
+    type: Literal["dynamic", "static", "landing_page"]
+    """
+    Only a dynamic code has a target.
+    """
+    short_code: str
+    """
+    Allocated at creation; the last part of the scan URL.
+    """
+    scan_url: str
+    """
+    The URL in the print, on the code's own domain.
+    """
+    target_url: str | None = None
+    """
+    The target of scans. Dynamic codes only.
+    """
+    payload: str | None = None
+    """
+    The encoded content. Static codes only.
+    """
+    name: str | None
+    """
+    Free label.
+    """
+    paused: bool
+    """
+    A paused code shows a "paused" page when it is scanned.
+    """
+    folder: CodeFolder | None
+    tags: list[str]
+    """
+    Names of its tags, in alphabetical order.
+    """
+    scan_count: int
+    """
+    All scans, including archived ones; never decreases.
+    """
+    campaign_type: str | None
+    """
+    The campaign type given at creation.
+    """
+    domain_id: str | None
+    """
+    The custom domain it is printed on; null: the platform’s.
+    """
+    design: Design
+    version: int
+    """
+    1 when created; every change but a scan increments it.
+    """
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    """
+    Never decreases from one version to the next.
+    """
+    short: str
+    """
+    The path of its scan URL: `/r/{short_code}`.
+    """
+    policy: Policy | None = None
+    changed: list[str]
+    """
+    Names of the changed fields; `deleted` for a restored code.
+    """
+
+
+class QrUpdatedEvent(Model):
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    type: Literal["qr.updated"]
+    timestamp: AwareDatetime
+    """
+    When it happened.
+    """
+    data: ChangedCodeData
+
+
+class CodeData(Model):
+    """
+    The code as REST shows it, and its policy if it has one.
+    """
+
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    id: str
+    """
+    The identifier used in paths: `qr_…`.
+    """
+    type: Literal["dynamic", "static", "landing_page"]
+    """
+    Only a dynamic code has a target.
+    """
+    short_code: str
+    """
+    Allocated at creation; the last part of the scan URL.
+    """
+    scan_url: str
+    """
+    The URL in the print, on the code's own domain.
+    """
+    target_url: str | None = None
+    """
+    The target of scans. Dynamic codes only.
+    """
+    payload: str | None = None
+    """
+    The encoded content. Static codes only.
+    """
+    name: str | None
+    """
+    Free label.
+    """
+    paused: bool
+    """
+    A paused code shows a "paused" page when it is scanned.
+    """
+    folder: CodeFolder | None
+    tags: list[str]
+    """
+    Names of its tags, in alphabetical order.
+    """
+    scan_count: int
+    """
+    All scans, including archived ones; never decreases.
+    """
+    campaign_type: str | None
+    """
+    The campaign type given at creation.
+    """
+    domain_id: str | None
+    """
+    The custom domain it is printed on; null: the platform’s.
+    """
+    design: Design
+    version: int
+    """
+    1 when created; every change but a scan increments it.
+    """
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    """
+    Never decreases from one version to the next.
+    """
+    short: str
+    """
+    The path of its scan URL: `/r/{short_code}`.
+    """
+    policy: Policy | None = None
+
+
+class QrCreatedEvent(Model):
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    type: Literal["qr.created"]
+    timestamp: AwareDatetime
+    """
+    When it happened.
+    """
+    data: CodeData
+
+
+class QrArchivedEvent(Model):
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+    )
+    type: Literal["qr.archived"]
+    timestamp: AwareDatetime
+    """
+    When it happened.
+    """
+    data: CodeData

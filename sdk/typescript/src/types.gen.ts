@@ -555,7 +555,7 @@ export interface GetOpenApiResponse {
   [k: string]: unknown;
 }
 /**
- * The code as REST shows it.
+ * The code as REST shows it, and its policy if it has one.
  */
 export interface CodeData {
   /**
@@ -621,6 +621,122 @@ export interface CodeData {
    * The path of its scan URL: `/r/{short_code}`.
    */
   short: string;
+  policy?: Policy;
+}
+/**
+ * What precedes `target_url` of a dynamic code.
+ */
+export interface Policy {
+  /**
+   * The first one whose conditions all hold decides; if none does, `target_url` applies.
+   */
+  rules?: PolicyRule[];
+  /**
+   * Whether query parameters of the scan URL are added to the target.
+   */
+  pass_query?: boolean;
+  /**
+   * Query parameters that are added to every target.
+   */
+  parameters?: {
+    [k: string]: string;
+  };
+}
+/**
+ * A rule of a policy; without `when` it always applies.
+ */
+export interface PolicyRule {
+  /**
+   * Its name in analytics.
+   */
+  name?: string;
+  when?: PolicyConditions;
+  then: PolicyOutcome;
+}
+/**
+ * When a rule applies: all conditions must hold.
+ */
+export interface PolicyConditions {
+  /**
+   * Holds from this instant on.
+   */
+  from?: string;
+  /**
+   * Holds until just before this instant.
+   */
+  until?: string;
+  weekly?: PolicyWeekly;
+  /**
+   * ISO 3166-1 alpha-2 in capitals, or `unknown`.
+   */
+  countries?: string[];
+  /**
+   * Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.
+   */
+  languages?: string[];
+  /**
+   * `mobile`, `tablet`, `desktop`, `bot` or `other`.
+   */
+  devices?: string[];
+  /**
+   * In lower case, or `unknown`.
+   */
+  operating_systems?: string[];
+}
+/**
+ * Times that recur every week.
+ */
+export interface PolicyWeekly {
+  /**
+   * A name of the IANA time zone database: `Europe/Berlin`.
+   */
+  time_zone: string;
+  /**
+   * The days on which it begins: `mon` to `sun`.
+   */
+  days: string[];
+  /**
+   * `HH:MM`, local time.
+   */
+  from: string;
+  /**
+   * `HH:MM`, local time; of the next day if it is not later than `from`.
+   */
+  until: string;
+}
+/**
+ * What scans lead to: exactly one of these.
+ */
+export interface PolicyOutcome {
+  /**
+   * Where readers are redirected.
+   */
+  target_url?: string;
+  /**
+   * Targets of which each reader gets one.
+   */
+  split?: PolicyVariant[];
+  /**
+   * A page of the platform.
+   */
+  page?: 'paused' | 'gone';
+}
+/**
+ * One target of a split.
+ */
+export interface PolicyVariant {
+  /**
+   * Its name in analytics.
+   */
+  label: string;
+  /**
+   * Its share is this over the sum of all weights.
+   */
+  weight: number;
+  /**
+   * Where its readers are redirected.
+   */
+  target_url: string;
 }
 export interface QrCreatedEvent {
   type: 'qr.created';
@@ -631,7 +747,7 @@ export interface QrCreatedEvent {
   data: CodeData;
 }
 /**
- * The code as REST shows it after the change.
+ * The code as REST shows it after the change, and its policy if it has one.
  */
 export interface ChangedCodeData {
   /**
@@ -697,6 +813,7 @@ export interface ChangedCodeData {
    * The path of its scan URL: `/r/{short_code}`.
    */
   short: string;
+  policy?: Policy;
   /**
    * Names of the changed fields; `deleted` for a restored code.
    */
