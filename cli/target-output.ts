@@ -98,12 +98,14 @@ function leadsTo({ target_url, split, page }: RuleJson['then']): string[] {
   return [target_url ?? `the page “${page}”`];
 }
 
-function conditions({ from, until, weekly, ...lists }: NonNullable<RuleJson['when']> = {}): string {
+function conditions(when: NonNullable<RuleJson['when']> = {}): string {
+  const { from, until, weekly, countries, languages, devices, operating_systems } = when;
+  const lists = { country: countries, language: languages, device: devices, system: operating_systems };
   const all = [
     ...(from === undefined ? [] : [`from ${from}`]),
     ...(until === undefined ? [] : [`until ${until}`]),
     ...(weekly ? [`${weekly.days.join(', ')} ${weekly.from}–${weekly.until} ${weekly.time_zone}`] : []),
-    ...Object.values(lists).map((values) => values.join(' or ')),
+    ...Object.entries(lists).flatMap(([name, values]) => (values ? [`${name} ${values.join(' or ')}`] : [])),
   ];
   return all.join('; ') || 'always';
 }

@@ -189,8 +189,8 @@ test('people are shown tables', async () => {
   const path = await file({ ...GERMAN, pass_query: true });
   const set = await run('set', '--policy', path);
   expect(set.stdout).toMatch(/^version +2\ntarget_url +https:\/\/example\.com\/menu\n\nrule +name +when +target\n/);
-  expect(set.stdout).toMatch(/^1 +German +from 2027-01-01T00:00:00.000Z; de +https:\/\/example\.com\/de$/m);
-  expect(set.stdout).toMatch(/^2 +– +FR +the page “paused”$/m);
+  expect(set.stdout).toMatch(/^1 +German +from 2027-01-01T00:00:00.000Z; language de +https:\/\/example\.com\/de$/m);
+  expect(set.stdout).toMatch(/^2 +– +country FR +the page “paused”$/m);
   expect(set.stdout).toMatch(/^– +– +otherwise +https:\/\/example\.com\/menu$/m);
   expect(set.stdout).toMatch(/\n\nAdds utm_source=print, the query of the scan\n$/);
   expect((await run('show')).stdout).toMatch(/^since +\d+ \w{3} \d{4}, \d\d:\d\d \S+ \(now\)$/m);
