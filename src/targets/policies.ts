@@ -7,6 +7,7 @@ import { weeklyTimes } from '../../common/targets/weekly.ts';
 import type { Conditions, Policy, Split, Weekly } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { readTargets } from '../codes/target-url.ts';
+import { problemOfInstant } from './instants.ts';
 
 /** What analytics distinguish, in lower case. */
 const OPERATING_SYSTEMS: ReadonlySet<string> = new Set([
@@ -72,6 +73,8 @@ function problemOf({ rules }: Policy): string | undefined {
 
 function problemOfConditions(path: string, when: Conditions): string | undefined {
   const { from, until, weekly, countries, operatingSystems } = when;
+  const problem = problemOfInstant(`${path}.from`, from) ?? problemOfInstant(`${path}.until`, until);
+  if (problem !== undefined) return problem;
   if (
     from &&
     until &&

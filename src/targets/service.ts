@@ -1,4 +1,3 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import type { Cursors } from '../../common/contract/cursors.ts';
@@ -16,6 +15,7 @@ import { targetOrFailure } from '../codes/target-url.ts';
 import type { StoredTarget } from '../codes/target-versions.ts';
 import type { Database } from '../db/database.ts';
 import { changeTarget, expectDynamic, expectVersion, policyToStore } from './change-target.ts';
+import { instantOrFailure } from './instants.ts';
 import { policyOrFailure } from './policies.ts';
 import { previewTarget } from './preview.ts';
 import { findVersion, findVersionAt, listVersions, targetFrom } from './versions.ts';
@@ -90,7 +90,7 @@ export function targetsService({
       return { versions: items.map(targetFrom), ...next };
     },
     async getTargetAt({ id, at }, context) {
-      const instant = at ? timestampDate(at) : new Date();
+      const instant = instantOrFailure(at) ?? new Date();
       return { target: targetFrom(await findVersionAt(pool, await findDynamic(context, id), instant)) };
     },
     rollBackTarget: (request, context) =>
@@ -99,6 +99,7 @@ export function targetsService({
         return { target_url: version.targetUrl, policy: null, ...(await readTarget(tx, version)) };
       }),
     async previewTarget(request, context) {
+      instantOrFailure(request.at);
       const code = await findDynamic(context, request.id);
       return previewTarget(code, { ...code, ...(await readTarget(pool, request)) }, request);
     },

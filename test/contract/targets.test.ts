@@ -171,6 +171,10 @@ describe('SetTarget', () => {
       'policy.rules[0].when.until: must be later than from.',
     ],
     [
+      { rules: [{ when: { from: '0000-06-01T00:00:00Z' }, then: { page: 'gone' } }] },
+      'policy.rules[0].when.from: must be in the years 1 to 9999.',
+    ],
+    [
       {
         rules: [
           {
@@ -249,6 +253,13 @@ describe('versions', () => {
     }
     const before = timestampFromMs(Date.parse(code.created_at) - 1);
     expect(await failureOf(targets().getTargetAt({ id: code.id, at: before }))).toMatchObject({ code: Code.NotFound });
+    const at = timestampFromMs(0);
+    for (const seconds of [10n ** 15n, -(10n ** 15n)]) {
+      const wrong = { id: code.id, at: { ...at, seconds } };
+      for (const call of [targets().getTargetAt(wrong), targets().previewTarget(wrong)]) {
+        expect(await failureOf(call)).toMatchObject({ message: 'at: must be in the years 1 to 9999.' });
+      }
+    }
     const unknown = targets().rollBackTarget({ id: code.id, version: 6 });
     expect(await failureOf(unknown)).toMatchObject({ code: Code.NotFound });
 
