@@ -1,0 +1,90 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { readVariables } from '../common/runtime/variables.ts';
+import { GATEWAY_VARIABLES } from '../gateway/config.ts';
+import { CORE_VARIABLES } from '../src/config.ts';
+
+/** What the compose files and the described variables say of each other; test/containers runs the files. */
+
+const PROGRAMS = { core: CORE_VARIABLES, gateway: GATEWAY_VARIABLES };
+
+/** Set by the image, or the same in every container: others reach its ports by the names of services. */
+const FIXED = ['DATA_DIR', 'PORT', 'CORE_PORT', 'GRPC_PORT'];
+
+/** Set by the files that extend the services, as they depend on what else runs. */
+const SET_BY_FILES = ['DATABASE_URL', 'KAFKA_BROKERS', 'PUBLIC_URL', 'ROLES', 'CORE_ADDRESS'];
+
+/** Variables of the command line in the container of a core. */
+const OF_THE_COMMAND_LINE = ['CORE_CA'];
+
+const services = readFileSync('deploy/services.yml', 'utf8');
+
+/** The variables of a service in deploy/services.yml, with their values; undefined where they are passed on. */
+function environment(service: string): Map<string, string | undefined> {
+  const [, block = ''] = new RegExp(`^  ${service}:\n((?: {4}.*\n|\n)*)`, 'm').exec(services) ?? [];
+  const [, lines = ''] = /^ {4}environment:\n((?: {6}.*\n)*)/m.exec(block) ?? [];
+  return new Map(
+    [...lines.matchAll(/^ {6}([A-Z_]+):(?: (.+))?$/gm)].map(([, name = '', value]) => [name, value] as const),
+  );
+}
+
+for (const [service, variables] of Object.entries(PROGRAMS)) {
+  test(`every variable of a ${service} reaches its containers, and no other one`, () => {
+    const described = Object.keys(variables).filter((name) => ![...FIXED, ...SET_BY_FILES].includes(name));
+    const set = [...environment(service).keys()].filter(
+      (name) => service !== 'core' || !OF_THE_COMMAND_LINE.includes(name),
+    );
+    expect(set.sort()).toEqual(described.sort());
+  });
+
+  test(`variables of a ${service} that are not set stay unset`, () => {
+    const given = [...environment(service)].filter(([, value]) => value !== undefined);
+    for (const [name, value = ''] of given) {
+      // Required, the same everywhere, or empty by default, which programs take for unset.
+      expect(`${name}: ${value}`).toMatch(/: (\$\{\w+:\?.*\}|0\.0\.0\.0|\$\{GATEWAY_(\w+):-\$\{\2:-\}\})$/);
+    }
+  });
+}
+
+test.each(['docker-compose.yml', 'deploy/docker-compose.production.yml'])('%s sets the others', (file) => {
+  const text = readFileSync(file, 'utf8');
+  for (const name of SET_BY_FILES) expect(text).toMatch(new RegExp(`^ +${name}: .`, 'm'));
+});
+
+test('.env is ignored by git, and not part of the image', () => {
+  for (const path of ['.env', 'deploy/.env', 'deploy/config/ca.pem']) {
+    expect(spawnSync('git', ['check-ignore', '--quiet', path]).status).toBe(0);
+  }
+  expect(readFileSync('.dockerignore', 'utf8')).toMatch(/^\*\n/);
+});
+
+test('the version of the image is the one of the project', () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect(readFileSync('Dockerfile', 'utf8')).toContain(`org.opencontainers.image.version="${version}"`);
+});
+
+test('deploy/make-env.sh writes new secrets that programs accept, and replaces no file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'signpost-env-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const make = (...files: string[]) =>
+    execFileSync('sh', ['deploy/make-env.sh', ...files], { encoding: 'utf8', stdio: 'pipe' });
+  const file = join(folder, '.env');
+  expect(make(file)).toBe('');
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const written = readFileSync(file, 'utf8');
+  expect(() => make(file)).toThrow('exists');
+  expect(readFileSync(file, 'utf8')).toBe(written);
+
+  const values = (text: string) => Object.fromEntries([...text.matchAll(/^(\w+)=(.+)$/gm)].map(([, ...pair]) => pair));
+  const secrets = values(written);
+  expect(new Set([...Object.values(secrets), ...Object.values(values(make()))]).size).toBe(10);
+  expect(() =>
+    readVariables(CORE_VARIABLES, { ...secrets, DATABASE_URL: 'postgres://localhost/signpost' }),
+  ).not.toThrow();
+  for (const password of Object.keys(secrets).filter((name) => name.endsWith('PASSWORD'))) {
+    expect(secrets[password]).toMatch(/^[0-9a-f]{64}$/);
+  }
+});
