@@ -10,7 +10,8 @@ export const LONG_TESTS = ['test/{clients,faults,hostile,sdk,torture}/**/*.test.
 export default defineConfig({
   test: {
     include: ['{common,src,gateway,local,cli,test}/**/*.test.ts'],
-    exclude: LONG_TESTS,
+    // The journey through the containers has a configuration of its own.
+    exclude: [...LONG_TESTS, 'test/containers/**'],
     globalSetup: ['test/harness/global-setup.ts'],
     setupFiles: ['test/harness/after-file.ts', 'test/harness/seed.ts'],
     reporters: ['default', './test/harness/last-line-reporter.ts'],
