@@ -85,7 +85,8 @@ test('the longest payload is drawn too', async () => {
 /** Runs a command in a terminal of 80 columns with `script` (util-linux). */
 function inTerminal(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
   const command = `stty cols \${WIDTH:-80}; '${process.execPath}' cli/main.ts ${args.join(' ')}`;
-  const { NO_COLOR: _, FORCE_COLOR: __, ...inherited } = process.env;
+  // With CI, Node takes a terminal for one without colours.
+  const { NO_COLOR: _, FORCE_COLOR: __, CI: ___, ...inherited } = process.env;
   const variables = {
     ...inherited,
     CORE_PORT: String(signpost.corePort),
