@@ -4,6 +4,8 @@ import { Migration } from '@mikro-orm/migrations';
 export class TargetChanges extends Migration {
   override up(): void {
     this.addSql(`
+      alter table target_versions drop constraint target_versions_account_id_fkey;
+
       create table target_changes (
         id uuid primary key,
         account_id uuid not null references accounts,

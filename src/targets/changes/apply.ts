@@ -21,26 +21,22 @@ export const TARGET_CHANGE_TASK = taskOf({
 /** Rows of one transaction: few enough that changes of single codes wait only briefly, and that progress is visible. */
 const ROWS_A_STEP = 2_500;
 
-/** The rows of a step, `r`. Index: target_change_rows_pkey. */
-const NEXT_ROWS = `r.account_id = $1 and r.change_id = $2 and r.index >= $3 and r.index < $3 + ${ROWS_A_STEP}
-  and r.outcome is null`;
-
 /**
- * Codes are locked in the order of their ids, as in `deleteAccountCodes`, so that two transactions cannot deadlock. Deleted
- * ones too: they may be restored. Index: codes_pkey.
+ * Locks the codes and returns the rows. In the order of the codes' ids, as in `deleteAccountCodes`, so that two transactions
+ * cannot deadlock. Deleted codes too: they may be restored. In a statement of its own, so that the next one sees what the
+ * previous holders of the locks committed. Index: codes_pkey.
  */
-const lock = statement(
+const lock = statement<{ index: number }>(
   'target_changes_lock',
-  `select from target_change_rows r join codes c on c.account_id = r.account_id and c.id = r.code_id
-   where ${NEXT_ROWS} order by c.id desc for no key update of c`,
+  `select r.index from target_change_rows r join codes c on c.account_id = r.account_id and c.id = r.code_id
+   where r.account_id = $1 and r.change_id = $2 and r.index >= $3 and r.index < $3 + ${ROWS_A_STEP} and r.outcome is null
+   order by c.id desc for no key update of c`,
 );
 
-/** What becomes of a row. */
-interface AppliedRow {
+/** A code whose target has been changed, as it is then. */
+interface ChangedCode extends CodeRow {
+  /** Its row. */
   readonly index: number;
-  readonly code_id: string;
-  /** The version before; null if the code was deleted meanwhile. */
-  readonly old_version: number | null;
   readonly url_changed: boolean;
   readonly policy_changed: boolean;
   /** Whether the row was stored with the version that it created. */
@@ -48,49 +44,58 @@ interface AppliedRow {
 }
 
 /**
- * Changes the targets of the next rows, each as a new version, and with the first change of a code also adds version 1 (see
- * `addTargetVersion`). A version becomes current no earlier than the previous one. The
- * parts of the statement see the codes as they were before it. Indexes: codes_pkey, target_versions_pkey.
+ * Changes the targets of rows $3 as far as they differ, each as a new version, and with the first change of a code also
+ * adds version 1 (see `addTargetVersion`). A version becomes current no earlier than the previous one. All parts of the
+ * statement see the codes as they were before it, but `returning`. Indexes: target_change_rows_pkey, codes_pkey,
+ * target_versions_pkey.
  */
-const apply = statement<AppliedRow>(
+const apply = statement<ChangedCode>(
   'target_changes_apply',
-  `with next as materialized (
-     select r.index, r.code_id, r.version as stored_version, c.target_version as old_version,
+  `with next as (
+     select r.index, r.version as stored_version, c.id, c.target_version as old_version,
        c.created_at as code_created_at, c.updated_at as code_updated_at,
        c.target_url as old_url, c.policy as old_policy,
-       coalesce(r.target_url, c.target_url) as target_url,
-       case when r.policy is null then c.policy else nullif(r.policy, '{}') end as policy
+       coalesce(r.target_url, c.target_url) as new_url,
+       case when r.policy is null then c.policy else nullif(r.policy, '{}') end as new_policy
      from target_change_rows r
-     left join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null
-     where ${NEXT_ROWS}
+     join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null
+     where r.account_id = $1 and r.change_id = $2 and r.index = any($3::integer[])
    ), changed as materialized (
-     select * from next
-     where old_version is not null and (target_url, policy) is distinct from (old_url, old_policy)
+     select * from next where (new_url, new_policy) is distinct from (old_url, old_policy)
    ), versions as (
      insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
-     select $1, n.code_id, v.*
+     select $1, n.id, v.*
      from changed n, lateral (values
        (1, n.old_url, n.old_policy, '', '', n.code_created_at),
-       (n.old_version + 1, n.target_url, n.policy, $4, $5, greatest(n.code_updated_at, now()))
+       (n.old_version + 1, n.new_url, n.new_policy, $4, $5, greatest(n.code_updated_at, now()))
      ) as v (version, target_url, policy, author, note, created_at)
      where v.version > 1 or n.old_version = 1
-   ), updated as (
-     update codes c
-     set target_url = n.target_url, policy = n.policy, target_version = n.old_version + 1, ${CHANGED}
-     from changed n where c.account_id = $1 and c.id = n.code_id
    )
-   select index, code_id, old_version, target_url is distinct from old_url as url_changed,
-     policy is distinct from old_policy as policy_changed, stored_version is not distinct from old_version + 1 as expected
-   from next`,
+   update codes c set target_url = new_url, policy = new_policy, target_version = old_version + 1, ${CHANGED}
+   from changed n where c.account_id = $1 and c.id = n.id
+   returning n.index, new_url is distinct from old_url as url_changed, new_policy is distinct from old_policy as policy_changed,
+     n.stored_version is not distinct from c.target_version as expected, ${CODE_COLUMNS}`,
 );
 
-/** Index: codes_pkey. */
-const readCodes = statement<CodeRow>(
-  'target_changes_read_codes',
-  `select ${CODE_COLUMNS} from codes c where c.account_id = $1 and c.id = any($2::uuid[])`,
+/** A row whose result differs from what was expected when it was stored. */
+interface Correction {
+  readonly index: number;
+  readonly outcome: 'unchanged' | 'failed' | null;
+  readonly version: number | null;
+  readonly reason: string | null;
+}
+
+/** The rows $3, which have changed nothing. Indexes: target_change_rows_pkey, codes_pkey. */
+const readOthers = statement<Correction>(
+  'target_changes_read_others',
+  `select r.index, c.target_version as version, case when c.id is null then 'failed' else 'unchanged' end as outcome,
+     case when c.id is null then 'The code was deleted before its target was changed.' end as reason
+   from target_change_rows r
+   left join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null
+   where r.account_id = $1 and r.change_id = $2 and r.index = any($3::integer[])`,
 );
 
-/** Stores what differs from what was expected when the rows were stored. Index: target_change_rows_pkey. */
+/** Index: target_change_rows_pkey. */
 const correct = statement(
   'target_changes_correct',
   `update target_change_rows r set outcome = o.outcome, version = o.version, reason = o.reason
@@ -110,66 +115,59 @@ export function applyNext(orm: MikroORM, platformUrl: string, id: string): Promi
     const now = await timeIfOpen(tx, change.accountId);
     if (!now) return false;
     const { accountId, position, author, note } = change;
-    await run(tx, lock, [accountId, id, position]);
-    const rows = await run(tx, apply, [accountId, id, position, author, note]);
-    const changed = rows.filter(isChanged);
-    await announceChanged(tx, platformUrl, accountId, changed);
-    const corrections = rows.filter((row) => !isChanged(row) || !row.expected).map(correctionOf);
-    if (corrections.length > 0) {
-      const columns = (['index', 'outcome', 'version', 'reason'] as const).map((name) =>
-        corrections.map((row) => row[name]),
-      );
-      await run(tx, correct, [accountId, id, ...columns]);
-    }
-    const failed = rows.filter(isDeleted).length;
-    change.changed += changed.length;
+    const rows = (await run(tx, lock, [accountId, id, position])).map(({ index }) => index);
+    const codes = rows.length === 0 ? [] : await run(tx, apply, [accountId, id, rows, author, note]);
+    await announceChanged(tx, platformUrl, accountId, codes);
+    const changed = new Set(codes.map(({ index }) => index));
+    const others = rows.filter((index) => !changed.has(index));
+    const notChanged = others.length === 0 ? [] : await run(tx, readOthers, [accountId, id, others]);
+    const unexpected = codes.filter(({ expected }) => !expected);
+    await storeCorrections(tx, change, [...notChanged, ...unexpected.map(correctionOf)]);
+    const failed = notChanged.filter(({ outcome }) => outcome === 'failed').length;
+    change.changed += codes.length;
     change.failed += failed;
-    change.unchanged += rows.length - changed.length - failed;
+    change.unchanged += notChanged.length - failed;
     change.position = Math.min(change.total, position + ROWS_A_STEP);
     if (change.position === change.total) change.completedAt = now;
     return !isCompleted(change);
   });
 }
 
-function isDeleted({ old_version }: AppliedRow): boolean {
-  return old_version === null;
+function correctionOf({ index, target_version }: ChangedCode): Correction {
+  return { index, outcome: null, version: target_version, reason: null };
 }
 
-function isChanged(row: AppliedRow): boolean {
-  return !isDeleted(row) && (row.url_changed || row.policy_changed);
+async function storeCorrections(
+  tx: PoolClient,
+  { accountId, id }: TargetChangeEntity,
+  corrections: readonly Correction[],
+): Promise<void> {
+  if (corrections.length === 0) return;
+  const fields = ['index', 'outcome', 'version', 'reason'] as const;
+  await run(tx, correct, [accountId, id, ...fields.map((field) => corrections.map((row) => row[field]))]);
 }
 
-function correctionOf(row: AppliedRow) {
-  const { index, old_version } = row;
-  if (old_version === null) {
-    return { index, outcome: 'failed', version: null, reason: 'The code was deleted before its target was changed.' };
-  }
-  if (!isChanged(row)) return { index, outcome: 'unchanged', version: old_version, reason: null };
-  return { index, outcome: null, version: old_version + 1, reason: null };
-}
-
-/** Announces the codes of changed rows, as the transaction has left them. */
+/** Announces changed codes, as the transaction has left them. */
 async function announceChanged(
   tx: PoolClient,
   platformUrl: string,
   accountId: string,
-  rows: readonly AppliedRow[],
+  codes: readonly ChangedCode[],
 ): Promise<void> {
-  if (rows.length === 0) return;
-  const ids = rows.map(({ code_id }) => code_id);
-  const scans = await scanCounts(tx, accountId, ids);
-  const changes = new Map(rows.map((row) => [row.code_id, changedFields(row)]));
-  const codes = await run(tx, readCodes, [accountId, ids]);
-  for (const [changed, same] of Map.groupBy(codes, ({ id }) => changes.get(id) ?? [])) {
-    const codeOf = (row: CodeRow) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
+  if (codes.length === 0) return;
+  const scans = await scanCounts(
+    tx,
+    accountId,
+    codes.map(({ id }) => id),
+  );
+  const codeOf = (row: CodeRow) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
+  for (const same of Map.groupBy(codes, (code) => changedFields(code).join(' ')).values()) {
+    const changed = same[0] ? changedFields(same[0]) : [];
     await announceAll(tx, same, codeOf, { type: 'qr.updated', changed });
   }
 }
 
-const [URL_CHANGED, POLICY_CHANGED, BOTH_CHANGED] = [['target_url'], ['policy'], ['target_url', 'policy']] as const;
-
-/** The fields that an event names; the same array for the same fields. */
-function changedFields({ url_changed, policy_changed }: AppliedRow): readonly string[] {
-  if (url_changed && policy_changed) return BOTH_CHANGED;
-  return url_changed ? URL_CHANGED : POLICY_CHANGED;
+/** The fields that the event of a code names. */
+function changedFields({ url_changed, policy_changed }: ChangedCode): string[] {
+  return [...(url_changed ? ['target_url'] : []), ...(policy_changed ? ['policy'] : [])];
 }
