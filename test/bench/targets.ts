@@ -19,7 +19,7 @@ import { outboxPublished } from './outbox-published.ts';
 import { startPlatform } from './platform.ts';
 
 const CODES = 25_000;
-const ROUNDS = 2;
+const ROUNDS = 5;
 /** Of each round's codes, how many are scanned at each gateway: the last ones to be announced, and some others. */
 const SCANNED = 50;
 

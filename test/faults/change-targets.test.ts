@@ -90,7 +90,9 @@ test('two workers on one change take turns', async () => {
   await expect.poll(again, { interval: 5, timeout: 30_000 }).toBe(1);
   await again();
   const { change } = await sent;
-  expect(change?.counts).toMatchObject({ total: codes.length, changed: codes.length, pending: 0 });
+  let last = change;
+  for await (const { change: seen } of targets.watchTargetChange({ id: change?.id ?? '' })) last = seen;
+  expect(last?.counts).toMatchObject({ total: codes.length, changed: codes.length, pending: 0 });
   const { rows: versions } = await client.query('select count(*)::integer as n from target_versions');
   expect(versions).toEqual([{ n: 2 * codes.length }]);
 }, 120_000);
