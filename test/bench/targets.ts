@@ -58,7 +58,6 @@ async function createCodes(): Promise<Codes> {
 
 const mine = await createCodes();
 const bare = await createCodes();
-await pool.query('vacuum analyze codes');
 const client = createClient(TargetsService, platform.transportFor(mine.accountId));
 
 const urlOf = (round: number, n: number) => `https://shop.example.com/season/${round}?table=${n}`;

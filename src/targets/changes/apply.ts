@@ -21,6 +21,11 @@ export const TARGET_CHANGE_TASK = taskOf({
 /** Rows of one transaction: few enough that changes of single codes wait only briefly, and that progress is visible. */
 const ROWS_A_STEP = 2_500;
 
+/*
+ * The statements join the rows as a materialized part, which contains the account. If the planner knew that the account of
+ * both tables is $1, and had no statistics of it yet, it would read all codes of the account for each row: 30 s for a step.
+ */
+
 /**
  * Locks the codes and returns the rows. In the order of the codes' ids, as in `deleteAccountCodes`, so that two transactions
  * cannot deadlock. Deleted codes too: they may be restored. In a statement of its own, so that the next one sees what the
@@ -28,8 +33,11 @@ const ROWS_A_STEP = 2_500;
  */
 const lock = statement<{ index: number }>(
   'target_changes_lock',
-  `select r.index from target_change_rows r join codes c on c.account_id = r.account_id and c.id = r.code_id
-   where r.account_id = $1 and r.change_id = $2 and r.index >= $3 and r.index < $3 + ${ROWS_A_STEP} and r.outcome is null
+  `with next as materialized (
+     select index, account_id, code_id from target_change_rows
+     where account_id = $1 and change_id = $2 and index >= $3 and index < $3 + ${ROWS_A_STEP} and outcome is null
+   )
+   select n.index from next n join codes c on c.account_id = n.account_id and c.id = n.code_id
    order by c.id desc for no key update of c`,
 );
 
@@ -51,20 +59,21 @@ interface ChangedCode extends CodeRow {
  */
 const apply = statement<ChangedCode>(
   'target_changes_apply',
-  `with next as (
-     select r.index, r.version as stored_version, c.id, c.target_version as old_version,
+  `with stored as materialized (
+     select * from target_change_rows where account_id = $1 and change_id = $2 and index = any($3::integer[])
+   ), next as (
+     select r.index, r.version as stored_version, c.account_id, c.id, c.target_version as old_version,
        c.created_at as code_created_at, c.updated_at as code_updated_at,
        c.target_url as old_url, c.policy as old_policy,
        coalesce(r.target_url, c.target_url) as new_url,
        case when r.policy is null then c.policy else nullif(r.policy, '{}') end as new_policy
-     from target_change_rows r
+     from stored r
      join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null
-     where r.account_id = $1 and r.change_id = $2 and r.index = any($3::integer[])
    ), changed as materialized (
      select * from next where (new_url, new_policy) is distinct from (old_url, old_policy)
    ), versions as (
      insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
-     select $1, n.id, v.*
+     select n.account_id, n.id, v.*
      from changed n, lateral (values
        (1, n.old_url, n.old_policy, '', '', n.code_created_at),
        (n.old_version + 1, n.new_url, n.new_policy, $4, $5, greatest(n.code_updated_at, now()))
@@ -72,7 +81,7 @@ const apply = statement<ChangedCode>(
      where v.version > 1 or n.old_version = 1
    )
    update codes c set target_url = new_url, policy = new_policy, target_version = old_version + 1, ${CHANGED}
-   from changed n where c.account_id = $1 and c.id = n.id
+   from changed n where c.account_id = n.account_id and c.id = n.id
    returning n.index, new_url is distinct from old_url as url_changed, new_policy is distinct from old_policy as policy_changed,
      n.stored_version is not distinct from c.target_version as expected, ${CODE_COLUMNS}`,
 );
@@ -88,19 +97,24 @@ interface Correction {
 /** The rows $3, which have changed nothing. Indexes: target_change_rows_pkey, codes_pkey. */
 const readOthers = statement<Correction>(
   'target_changes_read_others',
-  `select r.index, c.target_version as version, case when c.id is null then 'failed' else 'unchanged' end as outcome,
+  `with stored as materialized (
+     select index, account_id, code_id from target_change_rows
+     where account_id = $1 and change_id = $2 and index = any($3::integer[])
+   )
+   select r.index, c.target_version as version, case when c.id is null then 'failed' else 'unchanged' end as outcome,
      case when c.id is null then 'The code was deleted before its target was changed.' end as reason
-   from target_change_rows r
-   left join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null
-   where r.account_id = $1 and r.change_id = $2 and r.index = any($3::integer[])`,
+   from stored r left join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null`,
 );
 
 /** Index: target_change_rows_pkey. */
 const correct = statement(
   'target_changes_correct',
-  `update target_change_rows r set outcome = o.outcome, version = o.version, reason = o.reason
-   from unnest($3::integer[], $4::text[], $5::integer[], $6::text[]) as o (index, outcome, version, reason)
-   where r.account_id = $1 and r.change_id = $2 and r.index = o.index`,
+  `with corrected as materialized (
+     select $1::uuid as account_id, $2::uuid as change_id, o.*
+     from unnest($3::integer[], $4::text[], $5::integer[], $6::text[]) as o (index, outcome, version, reason)
+   )
+   update target_change_rows r set outcome = o.outcome, version = o.version, reason = o.reason
+   from corrected o where r.account_id = o.account_id and r.change_id = o.change_id and r.index = o.index`,
 );
 
 /**

@@ -37,13 +37,16 @@ const STATEMENTS: Readonly<Record<Reference['kind'], Statement<CodeByReference>>
    */
   external_ref: statement(
     'target_changes_find_by_external_ref',
-    `select r.external_ref as reference, ${COLUMNS}
-     from batches b
-     cross join lateral (
-       select external_ref, code_id from batch_rows where batch_id = b.id and external_ref = any($2::text[]) offset 0
-     ) r
-     join codes c on c.account_id = $1 and c.id = r.code_id and c.deleted_at is null
-     where b.account_id = $1`,
+    `with named as materialized (
+       select b.account_id, r.*
+       from batches b
+       cross join lateral (
+         select external_ref, code_id from batch_rows where batch_id = b.id and external_ref = any($2::text[]) offset 0
+       ) r
+       where b.account_id = $1
+     )
+     select n.external_ref as reference, ${COLUMNS}
+     from named n join codes c on c.account_id = n.account_id and c.id = n.code_id and c.deleted_at is null`,
   ),
 };
 

@@ -17,15 +17,19 @@ import { ROW_COLUMNS, TargetChangeEntity, type TargetChangeRowRecord } from './e
 import { type CodeOfRow, findCodes } from './find-codes.ts';
 import { type ReadRow, readRows } from './read-rows.ts';
 
-/** Marks rows whose code has their target already. Indexes: target_change_rows_pkey, codes_pkey. */
+/** Marks rows whose code has their target already. Joined as in `apply.ts`. Indexes: target_change_rows_pkey, codes_pkey. */
 const markUnchanged = statement<{ index: number }>(
   'target_changes_mark_unchanged',
-  `update target_change_rows r set outcome = 'unchanged', version = c.target_version
-   from codes c
-   where r.account_id = $1 and r.change_id = $2 and r.outcome is null
-     and c.account_id = $1 and c.id = r.code_id
-     and (r.target_url is null or r.target_url = c.target_url)
-     and (r.policy is null or nullif(r.policy, '{}') is not distinct from c.policy)
+  `with stored as materialized (
+     select * from target_change_rows where account_id = $1 and change_id = $2 and outcome is null
+   ), same as materialized (
+     select r.account_id, r.change_id, r.index, c.target_version
+     from stored r join codes c on c.account_id = r.account_id and c.id = r.code_id
+     where (r.target_url is null or r.target_url = c.target_url)
+       and (r.policy is null or nullif(r.policy, '{}') is not distinct from c.policy)
+   )
+   update target_change_rows r set outcome = 'unchanged', version = s.target_version
+   from same s where r.account_id = s.account_id and r.change_id = s.change_id and r.index = s.index
    returning r.index`,
 );
 
