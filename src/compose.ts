@@ -21,6 +21,7 @@ import { type AccountCleanup, createAccountCleanup } from './accounts/cleanup.ts
 import { accountsService } from './accounts/service.ts';
 import { deleteMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
+import { advance, BATCH_TASK } from './batches/advance.ts';
 import { deleteBatches } from './batches/members.ts';
 import { batchesService } from './batches/service.ts';
 import { deleteAccountCodes, eraseDeletedCodes } from './codes/delete-account-codes.ts';
@@ -37,10 +38,14 @@ import { republishDomains } from './domains/republish.ts';
 import { domainsService } from './domains/service.ts';
 import { eventsService } from './events/service.ts';
 import { imagesService } from './images/service.ts';
+import { requestWindow } from './jobs/progress.ts';
+import type { RunnableTask } from './jobs/worker.ts';
 import type { Services } from './rpc/services.ts';
 import type { ArchiveOptions } from './scans/archive/archive.ts';
 import { deleteAccountScans } from './scans/delete-account-scans.ts';
 import { scansService } from './scans/service.ts';
+import { applyNext, TARGET_CHANGE_TASK } from './targets/changes/apply.ts';
+import { deleteTargetChanges } from './targets/changes/entities.ts';
 import { targetsService } from './targets/service.ts';
 import { deleteAccountLabels } from './taxonomy/delete-account-labels.ts';
 import { taxonomyService } from './taxonomy/service.ts';
@@ -56,6 +61,7 @@ export function accountCleanupFor(config: CoreConfig, database: Database): Accou
     erase: [
       (id) => eraseDeletedCodes(pool, id),
       (id) => deleteTargetVersions(pool, id),
+      (id) => deleteTargetChanges(pool, id),
       (id) => deleteBatches(database, id),
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => deleteAccountLabels(pool, id),
@@ -64,6 +70,14 @@ export function accountCleanupFor(config: CoreConfig, database: Database): Accou
       (id) => deleteMembers(database, id),
     ],
   });
+}
+
+/** What the worker finishes in the background. */
+export function backgroundTasks({ orm }: Database, platformUrl: string): RunnableTask[] {
+  return [
+    { task: BATCH_TASK, advance: (id) => advance(orm, platformUrl, id) },
+    { task: TARGET_CHANGE_TASK, advance: (id) => applyNext(orm, platformUrl, id) },
+  ];
 }
 
 /** Dependencies of the services. */
@@ -92,7 +106,12 @@ export function services({
   const platformUrl = config.PUBLIC_URL;
   const { byId, byName } = cursors(config.SECRET_KEY);
   const isPlatformHost = platformHosts(platformUrl, config.PLATFORM_ADDRESSES);
-  const windows = Math.ceil(config.DATABASE_CONNECTIONS / 4);
+  const window = requestWindow({
+    windowMs: config.BATCH_WINDOW_MS,
+    requests: Math.ceil(config.DATABASE_CONNECTIONS / 4),
+    logger,
+    stopping,
+  });
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
     target.service(CodesService, codesService({ database, platformUrl, isPlatformHost, cursors: byId }));
@@ -103,13 +122,21 @@ export function services({
         cursors: byId,
         platformUrl,
         isPlatformHost,
-        windowMs: config.BATCH_WINDOW_MS,
-        windows,
-        logger,
+        window,
         stopping,
       }),
     );
-    target.service(TargetsService, targetsService({ database, platformUrl, isPlatformHost, cursors: byName }));
+    target.service(
+      TargetsService,
+      targetsService({
+        database,
+        platformUrl,
+        isPlatformHost,
+        cursors: { byId, byName },
+        window,
+        stopping,
+      }),
+    );
     target.service(TaxonomyService, taxonomyService({ database, cursors: byName, codes: labelledCodes }));
     target.service(AnalyticsService, analyticsService(database));
     target.service(ScansService, scansService({ database, log, archiveFolder: archiveFolder(config) }));

@@ -113,7 +113,8 @@ export const CORE_VARIABLES = {
   },
   BATCH_WINDOW_MS: {
     type: integer(0, 60_000, 20_000),
-    about: 'How long a request to create a batch waits for all codes before it answers 202, in ms.',
+    about:
+      'How long a request to create a batch or to change many targets waits for all rows before it answers that they are being processed, in ms.',
   },
   OUTBOX_RETENTION_HOURS: {
     type: integer(0, MAX_RETENTION_HOURS, 24),

@@ -6,6 +6,7 @@ import { DomainEntity } from './domains/domain.ts';
 import { VerifiedHostnameEntity } from './domains/verified-hostname.ts';
 import { OutboxEntity, OutboxPositionEntity, RoutesDueEntity } from './events/entities.ts';
 import * as scans from './scans/entities.ts';
+import { TargetChangeEntity, TargetChangeRowEntity } from './targets/changes/entities.ts';
 import { CodeTagEntity, FolderEntity, TagEntity } from './taxonomy/entities.ts';
 import { AttemptBudgetEntity, AttemptEntity, DeliveryEntity, EndpointEntity } from './webhooks/entities.ts';
 
@@ -33,6 +34,8 @@ export const entities = [
   RelabelledCodeEntity,
   RoutesDueEntity,
   TagEntity,
+  TargetChangeEntity,
+  TargetChangeRowEntity,
   TargetVersionEntity,
   VerifiedHostnameEntity,
   ...Object.values(scans),

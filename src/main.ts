@@ -14,9 +14,15 @@ import { stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
-import { startBatchWorker } from './batches/background.ts';
 import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
-import { accountCleanupFor, archiveOptions, platformOf, republishAllRoutes, services } from './compose.ts';
+import {
+  accountCleanupFor,
+  archiveOptions,
+  backgroundTasks,
+  platformOf,
+  republishAllRoutes,
+  services,
+} from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { expectOwnSessions } from './db/pooled-sessions.ts';
@@ -24,6 +30,7 @@ import { startChecks } from './domains/checks.ts';
 import { entities } from './entities.ts';
 import { type Relay, startRelayWithTopics } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';
+import { startWorker } from './jobs/worker.ts';
 import { serve } from './rpc/serve.ts';
 import { openTls, type Tls } from './rpc/tls.ts';
 import { startRecorder } from './scans/recording/recorder.ts';
@@ -94,10 +101,10 @@ async function main(config: CoreConfig): Promise<void> {
   }
   const seal = sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY);
   if (roles.has('worker')) {
-    const worker = startBatchWorker({
+    const worker = startWorker({
       databaseUrl: config.DATABASE_URL,
       database,
-      platformUrl: config.PUBLIC_URL,
+      tasks: backgroundTasks(database, config.PUBLIC_URL),
       logger,
     });
     running.defer(() => worker.stop());

@@ -70,6 +70,7 @@ test('every method that changes something leaves who called it in the account’
   await codes.updateCode({ id, updateMask: { paths: ['paused'] }, paused: true });
   await acting(TargetsService).setTarget({ id, targetUrl: 'https://example.com/new' });
   await acting(TargetsService).rollBackTarget({ id, version: 1 });
+  await acting(TargetsService).changeTargets({ rows: [{ code: { case: 'id', value: id }, ...target }] });
   await codes.deleteCode({ id });
   await codes.restoreCode({ id });
   await codes.createStaticCode({ content: { case: 'payload', value: 'x' } });

@@ -6,9 +6,10 @@ import { PNG } from 'pngjs';
 import { beforeAll, expect, test } from 'vitest';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Domain, DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { startBatchWorker } from '../src/batches/background.ts';
+import { backgroundTasks } from '../src/compose.ts';
 import { openDatabase } from '../src/db/database.ts';
 import { entities } from '../src/entities.ts';
+import { startWorker } from '../src/jobs/worker.ts';
 import { internal } from './contract/internal.ts';
 import { type Dns, startDns } from './harness/dns.ts';
 import { type Signpost, startSignpost } from './harness/processes.ts';
@@ -29,10 +30,10 @@ beforeAll(async () => {
   const database = await openDatabase(signpost.databaseUrl, 5, entities);
   const logger = pino({ level: 'silent' });
   const { databaseUrl } = signpost;
-  const worker = startBatchWorker({
+  const worker = startWorker({
     databaseUrl,
     database,
-    platformUrl: env.PUBLIC_URL,
+    tasks: backgroundTasks(database, env.PUBLIC_URL),
     logger,
   });
   return async () => {

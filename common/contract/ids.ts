@@ -2,7 +2,19 @@ import { randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
 
 /** The prefix of an id, which says what it identifies. Source: docs/contract.md, "Identifiers". */
-export type IdPrefix = 'qr' | 'batch' | 'folder' | 'tag' | 'domain' | 'acct' | 'key' | 'hook' | 'evt' | 'dlv' | 'mbr';
+export type IdPrefix =
+  | 'qr'
+  | 'batch'
+  | 'change'
+  | 'folder'
+  | 'tag'
+  | 'domain'
+  | 'acct'
+  | 'key'
+  | 'hook'
+  | 'evt'
+  | 'dlv'
+  | 'mbr';
 
 /** Crockford's base 32 in lower case, as in TypeID. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';

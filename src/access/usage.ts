@@ -1,6 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool } from 'pg';
-import { failure } from '../../common/contract/errors.ts';
+import { failure, readFailure } from '../../common/contract/errors.ts';
 import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { callerKey, type Rate } from './caller.ts';
 
@@ -47,6 +47,14 @@ const charge = statement<{ used: string }>(
    returning used`,
 );
 
+/** Source: docs/contract.md, "Limits". */
+const ROWS_A_REQUEST = 100;
+
+/** What a call with this many rows costs, in requests. */
+export function costOfRows(rows: number): number {
+  return Math.ceil(rows / ROWS_A_REQUEST);
+}
+
 /** Fails when the account has fewer requests left this month; an early check that reserves nothing. */
 export function expectQuota(context: HandlerContext, requests: number): void {
   const caller = context.values.get(callerKey);
@@ -74,11 +82,23 @@ const refund = statement<{ used: string }>(
 );
 
 /** Returns the request of the call's admission to the quota: for a call that is rejected because of its own cost. */
-export async function refundQuota(on: Queryable, context: HandlerContext): Promise<void> {
+async function refundQuota(on: Queryable, context: HandlerContext): Promise<void> {
   const caller = context.values.get(callerKey);
   if (caller.kind !== 'key') return;
   const refunded = await first(on, refund, [caller.account.id]);
   if (refunded) caller.rate.used = Number(refunded.used);
+}
+
+/** Refunds a call that failed because of its own cost: a 429 costs nothing, not even the request of its admission. */
+export function refundIfExhausted<Result>(
+  on: Queryable,
+  context: HandlerContext,
+  call: Promise<Result>,
+): Promise<Result> {
+  return call.catch(async (error: unknown) => {
+    if (readFailure(error).reason === 'QUOTA_EXHAUSTED') await refundQuota(on, context);
+    throw error;
+  });
 }
 
 /** The 429 of an account that has used up its month. */
@@ -90,7 +110,7 @@ export function quotaExhausted({ limit, reset }: Rate) {
 function quotaExceeded({ limit, used, reset }: Rate, cost: number) {
   const remaining = Math.max(0, Number(limit) - used + 1);
   const left = `${remaining} of the ${limit} requests of this month remain`;
-  return failure('QUOTA_EXHAUSTED', `This batch costs ${cost} requests, but ${left}; ${nextMonth(reset)}`);
+  return failure('QUOTA_EXHAUSTED', `This call costs ${cost} requests, but ${left}; ${nextMonth(reset)}`);
 }
 
 function nextMonth(reset: number): string {

@@ -1,22 +1,22 @@
 import { LockMode } from '@mikro-orm/core';
 import type { MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient } from 'pg';
-import { first, run, statement } from '../../common/postgres/sql.ts';
+import { run, statement } from '../../common/postgres/sql.ts';
+import { timeIfOpen } from '../access/open-account.ts';
 import { createCodes } from '../codes/create-codes.ts';
 import { listed } from '../db/columns.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 import { bulkCompleted } from '../events/events.ts';
-import { batchMessage, isCompleted } from './batch-message.ts';
+import { isCompleted } from '../jobs/progress.ts';
+import { taskOf } from '../jobs/task.ts';
+import { batchMessage } from './batch-message.ts';
 import { BATCH_ROW_COLUMNS, BatchEntity, type BatchRowRecord } from './entities.ts';
 
 /** Rows of one transaction: few enough that other requests wait only briefly, and that progress is visible. */
 const ROWS_A_STEP = 1_000;
 
-/** The transaction's time; no row if the account is closed, which gets no more codes. Index: accounts_pkey. */
-const timeIfOpen = statement<{ now: Date }>(
-  'batches_time_if_open',
-  'select now() as now from accounts where id = $1 and closed_at is null',
-);
+/** The creation of a batch's codes. Index: batches_unfinished. */
+export const BATCH_TASK = taskOf({ name: 'batch_go_on', table: 'batches', property: 'batchId' });
 
 /** The next rows to create codes for. Index: batch_rows_pkey. */
 const pending = statement<BatchRowRecord & { code_id: string; target_url: string }>(
@@ -36,22 +36,22 @@ const storeWarnings = statement(
 
 /**
  * Creates the codes of the next rows of a batch in one transaction, and emits `bulk.completed` after the last ones.
- * Returns the updated batch; null when the batch was deleted or its account is closed. `batchId`: UUID.
+ * Returns whether there are more; false also when the batch was deleted or its account is closed. `batchId`: UUID.
  */
-export function advance(orm: MikroORM, platformUrl: string, batchId: string): Promise<BatchEntity | null> {
+export function advance(orm: MikroORM, platformUrl: string, batchId: string): Promise<boolean> {
   return ormTransaction(orm, async (em, tx) => {
     // Other workers on this batch wait, and continue after this step. Index: batches_pkey.
     const batch = await em.findOne(BatchEntity, { id: batchId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
-    if (!batch || isCompleted(batch)) return batch;
-    const open = await first(tx, timeIfOpen, [batch.accountId]);
-    if (!open) return null;
-    batch.created += await createNext(tx, platformUrl, batch, open.now);
+    if (!batch || isCompleted(batch)) return false;
+    const now = await timeIfOpen(tx, batch.accountId);
+    if (!now) return false;
+    batch.created += await createNext(tx, platformUrl, batch, now);
     batch.position = Math.min(batch.total, batch.position + ROWS_A_STEP);
     if (batch.position === batch.total) {
-      batch.completedAt = open.now;
+      batch.completedAt = now;
       await bulkCompleted(tx, batch.accountId, batchMessage(batch));
     }
-    return batch;
+    return !isCompleted(batch);
   });
 }
 

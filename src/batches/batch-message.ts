@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { encodeId } from '../../common/contract/ids.ts';
 import { type Batch, BatchSchema, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { isCompleted } from '../jobs/progress.ts';
 import type { BatchEntity } from './entities.ts';
 
 /** The batch as a message of the RPC API, without its rows. */
@@ -17,9 +18,4 @@ export function batchMessage(batch: BatchEntity): Batch {
     createdAt: timestampFromDate(batch.createdAt),
     ...(batch.completedAt == null ? {} : { completedAt: timestampFromDate(batch.completedAt) }),
   });
-}
-
-/** Whether every row of a batch is final. */
-export function isCompleted({ completedAt }: BatchEntity): boolean {
-  return completedAt != null;
 }

@@ -8,6 +8,7 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import { platformHosts } from '../codes/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
+import { requestWindow } from '../jobs/progress.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { batchesService } from './service.ts';
 
@@ -21,15 +22,14 @@ test('more concurrent batches than the pool has connections are all staged, incl
   const id = newUuid();
   await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [id]);
   await pool.query('insert into code_counts (account_id) values ($1)', [id]);
+  const { signal } = new AbortController();
   const service = batchesService({
     database,
     cursors: cursors(randomBytes(32)).byId,
     platformUrl: 'https://signpost.example',
     isPlatformHost: platformHosts('https://signpost.example', []),
-    windowMs: 0,
-    windows: 1,
-    logger: pino({ level: 'silent' }),
-    stopping: new AbortController().signal,
+    window: requestWindow({ windowMs: 0, requests: 1, logger: pino({ level: 'silent' }), stopping: signal }),
+    stopping: signal,
   });
   const client = serviceClient(BatchesService, service, { id });
   // Only targets that look like scan URLs are looked up.

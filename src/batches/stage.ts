@@ -8,7 +8,7 @@ import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { CreateBatchRequest } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { accountOf } from '../access/caller.ts';
-import { chargeQuota, expectQuota } from '../access/usage.ts';
+import { chargeQuota, costOfRows, expectQuota } from '../access/usage.ts';
 import { reserveCodes } from '../codes/create-codes.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { copyRows } from '../db/columns.ts';
@@ -16,12 +16,10 @@ import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
 import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
 import { bulkCompleted } from '../events/events.ts';
-import { batchMessage, isCompleted } from './batch-message.ts';
+import { isCompleted } from '../jobs/progress.ts';
+import { batchMessage } from './batch-message.ts';
 import { BATCH_ROW_COLUMNS, BatchEntity, type BatchRowRecord } from './entities.ts';
 import { type ValidatedRow, validateRows } from './validate-rows.ts';
-
-/** Source: docs/contract.md, "Limits". */
-const ROWS_A_REQUEST = 100;
 
 /** Index: batch_rows_pkey. */
 const skipRows = statement(
@@ -46,7 +44,7 @@ export async function stage(
 ): Promise<BatchEntity> {
   const account = accountOf(context);
   const { rows, name, domainId, design } = request;
-  const cost = Math.ceil(rows.length / ROWS_A_REQUEST);
+  const cost = costOfRows(rows.length);
   expectQuota(context, cost - 1);
   if (rows.length > MAX_BATCH_ROWS) {
     throw failure(

@@ -60,16 +60,25 @@ function isEmpty({ rules, passQuery, parameters }: Policy): boolean {
   return rules.length === 0 && !passQuery && Object.keys(parameters).length === 0;
 }
 
-function problemOf({ rules }: Policy): string | undefined {
-  for (const [index, { when, outcome }] of rules.entries()) {
+function problemOf({ rules, parameters }: Policy): string | undefined {
+  if (Object.entries(parameters).flat().some(hasNul)) return `policy.parameters: ${NO_NUL}`;
+  for (const [index, { name, when, outcome }] of rules.entries()) {
     const path = `policy.rules[${index}]`;
     const problem =
+      (hasNul(name) ? `${path}.name: ${NO_NUL}` : undefined) ??
       (when && problemOfConditions(`${path}.when`, when)) ??
       (outcome?.kind.case === 'split' ? problemOfSplit(`${path}.outcome.split`, outcome.kind.value) : undefined);
     if (problem !== undefined) return problem;
   }
   return undefined;
 }
+
+/** Postgres can't store NUL; the constraints of all other texts exclude it. */
+function hasNul(text: string): boolean {
+  return text.includes('\0');
+}
+
+const NO_NUL = 'must not contain the NUL character.';
 
 function problemOfConditions(path: string, when: Conditions): string | undefined {
   const { from, until, weekly, countries, operatingSystems } = when;
@@ -102,6 +111,7 @@ function problemOfWeekly(path: string, weekly: Weekly): string | undefined {
 
 function problemOfSplit(path: string, { variants }: Split): string | undefined {
   const labels = variants.map(({ label }) => label);
+  if (labels.some(hasNul)) return `${path}.variants: ${NO_NUL}`;
   const repeated = labels.find((label, index) => labels.indexOf(label) !== index);
   return repeated === undefined ? undefined : `${path}.variants: the label ${repeated} is used twice.`;
 }

@@ -14,7 +14,9 @@ import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { targetOrFailure } from '../codes/target-url.ts';
 import type { StoredTarget } from '../codes/target-versions.ts';
 import type { Database } from '../db/database.ts';
+import type { RequestWindow } from '../jobs/progress.ts';
 import { changeTarget, expectDynamic, expectVersion, policyToStore } from './change-target.ts';
+import { targetChangeMethods } from './changes/methods.ts';
 import { instantOrFailure } from './instants.ts';
 import { policyOrFailure } from './policies.ts';
 import { previewTarget } from './preview.ts';
@@ -27,18 +29,19 @@ interface RequestedTarget {
 }
 
 /** Targets of an account's codes. `platformUrl`: start of scan URLs on the platform's host. */
-export function targetsService({
-  database: { pool },
-  platformUrl,
-  isPlatformHost,
-  cursors,
-}: {
+export function targetsService(options: {
   readonly database: Database;
   readonly platformUrl: string;
   readonly isPlatformHost: IsPlatformHost;
-  /** For lists sorted by something else than ids. */
-  readonly cursors: Cursors;
+  /** For lists sorted by ids, and for others. */
+  readonly cursors: { readonly byId: Cursors; readonly byName: Cursors };
+  readonly window: RequestWindow;
+  /** Aborts when the process begins to stop. */
+  readonly stopping: AbortSignal;
 }): ServiceImpl<typeof TargetsService> {
+  const { platformUrl, isPlatformHost, cursors } = options;
+  const { pool } = options.database;
+
   /** Validates what the request contains. */
   async function readTarget(on: Queryable, { targetUrl, policy }: RequestedTarget): Promise<Partial<StoredTarget>> {
     return {
@@ -74,6 +77,7 @@ export function targetsService({
   }
 
   return {
+    ...targetChangeMethods(options),
     async setTarget(request, context) {
       const { targetUrl, policy } = request;
       if (targetUrl === undefined && policy === undefined) {
@@ -86,7 +90,7 @@ export function targetsService({
       return { target: targetFrom(await findVersion(pool, code, code.target_version)) };
     },
     async listTargetVersions(request, context) {
-      const { items, next } = await listVersions(pool, cursors, await findDynamic(context, request.id), request);
+      const { items, next } = await listVersions(pool, cursors.byName, await findDynamic(context, request.id), request);
       return { versions: items.map(targetFrom), ...next };
     },
     async getTargetAt({ id, at }, context) {

@@ -159,7 +159,7 @@ describe('rate headers', () => {
       expect(status).toBe(429);
       const begins = new Date(nextMonth() * 1_000).toISOString().slice(0, 10);
       expect(body.error).toBe(
-        `This batch costs 4 requests, but 3 of the 4 requests of this month remain; the next month begins on ${begins}.`,
+        `This call costs 4 requests, but 3 of the 4 requests of this month remain; the next month begins on ${begins}.`,
       );
       expect(headers.get('x-ratelimit-remaining')).toBe('3');
       expect(headers.has('retry-after')).toBe(false);

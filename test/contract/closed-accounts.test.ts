@@ -5,6 +5,7 @@ import { decodeId } from '../../common/contract/ids.ts';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { type Account, contract } from './client.ts';
 import { internal } from './internal.ts';
@@ -72,6 +73,8 @@ async function accountWithData() {
   await pool.query(`insert into webhook_attempt_budgets values ($1, 'furnished.example', now() + interval '1 day')`, [
     uuid(account),
   ]);
+  const row = { code: { case: 'id', value: dynamic.id }, targetUrl: 'https://example.com/newer' } as const;
+  await internal(api.signpost, TargetsService, account.id).changeTargets({ rows: [row], note: 'All of them.' });
   await account.call('POST', '/batches', { json: { rows: [{ target_url: 'nowhere' }] } });
   await account.call('POST', '/qr-codes', { json: {}, headers: { 'idempotency-key': 'x' } });
   const shortCodes = [dynamic.short_code, page?.shortCode ?? '', wifi?.shortCode ?? '', deleted.short_code];

@@ -185,6 +185,15 @@ describe('SetTarget', () => {
       },
       'policy.rules[0].when.weekly.time_zone: Europe/Atlantis is not in the IANA time zone database.',
     ],
+    [
+      { rules: [{ name: 'a\0b', then: { page: 'gone' } }] },
+      'policy.rules[0].name: must not contain the NUL character.',
+    ],
+    [
+      { rules: [{ then: { split: split('a', 'b\0') } }] },
+      'policy.rules[0].outcome.split.variants: must not contain the NUL',
+    ],
+    [{ parameters: { 'a\0': 'b' } }, 'policy.parameters: must not contain the NUL character.'],
     [{ rules: Array(21).fill({ then: { page: 'gone' } }) }, 'policy.rules: must contain no more than 20 item(s)'],
   ])('an invalid policy changes nothing, and the error names the field: %#', async (json, sentence) => {
     const code = await account.create();

@@ -18,6 +18,7 @@ import { ScanRollups } from './0016-scan-rollups.ts';
 import { RelabelledCodes } from './0017-relabelled-codes.ts';
 import { FoldedNames } from './0018-folded-names.ts';
 import { Targets } from './0019-targets.ts';
+import { TargetChanges } from './0021-target-changes.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -40,4 +41,5 @@ export const migrations: MigrationObject[] = [
   { name: '0017-relabelled-codes', class: RelabelledCodes },
   { name: '0018-folded-names', class: FoldedNames },
   { name: '0019-targets', class: Targets },
+  { name: '0021-target-changes', class: TargetChanges },
 ];

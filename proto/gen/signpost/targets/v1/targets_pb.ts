@@ -2,21 +2,21 @@
 // @generated from file signpost/targets/v1/targets.proto (package signpost.targets.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_signpost_access_v1_requirements } from "../../access/v1/requirements_pb.ts";
 import type { Page, Policy } from "./policy_pb.ts";
 import { file_signpost_targets_v1_policy } from "./policy_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file signpost/targets/v1/targets.proto.
  */
 export const file_signpost_targets_v1_targets: GenFile = /*@__PURE__*/
-  fileDesc("CiFzaWducG9zdC90YXJnZXRzL3YxL3RhcmdldHMucHJvdG8SE3NpZ25wb3N0LnRhcmdldHMudjEiqAEKBlRhcmdldBIPCgd2ZXJzaW9uGAEgASgFEhIKCnRhcmdldF91cmwYAiABKAkSKwoGcG9saWN5GAMgASgLMhsuc2lnbnBvc3QudGFyZ2V0cy52MS5Qb2xpY3kSDgoGYXV0aG9yGAQgASgJEgwKBG5vdGUYBSABKAkSLgoKY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAivwEKEFNldFRhcmdldFJlcXVlc3QSCgoCaWQYASABKAkSFwoKdGFyZ2V0X3VybBgCIAEoCUgAiAEBEisKBnBvbGljeRgDIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuUG9saWN5EhYKBG5vdGUYBCABKAlCCLpIBXIDGMgBEh0KEGV4cGVjdGVkX3ZlcnNpb24YBSABKAVIAYgBAUINCgtfdGFyZ2V0X3VybEITChFfZXhwZWN0ZWRfdmVyc2lvbiJAChFTZXRUYXJnZXRSZXNwb25zZRIrCgZ0YXJnZXQYASABKAsyGy5zaWducG9zdC50YXJnZXRzLnYxLlRhcmdldCIeChBHZXRUYXJnZXRSZXF1ZXN0EgoKAmlkGAEgASgJIkAKEUdldFRhcmdldFJlc3BvbnNlEisKBnRhcmdldBgBIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuVGFyZ2V0IlUKGUxpc3RUYXJnZXRWZXJzaW9uc1JlcXVlc3QSCgoCaWQYASABKAkSEgoFbGltaXQYAiABKAVIAIgBARIOCgZjdXJzb3IYAyABKAlCCAoGX2xpbWl0ImAKGkxpc3RUYXJnZXRWZXJzaW9uc1Jlc3BvbnNlEi0KCHZlcnNpb25zGAEgAygLMhsuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXQSEwoLbmV4dF9jdXJzb3IYAiABKAkiUAoSR2V0VGFyZ2V0QXRSZXF1ZXN0EgoKAmlkGAEgASgJEi4KAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBIkIKE0dldFRhcmdldEF0UmVzcG9uc2USKwoGdGFyZ2V0GAEgASgLMhsuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXQiiQEKFVJvbGxCYWNrVGFyZ2V0UmVxdWVzdBIKCgJpZBgBIAEoCRIYCgd2ZXJzaW9uGAIgASgFQge6SAQaAigBEhYKBG5vdGUYAyABKAlCCLpIBXIDGMgBEh0KEGV4cGVjdGVkX3ZlcnNpb24YBCABKAVIAIgBAUITChFfZXhwZWN0ZWRfdmVyc2lvbiJFChZSb2xsQmFja1RhcmdldFJlc3BvbnNlEisKBnRhcmdldBgBIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuVGFyZ2V0Iv0CChRQcmV2aWV3VGFyZ2V0UmVxdWVzdBIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoHY291bnRyeRgDIAEoCUIcukgZchcyFV4oW0EtWl17Mn18dW5rbm93bik/JBIZCghsYW5ndWFnZRgEIAEoCUIHukgEcgIYIxI8CgZkZXZpY2UYBSABKAlCLLpIKXInUgBSBm1vYmlsZVIGdGFibGV0UgdkZXNrdG9wUgNib3RSBW90aGVyEiEKEG9wZXJhdGluZ19zeXN0ZW0YBiABKAlCB7pIBHICGCASGAoHdmlzaXRvchgHIAEoCUIHukgEcgIYQBIXCgVxdWVyeRgIIAEoCUIIukgFcgMYgBASFwoKdGFyZ2V0X3VybBgJIAEoCUgAiAEBEisKBnBvbGljeRgKIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuUG9saWN5Qg0KC190YXJnZXRfdXJsIpQBChVQcmV2aWV3VGFyZ2V0UmVzcG9uc2USFAoKdGFyZ2V0X3VybBgBIAEoCUgAEikKBHBhZ2UYAiABKA4yGS5zaWducG9zdC50YXJnZXRzLnYxLlBhZ2VIABIMCgRydWxlGAMgASgFEhEKCXJ1bGVfbmFtZRgEIAEoCRIPCgd2YXJpYW50GAUgASgJQggKBnJlc3VsdDKxBQoOVGFyZ2V0c1NlcnZpY2USYgoJU2V0VGFyZ2V0EiUuc2lnbnBvc3QudGFyZ2V0cy52MS5TZXRUYXJnZXRSZXF1ZXN0GiYuc2lnbnBvc3QudGFyZ2V0cy52MS5TZXRUYXJnZXRSZXNwb25zZSIGqrsYAggCEmUKCUdldFRhcmdldBIlLnNpZ25wb3N0LnRhcmdldHMudjEuR2V0VGFyZ2V0UmVxdWVzdBomLnNpZ25wb3N0LnRhcmdldHMudjEuR2V0VGFyZ2V0UmVzcG9uc2UiCZACAaq7GAIIAhKAAQoSTGlzdFRhcmdldFZlcnNpb25zEi4uc2lnbnBvc3QudGFyZ2V0cy52MS5MaXN0VGFyZ2V0VmVyc2lvbnNSZXF1ZXN0Gi8uc2lnbnBvc3QudGFyZ2V0cy52MS5MaXN0VGFyZ2V0VmVyc2lvbnNSZXNwb25zZSIJkAIBqrsYAggCEmsKC0dldFRhcmdldEF0Eicuc2lnbnBvc3QudGFyZ2V0cy52MS5HZXRUYXJnZXRBdFJlcXVlc3QaKC5zaWducG9zdC50YXJnZXRzLnYxLkdldFRhcmdldEF0UmVzcG9uc2UiCZACAaq7GAIIAhJxCg5Sb2xsQmFja1RhcmdldBIqLnNpZ25wb3N0LnRhcmdldHMudjEuUm9sbEJhY2tUYXJnZXRSZXF1ZXN0Gisuc2lnbnBvc3QudGFyZ2V0cy52MS5Sb2xsQmFja1RhcmdldFJlc3BvbnNlIgaquxgCCAIScQoNUHJldmlld1RhcmdldBIpLnNpZ25wb3N0LnRhcmdldHMudjEuUHJldmlld1RhcmdldFJlcXVlc3QaKi5zaWducG9zdC50YXJnZXRzLnYxLlByZXZpZXdUYXJnZXRSZXNwb25zZSIJkAIBqrsYAggCQjoKF2NvbS5zaWducG9zdC50YXJnZXRzLnYxUAFaHXNpZ25wb3N0L3RhcmdldHMvdjE7dGFyZ2V0c3YxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements, file_signpost_targets_v1_policy]);
+  fileDesc("CiFzaWducG9zdC90YXJnZXRzL3YxL3RhcmdldHMucHJvdG8SE3NpZ25wb3N0LnRhcmdldHMudjEiqAEKBlRhcmdldBIPCgd2ZXJzaW9uGAEgASgFEhIKCnRhcmdldF91cmwYAiABKAkSKwoGcG9saWN5GAMgASgLMhsuc2lnbnBvc3QudGFyZ2V0cy52MS5Qb2xpY3kSDgoGYXV0aG9yGAQgASgJEgwKBG5vdGUYBSABKAkSLgoKY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAivwEKEFNldFRhcmdldFJlcXVlc3QSCgoCaWQYASABKAkSFwoKdGFyZ2V0X3VybBgCIAEoCUgAiAEBEisKBnBvbGljeRgDIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuUG9saWN5EhYKBG5vdGUYBCABKAlCCLpIBXIDGMgBEh0KEGV4cGVjdGVkX3ZlcnNpb24YBSABKAVIAYgBAUINCgtfdGFyZ2V0X3VybEITChFfZXhwZWN0ZWRfdmVyc2lvbiJAChFTZXRUYXJnZXRSZXNwb25zZRIrCgZ0YXJnZXQYASABKAsyGy5zaWducG9zdC50YXJnZXRzLnYxLlRhcmdldCIeChBHZXRUYXJnZXRSZXF1ZXN0EgoKAmlkGAEgASgJIkAKEUdldFRhcmdldFJlc3BvbnNlEisKBnRhcmdldBgBIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuVGFyZ2V0IlUKGUxpc3RUYXJnZXRWZXJzaW9uc1JlcXVlc3QSCgoCaWQYASABKAkSEgoFbGltaXQYAiABKAVIAIgBARIOCgZjdXJzb3IYAyABKAlCCAoGX2xpbWl0ImAKGkxpc3RUYXJnZXRWZXJzaW9uc1Jlc3BvbnNlEi0KCHZlcnNpb25zGAEgAygLMhsuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXQSEwoLbmV4dF9jdXJzb3IYAiABKAkiUAoSR2V0VGFyZ2V0QXRSZXF1ZXN0EgoKAmlkGAEgASgJEi4KAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBIkIKE0dldFRhcmdldEF0UmVzcG9uc2USKwoGdGFyZ2V0GAEgASgLMhsuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXQiiQEKFVJvbGxCYWNrVGFyZ2V0UmVxdWVzdBIKCgJpZBgBIAEoCRIYCgd2ZXJzaW9uGAIgASgFQge6SAQaAigBEhYKBG5vdGUYAyABKAlCCLpIBXIDGMgBEh0KEGV4cGVjdGVkX3ZlcnNpb24YBCABKAVIAIgBAUITChFfZXhwZWN0ZWRfdmVyc2lvbiJFChZSb2xsQmFja1RhcmdldFJlc3BvbnNlEisKBnRhcmdldBgBIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuVGFyZ2V0Iv0CChRQcmV2aWV3VGFyZ2V0UmVxdWVzdBIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoHY291bnRyeRgDIAEoCUIcukgZchcyFV4oW0EtWl17Mn18dW5rbm93bik/JBIZCghsYW5ndWFnZRgEIAEoCUIHukgEcgIYIxI8CgZkZXZpY2UYBSABKAlCLLpIKXInUgBSBm1vYmlsZVIGdGFibGV0UgdkZXNrdG9wUgNib3RSBW90aGVyEiEKEG9wZXJhdGluZ19zeXN0ZW0YBiABKAlCB7pIBHICGCASGAoHdmlzaXRvchgHIAEoCUIHukgEcgIYQBIXCgVxdWVyeRgIIAEoCUIIukgFcgMYgBASFwoKdGFyZ2V0X3VybBgJIAEoCUgAiAEBEisKBnBvbGljeRgKIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuUG9saWN5Qg0KC190YXJnZXRfdXJsIpQBChVQcmV2aWV3VGFyZ2V0UmVzcG9uc2USFAoKdGFyZ2V0X3VybBgBIAEoCUgAEikKBHBhZ2UYAiABKA4yGS5zaWducG9zdC50YXJnZXRzLnYxLlBhZ2VIABIMCgRydWxlGAMgASgFEhEKCXJ1bGVfbmFtZRgEIAEoCRIPCgd2YXJpYW50GAUgASgJQggKBnJlc3VsdCKNAgoMVGFyZ2V0Q2hhbmdlEgoKAmlkGAEgASgJEjcKBnN0YXR1cxgCIAEoDjInLnNpZ25wb3N0LnRhcmdldHMudjEuVGFyZ2V0Q2hhbmdlU3RhdHVzEg8KB2RyeV9ydW4YAyABKAgSDAoEbm90ZRgEIAEoCRI3CgZjb3VudHMYBSABKAsyJy5zaWducG9zdC50YXJnZXRzLnYxLlRhcmdldENoYW5nZUNvdW50cxIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxjb21wbGV0ZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImgKElRhcmdldENoYW5nZUNvdW50cxINCgV0b3RhbBgBIAEoBRIPCgdwZW5kaW5nGAIgASgFEg8KB2NoYW5nZWQYAyABKAUSEQoJdW5jaGFuZ2VkGAQgASgFEg4KBmZhaWxlZBgFIAEoBSLPAQoPVGFyZ2V0Q2hhbmdlUm93EhAKCHBvc2l0aW9uGAEgASgFEgwKAmlkGAIgASgJSAASFAoKc2hvcnRfY29kZRgDIAEoCUgAEhYKDGV4dGVybmFsX3JlZhgEIAEoCUgAEjQKBnN0YXR1cxgFIAEoDjIkLnNpZ25wb3N0LnRhcmdldHMudjEuVGFyZ2V0Um93U3RhdHVzEg8KB2NvZGVfaWQYBiABKAkSDwoHdmVyc2lvbhgHIAEoBRIOCgZyZWFzb24YCCABKAlCBgoEY29kZSJ8ChRDaGFuZ2VUYXJnZXRzUmVxdWVzdBI7CgRyb3dzGAEgAygLMiMuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXRSb3dJbnB1dEIIukgFkgECCAESDwoHZHJ5X3J1bhgCIAEoCBIWCgRub3RlGAMgASgJQgi6SAVyAxjIASKxAQoOVGFyZ2V0Um93SW5wdXQSDAoCaWQYASABKAlIABIUCgpzaG9ydF9jb2RlGAIgASgJSAASFgoMZXh0ZXJuYWxfcmVmGAMgASgJSAASFwoKdGFyZ2V0X3VybBgEIAEoCUgBiAEBEjMKBnBvbGljeRgFIAEoCzIbLnNpZ25wb3N0LnRhcmdldHMudjEuUG9saWN5Qga6SAPYAQNCBgoEY29kZUINCgtfdGFyZ2V0X3VybCJKChVDaGFuZ2VUYXJnZXRzUmVzcG9uc2USMQoGY2hhbmdlGAEgASgLMiEuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXRDaGFuZ2UikgEKFkdldFRhcmdldENoYW5nZVJlcXVlc3QSCgoCaWQYASABKAkSEgoFbGltaXQYAiABKAVIAIgBARIOCgZjdXJzb3IYAyABKAkSPgoGc3RhdHVzGAQgASgOMiQuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXRSb3dTdGF0dXNCCLpIBYIBAhABQggKBl9saW1pdCKVAQoXR2V0VGFyZ2V0Q2hhbmdlUmVzcG9uc2USMQoGY2hhbmdlGAEgASgLMiEuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXRDaGFuZ2USMgoEcm93cxgCIAMoCzIkLnNpZ25wb3N0LnRhcmdldHMudjEuVGFyZ2V0Q2hhbmdlUm93EhMKC25leHRfY3Vyc29yGAMgASgJIkgKGExpc3RUYXJnZXRDaGFuZ2VzUmVxdWVzdBISCgVsaW1pdBgBIAEoBUgAiAEBEg4KBmN1cnNvchgCIAEoCUIICgZfbGltaXQiZAoZTGlzdFRhcmdldENoYW5nZXNSZXNwb25zZRIyCgdjaGFuZ2VzGAEgAygLMiEuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXRDaGFuZ2USEwoLbmV4dF9jdXJzb3IYAiABKAkiJgoYV2F0Y2hUYXJnZXRDaGFuZ2VSZXF1ZXN0EgoKAmlkGAEgASgJIk4KGVdhdGNoVGFyZ2V0Q2hhbmdlUmVzcG9uc2USMQoGY2hhbmdlGAEgASgLMiEuc2lnbnBvc3QudGFyZ2V0cy52MS5UYXJnZXRDaGFuZ2UqgwEKElRhcmdldENoYW5nZVN0YXR1cxIkCiBUQVJHRVRfQ0hBTkdFX1NUQVRVU19VTlNQRUNJRklFRBAAEiMKH1RBUkdFVF9DSEFOR0VfU1RBVFVTX1BST0NFU1NJTkcQARIiCh5UQVJHRVRfQ0hBTkdFX1NUQVRVU19DT01QTEVURUQQAiqxAQoPVGFyZ2V0Um93U3RhdHVzEiEKHVRBUkdFVF9ST1dfU1RBVFVTX1VOU1BFQ0lGSUVEEAASHQoZVEFSR0VUX1JPV19TVEFUVVNfUEVORElORxABEh0KGVRBUkdFVF9ST1dfU1RBVFVTX0NIQU5HRUQQAhIfChtUQVJHRVRfUk9XX1NUQVRVU19VTkNIQU5HRUQQAxIcChhUQVJHRVRfUk9XX1NUQVRVU19GQUlMRUQQBDKwCQoOVGFyZ2V0c1NlcnZpY2USYgoJU2V0VGFyZ2V0EiUuc2lnbnBvc3QudGFyZ2V0cy52MS5TZXRUYXJnZXRSZXF1ZXN0GiYuc2lnbnBvc3QudGFyZ2V0cy52MS5TZXRUYXJnZXRSZXNwb25zZSIGqrsYAggCEmUKCUdldFRhcmdldBIlLnNpZ25wb3N0LnRhcmdldHMudjEuR2V0VGFyZ2V0UmVxdWVzdBomLnNpZ25wb3N0LnRhcmdldHMudjEuR2V0VGFyZ2V0UmVzcG9uc2UiCZACAaq7GAIIAhKAAQoSTGlzdFRhcmdldFZlcnNpb25zEi4uc2lnbnBvc3QudGFyZ2V0cy52MS5MaXN0VGFyZ2V0VmVyc2lvbnNSZXF1ZXN0Gi8uc2lnbnBvc3QudGFyZ2V0cy52MS5MaXN0VGFyZ2V0VmVyc2lvbnNSZXNwb25zZSIJkAIBqrsYAggCEmsKC0dldFRhcmdldEF0Eicuc2lnbnBvc3QudGFyZ2V0cy52MS5HZXRUYXJnZXRBdFJlcXVlc3QaKC5zaWducG9zdC50YXJnZXRzLnYxLkdldFRhcmdldEF0UmVzcG9uc2UiCZACAaq7GAIIAhJxCg5Sb2xsQmFja1RhcmdldBIqLnNpZ25wb3N0LnRhcmdldHMudjEuUm9sbEJhY2tUYXJnZXRSZXF1ZXN0Gisuc2lnbnBvc3QudGFyZ2V0cy52MS5Sb2xsQmFja1RhcmdldFJlc3BvbnNlIgaquxgCCAIScQoNUHJldmlld1RhcmdldBIpLnNpZ25wb3N0LnRhcmdldHMudjEuUHJldmlld1RhcmdldFJlcXVlc3QaKi5zaWducG9zdC50YXJnZXRzLnYxLlByZXZpZXdUYXJnZXRSZXNwb25zZSIJkAIBqrsYAggCEnYKDUNoYW5nZVRhcmdldHMSKS5zaWducG9zdC50YXJnZXRzLnYxLkNoYW5nZVRhcmdldHNSZXF1ZXN0Giouc2lnbnBvc3QudGFyZ2V0cy52MS5DaGFuZ2VUYXJnZXRzUmVzcG9uc2UiDqq7GAoIAhICAQIYASABEnsKD0dldFRhcmdldENoYW5nZRIrLnNpZ25wb3N0LnRhcmdldHMudjEuR2V0VGFyZ2V0Q2hhbmdlUmVxdWVzdBosLnNpZ25wb3N0LnRhcmdldHMudjEuR2V0VGFyZ2V0Q2hhbmdlUmVzcG9uc2UiDZACAaq7GAYIAhICAQISgQEKEUxpc3RUYXJnZXRDaGFuZ2VzEi0uc2lnbnBvc3QudGFyZ2V0cy52MS5MaXN0VGFyZ2V0Q2hhbmdlc1JlcXVlc3QaLi5zaWducG9zdC50YXJnZXRzLnYxLkxpc3RUYXJnZXRDaGFuZ2VzUmVzcG9uc2UiDZACAaq7GAYIAhICAQISgwEKEVdhdGNoVGFyZ2V0Q2hhbmdlEi0uc2lnbnBvc3QudGFyZ2V0cy52MS5XYXRjaFRhcmdldENoYW5nZVJlcXVlc3QaLi5zaWducG9zdC50YXJnZXRzLnYxLldhdGNoVGFyZ2V0Q2hhbmdlUmVzcG9uc2UiDZACAaq7GAYIAhICAQIwAUI6Chdjb20uc2lnbnBvc3QudGFyZ2V0cy52MVABWh1zaWducG9zdC90YXJnZXRzL3YxO3RhcmdldHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements, file_signpost_targets_v1_policy]);
 
 /**
  * A version of a code's target.
@@ -505,6 +505,587 @@ export const PreviewTargetResponseSchema: GenMessage<PreviewTargetResponse> = /*
   messageDesc(file_signpost_targets_v1_targets, 12);
 
 /**
+ * A change of many targets.
+ *
+ * @generated from message signpost.targets.v1.TargetChange
+ */
+export type TargetChange = Message<"signpost.targets.v1.TargetChange"> & {
+  /**
+   * `change_…`.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Its status.
+   *
+   * @generated from field: signpost.targets.v1.TargetChangeStatus status = 2;
+   */
+  status: TargetChangeStatus;
+
+  /**
+   * Whether it only reports what would happen, as the codes were when it was sent.
+   *
+   * @generated from field: bool dry_run = 3;
+   */
+  dryRun: boolean;
+
+  /**
+   * Why, as the author stated it; empty if they did not.
+   *
+   * @generated from field: string note = 4;
+   */
+  note: string;
+
+  /**
+   * Rows by status.
+   *
+   * @generated from field: signpost.targets.v1.TargetChangeCounts counts = 5;
+   */
+  counts?: TargetChangeCounts | undefined;
+
+  /**
+   * When it was sent.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 6;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When its last row became final; absent until then.
+   *
+   * @generated from field: google.protobuf.Timestamp completed_at = 7;
+   */
+  completedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signpost.targets.v1.TargetChange.
+ * Use `create(TargetChangeSchema)` to create a new message.
+ */
+export const TargetChangeSchema: GenMessage<TargetChange> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 13);
+
+/**
+ * Rows of a change by status.
+ *
+ * @generated from message signpost.targets.v1.TargetChangeCounts
+ */
+export type TargetChangeCounts = Message<"signpost.targets.v1.TargetChangeCounts"> & {
+  /**
+   * All rows.
+   *
+   * @generated from field: int32 total = 1;
+   */
+  total: number;
+
+  /**
+   * Rows that are not applied yet.
+   *
+   * @generated from field: int32 pending = 2;
+   */
+  pending: number;
+
+  /**
+   * Rows whose code has a new version of its target; in a dry run, would have.
+   *
+   * @generated from field: int32 changed = 3;
+   */
+  changed: number;
+
+  /**
+   * Rows whose code had the target already.
+   *
+   * @generated from field: int32 unchanged = 4;
+   */
+  unchanged: number;
+
+  /**
+   * Rows that change nothing; their `reason` says why.
+   *
+   * @generated from field: int32 failed = 5;
+   */
+  failed: number;
+};
+
+/**
+ * Describes the message signpost.targets.v1.TargetChangeCounts.
+ * Use `create(TargetChangeCountsSchema)` to create a new message.
+ */
+export const TargetChangeCountsSchema: GenMessage<TargetChangeCounts> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 14);
+
+/**
+ * A row of a change.
+ *
+ * @generated from message signpost.targets.v1.TargetChangeRow
+ */
+export type TargetChangeRow = Message<"signpost.targets.v1.TargetChangeRow"> & {
+  /**
+   * Its position in the request, from 0.
+   *
+   * @generated from field: int32 position = 1;
+   */
+  position: number;
+
+  /**
+   * The code, as the row named it; absent if it named none.
+   *
+   * @generated from oneof signpost.targets.v1.TargetChangeRow.code
+   */
+  code: {
+    /**
+     * Its id.
+     *
+     * @generated from field: string id = 2;
+     */
+    value: string;
+    case: "id";
+  } | {
+    /**
+     * Its short code.
+     *
+     * @generated from field: string short_code = 3;
+     */
+    value: string;
+    case: "shortCode";
+  } | {
+    /**
+     * The reference that a row of a batch gave it.
+     *
+     * @generated from field: string external_ref = 4;
+     */
+    value: string;
+    case: "externalRef";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Its status.
+   *
+   * @generated from field: signpost.targets.v1.TargetRowStatus status = 5;
+   */
+  status: TargetRowStatus;
+
+  /**
+   * The id of the code, `qr_…`; empty if the row failed before it was found.
+   *
+   * @generated from field: string code_id = 6;
+   */
+  codeId: string;
+
+  /**
+   * The version of the code's target after the row; in a dry run, the version that would be created. 0 until the row is
+   * final, and if it failed.
+   *
+   * @generated from field: int32 version = 7;
+   */
+  version: number;
+
+  /**
+   * Why the row failed, as a sentence; else empty.
+   *
+   * @generated from field: string reason = 8;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message signpost.targets.v1.TargetChangeRow.
+ * Use `create(TargetChangeRowSchema)` to create a new message.
+ */
+export const TargetChangeRowSchema: GenMessage<TargetChangeRow> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 15);
+
+/**
+ * Targets to change.
+ *
+ * @generated from message signpost.targets.v1.ChangeTargetsRequest
+ */
+export type ChangeTargetsRequest = Message<"signpost.targets.v1.ChangeTargetsRequest"> & {
+  /**
+   * 1–25,000.
+   *
+   * @generated from field: repeated signpost.targets.v1.TargetRowInput rows = 1;
+   */
+  rows: TargetRowInput[];
+
+  /**
+   * Whether to report only what would happen.
+   *
+   * @generated from field: bool dry_run = 2;
+   */
+  dryRun: boolean;
+
+  /**
+   * Any text about the reason, kept with each version.
+   *
+   * @generated from field: string note = 3;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message signpost.targets.v1.ChangeTargetsRequest.
+ * Use `create(ChangeTargetsRequestSchema)` to create a new message.
+ */
+export const ChangeTargetsRequestSchema: GenMessage<ChangeTargetsRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 16);
+
+/**
+ * The new target of a code. Its fields are not validated here: every row is checked on its own, and one that violates a
+ * rule of SetTarget fails on its own. If several valid rows name the same code, all but the first fail.
+ *
+ * @generated from message signpost.targets.v1.TargetRowInput
+ */
+export type TargetRowInput = Message<"signpost.targets.v1.TargetRowInput"> & {
+  /**
+   * The code, which must be dynamic.
+   *
+   * @generated from oneof signpost.targets.v1.TargetRowInput.code
+   */
+  code: {
+    /**
+     * Its id, `qr_…`.
+     *
+     * @generated from field: string id = 1;
+     */
+    value: string;
+    case: "id";
+  } | {
+    /**
+     * Its short code.
+     *
+     * @generated from field: string short_code = 2;
+     */
+    value: string;
+    case: "shortCode";
+  } | {
+    /**
+     * The `external_ref` of the row of a batch from which it was created. It must belong to one code of the account that
+     * has not been deleted.
+     *
+     * @generated from field: string external_ref = 3;
+     */
+    value: string;
+    case: "externalRef";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * As in SetTarget: absent leaves it unchanged.
+   *
+   * @generated from field: optional string target_url = 4;
+   */
+  targetUrl?: string | undefined;
+
+  /**
+   * As in SetTarget: absent leaves it unchanged; an empty one removes it.
+   *
+   * @generated from field: signpost.targets.v1.Policy policy = 5;
+   */
+  policy?: Policy | undefined;
+};
+
+/**
+ * Describes the message signpost.targets.v1.TargetRowInput.
+ * Use `create(TargetRowInputSchema)` to create a new message.
+ */
+export const TargetRowInputSchema: GenMessage<TargetRowInput> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 17);
+
+/**
+ * The change.
+ *
+ * @generated from message signpost.targets.v1.ChangeTargetsResponse
+ */
+export type ChangeTargetsResponse = Message<"signpost.targets.v1.ChangeTargetsResponse"> & {
+  /**
+   * The change, without its rows.
+   *
+   * @generated from field: signpost.targets.v1.TargetChange change = 1;
+   */
+  change?: TargetChange | undefined;
+};
+
+/**
+ * Describes the message signpost.targets.v1.ChangeTargetsResponse.
+ * Use `create(ChangeTargetsResponseSchema)` to create a new message.
+ */
+export const ChangeTargetsResponseSchema: GenMessage<ChangeTargetsResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 18);
+
+/**
+ * Selects a change and some of its rows.
+ *
+ * @generated from message signpost.targets.v1.GetTargetChangeRequest
+ */
+export type GetTargetChangeRequest = Message<"signpost.targets.v1.GetTargetChangeRequest"> & {
+  /**
+   * `change_…`.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * 1–1,000, clamped; default 100.
+   *
+   * @generated from field: optional int32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_cursor` of the previous page; empty means the first page.
+   *
+   * @generated from field: string cursor = 3;
+   */
+  cursor: string;
+
+  /**
+   * Only rows of this status.
+   *
+   * @generated from field: signpost.targets.v1.TargetRowStatus status = 4;
+   */
+  status: TargetRowStatus;
+};
+
+/**
+ * Describes the message signpost.targets.v1.GetTargetChangeRequest.
+ * Use `create(GetTargetChangeRequestSchema)` to create a new message.
+ */
+export const GetTargetChangeRequestSchema: GenMessage<GetTargetChangeRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 19);
+
+/**
+ * A change and a page of its rows.
+ *
+ * @generated from message signpost.targets.v1.GetTargetChangeResponse
+ */
+export type GetTargetChangeResponse = Message<"signpost.targets.v1.GetTargetChangeResponse"> & {
+  /**
+   * The change.
+   *
+   * @generated from field: signpost.targets.v1.TargetChange change = 1;
+   */
+  change?: TargetChange | undefined;
+
+  /**
+   * In the order sent.
+   *
+   * @generated from field: repeated signpost.targets.v1.TargetChangeRow rows = 2;
+   */
+  rows: TargetChangeRow[];
+
+  /**
+   * For the next page; empty on the last one.
+   *
+   * @generated from field: string next_cursor = 3;
+   */
+  nextCursor: string;
+};
+
+/**
+ * Describes the message signpost.targets.v1.GetTargetChangeResponse.
+ * Use `create(GetTargetChangeResponseSchema)` to create a new message.
+ */
+export const GetTargetChangeResponseSchema: GenMessage<GetTargetChangeResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 20);
+
+/**
+ * Selects a page of changes.
+ *
+ * @generated from message signpost.targets.v1.ListTargetChangesRequest
+ */
+export type ListTargetChangesRequest = Message<"signpost.targets.v1.ListTargetChangesRequest"> & {
+  /**
+   * 1–100, clamped; default 25.
+   *
+   * @generated from field: optional int32 limit = 1;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_cursor` of the previous page; empty means the first page.
+   *
+   * @generated from field: string cursor = 2;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message signpost.targets.v1.ListTargetChangesRequest.
+ * Use `create(ListTargetChangesRequestSchema)` to create a new message.
+ */
+export const ListTargetChangesRequestSchema: GenMessage<ListTargetChangesRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 21);
+
+/**
+ * A page of changes.
+ *
+ * @generated from message signpost.targets.v1.ListTargetChangesResponse
+ */
+export type ListTargetChangesResponse = Message<"signpost.targets.v1.ListTargetChangesResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated signpost.targets.v1.TargetChange changes = 1;
+   */
+  changes: TargetChange[];
+
+  /**
+   * For the next page; empty on the last one.
+   *
+   * @generated from field: string next_cursor = 2;
+   */
+  nextCursor: string;
+};
+
+/**
+ * Describes the message signpost.targets.v1.ListTargetChangesResponse.
+ * Use `create(ListTargetChangesResponseSchema)` to create a new message.
+ */
+export const ListTargetChangesResponseSchema: GenMessage<ListTargetChangesResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 22);
+
+/**
+ * Selects the change to watch.
+ *
+ * @generated from message signpost.targets.v1.WatchTargetChangeRequest
+ */
+export type WatchTargetChangeRequest = Message<"signpost.targets.v1.WatchTargetChangeRequest"> & {
+  /**
+   * `change_…`.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message signpost.targets.v1.WatchTargetChangeRequest.
+ * Use `create(WatchTargetChangeRequestSchema)` to create a new message.
+ */
+export const WatchTargetChangeRequestSchema: GenMessage<WatchTargetChangeRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 23);
+
+/**
+ * The current change.
+ *
+ * @generated from message signpost.targets.v1.WatchTargetChangeResponse
+ */
+export type WatchTargetChangeResponse = Message<"signpost.targets.v1.WatchTargetChangeResponse"> & {
+  /**
+   * The change.
+   *
+   * @generated from field: signpost.targets.v1.TargetChange change = 1;
+   */
+  change?: TargetChange | undefined;
+};
+
+/**
+ * Describes the message signpost.targets.v1.WatchTargetChangeResponse.
+ * Use `create(WatchTargetChangeResponseSchema)` to create a new message.
+ */
+export const WatchTargetChangeResponseSchema: GenMessage<WatchTargetChangeResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_targets_v1_targets, 24);
+
+/**
+ * Status of a change of many targets.
+ *
+ * @generated from enum signpost.targets.v1.TargetChangeStatus
+ */
+export const TargetChangeStatus = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: TARGET_CHANGE_STATUS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Some rows are not applied yet.
+   *
+   * @generated from enum value: TARGET_CHANGE_STATUS_PROCESSING = 1;
+   */
+  PROCESSING: 1,
+
+  /**
+   * Every row is final.
+   *
+   * @generated from enum value: TARGET_CHANGE_STATUS_COMPLETED = 2;
+   */
+  COMPLETED: 2,
+} as const;
+
+/**
+ * Status of a change of many targets.
+ *
+ * @generated from enum signpost.targets.v1.TargetChangeStatus
+ */
+export type TargetChangeStatus = (typeof TargetChangeStatus)[keyof typeof TargetChangeStatus] | UnknownEnum;
+
+/**
+ * Describes the enum signpost.targets.v1.TargetChangeStatus.
+ */
+export const TargetChangeStatusSchema: GenEnum<TargetChangeStatus> = /*@__PURE__*/
+  enumDesc(file_signpost_targets_v1_targets, 0);
+
+/**
+ * Status of a row.
+ *
+ * @generated from enum signpost.targets.v1.TargetRowStatus
+ */
+export const TargetRowStatus = {
+  /**
+   * In a filter: any.
+   *
+   * @generated from enum value: TARGET_ROW_STATUS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Not applied yet.
+   *
+   * @generated from enum value: TARGET_ROW_STATUS_PENDING = 1;
+   */
+  PENDING: 1,
+
+  /**
+   * The code has a new version of its target; in a dry run, it would have.
+   *
+   * @generated from enum value: TARGET_ROW_STATUS_CHANGED = 2;
+   */
+  CHANGED: 2,
+
+  /**
+   * The code's target was like this already: no version and no event.
+   *
+   * @generated from enum value: TARGET_ROW_STATUS_UNCHANGED = 3;
+   */
+  UNCHANGED: 3,
+
+  /**
+   * Nothing is changed; `reason` says why.
+   *
+   * @generated from enum value: TARGET_ROW_STATUS_FAILED = 4;
+   */
+  FAILED: 4,
+} as const;
+
+/**
+ * Status of a row.
+ *
+ * @generated from enum signpost.targets.v1.TargetRowStatus
+ */
+export type TargetRowStatus = (typeof TargetRowStatus)[keyof typeof TargetRowStatus] | UnknownEnum;
+
+/**
+ * Describes the enum signpost.targets.v1.TargetRowStatus.
+ */
+export const TargetRowStatusSchema: GenEnum<TargetRowStatus> = /*@__PURE__*/
+  enumDesc(file_signpost_targets_v1_targets, 1);
+
+/**
  * What scans of dynamic codes lead to: a target URL, optionally preceded by a policy, in versions that are kept for ever.
  * Only dynamic codes have a target: for others, every method fails with `failed_precondition` NO_TARGET.
  *
@@ -576,6 +1157,54 @@ export const TargetsService: GenService<{
     methodKind: "unary";
     input: typeof PreviewTargetRequestSchema;
     output: typeof PreviewTargetResponseSchema;
+  },
+  /**
+   * Changes the targets of up to 25,000 codes, in any plan with batches: validates and stores every row, changes as many
+   * codes as fit in the window (BATCH_WINDOW_MS), and leaves the rest to background work. Rows succeed or fail one by one;
+   * each code that changes gets one version and one `qr.updated`. With `dry_run`, nothing but the report is stored, which
+   * is `completed` at once. Supports `idempotency-key` like CreateBatch, and costs one request for every hundred rows.
+   * Errors: `invalid_argument` for no rows or a note that is too long; `resource_exhausted` QUOTA_EXHAUSTED;
+   * `out_of_range` for more than 25,000 rows.
+   *
+   * @generated from rpc signpost.targets.v1.TargetsService.ChangeTargets
+   */
+  changeTargets: {
+    methodKind: "unary";
+    input: typeof ChangeTargetsRequestSchema;
+    output: typeof ChangeTargetsResponseSchema;
+  },
+  /**
+   * Returns a change of many targets and a page of its rows in the order sent. Errors: `not_found`; `invalid_argument` for
+   * a cursor that was not issued for this change and status.
+   *
+   * @generated from rpc signpost.targets.v1.TargetsService.GetTargetChange
+   */
+  getTargetChange: {
+    methodKind: "unary";
+    input: typeof GetTargetChangeRequestSchema;
+    output: typeof GetTargetChangeResponseSchema;
+  },
+  /**
+   * Lists the account's changes of many targets, dry runs included, newest first. They are kept for the life of the account,
+   * with their rows. Errors: `invalid_argument` for a cursor that was not issued to this account.
+   *
+   * @generated from rpc signpost.targets.v1.TargetsService.ListTargetChanges
+   */
+  listTargetChanges: {
+    methodKind: "unary";
+    input: typeof ListTargetChangesRequestSchema;
+    output: typeof ListTargetChangesResponseSchema;
+  },
+  /**
+   * Streams the change now and whenever its counts change; ends after the message in which it is completed. Errors:
+   * `not_found`.
+   *
+   * @generated from rpc signpost.targets.v1.TargetsService.WatchTargetChange
+   */
+  watchTargetChange: {
+    methodKind: "server_streaming";
+    input: typeof WatchTargetChangeRequestSchema;
+    output: typeof WatchTargetChangeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signpost_targets_v1_targets, 0);

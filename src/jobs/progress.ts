@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+
+/** How often watched work is read, in ms. */
+const WATCH_INTERVAL_MS = 200;
+
+/** How often a request checks whether its work is completed: soon at first, as most is small; the pause doubles, in ms. */
+const POLL_MS = { first: 5, last: 50 };
+
+/** Work in the background as its row describes it. */
+export interface Work {
+  /** Rows before this index are final. */
+  readonly position: number;
+  /** When its last row became final; null until then. */
+  readonly completedAt?: Date | null | undefined;
+}
+
+/** Whether every row of the work is final. */
+export function isCompleted({ completedAt }: Work): boolean {
+  return completedAt != null;
+}
+
+/** The time in which requests wait for the work that they have scheduled, before they answer that it continues. */
+export interface RequestWindow {
+  /** When the window of a request that begins now closes, in ms since 1970. */
+  closes(): number;
+  /**
+   * Waits until the background workers have completed the work, at most until `closes`; returns it as it is then. `read`
+   * reads it again. Never fails once the work is stored.
+   */
+  wait<Item extends Work>(stored: Item, read: () => Promise<Item>, closes: number, signal: AbortSignal): Promise<Item>;
+}
+
+/** `requests`: how many may wait at a time, as one with an idempotency key holds a connection; others answer at once. */
+export function requestWindow(options: {
+  windowMs: number;
+  requests: number;
+  logger: Logger;
+  /** Aborts when the process begins to stop: requests no longer wait. */
+  stopping: AbortSignal;
+}): RequestWindow {
+  const { windowMs, requests, logger, stopping } = options;
+  let waiting = 0;
+  return {
+    closes: () => Date.now() + windowMs,
+    async wait(stored, read, closes, disconnected) {
+      let current = stored;
+      if (waiting >= requests) return current;
+      waiting += 1;
+      const signal = AbortSignal.any([stopping, disconnected]);
+      try {
+        let pause = POLL_MS.first;
+        while (!isCompleted(current) && Date.now() < closes && !signal.aborted) {
+          await sleep(pause, undefined, { signal }).catch(() => undefined);
+          pause = Math.min(pause * 2, POLL_MS.last);
+          current = await read();
+        }
+      } catch (error) {
+        logger.warn({ err: error }, 'a request could not wait for its background work');
+      } finally {
+        waiting -= 1;
+      }
+      return current;
+    },
+  };
+}
+
+/** Yields the work now and whenever its position changes; ends after it is completed, or when `signal` aborts. */
+export async function* watch<Item extends Work>(read: () => Promise<Item>, signal: AbortSignal): AsyncGenerator<Item> {
+  let lastPosition = -1;
+  while (!signal.aborted) {
+    const current = await read();
+    if (current.position !== lastPosition || isCompleted(current)) yield current;
+    if (isCompleted(current)) return;
+    lastPosition = current.position;
+    await sleep(WATCH_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,59 @@
+import type { PoolClient } from 'pg';
+import { run, type Statement, statement } from '../../common/postgres/sql.ts';
+
+/**
+ * How long ago the job of unfinished work must have been taken before the work gets a new one if no process does it, and
+ * how often such work is looked for, in ms. Short, as the request that created the work may be waiting for it.
+ */
+export const STALLED_MS = 2_000;
+/** Longest wait before a failed job is retried, in ms: the library would wait for hours. */
+const MAX_RETRY_WAIT_MS = 10_000;
+
+/**
+ * A kind of work that continues in the background, one transaction after another, until it is completed. Each piece of
+ * work is a row of a table with `id`, `account_id` and `completed_at`, which a step locks.
+ */
+export interface Task {
+  /** The library's name for its jobs, whose keys are the ids of the rows. */
+  readonly name: string;
+  /** Takes the id of a row. */
+  readonly schedule: Statement<never>;
+  readonly scheduleStalled: Statement<never>;
+}
+
+/**
+ * Defines a task. `property`: the property of a job's payload that contains the id. The table needs an index of the rows
+ * with `completed_at is null`; the other indexes are accounts_pkey and the library's unique index on the keys of jobs.
+ */
+export function taskOf({ name, table, property }: { name: string; table: string; property: string }): Task {
+  return {
+    name,
+    /** Adds the job, or replaces it if it has not begun. */
+    schedule: statement(
+      `${table}_schedule`,
+      `select graphile_worker.add_job('${name}', json_build_object('${property}', $1::text), job_key := $1::text)`,
+    ),
+    /**
+     * The process that works on a row holds its lock nearly all the time, and two processes on one row do no harm. A job
+     * that has not been taken keeps its place in the queue.
+     */
+    scheduleStalled: statement(
+      `${table}_schedule_stalled`,
+      `select graphile_worker.add_job('${name}', json_build_object('${property}', w.id), job_key := w.id::text,
+                                      job_key_mode := 'preserve_run_at')
+       from ${table} w join accounts a on a.id = w.account_id and a.closed_at is null
+       where w.completed_at is null
+         and not exists (
+           select from graphile_worker.jobs j
+           where j.key = w.id::text
+             and case when j.locked_at is null then j.run_at < now() + ${MAX_RETRY_WAIT_MS} * interval '1 ms'
+                      else j.locked_at > now() - ${STALLED_MS} * interval '1 ms' end)
+       for update of w skip locked`,
+    ),
+  };
+}
+
+/** Schedules work for the background workers, from the transaction's commit on. `id`: UUID of its row. */
+export async function schedule(tx: PoolClient, task: Task, id: string): Promise<void> {
+  await run(tx, task.schedule, [id]);
+}

@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
+import type { Logger } from 'pino';
+import { run } from '../../common/postgres/sql.ts';
+import type { Database } from '../db/database.ts';
+import { STALLED_MS, type Task } from './task.ts';
+
+const RETRY_MS = 1_000;
+
+/** How often each job slot of the library polls, in ms. Only retried jobs wait for it, as new ones are notified. */
+const POLL_MS = 10_000;
+
+/** Jobs that a process works on concurrently. */
+const CONCURRENCY = 4;
+
+/**
+ * graphile-worker does not wait until Postgres knows that a job has succeeded or failed. Without a delay, it drops the
+ * promise of that statement, and when Postgres dies during a job its rejection would end the process. With one, even of
+ * 0 ms, it catches the failure and ends the runner, which is then restarted.
+ */
+const REPORTED_FAILURES = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
+
+/** A task, and its next step for the row with this UUID, in one transaction; false once there is nothing left to do. */
+export interface RunnableTask {
+  readonly task: Task;
+  advance(id: string): Promise<boolean>;
+}
+
+/** The role that finishes what requests have begun. */
+export interface Worker {
+  /** Stops after the running steps. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs the jobs of tasks, in any number of processes: a step is one transaction, and a second worker continues after it.
+ * The library keeps the job of a process that died locked for hours, so all unfinished work whose job was taken, but which
+ * no process does, gets a new job.
+ */
+export function startWorker(options: {
+  databaseUrl: string;
+  database: Database;
+  tasks: readonly RunnableTask[];
+  logger: Logger;
+}): Worker {
+  const { tasks, logger } = options;
+  const { pool } = options.database;
+  const stopping = new AbortController();
+  let runner: Runner | undefined;
+
+  /** Rejects if it can't finish the work, so that the library retries the job. */
+  async function finish({ advance }: RunnableTask, id: string): Promise<void> {
+    while (await advance(id)) stopping.signal.throwIfAborted();
+  }
+
+  async function work(): Promise<void> {
+    runner = await runJobs({
+      connectionString: options.databaseUrl,
+      maxPoolSize: 3,
+      concurrency: CONCURRENCY,
+      preset: REPORTED_FAILURES,
+      pollInterval: POLL_MS,
+      noHandleSignals: true,
+      logger: jobLogger(logger),
+      taskList: Object.fromEntries(
+        tasks.map((each) => [each.task.name, (_payload, { job }) => finish(each, job.key ?? '')]),
+      ),
+    });
+    if (stopping.signal.aborted) await runner.stop();
+    await runner.promise;
+  }
+
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      try {
+        await work();
+      } catch (error) {
+        logger.warn({ err: error }, 'the background worker failed; it restarts in a second');
+      }
+      await sleep(RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  })();
+
+  const stalledCheck = setInterval(() => {
+    Promise.all(tasks.map(({ task }) => run(pool, task.scheduleStalled))).catch((error: unknown) =>
+      logger.warn({ err: error }, 'stalled background work could not be scheduled; trying again'),
+    );
+  }, STALLED_MS);
+
+  return {
+    async stop() {
+      clearInterval(stalledCheck);
+      stopping.abort(new Error('the core is stopping'));
+      await runner?.stop().catch(() => undefined);
+      await running;
+    },
+  };
+}
+
+/** The library logs every job at `info`, which is logged at `debug` here. Its `meta` contains payloads, which must not be logged. */
+function jobLogger(logger: Logger): JobLogger {
+  return new JobLogger(() => (level, message) => {
+    if (level === 'error') logger.error({ about: 'jobs' }, message);
+    else if (level === 'warning') logger.warn({ about: 'jobs' }, message);
+    else logger.debug({ about: 'jobs' }, message);
+  });
+}

@@ -1,0 +1,187 @@
+import { LockMode } from '@mikro-orm/core';
+import type { MikroORM } from '@mikro-orm/postgresql';
+import type { PoolClient } from 'pg';
+import { run, statement } from '../../../common/postgres/sql.ts';
+import { timeIfOpen } from '../../access/open-account.ts';
+import { announceAll } from '../../codes/announce.ts';
+import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom } from '../../codes/code-row.ts';
+import { ormTransaction } from '../../db/orm-transaction.ts';
+import { isCompleted } from '../../jobs/progress.ts';
+import { taskOf } from '../../jobs/task.ts';
+import { scanCounts } from '../../scans/reports/scan-counts.ts';
+import { TargetChangeEntity } from './entities.ts';
+
+/** The changes of targets that continue in the background. Index: target_changes_unfinished. */
+export const TARGET_CHANGE_TASK = taskOf({
+  name: 'target_change_go_on',
+  table: 'target_changes',
+  property: 'changeId',
+});
+
+/** Rows of one transaction: few enough that changes of single codes wait only briefly, and that progress is visible. */
+const ROWS_A_STEP = 2_500;
+
+/*
+ * The statements join the rows as a materialized part, which contains the account. If the planner knew that the account of
+ * both tables is $1, and had no statistics of it yet, it would read all codes of the account for each row: 30 s for a step.
+ */
+
+/**
+ * Locks the codes and returns the rows. In the order of the codes' ids, as in `deleteAccountCodes`, so that two transactions
+ * cannot deadlock. Deleted codes too: they may be restored. In a statement of its own, so that the next one sees what the
+ * previous holders of the locks committed. Index: codes_pkey.
+ */
+const lock = statement<{ index: number }>(
+  'target_changes_lock',
+  `with next as materialized (
+     select index, account_id, code_id from target_change_rows
+     where account_id = $1 and change_id = $2 and index >= $3 and index < $3 + ${ROWS_A_STEP} and outcome is null
+   )
+   select n.index from next n join codes c on c.account_id = n.account_id and c.id = n.code_id
+   order by c.id desc for no key update of c`,
+);
+
+/** A code whose target has been changed, as it is then. */
+interface ChangedCode extends CodeRow {
+  /** Its row. */
+  readonly index: number;
+  readonly url_changed: boolean;
+  readonly policy_changed: boolean;
+  /** Whether the row was stored with the version that it created. */
+  readonly expected: boolean;
+}
+
+/**
+ * Changes the targets of rows $3 as far as they differ, each as a new version, and with the first change of a code also
+ * adds version 1 (see `addTargetVersion`). A version becomes current no earlier than the previous one. All parts of the
+ * statement see the codes as they were before it, but `returning`. Indexes: target_change_rows_pkey, codes_pkey,
+ * target_versions_pkey.
+ */
+const apply = statement<ChangedCode>(
+  'target_changes_apply',
+  `with stored as materialized (
+     select * from target_change_rows where account_id = $1 and change_id = $2 and index = any($3::integer[])
+   ), next as (
+     select r.index, r.version as stored_version, c.account_id, c.id, c.target_version as old_version,
+       c.created_at as code_created_at, c.updated_at as code_updated_at,
+       c.target_url as old_url, c.policy as old_policy,
+       coalesce(r.target_url, c.target_url) as new_url,
+       case when r.policy is null then c.policy else nullif(r.policy, '{}') end as new_policy
+     from stored r
+     join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null
+   ), changed as materialized (
+     select * from next where (new_url, new_policy) is distinct from (old_url, old_policy)
+   ), versions as (
+     insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
+     select n.account_id, n.id, v.*
+     from changed n, lateral (values
+       (1, n.old_url, n.old_policy, '', '', n.code_created_at),
+       (n.old_version + 1, n.new_url, n.new_policy, $4, $5, greatest(n.code_updated_at, now()))
+     ) as v (version, target_url, policy, author, note, created_at)
+     where v.version > 1 or n.old_version = 1
+   )
+   update codes c set target_url = new_url, policy = new_policy, target_version = old_version + 1, ${CHANGED}
+   from changed n where c.account_id = n.account_id and c.id = n.id
+   returning n.index, new_url is distinct from old_url as url_changed, new_policy is distinct from old_policy as policy_changed,
+     n.stored_version is not distinct from c.target_version as expected, ${CODE_COLUMNS}`,
+);
+
+/** A row whose result differs from what was expected when it was stored. */
+interface Correction {
+  readonly index: number;
+  readonly outcome: 'unchanged' | 'failed' | null;
+  readonly version: number | null;
+  readonly reason: string | null;
+}
+
+/** The rows $3, which have changed nothing. Indexes: target_change_rows_pkey, codes_pkey. */
+const readOthers = statement<Correction>(
+  'target_changes_read_others',
+  `with stored as materialized (
+     select index, account_id, code_id from target_change_rows
+     where account_id = $1 and change_id = $2 and index = any($3::integer[])
+   )
+   select r.index, c.target_version as version, case when c.id is null then 'failed' else 'unchanged' end as outcome,
+     case when c.id is null then 'The code was deleted before its target was changed.' end as reason
+   from stored r left join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null`,
+);
+
+/** Index: target_change_rows_pkey. */
+const correct = statement(
+  'target_changes_correct',
+  `with corrected as materialized (
+     select $1::uuid as account_id, $2::uuid as change_id, o.*
+     from unnest($3::integer[], $4::text[], $5::integer[], $6::text[]) as o (index, outcome, version, reason)
+   )
+   update target_change_rows r set outcome = o.outcome, version = o.version, reason = o.reason
+   from corrected o where r.account_id = o.account_id and r.change_id = o.change_id and r.index = o.index`,
+);
+
+/**
+ * Applies the next rows of a change in one transaction. Returns whether there are more; false also if the change was deleted
+ * or its account is closed. `id`: UUID.
+ */
+export function applyNext(orm: MikroORM, platformUrl: string, id: string): Promise<boolean> {
+  return ormTransaction(orm, async (em, tx) => {
+    // Other workers on this change wait, and continue after this step. Index: target_changes_pkey.
+    const change = await em.findOne(TargetChangeEntity, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+    if (!change || isCompleted(change)) return false;
+    const now = await timeIfOpen(tx, change.accountId);
+    if (!now) return false;
+    const { accountId, position, author, note } = change;
+    const rows = (await run(tx, lock, [accountId, id, position])).map(({ index }) => index);
+    const codes = rows.length === 0 ? [] : await run(tx, apply, [accountId, id, rows, author, note]);
+    await announceChanged(tx, platformUrl, accountId, codes);
+    const changed = new Set(codes.map(({ index }) => index));
+    const others = rows.filter((index) => !changed.has(index));
+    const notChanged = others.length === 0 ? [] : await run(tx, readOthers, [accountId, id, others]);
+    const unexpected = codes.filter(({ expected }) => !expected);
+    await storeCorrections(tx, change, [...notChanged, ...unexpected.map(correctionOf)]);
+    const failed = notChanged.filter(({ outcome }) => outcome === 'failed').length;
+    change.changed += codes.length;
+    change.failed += failed;
+    change.unchanged += notChanged.length - failed;
+    change.position = Math.min(change.total, position + ROWS_A_STEP);
+    if (change.position === change.total) change.completedAt = now;
+    return !isCompleted(change);
+  });
+}
+
+function correctionOf({ index, target_version }: ChangedCode): Correction {
+  return { index, outcome: null, version: target_version, reason: null };
+}
+
+async function storeCorrections(
+  tx: PoolClient,
+  { accountId, id }: TargetChangeEntity,
+  corrections: readonly Correction[],
+): Promise<void> {
+  if (corrections.length === 0) return;
+  const fields = ['index', 'outcome', 'version', 'reason'] as const;
+  await run(tx, correct, [accountId, id, ...fields.map((field) => corrections.map((row) => row[field]))]);
+}
+
+/** Announces changed codes, as the transaction has left them. */
+async function announceChanged(
+  tx: PoolClient,
+  platformUrl: string,
+  accountId: string,
+  codes: readonly ChangedCode[],
+): Promise<void> {
+  if (codes.length === 0) return;
+  const scans = await scanCounts(
+    tx,
+    accountId,
+    codes.map(({ id }) => id),
+  );
+  const codeOf = (row: CodeRow) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
+  for (const same of Map.groupBy(codes, (code) => changedFields(code).join(' ')).values()) {
+    const changed = same[0] ? changedFields(same[0]) : [];
+    await announceAll(tx, same, codeOf, { type: 'qr.updated', changed });
+  }
+}
+
+/** The fields that the event of a code names. */
+function changedFields({ url_changed, policy_changed }: ChangedCode): string[] {
+  return [...(url_changed ? ['target_url'] : []), ...(policy_changed ? ['policy'] : [])];
+}

@@ -1,0 +1,74 @@
+import { create } from '@bufbuild/protobuf';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { Cursors } from '../../../common/contract/cursors.ts';
+import { encodeId } from '../../../common/contract/ids.ts';
+import { ChangeTargetsResponseSchema, TargetsService } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { recordInternalChange } from '../../access/audit.ts';
+import { accountOf } from '../../access/caller.ts';
+import { once } from '../../access/idempotency.ts';
+import { refundIfExhausted } from '../../access/usage.ts';
+import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
+import type { Database } from '../../db/database.ts';
+import { isCompleted, type RequestWindow, watch } from '../../jobs/progress.ts';
+import { schedule } from '../../jobs/task.ts';
+import { TARGET_CHANGE_TASK } from './apply.ts';
+import type { TargetChangeEntity } from './entities.ts';
+import { changeMessage, findChange, getTargetChange, listTargetChanges } from './read.ts';
+import { stage } from './stage.ts';
+
+/** The methods that change many targets at once. */
+type Methods = Pick<
+  ServiceImpl<typeof TargetsService>,
+  'changeTargets' | 'getTargetChange' | 'listTargetChanges' | 'watchTargetChange'
+>;
+
+function changeTargetsResponse(change: TargetChangeEntity) {
+  return create(ChangeTargetsResponseSchema, { change: changeMessage(change) });
+}
+
+/** Changes of many of an account's targets. */
+export function targetChangeMethods(options: {
+  readonly database: Database;
+  readonly isPlatformHost: IsPlatformHost;
+  readonly cursors: { readonly byId: Cursors; readonly byName: Cursors };
+  readonly window: RequestWindow;
+  /** Aborts when the process begins to stop. */
+  readonly stopping: AbortSignal;
+}): Methods {
+  const { database, cursors, window, stopping } = options;
+  const { orm, pool } = database;
+  return {
+    async changeTargets(request, context) {
+      const { id: accountId } = accountOf(context);
+      const closes = window.closes();
+      const call = { pool, accountId, context, method: TargetsService.method.changeTargets, request };
+      let staged: TargetChangeEntity | undefined;
+      const change = once(
+        call,
+        async (tx) => {
+          staged = await stage(options, tx, context, request);
+          const id = encodeId('change', staged.id);
+          if (!staged.dryRun) await recordInternalChange(tx, context, id);
+          if (!isCompleted(staged)) await schedule(tx, TARGET_CHANGE_TASK, staged.id);
+          return changeTargetsResponse(staged);
+        },
+        async (stored) => {
+          if (!staged) return stored;
+          const id = encodeId('change', staged.id);
+          const read = () => findChange(orm.em.fork(), accountId, id);
+          return changeTargetsResponse(await window.wait(staged, read, closes, context.signal));
+        },
+      );
+      return refundIfExhausted(pool, context, change);
+    },
+    getTargetChange: (request, context) => getTargetChange(database, cursors.byName, accountOf(context).id, request),
+    listTargetChanges: (request, context) => listTargetChanges(database, cursors.byId, accountOf(context).id, request),
+    async *watchTargetChange({ id }, context) {
+      const accountId = accountOf(context).id;
+      const read = () => findChange(orm.em.fork(), accountId, id);
+      for await (const change of watch(read, AbortSignal.any([context.signal, stopping]))) {
+        yield { change: changeMessage(change) };
+      }
+    },
+  };
+}
