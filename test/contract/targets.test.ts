@@ -265,8 +265,8 @@ describe('versions', () => {
     const at = timestampFromMs(0);
     for (const seconds of [10n ** 15n, -(10n ** 15n)]) {
       const wrong = { id: code.id, at: { ...at, seconds } };
-      for (const call of [targets().getTargetAt(wrong), targets().previewTarget(wrong)]) {
-        expect(await failureOf(call)).toMatchObject({ message: 'at: must be in the years 1 to 9999.' });
+      for (const call of [() => targets().getTargetAt(wrong), () => targets().previewTarget(wrong)]) {
+        expect(await failureOf(call())).toMatchObject({ message: 'at: must be in the years 1 to 9999.' });
       }
     }
     const unknown = targets().rollBackTarget({ id: code.id, version: 6 });
