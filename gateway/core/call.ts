@@ -166,6 +166,7 @@ function deadlineExceeded(): ConnectError {
   return new ConnectError('The core did not respond in time.', Code.DeadlineExceeded);
 }
 
-function canceled(): ConnectError {
+/** The error of a call whose signal was aborted. */
+export function canceled(): ConnectError {
   return new ConnectError('The caller cancelled the call.', Code.Canceled);
 }

@@ -34,10 +34,9 @@ export interface ConnectionOptions {
 
 /** Connections to all cores, one to each IP address and port. */
 export interface CoreConnections {
-  /**
-   * A connection, round-robin among those that are established. While there is none, it waits for attempts to establish
-   * one. Rejects with `unavailable` as soon as all have failed.
-   */
+  /** A connection, round-robin among those that are established; undefined while there is none. */
+  connected(): Http2SessionManager | undefined;
+  /** The same, but waits for attempts to establish one. Rejects with `unavailable` as soon as all have failed. */
   next(): Promise<Http2SessionManager>;
   /** Closes all of them; pending calls fail. */
   close(): void;
@@ -86,14 +85,19 @@ export function connectCores({ addresses, ca, resolve = resolveBySystem }: Conne
     return resolved;
   }
 
+  function connected(): Http2SessionManager | undefined {
+    void refresh();
+    const usable = [...cores.values()].filter((core) => core.isConnected);
+    return usable[calls++ % usable.length]?.session;
+  }
+
   return {
+    connected,
     async next() {
-      const refreshed = refresh();
       for (;;) {
-        const connected = [...cores.values()].filter((core) => core.isConnected);
-        const core = connected[calls++ % connected.length];
-        if (core) return core.session;
-        await refreshed;
+        const session = connected();
+        if (session) return session;
+        await refresh();
         const attempts = [...cores.values()].map((unconnected) => unconnected.connect());
         await Promise.any(attempts).catch(() => {
           throw new ConnectError('No core can be reached.', Code.Unavailable);

@@ -12,7 +12,7 @@ import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type Transport, type UnaryResponse } from '@connectrpc/connect';
 import { context, propagation } from '@opentelemetry/api';
 import { readFailure } from '../../common/contract/errors.ts';
-import { type Call, callUnary, NotProcessedError, type Response } from './call.ts';
+import { type Call, callUnary, canceled, NotProcessedError, type Response } from './call.ts';
 import { estimateCoreClock } from './clock.ts';
 import { type ConnectionOptions, connectCores } from './connections.ts';
 
@@ -41,7 +41,7 @@ export function createGrpcTransport(options: TransportOptions): Transport & { cl
   /** Sends a call to one core after the other until one has processed it. */
   async function sendToAny(call: Call): Promise<Response> {
     for (let attempt = 1; ; attempt++) {
-      const session = await inTime(cores.next(), call);
+      const session = cores.connected() ?? (await inTime(cores.next(), call));
       try {
         return await callUnary(session, call);
       } catch (error) {
@@ -98,7 +98,7 @@ export function createGrpcTransport(options: TransportOptions): Transport & { cl
 /** Rejects when the call is cancelled or its deadline has passed before `pending` is settled. */
 async function inTime<T>(pending: Promise<T>, { failsAt, signal }: Call): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(new ConnectError('The caller cancelled the call.', Code.Canceled));
+  const onAbort = () => reject(canceled());
   const onTimeout = () => reject(new ConnectError('No core could be reached in time.', Code.DeadlineExceeded));
   const timer = setTimeout(onTimeout, failsAt - performance.now());
   signal?.addEventListener('abort', onAbort);
