@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import { urlsOfHosts } from './database-url.ts';
-import { clientOf, type WantedState } from './servers.ts';
+import { clientOf, tlsTo, type WantedState } from './servers.ts';
 
 /** How clients and pools connect by a `DATABASE_URL`. */
 export interface ConnectionOptions extends pg.ClientConfig {
@@ -18,7 +18,8 @@ export function connectionOptions(url: string): ConnectionOptions {
   const { target_session_attrs: wanted = 'any', ...config } = first as pg.ClientConfig & {
     target_session_attrs?: WantedState;
   };
-  if (others.length === 0 && wanted === 'any') return { ...config, Client: pg.Client };
+  if (others.length === 0 && wanted === 'any')
+    return { ...config, ssl: tlsTo(config.host, config.ssl), Client: pg.Client };
   const servers = [config, ...others].map(({ host = 'localhost', port = 5432 }) => ({ host, port }));
   return { ...config, Client: clientOf(servers, wanted) };
 }

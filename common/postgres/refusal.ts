@@ -7,6 +7,9 @@ const NO_DATABASE = '3D000';
 /** Node's and OpenSSL's codes of a certificate that is not accepted. */
 const CERTIFICATE = /CERT|^UNABLE_TO_|^ERR_TLS_/;
 
+/** A certificate of another host. */
+const OTHER_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID';
+
 /** pg's message when `sslmode` asks for TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
@@ -19,7 +22,8 @@ export function refusalOf(error: unknown): string | undefined {
   if (code === NO_DATABASE) return `DATABASE_URL names a database that Postgres does not have: ${message}`;
   if (message === NO_TLS) return 'Postgres offers no TLS, which sslmode in DATABASE_URL asks for.';
   if (CERTIFICATE.test(code)) {
-    return `The certificate of Postgres is not accepted: ${message}. sslrootcert in DATABASE_URL must name its CA.`;
+    const advice = code === OTHER_NAME ? '' : ' sslrootcert in DATABASE_URL must name its CA.';
+    return `The certificate of Postgres is not accepted: ${message.replace(/\.?$/, '.')}${advice}`;
   }
   return undefined;
 }

@@ -76,6 +76,8 @@ export function clientOf(servers: readonly Server[], wanted: WantedState): typeo
       // Half of the time, so that the other half remains for the connection itself.
       const server = await find(this.#config, (this.#config.connectionTimeoutMillis ?? 10_000) / 2);
       Object.assign(this, server);
+      const { connection } = this as unknown as { connection: Pick<pg.ClientConfig, 'ssl'> };
+      connection.ssl = tlsTo(server.host, this.#config.ssl);
       // Nobody else listens before the connection is handed over, and an unhandled error would end the process.
       this.on('error', ignore);
       try {
@@ -93,6 +95,17 @@ export function clientOf(servers: readonly Server[], wanted: WantedState): typeo
   };
 }
 
+/**
+ * TLS options for this host. pg passes names to the check of certificates, but no addresses: without this, every server
+ * named by its address could use a certificate for `localhost`.
+ */
+export function tlsTo(host: string | undefined, ssl: pg.ClientConfig['ssl']): pg.ClientConfig['ssl'] {
+  if (!ssl || host === undefined) return ssl;
+  // pg makes the key not enumerable.
+  const options = ssl === true ? {} : { ...ssl, key: ssl.key };
+  return Object.assign(options, { host });
+}
+
 /** The first of the servers that answers in the wanted state. */
 async function firstOf(
   servers: readonly Server[],
@@ -106,6 +119,7 @@ async function firstOf(
     const client = new pg.Client({
       ...config,
       ...server,
+      ssl: tlsTo(server.host, config.ssl),
       // pg's pool makes it not enumerable.
       password: config.password,
       connectionTimeoutMillis: withinMs,

@@ -53,7 +53,10 @@ export async function startPostgresPair(): Promise<PostgresPair> {
   await own(join(second, 'data', 'standby.signal'));
 
   const start = async (folder: string, settings: Readonly<Record<string, string>>): Promise<LocalPostgres> => {
-    const postgres = await startPostgres({ folder, settings: { ssl: 'on', ...settings } });
+    const postgres = await startPostgres({
+      folder,
+      settings: { ssl: 'on', listen_addresses: `${LOOPBACK},127.0.0.2`, ...settings },
+    });
     afterFile(() => postgres.stop());
     return postgres;
   };
