@@ -80,7 +80,7 @@ export function openKafkaLog({
       const own = kafka.admin({ retry: RETRIES });
       try {
         await own.connect();
-        await ensureKafkaTopics(own, topics, creating);
+        await ensureKafkaTopics(own, topics, brokers.length, creating);
       } catch (error) {
         // kafkajs logs only that there are such errors.
         const { errors = [] } = error as { errors?: Error[] };
