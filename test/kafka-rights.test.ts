@@ -240,6 +240,25 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
     await expect(open('billing', { KAFKA_CERT: undefined, KAFKA_KEY: undefined }).check()).rejects.toThrow();
   });
 
+  test('a certificate alone has the rights of the name in it', async () => {
+    const of = async (name: string) => {
+      const { certFile, keyFile } = await broker.authority.issue(name);
+      const env = {
+        KAFKA_TLS: 'true',
+        KAFKA_CA: broker.authority.certFile,
+        KAFKA_CERT: certFile,
+        KAFKA_KEY: keyFile,
+      };
+      const security = readKafkaSecurity(readVariables(KAFKA_VARIABLES, env));
+      const log = openKafkaLog({ brokers: [broker.byCertificate], security, clientId: 'test', logger: silent });
+      onTestFinished(() => log.close());
+      return log;
+    };
+    const record = { key: 'k', value: Buffer.from('v') };
+    await (await of('signpost-gateway')).publish(SCANS.name, [record]);
+    await expect((await of('billing')).publish(SCANS.name, [record])).rejects.toThrow(REFUSED);
+  }, 60_000);
+
   test.each<[string, Record<string, string | undefined>, RegExp]>([
     ['a wrong password', { KAFKA_PASSWORD: 'not-the-password' }, /^the brokers refuse the login: check KAFKA_USERNAME/],
     [

@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
@@ -100,6 +102,19 @@ describe('a connection by DATABASE_URL', () => {
     );
   });
 });
+
+test('the command that migrates ends with that sentence, without a stack', async () => {
+  const migrate = (url: string) =>
+    promisify(execFile)(process.execPath, ['src/migrate.ts'], { env: { PATH: process.env.PATH, DATABASE_URL: url } });
+  const url = pair.url(both, { target_session_attrs: 'read-write' });
+  await expect(migrate(url.replace(/:[^:@]+@/, ':wrong@'))).rejects.toMatchObject({
+    stderr: 'Postgres refuses the login in DATABASE_URL: password authentication failed for user "signpost"\n',
+  });
+  await expect(migrate(pair.url(both))).rejects.toMatchObject({
+    stderr: 'DATABASE_URL names several hosts, so it needs target_session_attrs=read-write: the primary is used.\n',
+  });
+  expect((await migrate(url)).stdout).toMatch(/^The schema is up to date/);
+}, 60_000);
 
 /** Creates codes until it is stopped: those that were acknowledged, when, and the answers of all other calls. */
 function startCreates(create: () => Promise<Response>) {
