@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { PROMPT_MS, promptQuery } from './sql.ts';
 import { isUnavailable, PostgresUnavailable } from './unavailable.ts';
 
 /** What a session tells about its server. */
@@ -74,7 +75,8 @@ export function clientOf(servers: readonly Server[], wanted: WantedState): typeo
 
     async #connect(): Promise<pg.Client> {
       // Half of the time, so that the other half remains for the connection itself.
-      const server = await find(this.#config, (this.#config.connectionTimeoutMillis ?? 10_000) / 2);
+      const search = find(this.#config, (this.#config.connectionTimeoutMillis ?? PROMPT_MS) / 2);
+      const server = await search;
       Object.assign(this, server);
       const { connection } = this as unknown as { connection: Pick<pg.ClientConfig, 'ssl'> };
       connection.ssl = tlsTo(server.host, this.#config.ssl);
@@ -87,7 +89,7 @@ export function clientOf(servers: readonly Server[], wanted: WantedState): typeo
         return this;
       } catch (error) {
         // It keeps the listener: a client that failed may still emit errors.
-        found = undefined;
+        if (found === search) found = undefined;
         this.end().catch(ignore);
         throw error;
       }
@@ -148,7 +150,9 @@ async function firstOf(
 async function expectState(client: pg.Client, wanted: WantedState, { host, port }: Server): Promise<void> {
   if (wanted === 'any') return;
   const { rows } = await client.query<SessionState>(
-    `select pg_is_in_recovery() as recovering, current_setting('transaction_read_only') = 'on' as read_only`,
+    promptQuery(
+      `select pg_is_in_recovery() as recovering, current_setting('transaction_read_only') = 'on' as read_only`,
+    ),
   );
   if (rows[0] && SESSION_STATES[wanted](rows[0])) return;
   throw new PostgresUnavailable(`${host}:${port} is not in the state target_session_attrs=${wanted}`);
