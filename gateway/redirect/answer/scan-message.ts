@@ -49,20 +49,19 @@ export function scanWriter(stamp: Stamp) {
 }
 
 function writeDecision(start: number, { version, rule, variant }: DecidedTarget): number {
-  let at = start;
-  for (const [tag, value] of [
-    [TARGET_VERSION, version],
-    [TARGET_RULE, rule],
-  ] as const) {
-    if (value === 0) continue;
-    bytes[at] = tag;
-    bytes[at + 1] = 1;
-    at = writeVarint(at + 2, value);
-  }
+  const at = writeNumber(writeNumber(start, TARGET_VERSION, version), TARGET_RULE, rule);
   if (variant === '') return at;
   // The second byte of the tag is written where the first of a short one would be.
   bytes[at] = TARGET_VARIANT;
   return writeString(at + 1, 1, variant);
+}
+
+/** Writes a number with a tag of two bytes, unless it is 0. Returns the offset of the next field. */
+function writeNumber(at: number, tag: number, value: number): number {
+  if (value === 0) return at;
+  bytes[at] = tag;
+  bytes[at + 1] = 1;
+  return writeVarint(at + 2, value);
 }
 
 /** Writes the visitor field from 16 hexadecimal digits. Returns the offset of the next field. */

@@ -12,8 +12,8 @@ export interface DecidedTarget extends Decision {
 }
 
 /**
- * The number of compiled policies that are kept. Compiling one with five rules takes 50 µs, evaluating it 1 µs; each takes
- * about 5 KB.
+ * The number of compiled policies that are kept. Compiling one with five rules takes 20 µs, evaluating it 2 µs; each takes
+ * about 3 KB.
  */
 const MAX_COMPILED = 4_000;
 /** Nearly all readers send one of a few hundred headers. */
@@ -26,7 +26,8 @@ interface Compiled {
   readonly evaluate: Evaluator;
 }
 
-const languages = new Map<string, string | undefined>();
+/** The preferred language by header; empty if none is known. */
+const languages = new Map<string, string>();
 
 /** Decides what scans of codes with a policy lead to; `policy`: the one in the route. */
 export type DecideTarget = (route: FoundRoute, policy: Buffer, visit: Visit, query: string) => DecidedTarget;
@@ -39,7 +40,7 @@ export function targetDecider(logger: Logger): DecideTarget {
     const { codeId, targetUrl } = route;
     const existing = compiled.get(codeId);
     if (existing && existing.targetUrl === targetUrl && existing.bytes.equals(bytes)) return existing;
-    const added = { bytes, targetUrl, ...compile(route, bytes) };
+    const added = { bytes: ownCopy(bytes), targetUrl, ...compile(route, bytes) };
     if (compiled.size >= MAX_COMPILED) compiled.clear();
     compiled.set(codeId, added);
     return added;
@@ -58,29 +59,62 @@ export function targetDecider(logger: Logger): DecideTarget {
 
   return (route, policy, visit, query) => {
     const { version, evaluate } = compiledPolicy(route, policy);
-    const { target, rule, variant } = evaluate(readerOf(route, version, visit, query));
+    const { target, rule, variant } = evaluate(new VisitReader(route.codeId, version, visit, query));
     return { target, rule, variant, version };
   };
 }
 
-function readerOf({ codeId }: FoundRoute, version: number, visit: Visit, query: string): Reader {
-  return {
-    at: visit.now,
-    query,
-    country: () => visit.country,
-    language: () => preferredLanguage(visit.headers['accept-language']),
-    device: () => agentOf(visit.userAgent).device,
-    operatingSystem: () => agentOf(visit.userAgent).operatingSystem.toLowerCase(),
-    share: () => variantShare(codeId, version, visit.visitor),
-  };
+/** Not from Node's pool of buffers, of which a small one that is kept retains 8 KB. */
+function ownCopy(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(copy);
+  return copy;
+}
+
+/** A class, because an object with five closures for each scan takes longer to create than most policies to evaluate. */
+class VisitReader implements Reader {
+  readonly at: number;
+  readonly query: string;
+  readonly #visit: Visit;
+  readonly #codeId: string;
+  readonly #version: number;
+
+  constructor(codeId: string, version: number, visit: Visit, query: string) {
+    this.at = visit.now;
+    this.query = query;
+    this.#visit = visit;
+    this.#codeId = codeId;
+    this.#version = version;
+  }
+
+  country(): string {
+    return this.#visit.country;
+  }
+
+  language(): string | undefined {
+    return preferredLanguage(this.#visit.headers['accept-language']);
+  }
+
+  device(): string {
+    return agentOf(this.#visit.userAgent).device;
+  }
+
+  operatingSystem(): string {
+    return agentOf(this.#visit.userAgent).operatingSystem.toLowerCase();
+  }
+
+  share(): number {
+    return variantShare(this.#codeId, this.#version, this.#visit.visitor);
+  }
 }
 
 /** Parsing takes 2 µs. */
 function preferredLanguage(header = ''): string | undefined {
-  if (languages.has(header)) return languages.get(header);
+  const known = languages.get(header);
+  if (known !== undefined) return known === '' ? undefined : known;
   const [preferred] = acceptedLanguages(header);
   if (languages.size >= MAX_LANGUAGES) languages.clear();
   // Longer ones would take the memory of many.
-  if (header.length <= 256) languages.set(header, preferred);
+  if (header.length <= 256) languages.set(header, preferred ?? '');
   return preferred;
 }
