@@ -35,32 +35,34 @@ export interface Decision {
 /** Decides what a reader's scan leads to. It has no clock and does no I/O. */
 export type Evaluator = (reader: Reader) => Decision;
 
-/** Compiles a policy; `targetUrl`: what the code leads to if no rule decides. Throws a RangeError for an unknown zone. */
+/**
+ * Compiles a policy; `targetUrl`: what the code leads to if no rule decides. Throws a RangeError for an unknown zone.
+ *
+ * Of what belongs to one code alone, a scan reads as little as possible: the policies of a thousand codes don't fit in the
+ * processor's cache.
+ */
 export function compilePolicy(policy: Policy, targetUrl: string): Evaluator {
   const destination = destinations(policy);
-  const rules = policy.rules.map((rule, index) => ({
-    conditions: rule.when && sharedConditions(rule.when),
-    decide: compileOutcome(rule, index + 1, destination),
-  }));
-  const otherwise = destination(targetUrl);
+  const conditions = sharedConditions(policy.rules);
+  const outcomes = policy.rules.map((rule, index) => compileOutcome(rule, index + 1, destination));
+  const otherwise = leadsTo(0, destination(targetUrl));
   return (reader) => {
-    for (const { conditions, decide } of rules) {
-      if (conditions === undefined || allHold(conditions, reader)) return decide(reader);
+    for (let index = 0; index < conditions.length; index++) {
+      const each = conditions[index];
+      if (each === undefined || allHold(each, reader)) return (outcomes[index] ?? otherwise)(reader);
     }
-    return { rule: 0, variant: '', target: otherwise(reader.query) };
+    return otherwise(reader);
   };
 }
 
-/** How a policy changes its targets. Most add nothing to them, and are compiled in a fraction of the time and memory. */
-function destinations({ passQuery, parameters }: Policy): (url: string) => AddQuery {
-  if (passQuery) return (url) => queryAdder(url, parameters);
-  if (Object.keys(parameters).length === 0) return always;
-  return (url) => always(queryAdder(url, parameters)(''));
-}
+/** A `Location`, or what makes one of the query of a scan URL. */
+type Destination = string | AddQuery;
 
-/** A function of its own, so that the closure retains nothing but the URL. */
-function always(url: string): AddQuery {
-  return () => url;
+/** How a policy changes its targets. Most add nothing to them. */
+function destinations({ passQuery, parameters }: Policy): (url: string) => Destination {
+  if (passQuery) return (url) => queryAdder(url, parameters);
+  if (Object.keys(parameters).length === 0) return (url) => url;
+  return (url) => queryAdder(url, parameters)('');
 }
 
 /** The conditions of a rule; those that it does not have are undefined. */
@@ -78,18 +80,20 @@ interface CompiledConditions {
 }
 
 /**
- * The rules of most codes of an account have the same conditions, whose compiled form they share: compiling weekly times
- * takes longer than all the rest of a policy, and shared conditions stay in the processor's cache.
+ * The conditions of each rule; undefined for one that always decides. Most codes of an account have rules with the same
+ * conditions, whose compiled form they share: compiling weekly times takes longer than all the rest of a policy, and shared
+ * conditions stay in the processor's cache.
  */
-const MAX_CONDITIONS = 1_000;
-const compiledConditions = new Map<string, CompiledConditions>();
+type RuleConditions = readonly (CompiledConditions | undefined)[];
+const MAX_SHARED = 1_000;
+const compiledConditions = new Map<string, RuleConditions>();
 
-function sharedConditions(when: Conditions): CompiledConditions {
-  const key = keyOf(when);
+function sharedConditions(rules: readonly Rule[]): RuleConditions {
+  const key = rules.map(({ when }) => (when ? keyOf(when) : 'always')).join('\n\n');
   const existing = compiledConditions.get(key);
   if (existing) return existing;
-  const compiled = compileConditions(when);
-  if (compiledConditions.size >= MAX_CONDITIONS) compiledConditions.clear();
+  const compiled = rules.map(({ when }) => when && compileConditions(when));
+  if (compiledConditions.size >= MAX_SHARED) compiledConditions.clear();
   compiledConditions.set(key, compiled);
   return compiled;
 }
@@ -135,39 +139,39 @@ function prefers(language: string | undefined, ranges: readonly string[]): boole
   return language !== undefined && ranges.some((range) => matchesLanguage(range, language));
 }
 
-function compileOutcome({ outcome }: Rule, rule: number, destination: (url: string) => AddQuery): Evaluator {
+function compileOutcome({ outcome }: Rule, rule: number, destination: (url: string) => Destination): Evaluator {
   switch (outcome?.kind.case) {
     case 'targetUrl':
       return leadsTo(rule, destination(outcome.kind.value));
     case 'split':
       return splits(
-        rule,
         outcome.kind.value.variants.map(({ label, weight, targetUrl }) => ({
-          label,
           weight,
-          addQuery: destination(targetUrl),
+          decide: leadsTo(rule, destination(targetUrl), label),
         })),
       );
     default:
-      return shows(rule, outcome?.kind.value ?? Page.GONE);
+      return always({ rule, variant: '', target: outcome?.kind.value ?? Page.GONE });
   }
 }
 
-const leadsTo =
-  (rule: number, addQuery: AddQuery): Evaluator =>
-  ({ query }) => ({ rule, variant: '', target: addQuery(query) });
-
-const shows =
-  (rule: number, page: Page): Evaluator =>
-  () => ({ rule, variant: '', target: page });
-
-interface CompiledVariant {
-  readonly label: string;
-  readonly weight: number;
-  readonly addQuery: AddQuery;
+/** A decision that depends on nothing but the policy is made once, not for each scan. */
+function leadsTo(rule: number, destination: Destination, variant = ''): Evaluator {
+  if (typeof destination === 'string') return always({ rule, variant, target: destination });
+  return ({ query }) => ({ rule, variant, target: destination(query) });
 }
 
-function splits(rule: number, variants: readonly CompiledVariant[]): Evaluator {
+const always =
+  (decision: Decision): Evaluator =>
+  () =>
+    decision;
+
+interface CompiledVariant {
+  readonly weight: number;
+  readonly decide: Evaluator;
+}
+
+function splits(variants: readonly CompiledVariant[]): Evaluator {
   const total = variants.reduce((sum, { weight }) => sum + weight, 0);
   return (reader) => {
     let rest = reader.share() * total;
@@ -175,7 +179,6 @@ function splits(rule: number, variants: readonly CompiledVariant[]): Evaluator {
       rest -= weight;
       return rest < 0;
     });
-    const { label, addQuery } = (chosen ?? variants.at(-1)) as CompiledVariant;
-    return { rule, variant: label, target: addQuery(reader.query) };
+    return ((chosen ?? variants.at(-1)) as CompiledVariant).decide(reader);
   };
 }

@@ -89,9 +89,14 @@ export function foundRoute(route: CodeRoute): FoundRoute {
   return { answer, targetUrl, hostname, codeId, accountId, landingPage, policy };
 }
 
-/** The policy of a `FoundRoute`, with the version of the target. Throws if it can't be read. */
-export function readPolicy(bytes: Buffer): { readonly version: number; readonly policy: Policy } {
-  return { version: bytes.readUInt32BE(0), policy: fromBinary(PolicySchema, bytes.subarray(POLICY_AT)) };
+/** The version of the target of a route with a policy; `bytes`: those of its policy. */
+export function versionOfTarget(bytes: Buffer): number {
+  return bytes.readUInt32BE(0);
+}
+
+/** Deserializes the policy of a `FoundRoute`. Throws if it can't be read. */
+export function readPolicy(bytes: Buffer): Policy {
+  return fromBinary(PolicySchema, bytes.subarray(POLICY_AT));
 }
 
 function landingPageBytes({ answer, landingPage }: CodeRoute): Buffer | undefined {
