@@ -15,7 +15,8 @@ const MAX_COMPILED = 4_000;
 const MAX_LANGUAGES = 1_000;
 
 interface Compiled {
-  readonly version: number;
+  readonly bytes: Buffer;
+  readonly targetUrl: string;
   readonly evaluate: Evaluator;
 }
 
@@ -29,15 +30,15 @@ export function targetDecider(logger: Logger): DecideTarget {
   /** By code id; cleared when full, which costs less than tracking the order of use. */
   const compiled = new Map<string, Compiled>();
 
-  /** A version of a target never changes, so the policy and the target URL need not be compared. */
-  function compiledPolicy(route: FoundRoute, bytes: Buffer): Compiled {
-    const version = versionOfTarget(bytes);
-    const existing = compiled.get(route.codeId);
-    if (existing?.version === version) return existing;
-    const added = { version, evaluate: compile(route, bytes) };
+  /** Compares bytes, because a database that was restored assigns the same versions again. */
+  function compiledPolicy(route: FoundRoute, bytes: Buffer): Evaluator {
+    const { codeId, targetUrl } = route;
+    const existing = compiled.get(codeId);
+    if (existing && existing.targetUrl === targetUrl && existing.bytes.equals(bytes)) return existing.evaluate;
+    const evaluate = compile(route, bytes);
     if (compiled.size >= MAX_COMPILED) compiled.clear();
-    compiled.set(route.codeId, added);
-    return added;
+    compiled.set(codeId, { bytes: ownCopy(bytes), targetUrl, evaluate });
+    return evaluate;
   }
 
   /** A time zone that is newer than this gateway must not stop redirects. */
@@ -51,9 +52,16 @@ export function targetDecider(logger: Logger): DecideTarget {
   }
 
   return (route, policy, visit, query) => {
-    const { version, evaluate } = compiledPolicy(route, policy);
-    return evaluate(new VisitReader(route.codeId, version, visit, query));
+    const reader = new VisitReader(route.codeId, versionOfTarget(policy), visit, query);
+    return compiledPolicy(route, policy)(reader);
   };
+}
+
+/** Not from Node's pool of buffers, of which a small one that is kept retains 8 KB. */
+function ownCopy(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(copy);
+  return copy;
 }
 
 /** A class, because an object with five closures for each scan takes longer to create than most policies to evaluate. */
