@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { beforeAll, expect, test } from 'vitest';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { type Signpost, startSignpost } from '../harness/processes.ts';
+
+const ports = { core: 0, gateway: 0 };
+let signpost: Signpost;
+
+beforeAll(async () => {
+  [ports.core, ports.gateway] = [await freePort(), await freePort()];
+  signpost = await startSignpost({
+    env: { METRICS_PORT: String(ports.core) },
+    gatewayEnv: { METRICS_PORT: String(ports.gateway), GATEWAY_WORKERS: '2' },
+  });
+});
+
+const get = (port: number, path: string, method = 'GET') => fetch(`http://${LOOPBACK}:${port}${path}`, { method });
+
+test.each(['core', 'gateway'] as const)('a %s serves metrics and health on METRICS_PORT', async (program) => {
+  const port = ports[program];
+  const metrics = await get(port, '/metrics');
+  expect(metrics.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  expect(await metrics.text()).toMatch(/^# TYPE nodejs_eventloop_utilization_ratio gauge$/m);
+  for (const [path, body] of [
+    ['/healthz', 'alive'],
+    ['/readyz', 'ready'],
+  ] as const) {
+    const response = await get(port, path);
+    expect([response.status, await response.text()]).toEqual([200, body]);
+  }
+  expect((await get(port, '/')).status).toBe(404);
+  expect((await get(port, '/metrics', 'POST')).status).toBe(405);
+});
+
+test('one port of a gateway gives the figures of all its processes', async () => {
+  const text = await (await get(ports.gateway, '/metrics')).text();
+  const processes = [...text.matchAll(/^nodejs_eventloop_utilization_ratio\{process="([^"]+)"\} (\S+)$/gm)];
+  expect(processes.map(([, name]) => name).sort()).toEqual(['carrier', 'main', 'worker 0', 'worker 1']);
+  for (const [, , value] of processes) expect(Number(value)).toBeLessThanOrEqual(1);
+  // One header for all.
+  expect(text.match(/^# TYPE nodejs_eventloop_utilization_ratio /gm)).toHaveLength(1);
+});
+
+test('a connection that breaks off, or sends no HTTP, does no harm', async () => {
+  for (const text of ['GET /metrics HTTP/1.1\r\n', 'no http\r\n\r\n', 'GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n']) {
+    const socket = connect(ports.core, LOOPBACK);
+    await once(socket, 'connect');
+    socket.on('error', () => undefined).write(text);
+    socket.resetAndDestroy();
+  }
+  expect((await get(ports.core, '/healthz')).status).toBe(200);
+});
+
+test('every line of their logs is JSON, and none asks for anybody to act', async () => {
+  for (const process of [...signpost.cores, ...signpost.gateways]) {
+    const lines = (await process.log()).split('\n').filter(Boolean);
+    expect(lines.map((line) => JSON.parse(line) as { level: number }).filter(({ level }) => level > 40)).toEqual([]);
+  }
+});
