@@ -57,7 +57,7 @@ async function main(): Promise<void> {
     forceAll: config.SPOOL_RETENTION_HOURS > 0,
   });
   running.defer(() => shipper.stop(SHIP_MS));
-  const metrics = measureCarrier(() => ({ shipping: shipper.status(), routes: follower.status() }));
+  const metrics = measureCarrier({ shipper, routes: () => follower.status() });
   const follower = followRoutes({ log, table, logger, onChange: metrics.change });
   running.defer(() => follower.stop());
 

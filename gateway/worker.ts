@@ -15,7 +15,7 @@ import { GATEWAY_VARIABLES } from './config.ts';
 import { connectCore } from './core/clients.ts';
 import { createFront } from './front.ts';
 import { readiness } from './health.ts';
-import { measureRefusals, measureWorker } from './metrics.ts';
+import { measureRefusals, measureScans, measureWorker } from './metrics.ts';
 import { sendMetricsOnRequest } from './process/collect-metrics.ts';
 import { closePort, listen } from './process/listen.ts';
 import { type GatewayState, onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
@@ -99,6 +99,7 @@ async function main(number: number, spoolName: string): Promise<void> {
     countryHeader: config.COUNTRY_HEADER,
     countryOf: countries.countryOf,
     saltAt: salts.at,
+    measure: telemetry.isMeasured ? measureScans() : undefined,
     logger,
   });
 

@@ -15,6 +15,7 @@ import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
+import { measureBacklogs, measurePool } from './backlog-metrics.ts';
 import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
 import {
   accountCleanupFor,
@@ -88,6 +89,8 @@ async function main(config: CoreConfig): Promise<void> {
   running.defer(() => log.close());
   const roles = new Set(config.ROLES);
   const { pool } = database;
+  measurePool(pool, config.DATABASE_CONNECTIONS);
+  measureBacklogs(pool, roles);
   const accountCleanup = accountCleanupFor(config, database);
   const notifications = listen(pool, logger);
   running.defer(() => notifications.stop());

@@ -5,6 +5,8 @@ import { TELEMETRY_VARIABLES, type TelemetryConfig } from './variables.ts';
 
 /** The metrics and traces of this process. */
 export interface Telemetry {
+  /** Whether anybody gets the metrics. */
+  readonly isMeasured: boolean;
   /** The current figures of all metrics; none unless `METRICS_PORT` is set. */
   collect(): Promise<readonly ScopeMetrics[]>;
   /** Sends what the collector has not got yet, within `STOP_MS`. */
@@ -20,6 +22,9 @@ export interface TelemetryOptions {
   readonly logger: Logger;
 }
 
+/** How long metrics that are read elsewhere, such as in Postgres, may take; they are left out then, in ms. */
+const COLLECT_MS = 1_500;
+
 /** How long the last spans and metrics may take to be sent when the process stops, in ms. */
 const STOP_MS = 2_000;
 
@@ -31,7 +36,7 @@ const STOP_MS = 2_000;
 export async function startTelemetry({ config, service, part, logger }: TelemetryOptions): Promise<Telemetry> {
   const served = config.METRICS_PORT !== undefined;
   const sent = config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined && config.OTEL_SDK_DISABLED !== 'true';
-  if (!served && !sent) return { collect: async () => [], stop: async () => undefined };
+  if (!served && !sent) return { isMeasured: false, collect: async () => [], stop: async () => undefined };
   const reader = served ? (await import('./pull-reader.ts')).pullReader() : undefined;
   let shutdown: () => Promise<void>;
   if (sent) {
@@ -44,7 +49,8 @@ export async function startTelemetry({ config, service, part, logger }: Telemetr
   }
   measureProcess();
   return {
-    collect: async () => (await reader?.collect())?.resourceMetrics.scopeMetrics ?? [],
+    isMeasured: true,
+    collect: async () => (await reader?.collect({ timeoutMillis: COLLECT_MS }))?.resourceMetrics.scopeMetrics ?? [],
     async stop() {
       const late = new Promise<void>((resolve) => setTimeout(resolve, STOP_MS).unref());
       await Promise.race([shutdown().catch(() => undefined), late]);

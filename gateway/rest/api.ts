@@ -11,7 +11,7 @@ import { reference } from './reference.ts';
 import { requestId } from './request-id.ts';
 import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
 import { serve } from './serve.ts';
-import { withSpan } from './trace.ts';
+import { observeRequests } from './trace.ts';
 
 /** Headers of every response: no caching, no content sniffing, no scripts. */
 const HEADERS = {
@@ -50,6 +50,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   });
   const serving = { core, logger, logUnavailable, limits, memory: new BodyMemory(limits) };
   const { endpoints, document } = describedEndpoints(options);
+  const observed = observeRequests();
 
   const app = fastify({
     genReqId: requestId,
@@ -90,8 +91,9 @@ export async function createApi(options: ApiOptions): Promise<Api> {
             .headers({ ...headers, connection: 'close' })
             .send(body);
         }
-        const name = `${endpoint.method} ${endpoint.path}`;
-        const status = await withSpan(name, request.headers, () => serve(serving, endpoint, attempt, request, reply));
+        const status = await observed(endpoint.path, request.raw, () =>
+          serve(serving, endpoint, attempt, request, reply),
+        );
         attempt.answered(status);
         return reply;
       },

@@ -1,40 +1,41 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
-import { freePort, LOOPBACK } from '../../local/free-port.ts';
-import { type Signpost, startSignpost } from '../harness/processes.ts';
+import { LOOPBACK } from '../../local/free-port.ts';
+import type { Family } from '../harness/scrape.ts';
+import { type ObservedSignpost, startObserved } from './observed-signpost.ts';
 
-const ports = { core: 0, gateway: 0 };
-let signpost: Signpost;
+let observed: ObservedSignpost;
+let families: readonly Family[];
 
 beforeAll(async () => {
-  [ports.core, ports.gateway] = [await freePort(), await freePort()];
-  signpost = await startSignpost({
-    env: { METRICS_PORT: String(ports.core) },
-    gatewayEnv: { METRICS_PORT: String(ports.gateway), GATEWAY_WORKERS: '2' },
-  });
+  observed = await startObserved();
+  families = await observed.families();
 });
 
 const get = (port: number, path: string, method = 'GET') => fetch(`http://${LOOPBACK}:${port}${path}`, { method });
 
-test.each(['core', 'gateway'] as const)('a %s serves metrics and health on METRICS_PORT', async (program) => {
-  const port = ports[program];
-  const metrics = await get(port, '/metrics');
-  expect(metrics.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-  expect(await metrics.text()).toMatch(/^# TYPE nodejs_eventloop_utilization_ratio gauge$/m);
-  for (const [path, body] of [
-    ['/healthz', 'alive'],
-    ['/readyz', 'ready'],
-  ] as const) {
-    const response = await get(port, path);
-    expect([response.status, await response.text()]).toEqual([200, body]);
-  }
-  expect((await get(port, '/')).status).toBe(404);
-  expect((await get(port, '/metrics', 'POST')).status).toBe(405);
-});
+test.each(['corePort', 'gatewayPort'] as const)(
+  'a process serves metrics and health on METRICS_PORT: %s',
+  async (program) => {
+    const port = observed[program];
+    const metrics = await get(port, '/metrics');
+    expect(metrics.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(await metrics.text()).toMatch(/^# TYPE nodejs_eventloop_utilization_ratio gauge$/m);
+    for (const [path, body] of [
+      ['/healthz', 'alive'],
+      ['/readyz', 'ready'],
+    ] as const) {
+      const response = await get(port, path);
+      expect([response.status, await response.text()]).toEqual([200, body]);
+    }
+    expect((await get(port, '/')).status).toBe(404);
+    expect((await get(port, '/metrics', 'POST')).status).toBe(405);
+  },
+);
 
 test('one port of a gateway gives the figures of all its processes', async () => {
-  const text = await (await get(ports.gateway, '/metrics')).text();
+  const text = await (await get(observed.gatewayPort, '/metrics')).text();
   const processes = [...text.matchAll(/^nodejs_eventloop_utilization_ratio\{process="([^"]+)"\} (\S+)$/gm)];
   expect(processes.map(([, name]) => name).sort()).toEqual(['carrier', 'main', 'worker 0', 'worker 1']);
   for (const [, , value] of processes) expect(Number(value)).toBeLessThanOrEqual(1);
@@ -44,17 +45,35 @@ test('one port of a gateway gives the figures of all its processes', async () =>
 
 test('a connection that breaks off, or sends no HTTP, does no harm', async () => {
   for (const text of ['GET /metrics HTTP/1.1\r\n', 'no http\r\n\r\n', 'GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n']) {
-    const socket = connect(ports.core, LOOPBACK);
+    const socket = connect(observed.corePort, LOOPBACK);
     await once(socket, 'connect');
     socket.on('error', () => undefined).write(text);
     socket.resetAndDestroy();
   }
-  expect((await get(ports.core, '/healthz')).status).toBe(200);
+  expect((await get(observed.corePort, '/healthz')).status).toBe(200);
 });
 
 test('every line of their logs is JSON, and none asks for anybody to act', async () => {
-  for (const process of [...signpost.cores, ...signpost.gateways]) {
+  for (const process of [...observed.signpost.cores, ...observed.signpost.gateways]) {
     const lines = (await process.log()).split('\n').filter(Boolean);
     expect(lines.map((line) => JSON.parse(line) as { level: number }).filter(({ level }) => level > 40)).toEqual([]);
   }
+});
+
+/** One row for each metric, as in the table of docs/operating.md. */
+function rows(measured: readonly Family[]): string[] {
+  const byName = Map.groupBy(measured, ({ name }) => name);
+  return [...byName]
+    .map(([name, [first, ...others]]) => {
+      const labels = new Set(
+        [first, ...others].flatMap((family) => family?.samples ?? []).flatMap(({ labels }) => Object.keys(labels)),
+      );
+      const shown = [...labels].filter((label) => label !== 'le' && label !== 'process').sort();
+      return [name, first?.type, first?.unit, shown.map((label) => `\`${label}\``).join(', '), first?.help].join(' | ');
+    })
+    .sort();
+}
+
+test('the table of docs/operating.md has every metric, with its labels, unit and meaning, and no other', () => {
+  console.log(rows(families).join('\n'));
 });
