@@ -10,6 +10,7 @@ import { type MetricReader, PeriodicExportingMetricReader, type PushMetricExport
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { Logger } from 'pino';
 import { throttledReport } from '../runtime/throttled-report.ts';
+import { plainHistogramProducer } from './plain-histogram-producer.ts';
 
 /** The shortest time between two log lines about what the SDK can't send, in ms: it tries every few seconds. */
 const REPORT_MS = 60_000;
@@ -59,7 +60,8 @@ async function otlpReaders(): Promise<MetricReader[]> {
   if (!exporter) return [];
   const exportIntervalMillis = Number(env.OTEL_METRIC_EXPORT_INTERVAL) || INTERVAL_MS;
   const exportTimeoutMillis = Math.min(Number(env.OTEL_METRIC_EXPORT_TIMEOUT) || TIMEOUT_MS, exportIntervalMillis);
-  return [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis, exportTimeoutMillis })];
+  const metricProducers = [plainHistogramProducer];
+  return [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis, exportTimeoutMillis, metricProducers })];
 }
 
 /** Logs that the SDK can't send. What it says may contain the collector's address and answer, which are not logged. */

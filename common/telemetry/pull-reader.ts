@@ -1,5 +1,6 @@
 import { metrics } from '@opentelemetry/api';
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
+import { plainHistogramProducer } from './plain-histogram-producer.ts';
 
 /** Collects metrics when it is asked to. */
 class PullReader extends MetricReader {
@@ -9,7 +10,7 @@ class PullReader extends MetricReader {
 }
 
 export function pullReader(): MetricReader {
-  return new PullReader();
+  return new PullReader({ metricProducers: [plainHistogramProducer] });
 }
 
 /** Makes the SDK measure for `reader` alone, and sends nothing. Returns what stops it. */

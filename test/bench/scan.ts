@@ -3,6 +3,8 @@
  *
  *   npm run bench:scan [-- codes seconds]      default: 1,000,000 codes and 3 seconds a round
  *
+ * One more gateway serves metrics, which are scraped every second.
+ *
  * Starts everything itself: a Postgres, a Kafka if Java and Maven are installed (else the log is in Postgres), and the
  * gateway with its route table on disk, spool and shipping enabled. The subject has the first CPU core for itself; the load,
  * which has priority, and everything else share the others. Rounds are interleaved, figures are medians. The maximum of
@@ -23,7 +25,7 @@ import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { openLog } from '../../common/log/open.ts';
 import { TOPICS } from '../../common/log/topics.ts';
 import { openRouteTable } from '../../gateway/redirect/routes/route-table.ts';
-import { LOOPBACK } from '../../local/free-port.ts';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
@@ -66,7 +68,11 @@ const log = await openLog({ kafkaBrokers, databaseUrl: postgres.url, clientId: '
 await log.ensureTopics(TOPICS);
 await log.close();
 
-const [many, one] = [await fillTable('many', CODES), await fillTable('one', 1)];
+const [many, measured, one] = [
+  await fillTable('many', CODES),
+  await fillTable('measured', CODES),
+  await fillTable('one', 1),
+];
 const env = { DATABASE_URL: postgres.gatewayUrl, KAFKA_BROKERS: kafka?.brokers };
 const starts: number[] = [];
 let gateway = await subject.startGateway(many.folder, env);
@@ -76,8 +82,16 @@ for (starts.push(gateway.startMs); starts.length < COLD_STARTS; starts.push(gate
 }
 running.defer(() => gateway.stop());
 const beforeLoad = await subject.memoryOf(gateway);
+const metricsPort = await freePort();
+const withMetrics = await subject.startGateway(measured.folder, { ...env, METRICS_PORT: String(metricsPort) });
+// Oftener than any Prometheus.
+const scraping = setInterval(() => {
+  fetch(`http://${LOOPBACK}:${metricsPort}/metrics`).then((response) => response.text(), console.error);
+}, 1_000);
+running.defer(() => clearInterval(scraping));
 const subjects = new Map<string, subject.Subject>([
   ['gateway, one worker', gateway],
+  ['gateway, METRICS_PORT', withMetrics],
   ['node:http, constant', await subject.startConstant()],
 ]);
 const nginx = await subject.startNginx(folder);
@@ -90,8 +104,9 @@ const newConnectionThroughputs = new Map<string, Throughput[]>([...subjects.keys
 const latencies = new Map<string, Measured[]>([...subjects.keys()].map((name) => [name, []]));
 for (let round = 0; round <= ROUNDS; round++) {
   for (const [name, each] of subjects) {
-    const throughput = await maxThroughput(each, many.codes);
-    const withNew = wrk ? await maxThroughput(each, many.codes, true) : undefined;
+    const { codes } = each === withMetrics ? measured : many;
+    const throughput = await maxThroughput(each, codes);
+    const withNew = wrk ? await maxThroughput(each, codes, true) : undefined;
     // The first round warms up.
     if (round === 0) continue;
     throughputs.get(name)?.push(throughput);
@@ -101,7 +116,8 @@ for (let round = 0; round <= ROUNDS; round++) {
 const afterLoad = await subject.memoryOf(gateway);
 for (let round = 0; round < ROUNDS; round++) {
   for (const [name, each] of subjects) {
-    latencies.get(name)?.push(await load(each, many.codes, median(throughputs.get(name)?.map(({ rate }) => rate)) / 2));
+    const { codes } = each === withMetrics ? measured : many;
+    latencies.get(name)?.push(await load(each, codes, median(throughputs.get(name)?.map(({ rate }) => rate)) / 2));
   }
 }
 
@@ -113,7 +129,7 @@ const figures = [...subjects.keys()].map((name) => ({
   p50: median(latencies.get(name)?.map(({ p50 }) => p50)),
   p99: median(latencies.get(name)?.map(({ p99 }) => p99)),
 }));
-const [, base] = figures;
+const base = figures.find(({ name }) => name.startsWith('node:http'));
 console.log(
   `| ${CODES.toLocaleString('en')} codes | requests /s | of node:http | CPU each | new connections /s | of node:http | p50 at half | p99 at half |`,
 );
@@ -129,6 +145,13 @@ for (const { name, rate, cpu, opened, p50, p99 } of figures) {
   ];
   console.log(`| ${cells.join(' | ')} |`);
 }
+/** The rate with metrics to that without, round by round. */
+const ratios = throughputs
+  .get('gateway, METRICS_PORT')
+  ?.map(({ rate }, round) => rate / (throughputs.get('gateway, one worker')?.[round]?.rate ?? Number.NaN));
+console.log(
+  `\nwith metrics, scraped every second: ${median(ratios).toFixed(3)} of the rate without (${ratios?.map((ratio) => ratio.toFixed(2)).join(', ')})`,
+);
 const wrong = [...throughputs.values(), ...newConnectionThroughputs.values(), ...latencies.values()]
   .flat()
   .reduce((sum, each) => sum + each.wrong, 0);

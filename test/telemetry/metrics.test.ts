@@ -1,9 +1,11 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
 import { LOOPBACK } from '../../local/free-port.ts';
 import type { Family } from '../harness/scrape.ts';
 import { type ObservedSignpost, startObserved } from './observed-signpost.ts';
+import { hasPromtool, promtool } from './promtool.ts';
 
 let observed: ObservedSignpost;
 let families: readonly Family[];
@@ -60,20 +62,38 @@ test('every line of their logs is JSON, and none asks for anybody to act', async
   }
 });
 
-/** One row for each metric, as in the table of docs/operating.md. */
+/** One row for each metric, as in the table of docs/operating.md. A failure has the label `error_type` as well. */
 function rows(measured: readonly Family[]): string[] {
-  const byName = Map.groupBy(measured, ({ name }) => name);
-  return [...byName]
-    .map(([name, [first, ...others]]) => {
-      const labels = new Set(
-        [first, ...others].flatMap((family) => family?.samples ?? []).flatMap(({ labels }) => Object.keys(labels)),
-      );
-      const shown = [...labels].filter((label) => label !== 'le' && label !== 'process').sort();
-      return [name, first?.type, first?.unit, shown.map((label) => `\`${label}\``).join(', '), first?.help].join(' | ');
-    })
-    .sort();
+  return [...Map.groupBy(measured, ({ name }) => name)].map(([name, same]) => {
+    const labels = new Set(same.flatMap(({ samples }) => samples.flatMap((sample) => Object.keys(sample.labels))));
+    const shown = [...labels].filter((label) => !['error_type', 'le', 'process'].includes(label)).sort();
+    const [{ type = '', unit = '', help = '' } = {}] = same;
+    return [`\`${name}\``, type, unit, shown.map((label) => `\`${label}\``).join(', '), help].join(' | ');
+  });
 }
 
 test('the table of docs/operating.md has every metric, with its labels, unit and meaning, and no other', () => {
-  console.log(rows(families).join('\n'));
+  const [, table = ''] =
+    /<!-- metrics -->\n([\s\S]*?)<!-- end -->/.exec(readFileSync('docs/operating.md', 'utf8')) ?? [];
+  const listed = table.split('\n').filter((line) => line.startsWith('| `'));
+  const cells = listed.map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim())
+      .join(' | '),
+  );
+  expect(cells.toSorted()).toEqual(rows(families).toSorted());
+});
+
+test.runIf(hasPromtool)('promtool finds nothing wrong with the metrics', async () => {
+  for (const port of [observed.corePort, observed.gatewayPort]) {
+    const text = await (await get(port, '/metrics')).text();
+    // OpenTelemetry's conventions name them so.
+    const named = /^(db_client_connection|process_unix_file_descriptor)_count .* should not have "_count" suffix$/;
+    const found = promtool(['check', 'metrics'], text)
+      .split('\n')
+      .filter((line) => line !== '' && !named.test(line));
+    expect(found).toEqual([]);
+  }
 });
