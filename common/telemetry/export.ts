@@ -35,6 +35,8 @@ export async function startExport(options: {
   readonly logger: Logger;
 }): Promise<() => Promise<void>> {
   const { service, part, reader, logger } = options;
+  // It makes the SDK write text to the console.
+  delete process.env.OTEL_LOG_LEVEL;
   const sdk = new NodeSDK({
     resource: defaultResource().merge(
       resourceFromAttributes({ 'service.name': service, ...(part !== undefined && { 'signpost.process': part }) }),
@@ -46,7 +48,6 @@ export async function startExport(options: {
     // Logs go to standard output only.
     logRecordProcessors: [],
   });
-  // After the constructor, which makes the SDK write text to the console if OTEL_LOG_LEVEL is set.
   logDiagnostics(logger);
   sdk.start();
   return () => sdk.shutdown();

@@ -3,7 +3,8 @@
  *
  *   npm run bench:scan [-- codes seconds]      default: 1,000,000 codes and 3 seconds a round
  *
- * One more gateway serves metrics, which are scraped every second.
+ * Then a worker with metrics, which are scraped every second, is compared with one without, in turns of without, with, with,
+ * without.
  *
  * Starts everything itself: a Postgres, a Kafka if Java and Maven are installed (else the log is in Postgres), and the
  * gateway with its route table on disk, spool and shipping enabled. The subject has the first CPU core for itself; the load,
@@ -82,16 +83,8 @@ for (starts.push(gateway.startMs); starts.length < COLD_STARTS; starts.push(gate
 }
 running.defer(() => gateway.stop());
 const beforeLoad = await subject.memoryOf(gateway);
-const metricsPort = await freePort();
-const withMetrics = await subject.startGateway(measured.folder, { ...env, METRICS_PORT: String(metricsPort) });
-// Oftener than any Prometheus.
-const scraping = setInterval(() => {
-  fetch(`http://${LOOPBACK}:${metricsPort}/metrics`).then((response) => response.text(), console.error);
-}, 1_000);
-running.defer(() => clearInterval(scraping));
 const subjects = new Map<string, subject.Subject>([
   ['gateway, one worker', gateway],
-  ['gateway, METRICS_PORT', withMetrics],
   ['node:http, constant', await subject.startConstant()],
 ]);
 const nginx = await subject.startNginx(folder);
@@ -104,9 +97,8 @@ const newConnectionThroughputs = new Map<string, Throughput[]>([...subjects.keys
 const latencies = new Map<string, Measured[]>([...subjects.keys()].map((name) => [name, []]));
 for (let round = 0; round <= ROUNDS; round++) {
   for (const [name, each] of subjects) {
-    const { codes } = each === withMetrics ? measured : many;
-    const throughput = await maxThroughput(each, codes);
-    const withNew = wrk ? await maxThroughput(each, codes, true) : undefined;
+    const throughput = await maxThroughput(each, many.codes);
+    const withNew = wrk ? await maxThroughput(each, many.codes, true) : undefined;
     // The first round warms up.
     if (round === 0) continue;
     throughputs.get(name)?.push(throughput);
@@ -116,8 +108,7 @@ for (let round = 0; round <= ROUNDS; round++) {
 const afterLoad = await subject.memoryOf(gateway);
 for (let round = 0; round < ROUNDS; round++) {
   for (const [name, each] of subjects) {
-    const { codes } = each === withMetrics ? measured : many;
-    latencies.get(name)?.push(await load(each, codes, median(throughputs.get(name)?.map(({ rate }) => rate)) / 2));
+    latencies.get(name)?.push(await load(each, many.codes, median(throughputs.get(name)?.map(({ rate }) => rate)) / 2));
   }
 }
 
@@ -129,7 +120,7 @@ const figures = [...subjects.keys()].map((name) => ({
   p50: median(latencies.get(name)?.map(({ p50 }) => p50)),
   p99: median(latencies.get(name)?.map(({ p99 }) => p99)),
 }));
-const base = figures.find(({ name }) => name.startsWith('node:http'));
+const [, base] = figures;
 console.log(
   `| ${CODES.toLocaleString('en')} codes | requests /s | of node:http | CPU each | new connections /s | of node:http | p50 at half | p99 at half |`,
 );
@@ -145,13 +136,6 @@ for (const { name, rate, cpu, opened, p50, p99 } of figures) {
   ];
   console.log(`| ${cells.join(' | ')} |`);
 }
-/** The rate with metrics to that without, round by round. */
-const ratios = throughputs
-  .get('gateway, METRICS_PORT')
-  ?.map(({ rate }, round) => rate / (throughputs.get('gateway, one worker')?.[round]?.rate ?? Number.NaN));
-console.log(
-  `\nwith metrics, scraped every second: ${median(ratios).toFixed(3)} of the rate without (${ratios?.map((ratio) => ratio.toFixed(2)).join(', ')})`,
-);
 const wrong = [...throughputs.values(), ...newConnectionThroughputs.values(), ...latencies.values()]
   .flat()
   .reduce((sum, each) => sum + each.wrong, 0);
@@ -161,6 +145,7 @@ memory of the worker: ${memoryText(afterLoad)}; before the load ${memoryText(bef
 responses other than a redirect: ${wrong}
 load: ${wrk ? 'wrk' : 'load.ts'}, ${CONNECTIONS} connections${subject.first.length > 0 ? ', first on its core' : ''}; \
 ${subject.pinned ? 'the subject alone on one core' : 'not pinned'}; log: ${kafka ? 'Kafka' : 'Postgres'}`);
+await compareWithMetrics();
 const drained = performance.now();
 const shipped = await spoolShipped(gateway);
 console.log(
@@ -172,6 +157,35 @@ const rates: number[] = [];
 while (rates.length < 3) rates.push((await maxThroughput(small, one.codes)).rate);
 const memory = memoryText(await subject.memoryOf(small));
 console.log(`with 1 code: ${Math.round(median(rates)).toLocaleString('en')} requests /s; memory: ${memory}`);
+
+/** Prints the rate, and the CPU time of a request, of a worker with metrics relative to one without. */
+async function compareWithMetrics(): Promise<void> {
+  const metricsPort = await freePort();
+  const withMetrics = await subject.startGateway(measured.folder, { ...env, METRICS_PORT: String(metricsPort) });
+  const scraping = setInterval(() => {
+    fetch(`http://${LOOPBACK}:${metricsPort}/metrics`).then((response) => response.text(), console.error);
+  }, 1_000);
+  const ratios: { readonly rate: number; readonly cpu: number }[] = [];
+  for (let round = 0; round <= 2 * ROUNDS; round++) {
+    const without = [await maxThroughput(gateway, many.codes)];
+    const metered = [
+      await maxThroughput(withMetrics, measured.codes),
+      await maxThroughput(withMetrics, measured.codes),
+    ];
+    without.push(await maxThroughput(gateway, many.codes));
+    const ratio = (figure: 'cpu' | 'rate') => sum(metered, figure) / sum(without, figure);
+    if (round > 0) ratios.push({ rate: ratio('rate'), cpu: ratio('cpu') });
+  }
+  clearInterval(scraping);
+  await withMetrics.stop();
+  const [rate, cpu] = [median(ratios.map((each) => each.rate)), median(ratios.map((each) => each.cpu))];
+  const rounds = ratios.map((each) => each.rate.toFixed(2)).join(', ');
+  console.log(`with metrics: ${rate.toFixed(3)} of the rate (${rounds}), ${cpu.toFixed(3)} of the CPU time`);
+}
+
+function sum(throughputs: readonly Throughput[], figure: 'cpu' | 'rate'): number {
+  return throughputs.reduce((total, each) => total + each[figure], 0);
+}
 
 /** Creates codes, in a file for the load and in a route table for a gateway. */
 async function fillTable(name: string, count: number): Promise<{ folder: string; codes: string }> {
