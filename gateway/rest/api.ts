@@ -1,6 +1,7 @@
 import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify';
 import type { Logger } from 'pino';
+import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
 import { BodyMemory } from './body-memory.ts';
@@ -48,7 +49,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const logUnavailable = throttledReport(UNAVAILABLE_MS, (requests, latest: object) => {
     logger.error({ requests, ...latest }, 'requests failed because no core answered');
   });
-  const serving = { core, logger, logUnavailable, limits, memory: new BodyMemory(limits) };
+  const isFirstFailure = firstFailures();
+  const serving = { core, logger, logUnavailable, isFirstFailure, limits, memory: new BodyMemory(limits) };
   const { endpoints, document } = describedEndpoints(options);
   const observed = observeRequests();
 
@@ -70,7 +72,9 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   });
   app.setNotFoundHandler(notFound);
   app.setErrorHandler((error, request, reply) => {
-    logger.error({ err: error, request_id: request.id }, 'request failed');
+    const fields = { err: error, request_id: request.id };
+    if (isFirstFailure('')) logger.error(fields, 'request failed');
+    else logger.warn(fields, 'request failed again');
     const { status, body } = errorAnswer(error);
     reply.code(status).send(body);
   });

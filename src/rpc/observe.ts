@@ -22,6 +22,7 @@ import {
 } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { readFailure } from '../../common/contract/errors.ts';
+import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
 import { codeName } from '../../common/telemetry/rpc-status.ts';
@@ -60,8 +61,8 @@ const FAULTS: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * Both convert anything that a call throws to an error of the catalogue and log internal errors, and now and then that calls
- * were unavailable: the libraries log nothing.
+ * Both convert anything that a call throws to an error of the catalogue and log internal errors, of which the first one of a
+ * method in a minute asks for somebody to act, and now and then that calls were unavailable: the libraries log nothing.
  */
 export interface Observer {
   /** Starts the span of a call, which ends when its signal aborts: answered, failed, or its caller disconnected. */
@@ -79,6 +80,8 @@ export function observe(logger: Logger): Observer {
     logger.error({ calls, ...latest }, 'calls failed because something is unavailable');
   });
 
+  const isFirst = firstFailures();
+
   function toFailure(
     error: unknown,
     method: string,
@@ -90,7 +93,8 @@ export function observe(logger: Logger): Observer {
     const { reason } = readFailure(converted);
     const isInternal = reason === 'INTERNAL';
     const details = () => ({ err: converted.cause ?? converted, method, request_id: headers.get('x-request-id') });
-    if (isInternal) logger.error(details(), 'call failed');
+    if (isInternal && isFirst(method)) logger.error(details(), 'call failed');
+    else if (isInternal) logger.warn(details(), 'call failed again');
     else if (reason === 'UNAVAILABLE') logUnavailable(1, details());
     if (traced) {
       traced.status = converted.code;
