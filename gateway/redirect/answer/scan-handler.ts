@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Decision } from '../../../common/targets/evaluate.ts';
 import { Answer } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { Page } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { newRequestId, usableRequestId } from '../../rest/request-id.ts';
@@ -13,7 +14,7 @@ import { landingPage, pageFor } from './pages.ts';
 import { scanIdText } from './scan-id.ts';
 import { ID_AT, scanWriter } from './scan-message.ts';
 import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
-import { type DecidedTarget, targetDecider } from './targets.ts';
+import { targetDecider } from './targets.ts';
 import { Visit, type VisitSources } from './visit.ts';
 
 /** `Retry-After` when a code can't be looked up, in seconds. */
@@ -156,7 +157,7 @@ function sendAnswer(
   reply: Reply,
   id: string,
   route: FoundRoute,
-  decided: DecidedTarget | undefined,
+  decided: Decision | undefined,
 ): ScanResult {
   switch (answerOf(route, decided)) {
     case Answer.REDIRECT:
@@ -177,7 +178,7 @@ function sendAnswer(
   }
 }
 
-function answerOf({ answer }: FoundRoute, decided: DecidedTarget | undefined): Answer {
+function answerOf({ answer }: FoundRoute, decided: Decision | undefined): Answer {
   if (!decided || typeof decided.target === 'string') return answer;
   return decided.target === Page.PAUSED ? Answer.PAUSED : Answer.GONE;
 }
