@@ -12,6 +12,7 @@ import {
   textOr,
   type Values,
 } from '../common/runtime/variables.ts';
+import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 
 const NETWORKS = list('an address or a network in CIDR notation', /^[^/]+(\/\d{1,3})?$/, []);
 
@@ -99,6 +100,7 @@ export const GATEWAY_VARIABLES = {
       'How long published scans stay on the gateway’s disk, so that `signpost scans reship` can publish them again. 0: they are deleted at once.',
   },
   LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
+  ...TELEMETRY_VARIABLES,
 } as const;
 
 export type GatewayConfig = Values<typeof GATEWAY_VARIABLES>;

@@ -17,6 +17,7 @@ import {
   textOr,
   type Values,
 } from '../common/runtime/variables.ts';
+import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 import { STANDARD_CALLERS } from './access/requirements.ts';
 import { MAX_RETENTION_HOURS } from './events/outbox-retention.ts';
 
@@ -144,6 +145,7 @@ export const CORE_VARIABLES = {
     about: 'Form of archived months: a separate table, left in Postgres, or a compressed CSV file.',
   },
   LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
+  ...TELEMETRY_VARIABLES,
 } as const;
 
 export type CoreConfig = Values<typeof CORE_VARIABLES>;

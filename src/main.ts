@@ -4,7 +4,6 @@ import { openLog } from '../common/log/open.ts';
 import { TOPICS } from '../common/log/topics.ts';
 import { listen } from '../common/postgres/notifications.ts';
 import { refusalOf } from '../common/postgres/refusal.ts';
-import { measureEventLoop } from '../common/runtime/event-loop.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logConsole } from '../common/runtime/log-console.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
@@ -12,8 +11,11 @@ import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
+import { serveObserved } from '../common/telemetry/serve.ts';
+import { startTelemetry } from '../common/telemetry/start.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
+import { measureBacklogs, measurePool } from './backlog-metrics.ts';
 import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
 import {
   accountCleanupFor,
@@ -31,7 +33,8 @@ import { entities } from './entities.ts';
 import { type Relay, startRelayWithTopics } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';
 import { startWorker } from './jobs/worker.ts';
-import { serve } from './rpc/serve.ts';
+import { shared } from './rpc/health.ts';
+import { postgresAnswers, serve } from './rpc/serve.ts';
 import { openTls, type Tls } from './rpc/tls.ts';
 import { startRecorder } from './scans/recording/recorder.ts';
 import { makeSalts } from './scans/recording/visitors.ts';
@@ -51,10 +54,24 @@ async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
   exitOnFatalErrors(logger);
   logWarnings(logger);
-  measureEventLoop();
+  const telemetry = await startTelemetry({ config, service: 'signpost-core', logger });
   await using running = new AsyncDisposableStack();
   running.use(logConsole(logger));
   running.defer(() => logger.info('the core has stopped'));
+  running.defer(() => telemetry.stop());
+  let ready: (() => Promise<boolean>) | undefined;
+  running.use(
+    await serveObserved({
+      host: config.LISTEN_HOST,
+      port: config.METRICS_PORT,
+      collect: telemetry.collect,
+      async unready() {
+        if (!ready) return 'The core is starting or stopping.';
+        return (await ready()) ? undefined : 'Postgres does not answer.';
+      },
+      logger,
+    }),
+  );
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, entities, logger);
   running.defer(() => database.close());
   await expectOwnSessions(database.pool);
@@ -72,6 +89,8 @@ async function main(config: CoreConfig): Promise<void> {
   running.defer(() => log.close());
   const roles = new Set(config.ROLES);
   const { pool } = database;
+  measurePool(pool, config.DATABASE_CONNECTIONS);
+  measureBacklogs(pool, roles);
   const accountCleanup = accountCleanupFor(config, database);
   const notifications = listen(pool, logger);
   running.defer(() => notifications.stop());
@@ -174,10 +193,12 @@ async function main(config: CoreConfig): Promise<void> {
   }
   // Listen first: a parent may ask the process to stop as soon as it reports ready.
   const stopRequested = stopRequest();
+  ready = shared(() => postgresAnswers(pool));
   logger.info({ roles: [...roles], ...ports }, 'the core is ready');
   process.send?.({ type: 'ready', ...ports });
   const reason = await stopRequested;
   logger.info({ reason }, 'the core is stopping');
+  ready = undefined;
   stopping.abort();
   setTimeout(() => {
     logger.error('the core did not stop in time and exits');

@@ -1,5 +1,6 @@
 import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
 import { type CommitLimit, endAt, expectTimeLeft, NO_TIMEOUT, type Remaining } from './commit-limit.ts';
+import { observed } from './observed.ts';
 import { mustReconnect } from './unavailable.ts';
 
 /**
@@ -67,14 +68,16 @@ export async function run<Row extends QueryResultRow>(
   { name, text, withinMs }: Statement<Row>,
   values: readonly unknown[] = [],
 ): Promise<Row[]> {
-  const { rows } = await on.query<Row>({
-    name,
-    text,
-    values: [...values],
-    types: pg.types,
-    ...(withinMs !== undefined && { query_timeout: withinMs }),
+  return observed(name, async () => {
+    const { rows } = await on.query<Row>({
+      name,
+      text,
+      values: [...values],
+      types: pg.types,
+      ...(withinMs !== undefined && { query_timeout: withinMs }),
+    });
+    return rows;
   });
-  return rows;
 }
 
 /** Runs a statement that returns at most one row. */
