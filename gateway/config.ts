@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
+import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
   HOST_AND_PORT,
   integer,
@@ -8,7 +9,6 @@ import {
   optionalOrigin,
   optionalText,
   port,
-  text,
   textOr,
   type Values,
 } from '../common/runtime/variables.ts';
@@ -41,7 +41,7 @@ export const GATEWAY_VARIABLES = {
     about: 'Number of worker processes that answer requests. The carrier and the main process are additional.',
   },
   DATABASE_URL: {
-    type: text('a Postgres address'),
+    type: databaseUrl,
     about:
       'Used to look up codes that the route table does not contain yet, and to read the salts of the visitor hash; without Kafka also for the log.',
   },

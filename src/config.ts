@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
+import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
   flag,
   HOST_AND_PORT,
@@ -13,7 +14,6 @@ import {
   origin,
   port,
   secret,
-  text,
   textOr,
   type Values,
 } from '../common/runtime/variables.ts';
@@ -42,7 +42,12 @@ export const CORE_VARIABLES = {
   CORE_PORT: { type: port(8081), about: 'Connect, gRPC-Web and gRPC over HTTP/1.1 and HTTP/2; JSON by curl.' },
   GRPC_PORT: { type: port(50051), about: 'Native gRPC with reflection and health; used by gateways.' },
   LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that both ports listen on.' },
-  DATABASE_URL: { type: text('a Postgres address'), about: 'Postgres 18. If unset, `npm start` starts a local one.' },
+  DATABASE_URL: {
+    type: databaseUrl,
+    about:
+      'Postgres 18; several hosts with `target_session_attrs=read-write`, and TLS with `sslmode=verify-full` and ' +
+      '`sslrootcert`. If unset, `npm start` starts a local one.',
+  },
   MIGRATE: {
     type: flag(true),
     about:

@@ -3,7 +3,7 @@ import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { TOPICS } from '../common/log/topics.ts';
 import { listen } from '../common/postgres/notifications.ts';
-import { isUnavailable } from '../common/postgres/unavailable.ts';
+import { refusalOf } from '../common/postgres/refusal.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logConsole } from '../common/runtime/log-console.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
@@ -228,6 +228,5 @@ function sentenceOf(error: unknown): string | undefined {
   const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE') return `Port ${port} is already in use.`;
   if (code === 'EACCES') return `Port ${port} needs a privilege that this process does not have.`;
-  if (isUnavailable(error)) return `Postgres is unavailable: ${message}`;
-  return error instanceof OperatorError ? message : undefined;
+  return error instanceof OperatorError ? message : refusalOf(error);
 }
