@@ -45,6 +45,22 @@ test('analytics are those of REST, and charts for people', async () => {
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
 });
 
+test('scans of a code with a policy are also broken down by what decided', async () => {
+  const { accountId } = await signpost.createAccount();
+  const code = ['--account', accountId];
+  const { id, scan_url } = await json<CodeJson>('code', 'create', ...code, '--target-url', 'https://example.com');
+  const variants = ['--variant', 'a=1=https://example.com/a', '--variant', 'b=1=https://example.com/b'];
+  await json('target', 'split', ...code, '--id', id, ...variants);
+  const analytics = ['code', 'analytics', ...code, '--id', id];
+  const scan = () => fetch(scan_url, { redirect: 'manual' });
+  await expect.poll(async () => (await scan()).headers.get('location'), { timeout: 20_000 }).toMatch(/\/[ab]$/);
+  const read = () => json<{ targets?: { scans: number }[] }>(...analytics);
+  await expect
+    .poll(async () => (await read()).targets, { timeout: 20_000, interval: 200 })
+    .toMatchObject([{ version: 2, rule: 1, variant: expect.stringMatching(/^[ab]$/) }]);
+  expect((await run(analytics)).stdout).toMatch(/\nTargets\nversion 2, rule 1, [ab] {2}\d+ +\d+ % {2}█+\n/);
+});
+
 test('a sparkline is proportional from zero', () => {
   expect(sparkline([0, 1, 2, 3, 4, 5, 6, 7, 8])).toBe('·▁▂▃▄▅▆▇█');
   expect(sparkline([0, 1, 1_000])).toBe('·▁█');

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { type AnalyticsJson, analyticsJson } from '../common/contract/analytics-json.ts';
+import type { GetCodeAnalyticsResponse } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accent, bar, grouped, sparkline } from './charts.ts';
 import { connectCore, required } from './core.ts';
 import { example, ofAccount, wholeNumber } from './options.ts';
@@ -16,7 +17,9 @@ const MOST_SHOWN = 8;
 export function codeAnalyticsCommand(code: Command): void {
   const json = jsonOption(code);
   const analytics = ofAccount(code.command('analytics'))
-    .description('show the scans of a code: by day, country, device, operating system, browser and referrer')
+    .description(
+      'show the scans of a code: by day, country, device, operating system, browser, referrer and rule of its target',
+    )
     .requiredOption('--id <id>', 'qr_…')
     .option('--period <days>', 'days of the window, which ends today (UTC), 1 to 365 (default: 30)', wholeNumber);
   example(analytics, 'code analytics --account acct_… --id qr_… --period 7').action(
@@ -28,12 +31,37 @@ export function codeAnalyticsCommand(code: Command): void {
       ]);
       const { name, scanUrl } = required(found);
       const title = withoutControlCharacters([name, scanUrl].filter(Boolean).join('  '));
-      printStyled(json(), analyticsJson(read), () => `${title}\n${report(analyticsJson(read))}`);
+      const shown = withTargets(read);
+      printStyled(json(), shown, () => `${title}\n${report(shown)}`);
     },
   );
 }
 
-function report({ total_scans, period, from, to, period_scans, unique_scans, breakdowns }: AnalyticsJson): string {
+/** Scans of a code with a policy by the version, rule and variant of its target; none for other codes. */
+interface WithTargets extends AnalyticsJson {
+  readonly targets?: readonly { version: number; rule: number | null; variant: string | null; scans: number }[];
+}
+
+function withTargets(read: GetCodeAnalyticsResponse): WithTargets {
+  const targets = (read.figures?.targets ?? []).map(({ version, rule, variant, scans }) => ({
+    version,
+    rule: rule || null,
+    variant: variant || null,
+    scans: Number(scans),
+  }));
+  return { ...analyticsJson(read), ...(targets.length > 0 ? { targets } : {}) };
+}
+
+function report({
+  total_scans,
+  period,
+  from,
+  to,
+  period_scans,
+  unique_scans,
+  breakdowns,
+  targets = [],
+}: WithTargets): string {
   const { days, countries, devices, operating_systems, browsers, referrers } = breakdowns;
   const window = `${period === 1 ? 'Today' : `Last ${period} days`} (${from} to ${to}, UTC)`;
   const summary = [
@@ -65,9 +93,22 @@ function report({ total_scans, period, from, to, period_scans, unique_scans, bre
       'Referrers',
       referrers.map(({ referrer, scans }) => [referrer, scans]),
     ),
+    ...(targets.length > 0
+      ? breakdown(
+          'Targets',
+          targets.map((target) => [targetName(target), target.scans]),
+        )
+      : []),
     '',
     'A visitor who scans on two days counts twice.',
   ].join('\n');
+}
+
+function targetName({ version, rule, variant }: NonNullable<WithTargets['targets']>[number]): string {
+  // Of all entries that the core does not list.
+  if (version === 0) return 'others';
+  const decided = rule === null ? 'no rule' : `rule ${rule}`;
+  return `version ${version}, ${decided}${variant === null ? '' : `, ${variant}`}`;
 }
 
 function byDay(days: AnalyticsJson['breakdowns']['days']): string[] {

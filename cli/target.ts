@@ -7,6 +7,7 @@ import { example, ofAccount, time, wholeNumber } from './options.ts';
 import { jsonOption } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
 import { readPolicyFile } from './policy-file.ts';
+import { targetChangeCommands } from './target-changes.ts';
 import { printChanged, printPreview, printVersion, printVersions } from './target-output.ts';
 import { targetRuleCommands } from './target-rules.ts';
 
@@ -59,6 +60,7 @@ export function targetCommands(target: Command): void {
   );
 
   targetRuleCommands(target);
+  targetChangeCommands(target);
 
   one('show')
     .description('show the current target: its URL and the rules that precede it')

@@ -5,9 +5,11 @@ import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { readVariables } from '../common/runtime/variables.ts';
+import { startTelemetry } from '../common/telemetry/start.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { respondsInTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
+import { sendMetricsOnRequest } from './process/collect-metrics.ts';
 import { onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { followRoutes } from './redirect/routes/follow-routes.ts';
@@ -28,8 +30,11 @@ async function main(): Promise<void> {
   exitOnFatalErrors(logger);
   logWarnings(logger);
   const stopped = stopRequested(logger);
+  const telemetry = await startTelemetry({ config, service: 'signpost-gateway', part: 'carrier', logger });
+  sendMetricsOnRequest(telemetry);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the carrier has stopped'));
+  running.defer(() => telemetry.stop());
   running.use(lockProcess(config.DATA_DIR, logger));
   const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
@@ -52,7 +57,7 @@ async function main(): Promise<void> {
     forceAll: config.SPOOL_RETENTION_HOURS > 0,
   });
   running.defer(() => shipper.stop(SHIP_MS));
-  const metrics = measureCarrier(() => ({ shipping: shipper.status(), routes: follower.status() }));
+  const metrics = measureCarrier({ shipper, routes: () => follower.status() });
   const follower = followRoutes({ log, table, logger, onChange: metrics.change });
   running.defer(() => follower.stop());
 

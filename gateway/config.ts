@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
+import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
   HOST_AND_PORT,
   integer,
@@ -8,10 +9,10 @@ import {
   optionalOrigin,
   optionalText,
   port,
-  text,
   textOr,
   type Values,
 } from '../common/runtime/variables.ts';
+import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 
 const NETWORKS = list('an address or a network in CIDR notation', /^[^/]+(\/\d{1,3})?$/, []);
 
@@ -40,7 +41,7 @@ export const GATEWAY_VARIABLES = {
     about: 'Number of worker processes that answer requests. The carrier and the main process are additional.',
   },
   DATABASE_URL: {
-    type: text('a Postgres address'),
+    type: databaseUrl,
     about:
       'Used to look up codes that the route table does not contain yet, and to read the salts of the visitor hash; without Kafka also for the log.',
   },
@@ -104,6 +105,7 @@ export const GATEWAY_VARIABLES = {
       'How long the gateway continues to accept connections after it was asked to stop, while `/readyz` answers 503 and each connection is closed after its next response: as long as a balancer needs to notice.',
   },
   LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
+  ...TELEMETRY_VARIABLES,
 } as const;
 
 export type GatewayConfig = Values<typeof GATEWAY_VARIABLES>;

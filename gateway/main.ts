@@ -11,7 +11,11 @@ import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
+import { serveObserved } from '../common/telemetry/serve.ts';
+import { startTelemetry } from '../common/telemetry/start.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
+import { measureProcesses } from './metrics.ts';
+import { collectMetrics } from './process/collect-metrics.ts';
 import { lockDataDir } from './process/data-dir-lock.ts';
 import { inheritedPort } from './process/inherited-sockets.ts';
 import {
@@ -51,10 +55,12 @@ async function main(config: GatewayConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway' });
   exitOnFatalErrors(logger);
   logWarnings(logger);
+  const telemetry = await startTelemetry({ config, service: 'signpost-gateway', part: 'main', logger });
   // Only the carrier uses it, but a mistake in it fails the start here, with one sentence.
   readKafkaSecurity(config);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the gateway has stopped'));
+  running.defer(() => telemetry.stop());
   expectWritable(config.DATA_DIR);
   if (config.COUNTRY_DATABASE !== undefined) expectReadable(config.COUNTRY_DATABASE);
   running.use(lockDataDir(config.DATA_DIR, logger));
@@ -68,8 +74,31 @@ async function main(config: GatewayConfig): Promise<void> {
   const workers: SupervisedProcess[] = [];
   const workerStatuses = new Map<number, WorkerStatus>();
   const closed = new Set<number>();
+  const serving = new Set<number>();
+  let isReady = false;
   let carrierStatus: CarrierStatus | undefined;
   let carrier: SupervisedProcess | undefined;
+  const processes = () =>
+    new Map([
+      ...workers.map((worker, number) => [`worker ${number}`, worker] as const),
+      ...(carrier ? [['carrier', carrier] as const] : []),
+    ]);
+  const collector = collectMetrics(processes);
+  const measured = measureProcesses(telemetry, collector);
+  running.use(
+    await serveObserved({
+      host: config.LISTEN_HOST,
+      port: config.METRICS_PORT,
+      collect: measured.collect,
+      async unready() {
+        if (!isReady) return 'The gateway is starting or stopping.';
+        if (serving.size < count) return 'Not all workers are running.';
+        const failing = [...workerStatuses.values()].find(({ spool }) => spool.failing !== undefined)?.spool.failing;
+        return failing && `Scans can't be written to disk: ${failing}.`;
+      },
+      logger,
+    }),
+  );
 
   /** Deletes a damaged route table: the carrier rebuilds it from its topic. */
   async function repair(): Promise<void> {
@@ -110,11 +139,13 @@ async function main(config: GatewayConfig): Promise<void> {
     start: () => startProgram('carrier.ts', [], {}),
     onMessage(message) {
       if (message.type === 'taken') workers[message.worker]?.send({ type: 'taken', offer: message.offer });
+      if (message.type === 'metrics') collector.receive(message.collection, message.scopes);
       if (message.type !== 'status' || !('carrier' in message)) return;
       carrierStatus = message.carrier;
       sendState();
     },
     onExit(crashed) {
+      measured.restarted('carrier');
       carrierStatus = undefined;
       sendState();
       return repairAfter(crashed);
@@ -136,14 +167,18 @@ async function main(config: GatewayConfig): Promise<void> {
           return worker;
         },
         onMessage(message: MessageToMain) {
+          if (message.type === 'metrics') collector.receive(message.collection, message.scopes);
           if (message.type === 'held') carrier.send({ ...message, worker: number });
           if (message.type === 'status' && 'worker' in message) workerStatuses.set(number, message.worker);
           // A worker that has just started knows no state yet.
           if (message.type === 'status' || message.type === 'ready') isStateSent = false;
+          if (message.type === 'ready') serving.add(number);
           if (message.type === 'closed') closed.add(number);
         },
         onExit(crashed) {
+          measured.restarted(`worker ${number}`);
           workerStatuses.delete(number);
+          serving.delete(number);
           return repairAfter(crashed);
         },
       }),
@@ -167,9 +202,11 @@ async function main(config: GatewayConfig): Promise<void> {
   running.defer(() => clearInterval(reporting));
   // Registered first, because a stop may be requested as soon as readiness is reported.
   const stopRequested = stopRequest();
+  isReady = true;
   logger.info({ port: port.number, workers: workers.length }, 'the gateway is ready');
   process.send?.({ type: 'ready', port: port.number });
   const reason = await stopRequested;
+  isReady = false;
   logger.info({ reason }, 'the gateway is stopping');
   if (config.DRAIN_SECONDS > 0) {
     sendToWorkers({ type: 'drain' });

@@ -1,42 +1,79 @@
-import { type Attributes, metrics, type ObservableResult } from '@opentelemetry/api';
-import { measureEventLoop } from '../common/runtime/event-loop.ts';
+import { metrics, type ObservableResult } from '@opentelemetry/api';
+import type { ScopeMetrics } from '@opentelemetry/sdk-metrics';
+import { durations } from '../common/telemetry/durations.ts';
+import { plainHistogram } from '../common/telemetry/plain-histogram.ts';
+import type { Telemetry } from '../common/telemetry/start.ts';
 import { machineMs } from './in-time.ts';
+import type { MetricsCollector } from './process/collect-metrics.ts';
+import type { MeasureScan, ScanResult } from './redirect/answer/scan-handler.ts';
 import type { FollowerStatus } from './redirect/routes/follow-routes.ts';
-import type { ShipperStatus } from './redirect/spool/ship-scans.ts';
+import type { Shipper } from './redirect/spool/ship-scans.ts';
 import type { SpoolStatus } from './redirect/spool/spool.ts';
 
-/** Metrics of the process; an OpenTelemetry SDK loaded with it exports them, and without one they cost nothing. */
-const meter = metrics.getMeter('signpost.gateway');
+/** Meters exist once telemetry has started. */
+const meter = () => metrics.getMeter('signpost.gateway');
+
+/** Collects the metrics of all processes of a gateway, each with the attribute `process`. */
+export function measureProcesses(
+  own: Telemetry,
+  collector: MetricsCollector,
+): { collect(): Promise<ScopeMetrics[]>; restarted(process: string): void } {
+  const restarts = new Map<string, number>();
+  const responding = new Map<string, boolean>();
+  meter()
+    .createObservableCounter('signpost.gateway.process.restarts', {
+      unit: '{restart}',
+      description: 'Processes that have died and were started again',
+    })
+    .addCallback((result) => {
+      for (const name of responding.keys()) result.observe(restarts.get(name) ?? 0, { 'signpost.process': name });
+    });
+  meter()
+    .createObservableGauge('signpost.gateway.process.responding', {
+      unit: '{process}',
+      description: '1 for a process that has sent its metrics within two seconds, else 0',
+    })
+    .addCallback((result) => {
+      for (const [name, isUp] of responding) result.observe(Number(isUp), { 'signpost.process': name });
+    });
+  return {
+    restarted: (name) => void restarts.set(name, (restarts.get(name) ?? 0) + 1),
+    async collect() {
+      const { ofProcess } = await import('../common/telemetry/prometheus.ts');
+      const others = await collector.collect();
+      for (const [name, scopes] of others) responding.set(name, scopes !== undefined);
+      const all = [['main', await own.collect()] as const, ...others];
+      return all.flatMap(([name, scopes]) => ofProcess(name, scopes ?? []));
+    },
+  };
+}
 
 /** Measures a worker. */
-export function measureWorker(
-  worker: number,
-  status: () => { readonly answered: number; readonly spool: SpoolStatus },
-): void {
-  const attributes = { worker };
-  measureEventLoop(attributes);
-  count('scans.answered', '{scan}', 'Scans that were answered and recorded', attributes, () => status().answered);
+export function measureWorker(status: () => { readonly answered: number; readonly spool: SpoolStatus }): void {
+  count('scans.answered', '{scan}', 'Scans that were answered and recorded', () => status().answered);
   count(
     'scans.lost',
     '{scan}',
     'Scans lost because the disk could not be written and memory was full',
-    attributes,
     () => status().spool.lost,
   );
-  count(
-    'spool.failures',
-    '{write}',
-    'Writes of scans that the disk refused',
-    attributes,
-    () => status().spool.failures,
-  );
-  gauge(
-    'spool.held',
-    'By',
-    'Scans that wait in memory because the disk can’t be written',
-    attributes,
-    () => status().spool.held,
-  );
+  count('spool.failures', '{write}', 'Writes of scans that the disk refused', () => status().spool.failures);
+  gauge('spool.held', 'By', 'Scans that wait in memory because the disk can’t be written', () => status().spool.held);
+}
+
+/** Boundaries of the buckets of scans' durations, in s: most take less than a millisecond. */
+const SCAN_BOUNDARIES = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+/** Measures the answers to scans. */
+export function measureScans(): MeasureScan {
+  const record = plainHistogram<ScanResult>({
+    name: 'signpost.scan.duration',
+    unit: 's',
+    description: 'Time from reading the request of a scan to its answer, by result',
+    attribute: 'signpost.scan.result',
+    boundaries: SCAN_BOUNDARIES,
+  });
+  return (result, ms) => record(result, ms / 1_000);
 }
 
 /** Why clients are rejected; `idle_connections` were closed to make room for others. */
@@ -56,49 +93,57 @@ export type RefusalReason = (typeof REFUSALS)[number];
 export type CountRefusal = (reason: RefusalReason) => void;
 
 /** Measures how often a worker rejects clients that exceed their limits. */
-export function measureRefusals(worker: number): CountRefusal {
+export function measureRefusals(): CountRefusal {
   const counts = new Map<RefusalReason, number>(REFUSALS.map((reason) => [reason, 0]));
-  const refused = meter.createObservableCounter('signpost.gateway.refused', {
+  const refused = meter().createObservableCounter('signpost.gateway.refused', {
     unit: '{refusal}',
     description: 'Connections and requests that exceeded the limits on clients',
   });
   refused.addCallback((result) => {
-    for (const [reason, figure] of counts) result.observe(figure, { worker, reason });
+    for (const [reason, figure] of counts) result.observe(figure, { 'signpost.refusal.reason': reason });
   });
   return (reason) => void counts.set(reason, (counts.get(reason) ?? 0) + 1);
 }
 
 /** Measures the carrier; `change` records how long a change took from the topic into the table, in ms. */
-export function measureCarrier(status: () => { readonly shipping: ShipperStatus; readonly routes: FollowerStatus }): {
+export function measureCarrier({ shipper, routes }: { readonly shipper: Shipper; routes(): FollowerStatus }): {
   change(ms: number): void;
 } {
-  measureEventLoop({ worker: 'carrier' });
-  count('scans.shipped', '{scan}', 'Scans that were published to the log', {}, () => status().shipping.shipped);
-  gauge('spool.depth', 'By', 'Scans that wait on disk for the log', {}, () => status().shipping.depth);
-  gauge('routes.age', 's', 'Time since the route table last contained its whole topic', {}, () => {
-    const { complete } = status().routes;
+  count('scans.shipped', '{scan}', 'Scans that were published to the log', () => shipper.status().shipped);
+  gauge('spool.depth', 'By', 'Scans that wait on disk for the log', () => shipper.status().depth);
+  gauge(
+    'spool.age',
+    's',
+    'Age of the oldest scan that waits on disk for the log, to 10 seconds; 0 if none does',
+    () => {
+      const since = shipper.waitingSince();
+      return since === undefined ? 0 : Math.max(0, (Date.now() - since) / 1_000);
+    },
+  );
+  gauge('routes.age', 's', 'Time since the route table last contained its whole topic', () => {
+    const { complete } = routes();
     return complete === undefined ? undefined : (machineMs() - complete) / 1_000;
   });
-  const latency = meter.createHistogram('signpost.gateway.routes.change_latency', {
-    unit: 's',
-    description: 'From the topic into the route table',
-  });
+  const latency = meter().createHistogram(
+    'signpost.gateway.routes.change_latency',
+    durations('Time that changes took from the topic into the route table'),
+  );
   return { change: (ms) => latency.record(ms / 1_000) };
 }
 
 type Figure = () => number | undefined;
 
-function count(name: string, unit: string, description: string, attributes: Attributes, figure: Figure): void {
-  const counter = meter.createObservableCounter(`signpost.gateway.${name}`, { unit, description });
-  counter.addCallback((result) => observe(result, attributes, figure));
+function count(name: string, unit: string, description: string, figure: Figure): void {
+  const counter = meter().createObservableCounter(`signpost.gateway.${name}`, { unit, description });
+  counter.addCallback((result) => observe(result, figure));
 }
 
-function gauge(name: string, unit: string, description: string, attributes: Attributes, figure: Figure): void {
-  const measured = meter.createObservableGauge(`signpost.gateway.${name}`, { unit, description });
-  measured.addCallback((result) => observe(result, attributes, figure));
+function gauge(name: string, unit: string, description: string, figure: Figure): void {
+  const measured = meter().createObservableGauge(`signpost.gateway.${name}`, { unit, description });
+  measured.addCallback((result) => observe(result, figure));
 }
 
-function observe(result: ObservableResult, attributes: Attributes, figure: Figure): void {
+function observe(result: ObservableResult, figure: Figure): void {
   const value = figure();
-  if (value !== undefined) result.observe(value, attributes);
+  if (value !== undefined) result.observe(value);
 }

@@ -9,12 +9,14 @@ import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { readVariables } from '../common/runtime/variables.ts';
+import { startTelemetry } from '../common/telemetry/start.ts';
 import { limitAttempts, limitRequests } from './address-limits.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { connectCore } from './core/clients.ts';
 import { createFront } from './front.ts';
 import { readiness } from './health.ts';
-import { measureRefusals, measureWorker } from './metrics.ts';
+import { measureRefusals, measureScans, measureWorker } from './metrics.ts';
+import { sendMetricsOnRequest } from './process/collect-metrics.ts';
 import { listen, stopListening } from './process/listen.ts';
 import { type GatewayState, onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
@@ -47,12 +49,15 @@ async function main(number: number, spoolName: string): Promise<void> {
   exitOnFatalErrors(logger);
   logWarnings(logger);
   const stopped = stopRequested(logger);
+  const telemetry = await startTelemetry({ config, service: 'signpost-gateway', part: `worker ${number}`, logger });
+  sendMetricsOnRequest(telemetry);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the worker has stopped'));
+  running.defer(() => telemetry.stop());
   running.use(lockProcess(config.DATA_DIR, logger));
   const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
   running.defer(() => table.close());
-  const countRefusal = measureRefusals(number);
+  const countRefusal = measureRefusals();
   const unknownLimit = limitAttempts(config.UNKNOWN_CODES_PER_MINUTE);
   const unknown = lookUpUnknownCodes(config.DATABASE_URL, unknownLimit, countRefusal, logger);
   running.defer(() => unknown.close());
@@ -94,6 +99,7 @@ async function main(number: number, spoolName: string): Promise<void> {
     countryHeader: config.COUNTRY_HEADER,
     countryOf: countries.countryOf,
     saltAt: salts.at,
+    measure: telemetry.isMeasured ? measureScans() : undefined,
     logger,
   });
 
@@ -103,7 +109,7 @@ async function main(number: number, spoolName: string): Promise<void> {
     else if (message.type === 'taken' && message.offer === pendingOffer.id) pendingOffer.accepted();
   });
   const status = () => ({ answered: scans.answered(), spool: spool.status() });
-  measureWorker(number, status);
+  measureWorker(status);
   const reporting = reportStatus(() => ({ worker: status() }));
   running.defer(() => clearInterval(reporting));
 

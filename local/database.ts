@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { Client } from 'pg';
+import { connectionOptions } from '../common/postgres/connection-options.ts';
+import { expectUsableUrl, hostsOf } from '../common/postgres/database-url.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type LocalPostgres, startPostgres } from './postgres.ts';
 import type { Settings } from './settings.ts';
@@ -15,15 +16,15 @@ export async function useDatabase({ databaseUrl, dataDir }: Settings): Promise<L
 }
 
 async function expectReachable(url: string): Promise<void> {
-  if (!URL.canParse(url))
-    throw new OperatorError('DATABASE_URL must be an address: postgres://user:password@host:port/database.');
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
+  expectUsableUrl(url);
+  const options = connectionOptions(url);
+  const client = new options.Client({ ...options, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
   try {
     await client.connect();
     await client.end();
   } catch (error) {
     const { code = 'no answer in time' } = error as { code?: string };
-    throw new OperatorError(`Postgres at ${new URL(url).host} (DATABASE_URL) can't be used: ${code}.`, {
+    throw new OperatorError(`Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${code}.`, {
       cause: error,
     });
   }

@@ -51,14 +51,27 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     SERVICE_TOKEN: serviceToken,
     SECRET_KEY: secretKey,
   };
-  const core = await start({ name: 'core', program: 'src/main.ts', env: { ...coreEnv, ROLES: 'rpc' } });
+  const metricsPort = Number(process.env.METRICS_PORT || Number.NaN);
+  /** `METRICS_PORT` of the nth process: consecutive ports. */
+  const metricsOf = (index: number) =>
+    Number.isInteger(metricsPort) ? { METRICS_PORT: String(metricsPort + index) } : {};
+  const core = await start({
+    name: 'core',
+    program: 'src/main.ts',
+    env: { ...coreEnv, ...metricsOf(0), ROLES: 'rpc' },
+  });
   const others = await Promise.allSettled([
-    start({ name: 'worker', program: 'src/main.ts', env: { ...coreEnv, ROLES: 'relay,recorder,worker' } }),
+    start({
+      name: 'worker',
+      program: 'src/main.ts',
+      env: { ...coreEnv, ...metricsOf(1), ROLES: 'relay,recorder,worker' },
+    }),
     start({
       name: 'gateway',
       program: 'gateway/main.ts',
       env: {
         ...env,
+        ...metricsOf(2),
         DATA_DIR: join(dataDir, 'gateway'),
         // Each worker takes memory, and two behave like many.
         GATEWAY_WORKERS: process.env.GATEWAY_WORKERS || '2',

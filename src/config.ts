@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
+import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
   flag,
   HOST_AND_PORT,
@@ -13,10 +14,10 @@ import {
   origin,
   port,
   secret,
-  text,
   textOr,
   type Values,
 } from '../common/runtime/variables.ts';
+import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 import { STANDARD_CALLERS } from './access/requirements.ts';
 import { MAX_RETENTION_HOURS } from './events/outbox-retention.ts';
 
@@ -41,7 +42,12 @@ export const CORE_VARIABLES = {
   CORE_PORT: { type: port(8081), about: 'Connect, gRPC-Web and gRPC over HTTP/1.1 and HTTP/2; JSON by curl.' },
   GRPC_PORT: { type: port(50051), about: 'Native gRPC with reflection and health; used by gateways.' },
   LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that both ports listen on.' },
-  DATABASE_URL: { type: text('a Postgres address'), about: 'Postgres 18. If unset, `npm start` starts a local one.' },
+  DATABASE_URL: {
+    type: databaseUrl,
+    about:
+      'Postgres 18; several hosts with `target_session_attrs=read-write`, and TLS with `sslmode=verify-full` and ' +
+      '`sslrootcert`. If unset, `npm start` starts a local one.',
+  },
   MIGRATE: {
     type: flag(true),
     about:
@@ -144,6 +150,7 @@ export const CORE_VARIABLES = {
       'How long the core continues to accept connections after it was asked to stop, while its health is `NOT_SERVING`: as long as a balancer needs to notice.',
   },
   LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
+  ...TELEMETRY_VARIABLES,
 } as const;
 
 export type CoreConfig = Values<typeof CORE_VARIABLES>;

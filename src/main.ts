@@ -4,8 +4,7 @@ import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { TOPICS } from '../common/log/topics.ts';
 import { listen } from '../common/postgres/notifications.ts';
-import { isUnavailable } from '../common/postgres/unavailable.ts';
-import { measureEventLoop } from '../common/runtime/event-loop.ts';
+import { refusalOf } from '../common/postgres/refusal.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logConsole } from '../common/runtime/log-console.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
@@ -13,8 +12,11 @@ import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
+import { serveObserved } from '../common/telemetry/serve.ts';
+import { startTelemetry } from '../common/telemetry/start.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
+import { measureBacklogs, measurePool } from './backlog-metrics.ts';
 import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
 import {
   accountCleanupFor,
@@ -32,7 +34,8 @@ import { entities } from './entities.ts';
 import { type Relay, startRelayWithTopics } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';
 import { startWorker } from './jobs/worker.ts';
-import { serve } from './rpc/serve.ts';
+import { shared } from './rpc/health.ts';
+import { postgresAnswers, serve } from './rpc/serve.ts';
 import { openTls, type Tls } from './rpc/tls.ts';
 import { startRecorder } from './scans/recording/recorder.ts';
 import { makeSalts } from './scans/recording/visitors.ts';
@@ -52,10 +55,24 @@ async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
   exitOnFatalErrors(logger);
   logWarnings(logger);
-  measureEventLoop();
+  const telemetry = await startTelemetry({ config, service: 'signpost-core', logger });
   await using running = new AsyncDisposableStack();
   running.use(logConsole(logger));
   running.defer(() => logger.info('the core has stopped'));
+  running.defer(() => telemetry.stop());
+  let ready: (() => Promise<boolean>) | undefined;
+  running.use(
+    await serveObserved({
+      host: config.LISTEN_HOST,
+      port: config.METRICS_PORT,
+      collect: telemetry.collect,
+      async unready() {
+        if (!ready) return 'The core is starting or stopping.';
+        return (await ready()) ? undefined : 'Postgres does not answer.';
+      },
+      logger,
+    }),
+  );
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, entities, logger);
   running.defer(() => database.close());
   await expectOwnSessions(database.pool);
@@ -73,6 +90,8 @@ async function main(config: CoreConfig): Promise<void> {
   running.defer(() => log.close());
   const roles = new Set(config.ROLES);
   const { pool } = database;
+  measurePool(pool, config.DATABASE_CONNECTIONS);
+  measureBacklogs(pool, roles);
   const accountCleanup = accountCleanupFor(config, database);
   const notifications = listen(pool, logger);
   running.defer(() => notifications.stop());
@@ -180,10 +199,12 @@ async function main(config: CoreConfig): Promise<void> {
   }
   // Listen first: a parent may ask the process to stop as soon as it reports ready.
   const stopRequested = stopRequest();
+  ready = shared(() => postgresAnswers(pool));
   logger.info({ roles: [...roles], ...ports }, 'the core is ready');
   process.send?.({ type: 'ready', ...ports });
   const reason = await stopRequested;
   logger.info({ reason }, 'the core is stopping');
+  ready = undefined;
   await drain();
   stopping.abort();
   setTimeout(() => {
@@ -214,6 +235,5 @@ function sentenceOf(error: unknown): string | undefined {
   const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE') return `Port ${port} is already in use.`;
   if (code === 'EACCES') return `Port ${port} needs a privilege that this process does not have.`;
-  if (isUnavailable(error)) return `Postgres is unavailable: ${message}`;
-  return error instanceof OperatorError ? message : undefined;
+  return error instanceof OperatorError ? message : refusalOf(error);
 }

@@ -1,3 +1,4 @@
+import { refusalOf } from '../common/postgres/refusal.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { CORE_VARIABLES } from './config.ts';
@@ -21,6 +22,6 @@ try {
       : `The schema is up to date: ${migrations.at(-1)?.name}.`,
   );
 } catch (error) {
-  console.error(error instanceof OperatorError ? error.message : error);
+  console.error(error instanceof OperatorError ? error.message : (refusalOf(error) ?? error));
   process.exitCode = 1;
 }

@@ -1,3 +1,4 @@
+import { refusalOf } from '../common/postgres/refusal.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { republishCodes } from './codes/republish.ts';
@@ -24,6 +25,6 @@ try {
   const codes = await republishCodes(database.pool, VERSION_OFFSET);
   console.log(`Republished ${codes} codes and ${domains} domains.`);
 } catch (error) {
-  console.error(error instanceof OperatorError ? error.message : error);
+  console.error(error instanceof OperatorError ? error.message : (refusalOf(error) ?? error));
   process.exitCode = 1;
 }

@@ -12,6 +12,7 @@ import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { afterFile } from './harness/after-file.ts';
 import { startSignpost } from './harness/processes.ts';
+import { recordingLogger } from './harness/recording-logger.ts';
 import { type SecuredBroker, startSecuredKafka } from './harness/secured-kafka.ts';
 
 const EVENTUALLY = { timeout: 120_000, interval: 200 };
@@ -22,7 +23,7 @@ const NO_COORDINATOR = 'Failed to find group coordinator';
 const PASSWORDS = { 'signpost-core': randomUUID(), 'signpost-gateway': randomUUID(), billing: randomUUID() };
 type User = keyof typeof PASSWORDS;
 
-const logger = pino({ level: 'silent' });
+const silent = pino({ level: 'silent' });
 // The authorizer and the users have to be ours.
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 
@@ -90,7 +91,7 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
     await admin.createAcls({ acl: await documentedRights() });
   }, 180_000);
 
-  function open(user: User, over: Record<string, string | undefined> = {}): Log {
+  function open(user: User, over: Record<string, string | undefined> = {}, logger = silent): Log {
     const security = readKafkaSecurity(readVariables(KAFKA_VARIABLES, { ...variables[user], ...over }));
     const log = openKafkaLog({ brokers: [broker.clients], security, clientId: 'test', logger });
     onTestFinished(() => log.close());
@@ -159,12 +160,14 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
       return topic?.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
     };
     await expect.poll(committed, EVENTUALLY).toBe(2);
+    for (const each of [...signpost.cores, ...signpost.gateways])
+      expect(await each.log()).not.toContain('Kafka refuses');
     await signpost.stop();
   }, 300_000);
 
   describe('once the topics exist,', () => {
     beforeAll(async () => {
-      const core = openKafkaLog({ brokers: [broker.brokers], clientId: 'test', logger });
+      const core = openKafkaLog({ brokers: [broker.brokers], clientId: 'test', logger: silent });
       await core.ensureTopics(TOPICS);
       for (const { name } of TOPICS) await core.publish(name, [{ key: 'k', value: Buffer.from('v') }]);
       await core.close();
@@ -236,6 +239,75 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
     await expect(open('billing', { KAFKA_CA: undefined }).check()).rejects.toThrow(/certificate/i);
     await expect(open('billing', { KAFKA_CERT: undefined, KAFKA_KEY: undefined }).check()).rejects.toThrow();
   });
+
+  test('a certificate alone has the rights of the name in it', async () => {
+    const of = async (name: string) => {
+      const { certFile, keyFile } = await broker.authority.issue(name);
+      const env = {
+        KAFKA_TLS: 'true',
+        KAFKA_CA: broker.authority.certFile,
+        KAFKA_CERT: certFile,
+        KAFKA_KEY: keyFile,
+      };
+      const security = readKafkaSecurity(readVariables(KAFKA_VARIABLES, env));
+      const log = openKafkaLog({ brokers: [broker.byCertificate], security, clientId: 'test', logger: silent });
+      onTestFinished(() => log.close());
+      return log;
+    };
+    const record = { key: 'k', value: Buffer.from('v') };
+    await (await of('signpost-gateway')).publish(SCANS.name, [record]);
+    await expect((await of('billing')).publish(SCANS.name, [record])).rejects.toThrow(REFUSED);
+  }, 60_000);
+
+  test.each<[string, Record<string, string | undefined>, RegExp]>([
+    ['a wrong password', { KAFKA_PASSWORD: 'not-the-password' }, /^the brokers refuse the login: check KAFKA_USERNAME/],
+    [
+      'a wrong password over plain',
+      { KAFKA_SASL_MECHANISM: 'plain', KAFKA_PASSWORD: 'not-the-password' },
+      /^the brokers refuse the login: check KAFKA_USERNAME/,
+    ],
+    ['another CA', { KAFKA_CA: undefined }, /^the certificate of a broker is not accepted: check KAFKA_CA/],
+    [
+      'no certificate',
+      { KAFKA_CERT: undefined, KAFKA_KEY: undefined },
+      /^the brokers refuse the client certificate, or want one: check KAFKA_CERT/,
+    ],
+    ['a missing right', {}, /^a right is missing: compare those of KAFKA_USERNAME with docs\/operating\.md/],
+  ])(
+    '%s is logged as one sentence, once, and without secrets',
+    async (_, over, sentence) => {
+      const { lines, logger: recording } = recordingLogger();
+      const log = open('billing', over, recording);
+      const attempts = async () => {
+        for (let attempt = 0; attempt < 3; attempt++) {
+          await log.publish(SCANS.name, [{ key: 'k', value: Buffer.from('v') }]).catch(() => undefined);
+          await log.ensureTopics([{ name: 'signpost.mine', partitions: 1, retention: 60_000 }]).catch(() => undefined);
+        }
+      };
+      await attempts();
+      const logged = lines.map((line) => JSON.parse(line) as { level: number; msg: string; reason: string });
+      expect(logged).toEqual([expect.objectContaining({ level: 50, msg: 'Kafka refuses this program' })]);
+      expect(logged[0]?.reason).toMatch(sentence);
+      expect(String(lines)).not.toMatch(new RegExp(`not-the-password|${Object.values(PASSWORDS).join('|')}`));
+    },
+    60_000,
+  );
+
+  test('a group and a transactional id of others are reported as missing rights', async () => {
+    const { lines, logger: recording } = recordingLogger();
+    const log = open('billing', {}, recording);
+    await firstOf((told) => log.consume({ topic: EVENTS.name, group: 'signpost.webhooks', ...told }));
+    await expect.poll(() => String(lines), EVENTUALLY).toContain('a right is missing');
+  }, 60_000);
+
+  test('brokers without TLS are recognised', async () => {
+    const { lines, logger: recording } = recordingLogger();
+    const security = readKafkaSecurity(readVariables(KAFKA_VARIABLES, variables.billing));
+    const log = openKafkaLog({ brokers: [broker.brokers], security, clientId: 'test', logger: recording });
+    onTestFinished(() => log.close());
+    await expect(log.check()).rejects.toThrow();
+    expect(String(lines)).toContain('a broker closes connections during the TLS handshake');
+  }, 60_000);
 });
 
 test.each([

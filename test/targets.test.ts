@@ -9,7 +9,7 @@ const PAGE = 'docs/targets.md';
 
 test('the page about targets shows what really happens, line by line', async () => {
   onTestFinished(async () => {
-    for (const file of ['/tmp/menu.json', '/tmp/paused.json']) await rm(file, { force: true });
+    for (const file of ['/tmp/menu.json', '/tmp/paused.json', '/tmp/rows.csv']) await rm(file, { force: true });
   });
   const signpost = await startSignpost({ env: { PUBLIC_URL: 'https://sign.example' } });
   await runPage(PAGE, { signpost });

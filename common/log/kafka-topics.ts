@@ -10,10 +10,14 @@ const IN_SYNC = 2;
 const USABLE_WITHIN_MS = 10_000;
 const USABLE_POLL_MS = 50;
 
-/** Creates missing topics; rejects with a `TopicMismatch` if an existing one retains less than needed. */
+/**
+ * Creates missing topics; rejects with a `TopicMismatch` if an existing one retains less than needed. `listed`: how many
+ * brokers `KAFKA_BROKERS` lists.
+ */
 export async function ensureKafkaTopics(
   admin: Admin,
   topics: readonly Topic[],
+  listed: number,
   creating: (missing: readonly string[]) => Promise<void> = async () => undefined,
 ): Promise<void> {
   const existing = new Set(await admin.listTopics());
@@ -24,12 +28,18 @@ export async function ensureKafkaTopics(
   const missing = topics.filter(({ name }) => !existing.has(name));
   if (missing.length === 0) return;
   await creating(missing.map(({ name }) => name));
-  await createTopics(admin, missing);
+  await createTopics(admin, missing, listed);
 }
 
-async function createTopics(admin: Admin, topics: readonly Topic[]): Promise<void> {
+async function createTopics(admin: Admin, topics: readonly Topic[], listed: number): Promise<void> {
   const { brokers } = await admin.describeCluster();
-  const replicas = Math.min(REPLICAS, brokers.length);
+  const replicas = Math.min(REPLICAS, Math.max(brokers.length, listed));
+  // Replicas are not added later, so a topic that was created while brokers were down could lose records for ever after.
+  if (brokers.length < replicas) {
+    throw new Error(
+      `Only ${brokers.length} of ${listed} brokers are running: topics are created once ${replicas} are.`,
+    );
+  }
   // It does not fail if another process creates the same topics at the same time.
   await admin.createTopics({
     // Waiting would cover leaders only, and fails if a broker does not know the topic yet.

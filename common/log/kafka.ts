@@ -2,6 +2,7 @@ import kafkajs from 'kafkajs';
 import type { Logger } from 'pino';
 import { openFencedPublisher, openPublisher, RETRIES } from './kafka-publisher.ts';
 import { consumeTopic, followTopic } from './kafka-reader.ts';
+import { refusalReporter } from './kafka-refusals.ts';
 import { kafkaTopicId } from './kafka-topic-id.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
 import type { KafkaSecurity } from './kafka-variables.ts';
@@ -28,6 +29,7 @@ export function openKafkaLog({
 }): Log {
   patchTimers();
   patchConnect();
+  const reportRefusal = refusalReporter(logger);
   const kafka = new kafkajs.Kafka({
     ...security,
     // kafkajs tries the first broker first, and no other one while that accepts connections without answering.
@@ -40,8 +42,10 @@ export function openKafkaLog({
     // kafkajs warns about everything that it retries; callers that publish or subscribe report what matters.
     logCreator:
       () =>
-      ({ log }) =>
-        logger.debug({ kafkajs: log }, log.message),
+      ({ log }) => {
+        logger.debug({ kafkajs: log }, log.message);
+        reportRefusal(`${log.message}: ${log.error ?? ''}`);
+      },
   });
   const publisher = openPublisher(kafka);
   let cluster: Cluster | undefined;
@@ -76,7 +80,12 @@ export function openKafkaLog({
       const own = kafka.admin({ retry: RETRIES });
       try {
         await own.connect();
-        await ensureKafkaTopics(own, topics, creating);
+        await ensureKafkaTopics(own, topics, brokers.length, creating);
+      } catch (error) {
+        // kafkajs logs only that there are such errors.
+        const { errors = [] } = error as { errors?: Error[] };
+        for (const { message } of errors) reportRefusal(message);
+        throw error;
       } finally {
         await own.disconnect();
       }

@@ -22,9 +22,9 @@ export interface LogOptions {
 /** Opens the log: in Kafka if there are brokers, else in Postgres. Does not wait for the log, which may be unavailable. */
 export async function openLog(options: LogOptions): Promise<Log> {
   const { kafkaBrokers, kafkaSecurity = {}, kafkaPrefix = PREFIX, databaseUrl, clientId, logger } = options;
-  if (kafkaBrokers.length === 0) return traced(openPostgresLog({ url: databaseUrl, clientId, logger }));
+  if (kafkaBrokers.length === 0) return traced(openPostgresLog({ url: databaseUrl, clientId, logger }), 'postgresql');
   // Without Kafka, its client would only take memory: 7 MB of each process.
   const { openKafkaLog } = await import('./kafka.ts');
   const log = openKafkaLog({ brokers: kafkaBrokers, security: kafkaSecurity, clientId, logger });
-  return traced(prefixed(log, kafkaPrefix));
+  return traced(prefixed(log, kafkaPrefix), 'kafka');
 }

@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { connectionOptions } from '../postgres/connection-options.ts';
 import { logIdleErrors } from '../postgres/idle-errors.ts';
 import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../postgres/sql.ts';
 import { type Log, type NewRecord, type Positions, type Subscription, type Topic, TopicMismatch } from './log.ts';
@@ -70,13 +71,13 @@ const offsetsSince = statement<{ partition: number; start: string }>(
  */
 export function openPostgresLog({ url, clientId, logger }: { url: string; clientId: string; logger: Logger }): Log {
   const config = {
-    connectionString: url,
+    ...connectionOptions(url),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     ...KEEP_ALIVE,
     application_name: clientId,
   };
-  const pool = new pg.Pool({ ...config, max: CONNECTIONS });
+  const pool = new pg.Pool({ ...config, max: CONNECTIONS } as pg.PoolConfig);
   logIdleErrors(pool, logger);
   const topics = new Map<string, { partitions: number; compacted: boolean }>();
   const subscriptions = new Subscriptions();
@@ -103,7 +104,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
   }
 
   async function connect(): Promise<pg.Client> {
-    const client = new pg.Client(config);
+    const client = new config.Client(config);
     await client.connect();
     return client;
   }

@@ -69,7 +69,8 @@ export function listen(
   /** Rejects when the connection is lost or a notification does not arrive in time. */
   async function listenOnce(): Promise<void> {
     // Not a copy of the options, like in the pool itself: it would lack the password, which is not enumerable.
-    const client = new pg.Client(pool.options);
+    const { Client = pg.Client } = pool.options as unknown as { Client?: typeof pg.Client };
+    const client = new Client(pool.options);
     const lost = Promise.withResolvers<never>();
     lost.promise.catch(() => undefined);
     // The client may emit errors until its socket is closed; an unhandled one would end the process.

@@ -1,6 +1,7 @@
 import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
 import { type CommitLimit, endAt, expectTimeLeft, NO_TIMEOUT, type Remaining } from './commit-limit.ts';
-import { isQueryTimeout } from './unavailable.ts';
+import { observed } from './observed.ts';
+import { mustReconnect } from './unavailable.ts';
 
 /**
  * A statement that is prepared once per connection, under its name. Values are always passed as parameters, never in the
@@ -67,14 +68,16 @@ export async function run<Row extends QueryResultRow>(
   { name, text, withinMs }: Statement<Row>,
   values: readonly unknown[] = [],
 ): Promise<Row[]> {
-  const { rows } = await on.query<Row>({
-    name,
-    text,
-    values: [...values],
-    types: pg.types,
-    ...(withinMs !== undefined && { query_timeout: withinMs }),
+  return observed(name, async () => {
+    const { rows } = await on.query<Row>({
+      name,
+      text,
+      values: [...values],
+      types: pg.types,
+      ...(withinMs !== undefined && { query_timeout: withinMs }),
+    });
+    return rows;
   });
-  return rows;
 }
 
 /** Runs a statement that returns at most one row. */
@@ -105,7 +108,7 @@ export async function transaction<Result>(
     return result;
   } catch (error) {
     // A timed-out connection cannot run ROLLBACK.
-    if (isQueryTimeout(error)) on.markBroken(error);
+    if (mustReconnect(error)) on.markBroken(error);
     else await client.query(ROLLBACK).catch(on.markBroken);
     throw error;
   }
@@ -168,7 +171,7 @@ export async function withConnection<Result>(
   try {
     return await work({ client, markBroken });
   } catch (error) {
-    if (isQueryTimeout(error)) markBroken(error);
+    if (mustReconnect(error)) markBroken(error);
     throw error;
   } finally {
     // A broken connection, or one that could not roll back, is not returned to the pool; it may still emit errors.

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/db/database.ts';
+import { ormTransaction } from '../../src/db/orm-transaction.ts';
 import { entities } from '../../src/entities.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { transaction, withConnection } from './sql.ts';
 import { isUnavailable } from './unavailable.ts';
 
 const MISSING = join(tmpdir(), 'signpost-no-such-folder');
@@ -40,6 +42,29 @@ test('a lock that is not granted within lock_timeout can be retried; other objec
   expect(isUnavailable(wrong)).toBe(false);
 });
 
+test('a connection whose server has become read-only is replaced, and its error can be retried', async () => {
+  const { url } = await freshDatabase();
+  const { pool, orm, close } = await openDatabase(url, 2, entities);
+  onTestFinished(close);
+  const sessionOf = async () => (await pool.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+  const write = 'create table written ()';
+  const attempts: [string, () => Promise<unknown>][] = [
+    ['transaction', () => transaction(pool, (tx) => tx.query(write))],
+    ['ormTransaction', () => ormTransaction(orm, (em) => em.execute(write))],
+    ['withConnection', () => withConnection(pool, ({ client }) => client.query(write))],
+    ['a statement', () => pool.query(write)],
+  ];
+  for (const [name, attempt] of attempts) {
+    // As on a server that has become a standby: nothing else in the session changes.
+    await pool.query('set default_transaction_read_only = on');
+    const session = await sessionOf();
+    const error: unknown = await attempt().catch((reason: unknown) => reason);
+    expect(error, name).toMatchObject({ code: '25006' });
+    expect(isUnavailable(error), name).toBe(true);
+    expect(await sessionOf(), name).not.toBe(session);
+  }
+});
+
 test('errors wrapped by the ORM are classified by Postgres’s code', async () => {
   const { url } = await freshDatabase();
   const { orm, close } = await openDatabase(url, 2, entities);
@@ -52,6 +77,7 @@ test('errors wrapped by the ORM are classified by Postgres’s code', async () =
     ['40001', true],
     ['55P03', true],
     ['25P04', true],
+    ['25006', true],
     ['23505', false],
     ['42P01', false],
     ['55000', false],

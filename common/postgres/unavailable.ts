@@ -10,6 +10,17 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 /** SQLSTATE of a transaction that had not committed when its caller stopped waiting: see `commit-limit.ts`. */
 const TRANSACTION_TIMEOUT = '25P04';
 
+/**
+ * SQLSTATE of a write on a server that is read-only: a primary that has become a standby behind the same name or pooler.
+ * The connection has to be replaced.
+ */
+const READ_ONLY = '25006';
+
+/** None of the servers that `DATABASE_URL` names can be used at the moment. */
+export class PostgresUnavailable extends Error {
+  override readonly name: string = 'PostgresUnavailable';
+}
+
 /** Node's codes of network errors. */
 const UNAVAILABLE_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE']);
 
@@ -20,6 +31,11 @@ const UNAVAILABLE_MESSAGE =
 /** pg's message for a statement that exceeded its `query_timeout`. */
 const QUERY_TIMEOUT_MESSAGE = 'Query read timeout';
 
+/** Whether an error means that a connection has lost its server, or that the server is no longer the primary. */
+export function mustReconnect(error: unknown): error is Error {
+  return isQueryTimeout(error) || (error instanceof Error && (error as { code?: string }).code === READ_ONLY);
+}
+
 /** Whether an error means that the server no longer responds on a connection. */
 export function isQueryTimeout(error: unknown): error is Error {
   return error instanceof Error && error.message === QUERY_TIMEOUT_MESSAGE;
@@ -28,10 +44,16 @@ export function isQueryTimeout(error: unknown): error is Error {
 /** Whether an error means that Postgres is temporarily unavailable, so that the same call can succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
+  if (error instanceof PostgresUnavailable) return true;
   const { code = '', syscall, severity } = error as NodeJS.ErrnoException & { readonly severity?: string };
   // Postgres's own errors have a severity. The ORM throws errors of its own classes with the same fields.
   if (severity !== undefined) {
-    return code === LOCK_NOT_AVAILABLE || code === TRANSACTION_TIMEOUT || UNAVAILABLE_CLASSES.has(code.slice(0, 2));
+    return (
+      code === LOCK_NOT_AVAILABLE ||
+      code === TRANSACTION_TIMEOUT ||
+      code === READ_ONLY ||
+      UNAVAILABLE_CLASSES.has(code.slice(0, 2))
+    );
   }
   // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of Signpost itself.
   if (code === 'ENOENT') return syscall === 'connect';

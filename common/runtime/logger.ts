@@ -1,3 +1,4 @@
+import { isSpanContextValid, trace } from '@opentelemetry/api';
 import { type Logger, pino, symbols } from 'pino';
 
 /** SQLSTATE class 22 (data exceptions), whose messages quote values. */
@@ -12,9 +13,17 @@ const DETAIL = /\n - detail: .*/s;
 /** The maximum number of causes that are logged. */
 const MAX_CAUSES = 4;
 
-/** Opens the logger of a process; `base` is on every line. Errors are logged under `err`, without personal data. */
+/**
+ * Opens the logger of a process; `base` is on every line. Errors are logged under `err`, without personal data. Lines
+ * written in a span have its `trace_id` and `span_id`.
+ */
 export function openLogger(level: string, base: Readonly<Record<string, string>>): Logger {
-  return pino({ level, base, serializers: { err: (error) => errorForLog(error) } });
+  return pino({ level, base, serializers: { err: (error) => errorForLog(error) }, mixin: traceIds });
+}
+
+function traceIds(): object {
+  const context = trace.getActiveSpan()?.spanContext();
+  return context && isSpanContextValid(context) ? { trace_id: context.traceId, span_id: context.spanId } : {};
 }
 
 /** Flushes the log of a process that is about to be killed; an exiting process flushes by itself. */

@@ -81,6 +81,18 @@ export function port(fallback: number): VariableType<number> {
   return { ...integer(0, 65_535, fallback), name: 'a port' };
 }
 
+/** An optional TCP port. */
+export const optionalPort: VariableType<number | undefined> = {
+  schema: z
+    .string()
+    .regex(/^\d{1,5}$/)
+    .transform(Number)
+    .pipe(z.number().max(65_535))
+    .optional(),
+  name: 'a port',
+  defaultText: '',
+};
+
 /** Required text. */
 export function text(name: string): VariableType<string> {
   return { schema: z.string(), name, defaultText: '' };

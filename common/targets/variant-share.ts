@@ -1,15 +1,27 @@
-import { hash } from 'node:crypto';
-
-/** The number of different hashes used: 48 bits. */
-const RANGE = 2 ** 48;
+/** The offset and the prime of FNV-1a with 32 bits. */
+const [OFFSET, PRIME] = [0x811c9dc5, 0x01000193];
 
 /**
- * What selects a reader's variant: a number from 0 to below 1, from SHA-256 over the code, the version of its target and the
+ * What selects a reader's variant: a number from 0 to below 1, a hash of the code, the version of its target and the
  * visitor. So the variants of different codes and versions are independent of each other, and a reader keeps theirs for
- * the day, until the salt of the visitor's hash changes. Takes 0.6 µs.
+ * the day, until the salt of the visitor's hash changes. Takes 0.1 µs, SHA-256 0.6: the visitor is a salted hash already,
+ * which nobody can choose.
  *
  * `codeId`: `qr_…`. `visitor`: the hash of the scan's visitor, as hexadecimal digits.
  */
 export function variantShare(codeId: string, version: number, visitor: string): number {
-  return hash('sha256', `${codeId}\n${version}\n${visitor}`, 'buffer').readUIntBE(0, 6) / RANGE;
+  return mixed(fnv1a(fnv1a(OFFSET, codeId) ^ version, visitor)) / 2 ** 32;
+}
+
+function fnv1a(start: number, text: string): number {
+  let hash = start;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), PRIME);
+  return hash;
+}
+
+/** The finalizer of MurmurHash3: each bit of the result depends on every bit of the hash. */
+function mixed(hash: number): number {
+  let bits = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return (bits ^ (bits >>> 16)) >>> 0;
 }

@@ -10,11 +10,15 @@ import {
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type Transport, type UnaryResponse } from '@connectrpc/connect';
-import { context, propagation } from '@opentelemetry/api';
+import { context, metrics, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { readFailure } from '../../common/contract/errors.ts';
+import { durations, secondsSince } from '../../common/telemetry/durations.ts';
+import { codeName } from '../../common/telemetry/rpc-status.ts';
 import { type Call, callUnary, canceled, NotProcessedError, type Response } from './call.ts';
 import { estimateCoreClock } from './clock.ts';
 import { type ConnectionOptions, connectCores } from './connections.ts';
+
+const tracer = trace.getTracer('signpost.gateway');
 
 /** How often a call is sent at most, if connections are closed before the core has processed it. */
 const MAX_ATTEMPTS = 3;
@@ -37,6 +41,33 @@ export interface TransportOptions extends ConnectionOptions {
 export function createGrpcTransport(options: TransportOptions): Transport & { close(): void } {
   const cores = connectCores(options);
   const clock = estimateCoreClock();
+  const duration = metrics
+    .getMeter('signpost.gateway')
+    .createHistogram('rpc.client.call.duration', durations('Duration of calls to the core, by method and status'));
+
+  /** Runs a call in a span that the core's continues, and measures it. */
+  function observed<Result>(method: string, work: () => Promise<Result>): Promise<Result> {
+    const start = performance.now();
+    const attributes = { 'rpc.system.name': 'grpc', 'rpc.method': method };
+    return tracer.startActiveSpan(method, { kind: SpanKind.CLIENT, attributes }, async (span) => {
+      const end = (status: string, error = {}) => {
+        const outcome = { 'rpc.response.status_code': status, ...error };
+        duration.record(secondsSince(start), { ...attributes, ...outcome });
+        span.setAttributes(outcome);
+        span.end();
+      };
+      try {
+        const result = await work();
+        end('OK');
+        return result;
+      } catch (error) {
+        const status = codeName(ConnectError.from(error).code);
+        span.setStatus({ code: SpanStatusCode.ERROR });
+        end(status, { 'error.type': status });
+        throw error;
+      }
+    });
+  }
 
   /** Sends a call to one core after the other until one has processed it. */
   async function sendToAny(call: Call): Promise<Response> {
@@ -75,23 +106,24 @@ export function createGrpcTransport(options: TransportOptions): Transport & { cl
   return {
     close: () => cores.close(),
     stream: () => Promise.reject(new ConnectError('This transport does not support streams.', Code.Unimplemented)),
-    async unary(method, signal, timeoutMs, givenHeader, input) {
-      const header = withTraceContext(givenHeader);
-      const call: Call = {
-        path: `/${method.parent.typeName}/${method.name}`,
-        header,
-        message: serialize(method.input, create(method.input, input as MessageInitShape<typeof method.input>)),
-        failsAt: performance.now() + (timeoutMs ?? options.timeoutMs),
-        signal,
-      };
-      if (method.idempotency === Level.NO_SIDE_EFFECTS) return send(method, call);
-      header.set('signpost-commit-by', clock.at(call.failsAt));
-      return send(method, call).catch((error: unknown) => {
-        if (readFailure(error).reason !== 'TOO_LATE' || performance.now() >= call.failsAt) throw error;
+    unary: (method, signal, timeoutMs, givenHeader, input) =>
+      observed(`${method.parent.typeName}/${method.name}`, async () => {
+        const header = withTraceContext(givenHeader);
+        const call: Call = {
+          path: `/${method.parent.typeName}/${method.name}`,
+          header,
+          message: serialize(method.input, create(method.input, input as MessageInitShape<typeof method.input>)),
+          failsAt: performance.now() + (timeoutMs ?? options.timeoutMs),
+          signal,
+        };
+        if (method.idempotency === Level.NO_SIDE_EFFECTS) return send(method, call);
         header.set('signpost-commit-by', clock.at(call.failsAt));
-        return send(method, call);
-      });
-    },
+        return send(method, call).catch((error: unknown) => {
+          if (readFailure(error).reason !== 'TOO_LATE' || performance.now() >= call.failsAt) throw error;
+          header.set('signpost-commit-by', clock.at(call.failsAt));
+          return send(method, call);
+        });
+      }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { ScopeMetrics } from '@opentelemetry/sdk-metrics';
 import type { Logger } from 'pino';
 import { flushLog } from '../../common/runtime/logger.ts';
 import type { FollowerStatus } from '../redirect/routes/follow-routes.ts';
@@ -24,7 +25,9 @@ export type MessageToMain =
   /** A worker offers frames of scans that it can't write to disk. */
   | { readonly type: 'held'; readonly offer: string; readonly frames: Uint8Array }
   /** The carrier has published the frames of that offer. */
-  | { readonly type: 'taken'; readonly worker: number; readonly offer: string };
+  | { readonly type: 'taken'; readonly worker: number; readonly offer: string }
+  /** Its metrics, in answer to `collect`. */
+  | { readonly type: 'metrics'; readonly collection: number; readonly scopes: readonly ScopeMetrics[] };
 
 /** A message from the main process to a worker or the carrier. */
 export type MessageFromMain =
@@ -39,7 +42,9 @@ export type MessageFromMain =
   /** To the carrier: frames that a worker offers. */
   | { readonly type: 'held'; readonly worker: number; readonly offer: string; readonly frames: Uint8Array }
   /** To the worker: the frames of this offer, made by it or its predecessor, were published. */
-  | { readonly type: 'taken'; readonly offer: string };
+  | { readonly type: 'taken'; readonly offer: string }
+  /** Send your metrics. */
+  | { readonly type: 'collect'; readonly collection: number };
 
 /** The status of a worker. */
 export interface WorkerStatus {

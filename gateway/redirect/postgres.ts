@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { poolOptions } from '../../common/postgres/connection-options.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 
 /** Timeout for connecting and for each statement, in ms. */
@@ -8,7 +9,7 @@ const TIMEOUT_MS = 1_000;
 /** A pool of read-only connections. While Postgres is unavailable, connecting and each statement fail within a second. */
 export function readOnlyPool(databaseUrl: string, connections: number, logger: Logger): pg.Pool {
   const pool = new pg.Pool({
-    connectionString: databaseUrl,
+    ...poolOptions(databaseUrl),
     max: connections,
     connectionTimeoutMillis: TIMEOUT_MS,
     statement_timeout: TIMEOUT_MS,

@@ -1,6 +1,7 @@
 import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify';
 import type { Logger } from 'pino';
+import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
 import { BodyMemory } from './body-memory.ts';
@@ -11,7 +12,7 @@ import { reference } from './reference.ts';
 import { requestId } from './request-id.ts';
 import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
 import { serve } from './serve.ts';
-import { withSpan } from './trace.ts';
+import { observeRequests } from './trace.ts';
 
 /** Headers of every response: no caching, no content sniffing, no scripts. */
 const HEADERS = {
@@ -48,8 +49,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const logUnavailable = throttledReport(UNAVAILABLE_MS, (requests, latest: object) => {
     logger.error({ requests, ...latest }, 'requests failed because no core answered');
   });
-  const serving = { core, logger, logUnavailable, limits, memory: new BodyMemory(limits) };
+  const isFirstFailure = firstFailures();
+  const serving = { core, logger, logUnavailable, isFirstFailure, limits, memory: new BodyMemory(limits) };
   const { endpoints, document } = describedEndpoints(options);
+  const observed = observeRequests();
 
   const app = fastify({
     genReqId: requestId,
@@ -69,7 +72,9 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   });
   app.setNotFoundHandler(notFound);
   app.setErrorHandler((error, request, reply) => {
-    logger.error({ err: error, request_id: request.id }, 'request failed');
+    const fields = { err: error, request_id: request.id };
+    if (isFirstFailure('')) logger.error(fields, 'request failed');
+    else logger.warn(fields, 'request failed again');
     const { status, body } = errorAnswer(error);
     reply.code(status).send(body);
   });
@@ -90,8 +95,9 @@ export async function createApi(options: ApiOptions): Promise<Api> {
             .headers({ ...headers, connection: 'close' })
             .send(body);
         }
-        const name = `${endpoint.method} ${endpoint.path}`;
-        const status = await withSpan(name, request.headers, () => serve(serving, endpoint, attempt, request, reply));
+        const status = await observed(endpoint.path, request.raw, () =>
+          serve(serving, endpoint, attempt, request, reply),
+        );
         attempt.answered(status);
         return reply;
       },

@@ -21,6 +21,8 @@ export interface Serving extends Receiving {
   readonly logger: Logger;
   /** Logs now and then that requests got no answer of the core. */
   readonly logUnavailable: (requests: number, latest: object) => void;
+  /** Whether this is the first failure of an endpoint for a while. */
+  readonly isFirstFailure: (endpoint: string) => boolean;
 }
 
 /** Responds to a request with the result of the endpoint's RPC or with an error. Resolves with the status. */
@@ -31,7 +33,7 @@ export async function serve(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<number> {
-  const { core, logger, logUnavailable } = serving;
+  const { core, logger, logUnavailable, isFirstFailure } = serving;
   const metadata = callMetadata(request.id, request.headers, endpoint.idempotent === true);
   const shared = {
     headers: metadata,
@@ -78,7 +80,8 @@ export async function serve(
     if (answer.status >= 500 && !isCoreError(shown) && !reply.raw.destroyed) {
       const fields = { endpoint: endpoint.id, request_id: request.id, err: shown };
       if (answer.reason === 'UNAVAILABLE') logUnavailable(1, fields);
-      else logger.error(fields, 'request failed');
+      else if (isFirstFailure(endpoint.id)) logger.error(fields, 'request failed');
+      else logger.warn(fields, 'request failed again');
     }
     // A body that arrived with the head is parsed one event loop iteration later; then the connection can be kept.
     if (incoming.isUnread) await nextIteration();

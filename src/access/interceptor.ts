@@ -1,5 +1,6 @@
 import { type DescMethod, isMessage } from '@bufbuild/protobuf';
 import type { ContextValues, HandlerContext, Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
+import { metrics } from '@opentelemetry/api';
 import ipaddr from 'ipaddr.js';
 import type { Pool } from 'pg';
 import {
@@ -9,7 +10,7 @@ import {
   looksLikeApiKey,
   missingApiKey,
 } from '../../common/contract/api-key.ts';
-import { failure } from '../../common/contract/errors.ts';
+import { failure, readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
@@ -64,6 +65,10 @@ export function access(options: {
   const { pool, tokens, standardCallers } = options;
   const knownKeys = new KnownKeys();
   const inTurn = fairQueue(UNKNOWN_KEYS);
+  const admissions = metrics.getMeter('signpost.core').createCounter('signpost.admissions', {
+    unit: '{call}',
+    description: 'Calls by whether they were admitted, and if not, why',
+  });
 
   /**
    * The actor's name of an internal caller; for a caller that presents something like an API key, that token. `internal`:
@@ -127,18 +132,30 @@ export function access(options: {
     return { kind: 'key', account: admission.account, rate: admission.rate };
   }
 
+  /** Checks a call and counts the result. */
+  async function checkAndCount(...call: Parameters<typeof check>): Promise<Caller> {
+    try {
+      const caller = await check(...call);
+      admissions.add(1, { 'signpost.admission.result': 'admitted', 'signpost.caller.kind': caller.kind });
+      return caller;
+    } catch (error) {
+      admissions.add(1, { 'signpost.admission.result': readFailure(asFailure(error)).reason.toLowerCase() });
+      throw error;
+    }
+  }
+
   return {
     async admit({ method, requestHeader, values, signal }) {
       // These are checked as the method that their message names. Until then, only callers without credentials are
       // rejected.
       if (checkedByMessage(method)) identify(requestHeader, values, false);
-      else values.set(callerKey, await check(method, method, { header: requestHeader, values, signal }));
+      else values.set(callerKey, await checkAndCount(method, method, { header: requestHeader, values, signal }));
     },
     interceptor: (next) => async (request) => {
       const { contextValues: values, method, header, signal } = request;
       if (checkedByMessage(method)) {
         const target = targetMethod(request, options.methodNamed);
-        values.set(callerKey, await check(method, target, { header, values, signal }));
+        values.set(callerKey, await checkAndCount(method, target, { header, values, signal }));
       }
       const caller = values.get(callerKey);
       if (caller.kind === 'anyone' && !isOpen(method, values)) {

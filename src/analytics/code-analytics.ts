@@ -20,7 +20,7 @@ export async function codeAnalytics(
   const from = now - (period - 1) * DAY_MS;
   const [totals, figures] = await Promise.all([
     scanCounts(pool, accountId, [codeId]),
-    figuresOf(pool, { accountId, codeIds: [codeId], from, to: now }, 'days'),
+    figuresOf(pool, { accountId, codeIds: [codeId], byTarget: true, from, to: now }, 'days'),
   ]);
   return {
     totalScans: BigInt(totals.get(codeId) ?? 0),

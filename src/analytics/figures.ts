@@ -3,6 +3,7 @@ import type { Queryable } from '../../common/postgres/sql.ts';
 import type { FiguresSchema } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { dayBreakdowns, hourBreakdowns } from '../scans/reports/breakdowns.ts';
 import { dayFigures, type FigureQuery, hourFigures } from '../scans/reports/scan-figures.ts';
+import { targetShares } from '../scans/reports/target-shares.ts';
 
 /** Reads the scans and visitors of a window by day or hour, with their breakdowns. */
 export async function figuresOf(
@@ -10,9 +11,10 @@ export async function figuresOf(
   query: FigureQuery,
   by: 'days' | 'hours',
 ): Promise<MessageInitShape<typeof FiguresSchema>> {
-  const [intervals, breakdowns] = await Promise.all([
+  const [intervals, breakdowns, targets] = await Promise.all([
     by === 'days' ? dayFigures(on, query) : hourFigures(on, query),
     by === 'days' ? dayBreakdowns(on, query) : hourBreakdowns(on, query),
+    query.byTarget ? targetShares(on, query, by) : [],
   ]);
   return {
     scans: intervals.reduce((sum, { scans }) => sum + scans, 0n),
@@ -23,5 +25,6 @@ export async function figuresOf(
     operatingSystems: breakdowns.operating_system,
     browsers: breakdowns.browser,
     referrers: breakdowns.referrer,
+    targets,
   };
 }

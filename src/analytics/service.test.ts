@@ -17,6 +17,7 @@ import { entities } from '../entities.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { archiveMonths } from '../scans/archive/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
+import { auditScans } from '../scans/ledger/audit.ts';
 import { createPollHandler } from '../scans/recording/recorder.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans/scans.fixture.ts';
 import { analyticsService } from './service.ts';
@@ -179,6 +180,81 @@ test('an hourly report counts and breaks down exactly the hours of its window', 
     expectCompleteBreakdowns(figures);
   }
   expect((await report(5, 5)).figures?.intervals[0]?.start).toBe('2026-03-10T05:00:00Z');
+});
+
+test('scans of a code with a policy are broken down by version, rule and variant, by days, hours and in an export', async () => {
+  const code = await newCode();
+  const day = Date.UTC(2026, 2, 17);
+  const decided = [
+    [3, 2, 'a'],
+    [3, 2, 'a'],
+    [3, 2, 'a'],
+    [3, 0, ''],
+    [3, 0, ''],
+    [3, 2, 'b "\\,{} ü'],
+    [2, 2, 'a'],
+    undefined,
+  ] as const;
+  const records = decided.map((target, index) =>
+    scanRecord(code, {
+      at: day + index * 6 * HOUR_MS,
+      ...(target && { targetVersion: target[0], targetRule: target[1], targetVariant: target[2] }),
+    }),
+  );
+  // The first poll creates the counters; the second increments them and repeats scans.
+  await record(records.slice(0, 2));
+  await record([...records, ...records.slice(4)]);
+  const client = clientOf(code.accountId);
+  const scope = { case: 'codeId', value: idOf(code) } as const;
+  const report = async (from: number, to: number, granularity: Granularity = Granularity.DAY) => {
+    const window = { from: timestampFromMs(from), to: timestampFromMs(to), granularity };
+    const { figures } = await client.getScanReport({ scope, ...window });
+    return figures?.targets.map(({ version, rule, variant, scans }) => [version, rule, variant, scans]);
+  };
+  expect(await report(day, day + DAY_MS)).toEqual([
+    [3, 2, 'a', 3n],
+    [3, 0, '', 2n],
+    [3, 2, 'b "\\,{} ü', 1n],
+    [2, 2, 'a', 1n],
+  ]);
+  expect(await report(day + 6 * HOUR_MS, day + 30 * HOUR_MS, Granularity.HOUR)).toEqual([
+    [3, 0, '', 2n],
+    [3, 2, 'a', 2n],
+    [3, 2, 'b "\\,{} ü', 1n],
+  ]);
+  expect(await report(day - DAY_MS, day - 1)).toEqual([]);
+  const whole = { from: timestampFromMs(day), to: timestampFromMs(day + 2 * DAY_MS) };
+  expect((await client.getScanReport(whole)).figures?.targets).toEqual([]);
+  const exported = (await Array.fromAsync(client.exportScans(whole))).flatMap(({ scans }) => scans);
+  expect(
+    exported.map(({ targetVersion, targetRule, targetVariant }) => [targetVersion, targetRule, targetVariant]),
+  ).toEqual(decided.map((target) => target ?? [undefined, undefined, undefined]));
+  const audit = await auditScans(database, { from: day, to: day + 2 * DAY_MS });
+  expect(audit.differences).toEqual([]);
+  await database.pool.query('update scan_targets set scans = scans + 1 where code_id = $1 and version = 2', [
+    code.codeId,
+  ]);
+  expect((await auditScans(database, { from: day, to: day + 2 * DAY_MS })).differences).toMatchObject([
+    { code_id: code.codeId, day: '2026-03-18', counter: 'targets', expected: 1, counted: 2 },
+  ]);
+});
+
+test('beyond 1,000 targets, the rest is one entry of version 0', async () => {
+  const code = await newCode();
+  const scans = Array.from({ length: 1_001 }, (_, index) => scanRecord(code, { targetVersion: index + 1 }));
+  const targets = async () => {
+    const { figures } = await clientOf(code.accountId).getCodeAnalytics({ id: idOf(code), period: 1 });
+    return figures?.targets.map(({ version, rule, variant, scans }) => [version, rule, variant, scans]) ?? [];
+  };
+  await record(scans.slice(0, 1_000));
+  expect((await targets()).at(-1)).toEqual([1, 0, '', 1n]);
+  await record(scans);
+  const folded = await targets();
+  expect(folded).toHaveLength(1_000);
+  expect(folded.slice(0, 2)).toEqual([
+    [0, 0, '', 2n],
+    [1_001, 0, '', 1n],
+  ]);
 });
 
 test('a report covers a code, a group of codes or the whole account, and never another account', async () => {

@@ -45,7 +45,7 @@ export function analyticsService(database: Database): ServiceImpl<typeof Analyti
         : alignWindow(parseWindow(request), DAY_MS, REPORT_DAYS, '1,100 days');
       if (byHour) await expectWholeDays(pool, window);
       const codeIds = await codesOf(pool, accountId, scope);
-      const query = { accountId, ...window, ...(codeIds && { codeIds }) };
+      const query = { accountId, ...window, ...(codeIds && { codeIds }), byTarget: scope.case === 'codeId' };
       return { figures: await figuresOf(pool, query, byHour ? 'hours' : 'days') };
     },
 
@@ -141,6 +141,7 @@ function notFound(kind: string) {
 }
 
 function toRecordedScan({ id, code_id, scanned_ms, operating_system, ...fields }: StoredScan) {
+  const { target_version, target_rule, target_variant } = fields;
   const { country, device, browser, referrer } = fields;
   return {
     id,
@@ -151,5 +152,8 @@ function toRecordedScan({ id, code_id, scanned_ms, operating_system, ...fields }
     operatingSystem: operating_system,
     browser,
     referrer,
+    ...(target_version !== null && { targetVersion: target_version }),
+    ...(target_rule !== null && { targetRule: target_rule }),
+    ...(target_variant !== null && { targetVariant: target_variant }),
   };
 }

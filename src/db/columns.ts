@@ -113,15 +113,19 @@ export function copyRows<Item, Row extends object>(
   items: readonly Item[],
   rowsOf: (item: Item) => readonly Row[],
 ): Promise<void> {
-  const fields = columns.map(({ name, type }) => {
+  const fields = columns.map(({ name, type, nullable }) => {
     const write = WRITERS[type];
     if (!write) throw new Error(`Columns of type ${type} can't be copied: add a writer.`);
-    return { name: name as keyof Row, write };
+    return { name: name as keyof Row, write, nullable };
   });
   return BinaryRows.copyEach(tx, `${table} (${listed(columns)})`, items, (to, item) => {
     for (const row of rowsOf(item)) {
       to.row(fields.length);
-      for (const { name, write } of fields) write(to, row[name] as never);
+      for (const { name, write, nullable } of fields) {
+        const value = row[name];
+        if (nullable && value === null) to.null();
+        else write(to, value as never);
+      }
     }
   });
 }

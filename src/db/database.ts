@@ -5,6 +5,8 @@ import { MikroORM, type Options } from '@mikro-orm/postgresql';
 import { Logger, runMigrations } from 'graphile-worker';
 import type pg from 'pg';
 import { type Logger as Pino, pino } from 'pino';
+import { connectionOptions } from '../../common/postgres/connection-options.ts';
+import { urlsOfHosts } from '../../common/postgres/database-url.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
@@ -36,7 +38,8 @@ const CONNECT_TIMEOUT_MS = 3_000;
 export function ormOptions(url: string, entities: readonly EntitySchema[]): Options {
   return {
     driver: BoundDriver,
-    clientUrl: url,
+    // The ORM reads only host, login and database from it, not the parameters for TLS.
+    clientUrl: urlsOfHosts(url)?.[0] ?? url,
     entities: [...entities],
     extensions: [Migrator],
     migrations: {
@@ -57,6 +60,7 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
     },
     // The core starts while Postgres is unavailable, and answers 503 until it is back.
     ensureDatabase: false,
+    driverOptions: connectionOptions(url),
   };
 }
 
@@ -76,6 +80,7 @@ export async function openDatabase(
     migrations: { ...options.migrations, silent: true },
     pool: { min: 0, max: connections },
     driverOptions: {
+      ...options.driverOptions,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       ...KEEP_ALIVE,
       application_name: 'signpost-core',

@@ -6,7 +6,7 @@ import { migrations } from './migrations/index.ts';
  * The oldest release that can work with the schema, by its last migration. Raise it with a migration after which older cores
  * would fail or lose something; until then they can be restarted, or started again if an upgrade goes wrong.
  */
-const OLDEST_RELEASE = 18;
+export const OLDEST_RELEASE = 18;
 
 /** The start of the comment that records it on the table of migrations. */
 const COMMENT = 'oldest release: ';

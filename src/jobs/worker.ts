@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
+import pg from 'pg';
 import type { Logger } from 'pino';
-import { run } from '../../common/postgres/sql.ts';
+import { poolOptions } from '../../common/postgres/connection-options.ts';
+import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
+import { KEEP_ALIVE, PROMPT_MS, run } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
 import { STALLED_MS, type Task } from './task.ts';
 
@@ -12,6 +15,9 @@ const POLL_MS = 10_000;
 
 /** Jobs that a process works on concurrently. */
 const CONCURRENCY = 4;
+
+/** Connections of the library, in addition to those of the tasks. */
+const CONNECTIONS = 3;
 
 /**
  * graphile-worker does not wait until Postgres knows that a job has succeeded or failed. Without a delay, it drops the
@@ -54,9 +60,18 @@ export function startWorker(options: {
   }
 
   async function work(): Promise<void> {
+    const jobPool = openJobPool(options.databaseUrl, logger);
+    try {
+      await workWith(jobPool);
+    } finally {
+      // Not awaited: a runner that failed may not return its connections.
+      jobPool.end().catch(() => undefined);
+    }
+  }
+
+  async function workWith(jobPool: pg.Pool): Promise<void> {
     runner = await runJobs({
-      connectionString: options.databaseUrl,
-      maxPoolSize: 3,
+      pgPool: jobPool,
       concurrency: CONCURRENCY,
       preset: REPORTED_FAILURES,
       pollInterval: POLL_MS,
@@ -95,6 +110,16 @@ export function startWorker(options: {
       await running;
     },
   };
+}
+
+/** The pool for the library's own statements. */
+function openJobPool(databaseUrl: string, logger: Logger): pg.Pool {
+  const options = { max: CONNECTIONS, connectionTimeoutMillis: PROMPT_MS, ...KEEP_ALIVE };
+  const pool = new pg.Pool({ ...poolOptions(databaseUrl), ...options });
+  logIdleErrors(pool, logger);
+  // A connection in use reports its loss by the failing statement too. The library insists on this listener.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
 }
 
 /** The library logs every job at `info`, which is logged at `debug` here. Its `meta` contains payloads, which must not be logged. */

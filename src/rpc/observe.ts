@@ -9,10 +9,23 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
-import { type Context, context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type Context,
+  context,
+  metrics,
+  propagation,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { readFailure } from '../../common/contract/errors.ts';
+import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { durations, secondsSince } from '../../common/telemetry/durations.ts';
+import { codeName } from '../../common/telemetry/rpc-status.ts';
 import { asFailure } from '../access/as-failure.ts';
 import type { Gate } from './services.ts';
 
@@ -24,14 +37,32 @@ const tracer = trace.getTracer('signpost.core');
  */
 const UNAVAILABLE_MS = 10_000;
 
+/** A call in progress. */
+interface TracedCall {
+  readonly span: Span;
+  readonly tracing: Context;
+  /** Undefined until it is answered. */
+  status?: 'ok' | Code;
+  /** Why it failed, if that is our fault and not the caller's. */
+  fault?: string;
+}
+
 /** Passed from the gate to the interceptor. */
-const tracedKey = createContextKey<{ readonly span: Span; readonly tracing: Context } | undefined>(undefined, {
-  description: 'traced',
-});
+const tracedKey = createContextKey<TracedCall | undefined>(undefined, { description: 'traced' });
+
+/** The codes of failures that are not the caller's. Source: OpenTelemetry's conventions for gRPC, "Server". */
+const FAULTS: ReadonlySet<Code> = new Set([
+  Code.Unknown,
+  Code.DeadlineExceeded,
+  Code.Unimplemented,
+  Code.Internal,
+  Code.Unavailable,
+  Code.DataLoss,
+]);
 
 /**
- * Both convert anything that a call throws to an error of the catalogue and log internal errors, and now and then that calls
- * were unavailable: the libraries log nothing.
+ * Both convert anything that a call throws to an error of the catalogue and log internal errors, of which the first one of a
+ * method in a minute asks for somebody to act, and now and then that calls were unavailable: the libraries log nothing.
  */
 export interface Observer {
   /** Starts the span of a call, which ends when its signal aborts: answered, failed, or its caller disconnected. */
@@ -42,25 +73,33 @@ export interface Observer {
 
 /** Logs and traces calls. */
 export function observe(logger: Logger): Observer {
+  const duration = metrics
+    .getMeter('signpost.core')
+    .createHistogram('rpc.server.call.duration', durations('Duration of calls, by method and status'));
   const logUnavailable = throttledReport(UNAVAILABLE_MS, (calls, latest: object) => {
     logger.error({ calls, ...latest }, 'calls failed because something is unavailable');
   });
+
+  const isFirst = firstFailures();
 
   function toFailure(
     error: unknown,
     method: string,
     headers: Headers,
-    span: Span | undefined,
+    traced: TracedCall | undefined,
     request?: UnaryRequest | StreamRequest,
   ): ConnectError {
     const converted = asFailure(error, request);
     const { reason } = readFailure(converted);
     const isInternal = reason === 'INTERNAL';
     const details = () => ({ err: converted.cause ?? converted, method, request_id: headers.get('x-request-id') });
-    if (isInternal) logger.error(details(), 'call failed');
+    if (isInternal && isFirst(method)) logger.error(details(), 'call failed');
+    else if (isInternal) logger.warn(details(), 'call failed again');
     else if (reason === 'UNAVAILABLE') logUnavailable(1, details());
-    span?.setAttribute('error.type', reason);
-    if (isInternal) span?.setStatus({ code: SpanStatusCode.ERROR });
+    if (traced) {
+      traced.status = converted.code;
+      if (FAULTS.has(converted.code)) traced.fault = reason;
+    }
     return converted;
   }
 
@@ -71,14 +110,22 @@ export function observe(logger: Logger): Observer {
         get: (headers, key) => headers.get(key) ?? undefined,
         keys: (headers) => [...headers.keys()],
       });
-      const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: { 'rpc.method': name } }, parent);
-      const tracing = trace.setSpan(parent, span);
-      call.values.set(tracedKey, { span, tracing });
-      onceEnded(call, () => span.end());
+      const start = performance.now();
+      const attributes = { 'rpc.system.name': systemOf(call), 'rpc.method': name };
+      const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+      const traced: TracedCall = { span, tracing: trace.setSpan(parent, span) };
+      call.values.set(tracedKey, traced);
+      onceEnded(call, () => {
+        const outcome = outcomeOf(traced, attributes['rpc.system.name']);
+        duration.record(secondsSince(start), { ...attributes, ...outcome });
+        span.setAttributes(outcome);
+        if (traced.fault !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+        span.end();
+      });
       try {
-        await context.with(tracing, () => admit(call));
+        await context.with(traced.tracing, () => admit(call));
       } catch (error) {
-        throw toFailure(error, name, call.requestHeader, span);
+        throw toFailure(error, name, call.requestHeader, traced);
       }
     },
     interceptor: (next) => async (request) => {
@@ -87,7 +134,7 @@ export function observe(logger: Logger): Observer {
         const { signal, header } = request;
         // The method gave up because its caller has disconnected or its deadline has passed.
         const cause = signal.aborted && isAbortError(error) ? ConnectError.from(signal.reason, Code.Canceled) : error;
-        return toFailure(cause, methodName(request), header, traced?.span, request);
+        return toFailure(cause, methodName(request), header, traced, request);
       };
       let response: UnaryResponse | StreamResponse;
       try {
@@ -97,7 +144,12 @@ export function observe(logger: Logger): Observer {
       } catch (error) {
         throw convert(error);
       }
-      return response.stream ? { ...response, message: convertErrors(response.message, convert) } : response;
+      const answered = () => {
+        if (traced) traced.status ??= 'ok';
+      };
+      if (response.stream) return { ...response, message: convertErrors(response.message, convert, answered) };
+      answered();
+      return response;
     },
   };
 }
@@ -111,6 +163,20 @@ function methodName({ service, method }: Pick<HandlerContext, 'service' | 'metho
   return `${service.typeName}/${method.name}`;
 }
 
+/** The RPC system of a call by OpenTelemetry's conventions, of which gRPC-Web is a form of gRPC. */
+function systemOf({ protocolName }: HandlerContext): 'connectrpc' | 'grpc' {
+  return protocolName === 'connect' ? 'connectrpc' : 'grpc';
+}
+
+/** The attributes of a call that has ended; without an answer its caller has disconnected. */
+function outcomeOf({ status = Code.Canceled, fault }: TracedCall, system: 'connectrpc' | 'grpc'): Attributes {
+  const name = status === 'ok' ? 'OK' : codeName(status);
+  return {
+    'rpc.response.status_code': system === 'grpc' ? name : name.toLowerCase(),
+    ...(fault !== undefined && { 'error.type': fault }),
+  };
+}
+
 function onceEnded({ signal }: HandlerContext, end: () => void): void {
   if (signal.aborted) end();
   else signal.addEventListener('abort', end, { once: true });
@@ -119,9 +185,11 @@ function onceEnded({ signal }: HandlerContext, end: () => void): void {
 async function* convertErrors<Message>(
   messages: AsyncIterable<Message>,
   convert: (error: unknown) => ConnectError,
+  ended: () => void,
 ): AsyncGenerator<Message> {
   try {
     yield* messages;
+    ended();
   } catch (error) {
     throw convert(error);
   }

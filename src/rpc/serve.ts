@@ -71,8 +71,8 @@ export async function serve(options: {
   for (const method of methods.values()) requirementsOf(method);
 
   let serving = true;
-  const postgresAnswers = shared(() => answers(options.pool));
-  const isServing = async () => serving && (await postgresAnswers());
+  const answers = shared(() => postgresAnswers(options.pool));
+  const isServing = async () => serving && (await answers());
   const parts = Object.entries(options.parts ?? {}).map(([name, healthy]) => [name, async () => healthy()] as const);
   const checks = new Map([
     ['', isServing],
@@ -128,7 +128,8 @@ export async function serve(options: {
 
 const PING = promptStatement('rpc_ping', 'select');
 
-async function answers(pool: Pool): Promise<boolean> {
+/** Whether Postgres answers within a few seconds. */
+export async function postgresAnswers(pool: Pool): Promise<boolean> {
   return run(pool, PING).then(
     () => true,
     () => false,

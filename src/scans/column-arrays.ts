@@ -12,13 +12,17 @@ export function columnArrays<Row>(
   return columns.map((value) => (rows.length === 0 ? '{}' : `{"${rows.map(value).join('","')}"}`));
 }
 
-/** Like `columnArrays`, for columns of a table and objects whose properties are named after them. */
-export function rowArrays(columns: readonly Column[], rows: readonly object[]): string[] {
-  return columnArrays(
-    rows as readonly Record<string, string | number | bigint | Date>[],
-    ...columns.map(({ name }) => (row: Record<string, string | number | bigint | Date>) => {
+/**
+ * Like `columnArrays`, for columns of a table and objects whose properties are named after them. Columns that may be null
+ * are left to pg's conversion: their values may be any text.
+ */
+export function rowArrays(columns: readonly Column[], rows: readonly object[]): unknown[] {
+  const records = rows as readonly Record<string, string | number | bigint | Date>[];
+  return columns.flatMap(({ name, nullable }): unknown[] => {
+    if (nullable) return [records.map((row) => row[name])];
+    return columnArrays(records, (row) => {
       const value = row[name] as string | number | bigint | Date;
       return value instanceof Date ? value.toISOString() : value;
-    }),
-  );
+    });
+  });
 }

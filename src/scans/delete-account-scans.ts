@@ -32,6 +32,7 @@ const DELETE_CODE = [
     'delete_visitors_of_code',
     'delete from scan_visitors where day = any(array(select current_date + generate_series(-2, 1))) and code_id = $1',
   ),
+  // A trigger deletes the days' counters of targets.
   statement('delete_days_of_code', 'delete from scan_days where code_id = $1'),
   statement('delete_hours_of_code', 'delete from scan_hours where code_id = $1'),
   statement('delete_values_of_code', 'delete from scan_values where code_id = $1'),

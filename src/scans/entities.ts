@@ -20,6 +20,12 @@ export const ScanEntity = defineEntity({
     referrer: p.text().collation('C'),
     /** A keyed hash whose key is destroyed after the day, or a random number. */
     visitor: p.bigint('bigint'),
+    /** The version of the code's target that answered; null, as the following two, if the code had no policy. */
+    targetVersion: p.integer().nullable(),
+    /** The rule that decided, counted from 1; 0 if none did. */
+    targetRule: p.smallint().nullable(),
+    /** The label of the split's variant; empty if the rule has no split. */
+    targetVariant: p.text().collation('C').nullable(),
   },
   indexes: [
     { name: 'scans_of_account', properties: ['accountId', 'scannedAt', 'id'] },
@@ -98,6 +104,23 @@ export const ScanValueEntity = defineEntity({
 });
 
 export type ScanValueEntity = InferEntity<typeof ScanValueEntity>;
+
+/** Scans of a code in a day by the version of its target, the rule and the variant that decided. */
+export const ScanTargetEntity = defineEntity({
+  name: 'ScanTarget',
+  tableName: 'scan_targets',
+  properties: {
+    codeId: p.uuid().primary(),
+    day: p.date().primary(),
+    version: p.integer().primary().autoincrement(false),
+    rule: p.smallint().primary().autoincrement(false),
+    variant: p.text().collation('C').primary(),
+    accountId: p.uuid(),
+    scans: p.bigint('number'),
+  },
+});
+
+export type ScanTargetEntity = InferEntity<typeof ScanTargetEntity>;
 
 /**
  * Scans of a code or an account in a week from Monday on (`days` is 7), or of an account in a day (1), without what is

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { metrics } from '@opentelemetry/api';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { Agent, type buildConnector } from 'undici';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
+import { durations } from '../../common/telemetry/durations.ts';
 import { attempt, type Outcome, TIMEOUT_MS } from './attempt.ts';
 import { type Attempts, type BudgetKey, refundBudgets, spendBudgets } from './attempt-budgets.ts';
 import { disableAndAudit, reasonToDisable } from './disable-policy.ts';
@@ -93,6 +95,9 @@ export function startDeliverer({
   // Unlimited connections and no timeouts of its own: endpoints on the same host must not wait for one another.
   const agent = new Agent({ connect, connections: null, headersTimeout: 0, bodyTimeout: 0 });
   const leased = leasedEndpoints(seal, logger);
+  const attemptDuration = metrics
+    .getMeter('signpost.core')
+    .createHistogram('signpost.webhooks.attempt.duration', durations('Duration of webhook attempts, by result'));
   const unrecorded: CompletedAttempt[] = [];
   const stopping = new AbortController();
   const aborting = new AbortController();
@@ -116,6 +121,7 @@ export function startDeliverer({
     const request = { url, secrets: endpoint.secrets, id: encodeId('evt', delivery.event_id), body: delivery.body };
     const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs: limits.timeoutMs });
     endpoint.inFlight--;
+    if (outcome) attemptDuration.record(outcome.latencyMs / 1_000, attributesOf(outcome));
     if (outcome) unrecorded.push({ endpoint, url, delivery, result: resultOf(delivery, outcome), budget });
     else endpoint.fetched.delete(delivery.id);
     // After a failure nothing more is sent until it is recorded; otherwise an endpoint that refuses connections would
@@ -264,6 +270,14 @@ function attemptsPerBudget(budgets: readonly BudgetKey[]): Attempts[] {
   return [...Map.groupBy(budgets, keyText).values()].flatMap((same) =>
     same.slice(0, 1).map(({ account, host }) => ({ account, host, attempts: same.length })),
   );
+}
+
+/** `response`: the class of the status, as endpoints may send any. */
+function attributesOf(outcome: Outcome): Record<string, string> {
+  return {
+    'signpost.webhooks.result': isSuccess(outcome) ? 'succeeded' : 'failed',
+    'signpost.webhooks.response': outcome.status === null ? 'none' : `${Math.floor(outcome.status / 100)}xx`,
+  };
 }
 
 function isSuccess({ status }: Pick<Outcome, 'status'>): boolean {

@@ -19,7 +19,7 @@ import {
 } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
-import { connectionOf } from '../db/orm-transaction.ts';
+import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
 import { AttemptEntity, DeliveryEntity } from './entities.ts';
 
 /** The type of test events. Endpoints cannot subscribe to it, and get nothing else until one of them has succeeded. */
@@ -73,21 +73,23 @@ const STATUS_FILTERS: Readonly<Record<number, DeliveryStatusName>> = {
 };
 
 /**
- * Returns a page of an endpoint's deliveries, newest first. `accountId`, `endpointId`: UUIDs. Index:
+ * Returns a page of an endpoint's deliveries, newest first, with the attempts that their status is the result of. `accountId`, `endpointId`: UUIDs. Index:
  * webhook_deliveries_listed, or the one of the status.
  */
 export async function listDeliveries(
-  { orm, pool }: Database,
+  { orm }: Database,
   accountId: string,
   { endpointId, status, page }: { endpointId: string; status: DeliveryStatus; page: PageById },
 ): Promise<{ deliveries: Delivery[]; nextCursor?: string }> {
   const { before, limit, offset, end } = page;
   const statusName = STATUS_FILTERS[status];
   const where = { accountId, endpointId, id: { $lt: before }, ...(statusName && { status: statusName }) };
-  const { items, next } = end(
-    await orm.em.fork().find(DeliveryEntity, where, { orderBy: { id: 'desc' }, limit, offset }),
-  );
-  return { deliveries: await withAttempts(pool, items), ...next };
+  return ormTransaction(orm, async (em, tx) => {
+    // One snapshot for both reads.
+    await tx.query('set transaction isolation level repeatable read, read only');
+    const { items, next } = end(await em.find(DeliveryEntity, where, { orderBy: { id: 'desc' }, limit, offset }));
+    return { deliveries: await withAttempts(tx, items), ...next };
+  });
 }
 
 /** Returns one of the account's deliveries, or fails with NOT_FOUND. `id`: `dlv_…`. Index: webhook_deliveries_pkey. */

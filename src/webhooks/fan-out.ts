@@ -105,16 +105,20 @@ function batched(
 /** Creates the deliveries of some records; returns their number. */
 export async function fanOutRecords(pool: Pool, records: readonly LogRecord[], logger: Logger): Promise<number> {
   const events: Event[] = [];
+  const skipped: LogRecord[] = [];
   for (const record of records) {
     const event = readEvent(record);
-    // Only cores write this topic, through `cloudEvent`: an unreadable record is a defect, which must not block
-    // others.
     if (event) events.push(event);
-    else
-      logger.error(
-        { key: record.key, partition: record.partition, offset: `${record.offset}` },
-        'a record that is not an event was skipped',
-      );
+    else skipped.push(record);
+  }
+  const [first] = skipped;
+  // Only cores write this topic, through `cloudEvent`: an unreadable record is a defect, which must not block others.
+  if (first) {
+    const { key, partition, offset } = first;
+    logger.error(
+      { records: skipped.length, key, partition, offset: `${offset}` },
+      'a record that is not an event was skipped',
+    );
   }
   if (events.length === 0) return 0;
   const column = (key: keyof Event) => events.map((event) => event[key]);

@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ConnectError } from '@connectrpc/connect';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
@@ -297,6 +297,27 @@ describe('deliveries', () => {
     expect(await ids({ limit: 0 })).toEqual([pending]);
     expect(await ids({ limit: 1, offset: 1 })).toEqual([failed]);
     expect(await ids({ offset: -5, limit: 1_000 })).toEqual([pending, failed]);
+  });
+
+  test('a page shows no attempt that its deliveries’ status does not include yet', async () => {
+    const { id } = await create();
+    const delivery = decodeId('dlv', await addDelivery(id, 'pending'));
+    const recorder = await pool.connect();
+    onTestFinished(() => recorder.release());
+    await recorder.query('begin; lock table webhook_attempts in access exclusive mode');
+    const listing = account.webhooks.listDeliveries({ endpointId: id });
+    await vi.waitFor(async () => {
+      const waiting = `select from pg_locks where relation = 'webhook_attempts'::regclass and not granted`;
+      expect((await pool.query(waiting)).rowCount).toBe(1);
+    });
+    await recorder.query(`insert into webhook_attempts values ($1, now(), 200, 12, '')`, [delivery]);
+    await recorder.query(`update webhook_deliveries set status = 'succeeded', next_attempt_at = null where id = $1`, [
+      delivery,
+    ]);
+    await recorder.query('commit');
+    expect((await listing).deliveries).toMatchObject([{ status: DeliveryStatus.PENDING, attempts: [] }]);
+    const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
+    expect(deliveries).toMatchObject([{ status: DeliveryStatus.SUCCEEDED, attempts: [{ status: 200 }] }]);
   });
 
   test('a delivery with thousands of attempts shows the latest, and ListAttempts pages through all', async () => {

@@ -17,7 +17,7 @@ import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
-import { eventLoops, PRINT_METRICS } from './event-loops.ts';
+import { eventLoops, PRINT_EVENT_LOOPS } from './event-loops.ts';
 import { outboxPublished } from './outbox-published.ts';
 import { startPlatform } from './platform.ts';
 import { childrenOf, memoryOf } from './process-tree.ts';
@@ -33,7 +33,7 @@ const MEMORY_MS = 100;
 /** The largest body that is accepted. */
 const MAX_BYTES = 3_500_000;
 
-await using platform = await startPlatform(PRINT_METRICS);
+await using platform = await startPlatform(PRINT_EVENT_LOOPS);
 const { url, pids } = platform;
 const database = await openDatabase(platform.databaseUrl, 4, entities);
 const { pool } = database;

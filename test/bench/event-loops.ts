@@ -1,16 +1,16 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { PrintedMetrics } from '../harness/metrics.ts';
+import type { PrintedEventLoop } from '../harness/print-event-loop.ts';
 import type { Platform } from './platform.ts';
 import { childrenOf } from './process-tree.ts';
 
-/** Environment variables that make processes print their metrics on SIGUSR2. */
-export const PRINT_METRICS = {
-  NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, '../harness/metrics.ts')).href}`,
+/** Environment variables that make processes print the iterations of their event loops on SIGUSR2. */
+export const PRINT_EVENT_LOOPS = {
+  NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, '../harness/print-event-loop.ts')).href}`,
 };
 
-/** Iterations of an event loop since its metrics were last printed. */
+/** Iterations of an event loop since they were last printed. */
 export interface EventLoop {
   readonly process: string;
   readonly pid: number;
@@ -25,31 +25,26 @@ export interface EventLoop {
 export async function eventLoops({ pids, logs }: Platform): Promise<EventLoop[]> {
   const gatewayPids = [pids.gateway, ...childrenOf(pids.gateway)];
   const printed = await Promise.all([
-    printedMetrics(logs.core, [pids.core]),
-    printedMetrics(logs.worker, [pids.worker]),
-    printedMetrics(logs.gateway, gatewayPids),
+    printedBy(logs.core, [pids.core]),
+    printedBy(logs.worker, [pids.worker]),
+    printedBy(logs.gateway, gatewayPids),
   ]);
   const cores = new Map([
     [pids.core, 'core, rpc'],
     [pids.worker, 'core, the rest'],
   ]);
-  return printed.flat().flatMap(({ pid, metrics }) => {
-    const figure = (name: string) => metrics.find((metric) => metric.name === `nodejs.eventloop.${name}`);
-    const max = figure('delay.max');
-    if (!max) return [];
-    const worker = max.attributes.worker;
-    return {
-      process: cores.get(pid) ?? (worker === 'carrier' ? 'gateway, carrier' : `gateway, worker ${worker}`),
-      pid,
-      p99: (figure('delay.p99')?.value ?? 0) * 1_000,
-      max: max.value * 1_000,
-      utilization: figure('utilization')?.value ?? 0,
-    };
-  });
+  // The gateway's main process does no work.
+  return printed
+    .flat()
+    .filter(({ pid }) => pid !== pids.gateway)
+    .map(({ program, ...figures }) => ({
+      ...figures,
+      process: cores.get(figures.pid) ?? `gateway, ${program.replace('.ts', '')}`,
+    }));
 }
 
-/** Makes processes that share a log print their metrics, and returns them. */
-async function printedMetrics(log: string, pids: readonly number[]): Promise<PrintedMetrics[]> {
+/** Makes processes that share a log print their event loops, and returns them. */
+async function printedBy(log: string, pids: readonly number[]): Promise<PrintedEventLoop[]> {
   const file = await open(log);
   try {
     const { size } = await file.stat();

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { startChild } from '../../local/child.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 
 const run = promisify(execFile);
@@ -43,13 +42,18 @@ export function reserveCore(): void {
  */
 export const first = isPermitted('chrt', '-f', '1', 'true') ? ['chrt', '-f', '1'] : [];
 
-/** Starts a gateway with one worker. `startMs`: how long it took to become ready, in ms. */
+/**
+ * Starts a gateway with one worker. `startMs`: how long it took to become ready, in ms. `project`: the folder of another
+ * version.
+ */
 export async function startGateway(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
+  project = join(import.meta.dirname, '../..'),
 ): Promise<Subject & { readonly startMs: number }> {
   const port = await freePort();
   const start = performance.now();
+  const { startChild } = (await import(join(project, 'local/child.ts'))) as typeof import('../../local/child.ts');
   const child = await startChild({
     name: 'gateway',
     program: 'gateway/main.ts',

@@ -10,44 +10,26 @@
  * by `load.ts`. Requests are those of a phone, for codes in random order. With wrk, requests with a new connection each are
  * measured too.
  */
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { create } from '@bufbuild/protobuf';
 import { pino } from 'pino';
-import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { openLog } from '../../common/log/open.ts';
 import { TOPICS } from '../../common/log/topics.ts';
-import { openRouteTable } from '../../gateway/redirect/routes/route-table.ts';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { startPostgres } from '../../local/postgres.ts';
-import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { newShortCode } from '../../src/codes/short-code.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { kafkaForTests } from '../harness/kafka.ts';
 import type { Measured } from './load.ts';
+import { CONNECTIONS, fillTable, median, scanLoad, type Throughput, wrk } from './scan-load.ts';
 import * as subject from './scan-subjects.ts';
-import { wrkScript } from './wrk.ts';
 
 const [CODES, SECONDS] = [Number(process.argv[2] ?? 1_000_000), Number(process.argv[3] ?? 3)];
-const CONNECTIONS = 64;
-/** How many connections are open at a time when each carries one request. */
-const NEW_CONNECTIONS = 32;
 const ROUNDS = 7;
 const COLD_STARTS = 3;
-const run = promisify(execFile);
-
-/** Requests per second, CPU time for each in µs, and responses other than a redirect. */
-interface Throughput {
-  readonly rate: number;
-  readonly cpu: number;
-  readonly wrong: number;
-}
 
 const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
 await using running = new AsyncDisposableStack();
@@ -66,7 +48,7 @@ const log = await openLog({ kafkaBrokers, databaseUrl: postgres.url, clientId: '
 await log.ensureTopics(TOPICS);
 await log.close();
 
-const [many, one] = [await fillTable('many', CODES), await fillTable('one', 1)];
+const [many, one] = [await fillTable(join(folder, 'many'), CODES), await fillTable(join(folder, 'one'), 1)];
 const env = { DATABASE_URL: postgres.gatewayUrl, KAFKA_BROKERS: kafka?.brokers };
 const starts: number[] = [];
 let gateway = await subject.startGateway(many.folder, env);
@@ -84,7 +66,7 @@ const nginx = await subject.startNginx(folder);
 if (nginx) subjects.set('nginx, constant', nginx);
 for (const each of subjects.values()) if (each !== gateway) running.defer(() => each.stop());
 
-const wrk = subject.isInstalled('wrk');
+const { maxThroughput, load } = scanLoad(folder, SECONDS);
 const throughputs = new Map<string, Throughput[]>([...subjects.keys()].map((name) => [name, []]));
 const newConnectionThroughputs = new Map<string, Throughput[]>([...subjects.keys()].map((name) => [name, []]));
 const latencies = new Map<string, Measured[]>([...subjects.keys()].map((name) => [name, []]));
@@ -150,61 +132,6 @@ while (rates.length < 3) rates.push((await maxThroughput(small, one.codes)).rate
 const memory = memoryText(await subject.memoryOf(small));
 console.log(`with 1 code: ${Math.round(median(rates)).toLocaleString('en')} requests /s; memory: ${memory}`);
 
-/** Creates codes, in a file for the load and in a route table for a gateway. */
-async function fillTable(name: string, count: number): Promise<{ folder: string; codes: string }> {
-  const paths = { folder: join(folder, name), codes: join(folder, `${name}.codes`) };
-  const shortCodes = Array.from({ length: count }, newShortCode);
-  await writeFile(paths.codes, shortCodes.join('\n'));
-  const table = openRouteTable(join(paths.folder, 'routes'), logger);
-  const accountId = encodeId('acct', newUuid());
-  for (let at = 0; at < count; at += 10_000) {
-    const routes = shortCodes.slice(at, at + 10_000).map((shortCode) => {
-      const targetUrl = `https://example.com/menu?table=${shortCode}`;
-      const value = { shortCode, codeId: encodeId('qr', newUuid()), accountId, answer: Answer.REDIRECT, targetUrl };
-      return create(RouteSchema, { version: 1n, entry: { case: 'code', value } });
-    });
-    await table.advance(routes, { partition: 0, next: 0n });
-  }
-  await table.close();
-  return paths;
-}
-
-/** Sends as many requests as possible. `close`: with a new connection for each, which requires wrk. */
-async function maxThroughput(each: subject.Subject, codes: string, close = false): Promise<Throughput> {
-  const before = await subject.cpuOf(each);
-  const { requests, rate, wrong } = wrk ? await wrkOf(each, codes, close) : await load(each, codes);
-  return { rate, wrong, cpu: ((await subject.cpuOf(each)) - before) / requests };
-}
-
-async function wrkOf(
-  { port }: subject.Subject,
-  codes: string,
-  close: boolean,
-): Promise<Pick<Measured, 'requests' | 'rate' | 'wrong'>> {
-  const script = await wrkScript(folder, codes, close);
-  const options = [
-    '-t1',
-    `-c${close ? NEW_CONNECTIONS : CONNECTIONS}`,
-    `-d${SECONDS}s`,
-    '-s',
-    script,
-    `http://${LOOPBACK}:${port}/`,
-  ];
-  const stdout = await runWithPriority('wrk', options);
-  return JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '') as Measured;
-}
-
-async function load({ port }: subject.Subject, codes: string, rate?: number): Promise<Measured> {
-  const options = { port, connections: CONNECTIONS, seconds: SECONDS, rate, codes };
-  const program = join(import.meta.dirname, 'load.ts');
-  return JSON.parse(await runWithPriority(process.execPath, [program, JSON.stringify(options)])) as Measured;
-}
-
-async function runWithPriority(program: string, options: readonly string[]): Promise<string> {
-  const [command = '', ...more] = [...subject.first, program, ...options];
-  return (await run(command, more)).stdout;
-}
-
 /** Waits until the spool is empty; returns the number of shipped scans. */
 async function spoolShipped({ port }: subject.Subject): Promise<number> {
   for (;;) {
@@ -217,8 +144,4 @@ async function spoolShipped({ port }: subject.Subject): Promise<number> {
 
 function memoryText({ resident, own, files, share }: subject.Memory): string {
   return `${resident} MiB resident = ${own} its own + ${files} pages of the table and of programs (its share of all: ${share})`;
-}
-
-function median(values: readonly number[] = []): number {
-  return values.toSorted((one, other) => one - other)[values.length >> 1] ?? Number.NaN;
 }

@@ -67,8 +67,8 @@ await log.ensureTopics(TOPICS);
 const durations = { recorded: [] as number[], copied: [] as number[] };
 // The first round only warms up.
 for (let round = 0; round <= ROUNDS; round++) {
-  await pool.query(`truncate scans, scan_visitors, scan_days, scan_hours, scan_values, scan_totals, scan_increments,
-                             scan_rollups`);
+  await pool.query(`truncate scans, scan_visitors, scan_days, scan_hours, scan_values, scan_targets, scan_totals,
+                             scan_increments, scan_rollups`);
   await publishAll();
   const recorded = await recordAll();
   const rows = await recordedRows();
@@ -133,7 +133,12 @@ function zipf<Thing>(things: readonly Thing[]): () => Thing {
 /** The recorded rows in the text format of COPY, in time order. */
 async function recordedRows(): Promise<Buffer[]> {
   const { rows } = await pool.query('select * from scans order by scanned_at');
-  const lines = rows.map((row) => Object.values(row).join('\t').concat('\n'));
+  const lines = rows.map(
+    (row) =>
+      `${Object.values(row)
+        .map((value) => value ?? '\\N')
+        .join('\t')}\n`,
+  );
   return Array.from({ length: Math.ceil(COUNT / CHUNK) }, (_, part) =>
     Buffer.from(lines.slice(part * CHUNK, (part + 1) * CHUNK).join('')),
   );

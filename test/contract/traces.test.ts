@@ -1,21 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import type { Process } from '../harness/processes.ts';
-import type { PrintedSpan } from '../harness/tracing.ts';
+import { startCollector } from '../telemetry/collector.ts';
 import { contract, type One, TARGET } from './client.ts';
 
-const tracing = pathToFileURL(join(import.meta.dirname, '../harness/tracing.ts')).href;
-const api = contract({ env: { NODE_OPTIONS: `--import=${tracing}` } });
+const collector = await startCollector();
+const api = contract({
+  env: {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    OTEL_METRICS_EXPORTER: 'none',
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+  },
+});
 
 const EVENTUALLY = { timeout: 10_000, interval: 50 };
-
-async function spansOf(process: Process | undefined, traceId: string): Promise<PrintedSpan[]> {
-  const lines = ((await process?.log()) ?? '').split('\n').filter((line) => line.startsWith('{"span"'));
-  return lines.map((line) => JSON.parse(line) as PrintedSpan).filter((span) => span.traceId === traceId);
-}
 
 test.each([
   [
@@ -32,14 +31,14 @@ test.each([
   const [traceId, callerId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
   const headers = { traceparent: `00-${traceId}-${callerId}-01` };
   await account.call(method, path, { ...(raw === undefined ? {} : { raw }), headers });
-  const [gateway, core] = [api.signpost.gateways[0], api.signpost.cores[0]];
-  // The route of a change returns to the gateway over the log, in the same trace.
-  const ofCaller = async () => (await spansOf(gateway, traceId)).filter(({ parentId }) => parentId === callerId);
-  await expect.poll(ofCaller, EVENTUALLY).toHaveLength(1);
-  await expect.poll(async () => (await spansOf(core, traceId)).some(({ span }) => span === rpc), EVENTUALLY).toBe(true);
-  const [request] = await ofCaller();
-  const call = (await spansOf(core, traceId)).find(({ span }) => span === rpc);
-  expect(call?.parentId).toBe(request?.spanId);
+  const childOf = (parent: string | undefined, name?: string) =>
+    collector.spans.find(
+      (span) => span.traceId === traceId && span.parentSpanId === parent && (name === undefined || span.name === name),
+    );
+  const request = () => childOf(callerId);
+  const call = () => childOf(request()?.spanId, rpc);
+  await expect.poll(() => childOf(call()?.spanId, rpc)?.resource['service.name'], EVENTUALLY).toBe('signpost-core');
+  expect(request()?.resource['service.name']).toBe('signpost-gateway');
 });
 
 test('and on to readers of the log with the event and route of a change', async () => {

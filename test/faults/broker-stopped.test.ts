@@ -1,13 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
+import pg from 'pg';
 import { pino } from 'pino';
-import { beforeAll, describe, expect, inject, test } from 'vitest';
+import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import type { CodeJson } from '../../common/contract/code-json.ts';
 import { openKafkaLog } from '../../common/log/kafka.ts';
 import type { Log, Publisher } from '../../common/log/log.ts';
 import { readTopic } from '../../common/log/read-topic.ts';
-import { EVENTS } from '../../common/log/topics.ts';
+import { EVENTS, TOPICS } from '../../common/log/topics.ts';
+import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
+import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { type KafkaCluster, startKafkaCluster } from '../harness/kafka-cluster.ts';
+import { startSignpost } from '../harness/processes.ts';
+import { api, expectRecorded, startScans } from './power-cut-load.ts';
+import { isThere } from './readers.ts';
 
 const RECORDS = 200;
 const ATTEMPTS = 30;
@@ -74,6 +82,94 @@ async function expectOnTopic(name: string): Promise<void> {
   const missing = batch(name).filter(({ key }) => !found.has(key));
   expect(missing.map(({ key }) => key)).toEqual([]);
 }
+
+describe.skipIf(noKafka)('one of three brokers', () => {
+  test('is killed under load: nothing acknowledged is lost, nothing is counted twice, and everything resumes', async () => {
+    const signpost = await startSignpost({
+      kafkaBrokers: cluster.clients,
+      cores: 2,
+      roles: ['rpc,relay', 'recorder,worker'],
+    });
+    const { apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+    const create = async () => {
+      const answer = await api(signpost, apiKey, 'POST', '/qr-codes', { target_url: 'https://example.com/' });
+      expect(answer.status).toBe(201);
+      return ((await answer.json()) as { data: CodeJson }).data;
+    };
+    const scanned = await create();
+    const admin = new kafkajs.Kafka({ brokers: cluster.direct.split(','), logLevel: kafkajs.logLevel.NOTHING }).admin();
+    await admin.connect();
+    const { topics } = await admin.fetchTopicMetadata({ topics: TOPICS.map(({ name }) => name) });
+    const copies = topics.flatMap(({ partitions }) => partitions.map(({ replicas }) => replicas.length));
+    expect(new Set(copies)).toEqual(new Set([3]));
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: TOPICS.map(({ name }) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name })),
+    });
+    const inSync = resources.map(
+      ({ configEntries }) => configEntries.find(({ configName }) => configName === 'min.insync.replicas')?.configValue,
+    );
+    expect(inSync).toEqual(TOPICS.map(() => '2'));
+    await admin.disconnect();
+
+    const scans = startScans(`${signpost.url}/r/${scanned.short_code}`, 0, 4);
+    let created = 1;
+    let isRunning = true;
+    const creating = (async () => {
+      for (; isRunning; created++) {
+        await create();
+        await sleep(100);
+      }
+    })();
+    const moreScans = async (count: number) => {
+      const before = scans.answered.size;
+      await expect.poll(() => scans.answered.size, { timeout: 60_000 }).toBeGreaterThan(before + count);
+    };
+    await moreScans(300);
+    const [broker] = cluster.brokers;
+    await broker?.kill();
+    await untilNotLeader(1);
+    await moreScans(500);
+    // With two of three brokers, all that waits is published and recorded.
+    const recordedWithTwo = new Map(scans.answered);
+    await expectRecorded(signpost.databaseUrl, scanned, recordedWithTwo);
+    await broker?.start();
+    await moreScans(300);
+    isRunning = false;
+    await Promise.all([creating, scans.stop()]);
+
+    await expectRecorded(signpost.databaseUrl, scanned, scans.answered);
+    const database = new pg.Pool({ connectionString: signpost.databaseUrl });
+    onTestFinished(() => database.end());
+    const waiting = async () => (await database.query('select from outbox_waiting limit 1')).rowCount;
+    await expect.poll(waiting, { timeout: 60_000 }).toBe(0);
+    const { events, routes } = await internal(signpost, EventsService).auditEvents({});
+    expect([events?.missing, routes?.missing].map(Number)).toEqual([0, 0]);
+    expect(Number(events?.published)).toBe(created);
+    for (const process of [...signpost.cores, ...signpost.gateways]) {
+      expect(isThere(process.pid), await process.log()).toBe(true);
+    }
+    await signpost.stop();
+  }, 240_000);
+
+  test('is down: topics are not created with fewer replicas, but once it runs', async () => {
+    const topic = { name: 'test.replicas', partitions: 1, retention: 3_600_000 };
+    const [broker] = cluster.brokers;
+    await broker?.kill();
+    const others = cluster.brokers.slice(1).map(({ brokers }) => brokers);
+    const admin = new kafkajs.Kafka({ brokers: others, logLevel: kafkajs.logLevel.NOTHING }).admin();
+    await admin.connect();
+    onTestFinished(() => admin.disconnect());
+    await expect.poll(async () => (await admin.describeCluster()).brokers.length, { timeout: 30_000 }).toBe(2);
+    await expect(log.ensureTopics([topic])).rejects.toThrow(
+      'Only 2 of 3 brokers are running: topics are created once 3 are.',
+    );
+    await broker?.start();
+    await expect.poll(() => log.ensureTopics([topic]).catch(String), { timeout: 30_000 }).toBeUndefined();
+    const { topics } = await admin.fetchTopicMetadata({ topics: [topic.name] });
+    expect(topics[0]?.partitions[0]?.replicas).toHaveLength(3);
+  }, 120_000);
+});
 
 describe.skipIf(noKafka)('what was published successfully is on the topic', () => {
   test.each([

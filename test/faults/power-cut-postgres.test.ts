@@ -1,8 +1,5 @@
-import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
@@ -11,6 +8,7 @@ import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
 import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
+import { killPostgres } from '../harness/postgres-pair.ts';
 import { startSignpost } from '../harness/processes.ts';
 import { PowerCutDisk, whyNoPowerCuts } from '../torture/power-cut.ts';
 import {
@@ -21,7 +19,6 @@ import {
   startScans,
   withWrongTarget,
 } from './power-cut-load.ts';
-import { isThere } from './readers.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 
@@ -104,16 +101,3 @@ describe.skipIf(noPowerCuts !== undefined)('a power cut', () => {
     await expectRecorded(postgres.url, scanned as CodeJson, scans.answered);
   }, 240_000);
 });
-
-/** Kills all processes of a Postgres at once. */
-async function killPostgres(folder: string): Promise<void> {
-  const [line] = (await readFile(join(folder, 'data', 'postmaster.pid'), 'utf8')).split('\n');
-  const postmaster = Number(line);
-  const { stdout } = await promisify(execFile)('pgrep', ['-P', String(postmaster)]);
-  const all = [postmaster, ...stdout.split('\n').filter(Boolean).map(Number)];
-  for (const pid of all) {
-    // A process may have exited meanwhile.
-    if (isThere(pid)) process.kill(pid, 'SIGKILL');
-  }
-  await expect.poll(() => all.filter(isThere), EVENTUALLY).toEqual([]);
-}

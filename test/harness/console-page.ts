@@ -6,7 +6,7 @@ import type { Signpost } from './processes.ts';
 
 /** What is different in every run, and how the page shows it. */
 const VOLATILE: readonly (readonly [RegExp, string | ((token: string) => string)])[] = [
-  [/\b(?:acct|qr|batch|folder|tag|domain|hook|dlv|mbr|evt)_[0-9a-z]{26}/g, (id) => `${id.split('_')[0]}_…`],
+  [/\b(?:acct|qr|batch|folder|tag|domain|hook|dlv|mbr|evt|change)_[0-9a-z]{26}/g, (id) => `${id.split('_')[0]}_…`],
   [/\bsk_live_\w{43}/g, 'sk_live_…'],
   [/\bwhsec_[A-Za-z0-9+/=]+/g, 'whsec_…'],
   [/signpost-verify=[0-9a-f]+/g, 'signpost-verify=…'],

@@ -149,8 +149,8 @@ export async function prepareBroker(options: BrokerOptions): Promise<Broker> {
   };
 }
 
-/** Lets Maven download the jars, once per version of the `pom.xml`. */
-async function jars(): Promise<string> {
+/** The folder of the jars, which Maven downloads once per version of the `pom.xml`. */
+export async function jars(): Promise<string> {
   const pom = join(PROJECT, 'pom.xml');
   const version = createHash('sha256')
     .update(await readFile(pom))
@@ -182,7 +182,7 @@ async function jars(): Promise<string> {
  * A shell reads from a pipe of this process, which closes when this process exits, even by SIGKILL; then it kills the
  * child.
  */
-function killWithParent(child: ChildProcess): void {
+export function killWithParent(child: ChildProcess): void {
   const watcher = spawn('sh', ['-c', 'read -r _; kill -KILL "$0"', String(child.pid)], {
     // A separate process group, so that Ctrl-C does not kill the watcher first.
     detached: true,

@@ -2,17 +2,19 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
+import { freePort } from '../../local/free-port.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { type Account, contract } from '../contract/client.ts';
-import { metricsOf, PRINTS_METRICS } from '../harness/printed-metrics.ts';
+import { scrape } from '../harness/scrape.ts';
 
 /** Local addresses of clients; the last one is the trusted proxy's. */
 const [ATTACKER, OTHER, COUNTED, PROXY] = ['127.0.0.5', '127.0.0.6', '127.0.0.7', '127.0.0.9'];
 const [CONNECTIONS, FAILURES, UNKNOWN] = [30, 8, 8];
 
+const metricsPort = await freePort();
 const running = contract({
+  gatewayEnv: { METRICS_PORT: String(metricsPort) },
   env: {
-    ...PRINTS_METRICS,
     TRUST_PROXY: `${PROXY}/32`,
     CONNECTIONS_PER_ADDRESS: String(CONNECTIONS),
     FAILED_AUTHENTICATIONS_PER_MINUTE: String(FAILURES),
@@ -137,10 +139,10 @@ test('connections are limited by address', async () => {
 
 test('what is refused is counted by its reason', async () => {
   const refused = async () => {
-    const metrics = await metricsOf(running.signpost.gateways[0]);
-    const counts = metrics.filter(({ name }) => name === 'signpost.gateway.refused');
-    expect(counts.map(({ attributes }) => attributes.worker)).toEqual(counts.map(() => 0));
-    return Object.fromEntries(counts.map(({ attributes, value }) => [attributes.reason, value]));
+    const counts =
+      (await scrape(metricsPort)).find(({ name }) => name === 'signpost_gateway_refused_total')?.samples ?? [];
+    expect(counts.map(({ labels }) => labels.process)).toEqual(counts.map(() => 'worker 0'));
+    return Object.fromEntries(counts.map(({ labels, value }) => [labels.signpost_refusal_reason, value]));
   };
   const before = await refused();
   await statuses(FAILURES + 2, () => read(COUNTED, wrongKey()));

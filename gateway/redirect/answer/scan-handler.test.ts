@@ -177,6 +177,11 @@ describe.each([
     /** Creates a code whose policy, in JSON, is version 3 of its target. */
     async function codeWithPolicy(json: unknown, columns: Record<string, unknown> = {}): Promise<string> {
       const { id, path } = await code(columns);
+      await setPolicy(id, path, json, 5n);
+      return path;
+    }
+
+    async function setPolicy(id: string, path: string, json: unknown, version: bigint): Promise<void> {
       const read = policyFromJson(json);
       if ('problem' in read) throw new Error(read.problem);
       const value = {
@@ -188,8 +193,7 @@ describe.each([
         policy: read.policy,
         targetVersion: 3,
       };
-      await table.apply(create(RouteSchema, { version: 5n, entry: { case: 'code', value } }));
-      return path;
+      await table.apply(create(RouteSchema, { version, entry: { case: 'code', value } }));
     }
 
     test('leads to what its first fitting rule says, which the scan records', async () => {
@@ -242,6 +246,17 @@ describe.each([
         chosen.add(first?.targetVariant ?? '');
       }
       expect([...chosen].sort()).toEqual(['a', 'b']);
+    });
+
+    test('a policy is replaced by one with the same version, as after a restore of Postgres', async () => {
+      const { id, path } = await code();
+      for (const [version, location] of [
+        [5n, 'https://example.com/before'],
+        [6n, 'https://example.com/after'],
+      ] as const) {
+        await setPolicy(id, path, { rules: [{ then: { target_url: location } }] }, version);
+        expect((await send(path)).headers.location).toBe(location);
+      }
     });
 
     test('parameters and the query of the scan URL are added', async () => {

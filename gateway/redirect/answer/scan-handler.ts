@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Decision } from '../../../common/targets/evaluate.ts';
 import { Answer } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { Page } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { newRequestId, usableRequestId } from '../../rest/request-id.ts';
@@ -13,7 +14,7 @@ import { landingPage, pageFor } from './pages.ts';
 import { scanIdText } from './scan-id.ts';
 import { ID_AT, scanWriter } from './scan-message.ts';
 import type { Reply, ScanHeaders, ScanRequest } from './scan-request.ts';
-import { type DecidedTarget, targetDecider } from './targets.ts';
+import { targetDecider } from './targets.ts';
 import { Visit, type VisitSources } from './visit.ts';
 
 /** `Retry-After` when a code can't be looked up, in seconds. */
@@ -31,7 +32,22 @@ export interface ScanHandlerOptions extends VisitSources {
   readonly spool: Spool;
   readonly trustedProxies: readonly string[];
   readonly logger: Logger;
+  /** Measures an answer: its result, and the time since its request was read, in ms. */
+  readonly measure?: MeasureScan | undefined;
 }
+
+/** What a scan was answered with; `limited`: the client has scanned too many codes that do not exist. */
+export type ScanResult =
+  | 'gone'
+  | 'landing_page'
+  | 'limited'
+  | 'method_not_allowed'
+  | 'paused'
+  | 'redirect'
+  | 'unavailable'
+  | 'unknown';
+
+export type MeasureScan = (result: ScanResult, ms: number) => void;
 
 /** Answers scans. It depends on local disk only, except for a code that it sees for the first time. */
 export interface ScanHandler {
@@ -43,7 +59,7 @@ export interface ScanHandler {
 }
 
 export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
-  const { table, unknown, spool } = options;
+  const { table, unknown, spool, measure } = options;
   const originOf = originReader(options.trustedProxies);
   let answered = 0;
   const { countryOf, saltAt } = options;
@@ -53,18 +69,21 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
 
   function answer(request: ScanRequest, reply: Reply): void {
     const { method, shortCode, headers } = request;
+    const start = measure ? performance.now() : 0;
     if (method !== 'GET' && method !== 'HEAD') {
       reply.methodNotAllowed(requestId(headers), 'GET, HEAD');
+      measure?.('method_not_allowed', performance.now() - start);
       return;
     }
     if (shortCode === undefined) {
       sendPage(request, reply, 'unknown');
+      measure?.('unknown', performance.now() - start);
       return;
     }
     const origin = originOf(request.peer, headers);
     const route = table.code(shortCode);
     if (route) {
-      respond(request, reply, origin, route);
+      respond(request, reply, origin, route, start);
       return;
     }
     unknown.find(shortCode, origin.address).then(
@@ -73,21 +92,30 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
         if (found) table.apply(found);
         // The table may have a newer version by now.
         const lookedUp = found?.entry.case === 'code' ? foundRoute(found.entry.value) : undefined;
-        respond(request, reply, origin, table.code(shortCode) ?? lookedUp);
+        respond(request, reply, origin, table.code(shortCode) ?? lookedUp, start);
       },
       (error: unknown) => {
         const tooMany = error instanceof TooManyUnknown;
         const retryAfter = tooMany ? String(error.seconds) : RETRY_AFTER_SECONDS;
         const page = pageFor('unavailable', headers['accept-language']);
         reply.page(requestId(headers), tooMany ? 429 : STATUS.unavailable, page, { 'retry-after': retryAfter });
+        measure?.(tooMany ? 'limited' : 'unavailable', performance.now() - start);
       },
     );
   }
 
-  function respond(request: ScanRequest, reply: Reply, origin: Origin, route: FoundRoute | undefined): void {
+  /** `start`: when the request was read, of `performance.now()`, if answers are measured. */
+  function respond(
+    request: ScanRequest,
+    reply: Reply,
+    origin: Origin,
+    route: FoundRoute | undefined,
+    start: number,
+  ): void {
     const { headers } = request;
     if (!route || !servedOn(origin.hostname, route)) {
       sendPage(request, reply, 'unknown');
+      measure?.('unknown', performance.now() - start);
       return;
     }
     const visit = new Visit(sources, headers, origin);
@@ -97,9 +125,13 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
       const message = scanMessage(route, visit, decided);
       const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
       answered++;
-      spool.append(message, () => sendAnswer(request, reply, id, route, decided));
+      spool.append(message, () => {
+        const result = sendAnswer(request, reply, id, route, decided);
+        measure?.(result, performance.now() - start);
+      });
     } else {
-      sendAnswer(request, reply, requestId(headers), route, decided);
+      const result = sendAnswer(request, reply, requestId(headers), route, decided);
+      measure?.(result, performance.now() - start);
     }
   }
 
@@ -125,27 +157,28 @@ function sendAnswer(
   reply: Reply,
   id: string,
   route: FoundRoute,
-  decided: DecidedTarget | undefined,
-): void {
+  decided: Decision | undefined,
+): ScanResult {
   switch (answerOf(route, decided)) {
     case Answer.REDIRECT:
       reply.redirect(id, typeof decided?.target === 'string' ? decided.target : route.targetUrl);
-      break;
+      return 'redirect';
     case Answer.LANDING_PAGE:
       reply.page(id, 200, landingPage(route.landingPage));
-      break;
+      return 'landing_page';
     case Answer.PAUSED:
       reply.page(id, STATUS.paused, pageFor('paused', request.headers['accept-language']));
-      break;
+      return 'paused';
     case Answer.GONE:
       reply.page(id, STATUS.gone, pageFor('gone', request.headers['accept-language']));
-      break;
+      return 'gone';
     default:
       reply.page(id, STATUS.unknown, pageFor('unknown', request.headers['accept-language']));
+      return 'unknown';
   }
 }
 
-function answerOf({ answer }: FoundRoute, decided: DecidedTarget | undefined): Answer {
+function answerOf({ answer }: FoundRoute, decided: Decision | undefined): Answer {
   if (!decided || typeof decided.target === 'string') return answer;
   return decided.target === Page.PAUSED ? Answer.PAUSED : Answer.GONE;
 }

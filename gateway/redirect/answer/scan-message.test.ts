@@ -73,7 +73,9 @@ test('a scan decodes as valid protobuf whatever the reader sent, and does not co
       (headers, address, hostname, proxied, decided) => {
         const before = Date.now();
         const visit = new Visit(sources, headers, { hostname, address, proxied });
-        const written = Buffer.from(scanMessage(route, visit, decided));
+        const policy = Buffer.alloc(4);
+        policy.writeUInt32BE(decided?.version ?? 0);
+        const written = Buffer.from(scanMessage({ ...route, policy: decided && policy }, visit, decided));
         const scan = fromBinary(ScanSchema, written);
         expect(written).toHaveLength(toBinary(ScanSchema, scan).length);
         const hinted = /^de$/i.test(headers.country ?? '') && proxied ? 'DE' : undefined;

@@ -1,8 +1,8 @@
 import { referrerHost } from '../../../common/contract/referrer.ts';
-import type { FoundRoute } from '../routes/route-record.ts';
+import type { Decision } from '../../../common/targets/evaluate.ts';
+import { type FoundRoute, versionOfTarget } from '../routes/route-record.ts';
 import { STAMP_BYTES, type Stamp } from '../spool/scan-stamp.ts';
 import { writeScanId } from './scan-id.ts';
-import type { DecidedTarget } from './targets.ts';
 import { truncated, type Visit } from './visit.ts';
 
 /** Tags of the fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
@@ -28,7 +28,7 @@ export const ID_AT = 2;
  * last field, where the ledger looks for it. The returned buffer is reused for the next message: callers must copy it.
  */
 export function scanWriter(stamp: Stamp) {
-  return (route: FoundRoute, visit: Visit, decided: DecidedTarget | undefined): Buffer => {
+  return (route: FoundRoute, visit: Visit, decided: Decision | undefined): Buffer => {
     const { now, headers, origin, userAgent, country } = visit;
     bytes[0] = ID;
     bytes[1] = 16;
@@ -42,27 +42,26 @@ export function scanWriter(stamp: Stamp) {
     at = writeVisitor(at, visit.visitor);
     if (country !== 'unknown') at = writeString(at, COUNTRY, country);
     at = writeString(at, REFERRER_HOST, referrerHost(truncated(headers.referer, 2_048)));
-    if (decided) at = writeDecision(at, decided);
+    if (decided && route.policy) at = writeDecision(at, versionOfTarget(route.policy), decided);
     stamp(bytes, at, now);
     return bytes.subarray(0, at + STAMP_BYTES);
   };
 }
 
-function writeDecision(start: number, { version, rule, variant }: DecidedTarget): number {
-  let at = start;
-  for (const [tag, value] of [
-    [TARGET_VERSION, version],
-    [TARGET_RULE, rule],
-  ] as const) {
-    if (value === 0) continue;
-    bytes[at] = tag;
-    bytes[at + 1] = 1;
-    at = writeVarint(at + 2, value);
-  }
+function writeDecision(start: number, version: number, { rule, variant }: Decision): number {
+  const at = writeNumber(writeNumber(start, TARGET_VERSION, version), TARGET_RULE, rule);
   if (variant === '') return at;
   // The second byte of the tag is written where the first of a short one would be.
   bytes[at] = TARGET_VARIANT;
   return writeString(at + 1, 1, variant);
+}
+
+/** Writes a number with a tag of two bytes, unless it is 0. Returns the offset of the next field. */
+function writeNumber(at: number, tag: number, value: number): number {
+  if (value === 0) return at;
+  bytes[at] = tag;
+  bytes[at + 1] = 1;
+  return writeVarint(at + 2, value);
 }
 
 /** Writes the visitor field from 16 hexadecimal digits. Returns the offset of the next field. */

@@ -14,7 +14,7 @@ export interface FoundRoute {
   readonly accountId: string;
   /** A serialized `LandingPage` message. */
   readonly landingPage: Buffer | undefined;
-  /** The policy of an active dynamic code: see `readPolicy`. */
+  /** The policy of an active dynamic code: see `readPolicy`. Valid until the table is read again. */
   readonly policy: Buffer | undefined;
 }
 
@@ -61,20 +61,23 @@ export function versionIn(record: Buffer): bigint {
   return record.readBigUInt64BE(VERSION_AT);
 }
 
-/** Deserializes the first `length` bytes of `record`; copies what it returns. Throws a RangeError if they are too short. */
+/**
+ * Deserializes the first `length` bytes of `record`; copies what it returns, except for the policy. Throws a RangeError if
+ * they are too short.
+ */
 export function readCode(record: Buffer, length: number): FoundRoute {
   const targetAt = TEXTS_AT + (record[LENGTHS_AT] ?? 0);
   const restAt = targetAt + record.readUInt16BE(LENGTHS_AT + 1);
   if (restAt > length) throw new RangeError('a record of the route table is too short');
   const answer = (record[ANSWER_AT] ?? 0) as Answer;
-  const rest = restAt === length ? undefined : Buffer.from(record.subarray(restAt, length));
+  const rest = restAt === length ? undefined : record.subarray(restAt, length);
   return {
     answer,
     targetUrl: record.toString('latin1', targetAt, restAt),
     hostname: targetAt === TEXTS_AT ? '' : record.toString('utf8', TEXTS_AT, targetAt),
     codeId: idIn('qr', record, CODE_ID_AT),
     accountId: idIn('acct', record, ACCOUNT_ID_AT),
-    landingPage: answer === Answer.REDIRECT ? undefined : rest,
+    landingPage: rest && answer !== Answer.REDIRECT ? Buffer.from(rest) : undefined,
     policy: answer === Answer.REDIRECT ? rest : undefined,
   };
 }
@@ -86,9 +89,14 @@ export function foundRoute(route: CodeRoute): FoundRoute {
   return { answer, targetUrl, hostname, codeId, accountId, landingPage, policy };
 }
 
-/** The policy of a `FoundRoute`, with the version of the target. Throws if it can't be read. */
-export function readPolicy(bytes: Buffer): { readonly version: number; readonly policy: Policy } {
-  return { version: bytes.readUInt32BE(0), policy: fromBinary(PolicySchema, bytes.subarray(POLICY_AT)) };
+/** The version of the target of a route with a policy; `bytes`: those of its policy. */
+export function versionOfTarget(bytes: Buffer): number {
+  return bytes.readUInt32BE(0);
+}
+
+/** Deserializes the policy of a `FoundRoute`. Throws if it can't be read. */
+export function readPolicy(bytes: Buffer): Policy {
+  return fromBinary(PolicySchema, bytes.subarray(POLICY_AT));
 }
 
 function landingPageBytes({ answer, landingPage }: CodeRoute): Buffer | undefined {

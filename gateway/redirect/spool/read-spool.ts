@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, rmSync, statSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { type Frames, readFrames } from './frames.ts';
-import { type Segment, segmentsIn } from './segments.ts';
+import { type Segment, segmentsIn, startOf } from './segments.ts';
 
 /** Reads a spool while another process writes to it. */
 export interface SpoolReader {
@@ -14,6 +14,8 @@ export interface SpoolReader {
   isForgotten(segment: string, bytes: number): boolean;
   /** The number of bytes not yet acknowledged, when the folder could last be read. */
   depth(): number;
+  /** When the oldest segment with bytes that were not acknowledged began, in ms since 1970; undefined if there is none. */
+  waitingSince(): number | undefined;
 }
 
 /** Payloads to publish, in order. */
@@ -103,6 +105,18 @@ export function readSpool(
         // `next` reports it; a status query must not fail because of it.
       }
       return depth;
+    },
+    waitingSince() {
+      try {
+        const waiting = segmentsIn(folder).find((segment) => {
+          const size = statSync(segment.path, { throwIfNoEntry: false })?.size ?? 0;
+          return size > (segment.name === name ? done : 0);
+        });
+        return waiting && startOf(waiting);
+      } catch {
+        // As for the depth.
+        return undefined;
+      }
     },
   };
 }

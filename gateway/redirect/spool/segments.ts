@@ -38,6 +38,11 @@ export function newSegment(folder: string, last: string): Segment {
   return { name: now, path: join(folder, now + OPEN), sealed: false };
 }
 
+/** When a segment began, in ms since 1970. */
+export function startOf({ name }: Segment): number {
+  return Number.parseInt(name, 10);
+}
+
 /** Marks a segment as complete, so that it can be removed once it is read. */
 export function sealSegment(folder: string, name: string): void {
   renameSync(join(folder, name + OPEN), join(folder, name + SEALED));

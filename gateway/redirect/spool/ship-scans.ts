@@ -18,6 +18,8 @@ import { type WatchedFolder, watchFolder } from './watch-folder.ts';
 /** Publishes the scans in the spools to the log. */
 export interface Shipper {
   status(): ShipperStatus;
+  /** When the oldest scan on disk was written, at the earliest, in ms since 1970; undefined if none waits. */
+  waitingSince(): number | undefined;
   /** Publishes frames that are in no spool; rejects while the log is unavailable. */
   publish(frames: Buffer): Promise<void>;
   /** Ships as much as it can within `graceMs` and stops; the rest stays on disk. */
@@ -183,6 +185,10 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
     status() {
       const depth = [...spools.values()].reduce((sum, { reader }) => sum + reader.depth(), 0);
       return { shipped, depth, failing: failures > 0 || unreadable.size > 0 };
+    },
+    waitingSince() {
+      const starts = [...spools.values()].flatMap(({ reader }) => reader.waitingSince() ?? []);
+      return starts.length === 0 ? undefined : Math.min(...starts);
     },
     publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
     async stop(graceMs) {

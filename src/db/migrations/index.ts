@@ -19,6 +19,7 @@ import { RelabelledCodes } from './0017-relabelled-codes.ts';
 import { FoldedNames } from './0018-folded-names.ts';
 import { Targets } from './0019-targets.ts';
 import { TargetChanges } from './0021-target-changes.ts';
+import { ScanTargets } from './0022-scan-targets.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -42,4 +43,5 @@ export const migrations: MigrationObject[] = [
   { name: '0018-folded-names', class: FoldedNames },
   { name: '0019-targets', class: Targets },
   { name: '0021-target-changes', class: TargetChanges },
+  { name: '0022-scan-targets', class: ScanTargets },
 ];

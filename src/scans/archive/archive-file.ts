@@ -8,8 +8,8 @@ import { columnsOf } from '../../db/columns.ts';
 import { ScanEntity } from '../entities.ts';
 
 /**
- * Index of the account's column, in files of all versions: new columns come last. Splitting at commas is safe because
- * no value contains a comma, quote or line break.
+ * Index of the account's column, in files of all versions: new columns come last. Splitting at commas is safe because no
+ * value up to there contains a comma or quote, and none a line break.
  */
 const ACCOUNT = 2;
 
@@ -37,7 +37,7 @@ export async function removeAccount(folder: string, name: string, accountId: str
         for await (const text of wholeLines(source)) {
           const kept = text.split('\n').filter((line) => line !== '' && line.split(',')[ACCOUNT] !== accountId);
           lines += kept.length;
-          if (kept.length > 0) yield `${kept.join('\n')}\n`;
+          if (kept.length > 0) yield Buffer.from(`${kept.join('\n')}\n`, 'latin1');
         }
       },
       createGzip(),
@@ -51,7 +51,7 @@ export async function removeAccount(folder: string, name: string, accountId: str
 async function* wholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = '';
   for await (const chunk of source) {
-    // Everything is ASCII: hosts are in ASCII form, names come from fixed lists.
+    // Keeps every byte of a label in UTF-8; all other values are ASCII.
     const text = rest + chunk.toString('latin1');
     const end = text.lastIndexOf('\n') + 1;
     rest = text.slice(end);

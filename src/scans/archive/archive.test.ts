@@ -208,9 +208,33 @@ test('a line of an archive file has every column', async () => {
   expect(archivedLines()).toEqual([
     [
       ...[rows[0].id, '2022-05-15T12:00:00.000Z', scanned.accountId, scanned.codeId, 'person', '1', 'GB', 'mobile'],
-      ...['iOS', 'Safari', 'example.org', rows[0].visitor],
+      ...['iOS', 'Safari', 'example.org', rows[0].visitor, '', '', ''],
     ].join(','),
   ]);
+});
+
+test('targets are archived, stay counted, and survive the deletion of another account from the file', async () => {
+  const [deleted, retained] = [newScannedCode(), newScannedCode()];
+  const decided = (scanned: ScannedCode) => [
+    scanRecord(scanned, { at: at(5), targetVersion: 2, targetRule: 1, targetVariant: 'Größe, "XL"' }),
+    scanRecord(scanned, { at: at(5) + 1, targetVersion: 2 }),
+    scanRecord(scanned, { at: at(5) + 2 }),
+  ];
+  await handle([...decided(deleted), ...decided(retained)]);
+  const before = await figures(retained, at(5));
+  expect(before.targets).toEqual([
+    { version: 2, rule: 0, variant: '', scans: 1n },
+    { version: 2, rule: 1, variant: 'Größe, "XL"', scans: 1n },
+  ]);
+  await archive();
+  await deleteAccountScans(database.pool, folder, deleted.accountId);
+  expect(archivedLines().map((line) => line.split(',').slice(12).join(','))).toEqual([
+    '2,1,"Größe, ""XL"""',
+    '2,0,""',
+    ',,',
+  ]);
+  expect(await figures(retained, at(5))).toEqual(before);
+  expect((await figures(deleted, at(5))).targets).toEqual([]);
 });
 
 test('when the disk refuses the archive, the month stays in a table, nothing else is blocked, and it is retried', async () => {
@@ -233,6 +257,7 @@ test('when the disk refuses the archive, the month stays in a table, nothing els
 describe('deleting the scans of an account', () => {
   test('removes them from the table, from both kinds of archive and from every counter, and no others', async () => {
     const [deleted, retained] = [newScannedCode(), newScannedCode()];
+    await handle([scanRecord(deleted, { at: at(0) - 1, targetVersion: 1 })]);
     for (const month of [0, 1]) await handle([...scansOf(deleted, at(month), 20), ...scansOf(retained, at(month), 30)]);
     await archive('file');
     await handle([...scansOf(deleted, at(2), 20), ...scansOf(retained, at(2), 30)]);
@@ -241,14 +266,22 @@ describe('deleting the scans of an account', () => {
     await deleteAccountScans(database.pool, folder, deleted.accountId);
     expect(archivedLines().filter((line) => line.includes(deleted.accountId))).toEqual([]);
     expect(archivedLines()).toHaveLength(60);
-    for (const table of ['scans', 'scans_2022_03_part1', 'scan_days', 'scan_hours', 'scan_values', 'scan_totals']) {
+    for (const table of [
+      'scans',
+      'scans_2022_03_part1',
+      'scan_days',
+      'scan_hours',
+      'scan_values',
+      'scan_targets',
+      'scan_totals',
+    ]) {
       const { rows } = await database.pool.query(`select from ${table} where account_id = $1`, [deleted.accountId]);
       expect({ table, rows: rows.length }).toEqual({ table, rows: 0 });
     }
     const { rows } = await database.pool.query('select from scan_visitors where code_id = $1', [deleted.codeId]);
     expect(rows).toEqual([]);
     expect(await total(retained)).toBe(120);
-    expect((await expectCleanAudit()).ledger).toMatchObject({ recorded: 200, deleted: 80 });
+    expect((await expectCleanAudit()).ledger).toMatchObject({ recorded: 201, deleted: 81 });
   });
 
   test('also deletes scans answered before it that arrive later, and none answered since', async () => {

@@ -4,7 +4,7 @@ import { dayOf } from '../days.ts';
 import { type Ledger, readLedger } from './ledger.ts';
 
 /**
- * A disagreement: between the counters of a code's day and its rows, between a code's total and its days, between the
+ * A disagreement: between the counters of a code's day and its rows, also by target, between a code's total and its days, between the
  * counters of a week (on its Monday) or an account and those of days, or between a day and the ledger. A month that is
  * archived in part is compared as a whole, on its first day.
  */
@@ -14,7 +14,17 @@ export interface Difference {
   /** `YYYY-MM-DD`; null for differences of a code's total. */
   readonly day: string | null;
   /** The counter that differs. */
-  readonly counter: 'scans' | 'unique_scans' | 'hours' | 'values' | 'total' | 'week' | 'account' | 'ledger' | 'archive';
+  readonly counter:
+    | 'scans'
+    | 'unique_scans'
+    | 'hours'
+    | 'values'
+    | 'targets'
+    | 'total'
+    | 'week'
+    | 'account'
+    | 'ledger'
+    | 'archive';
   readonly expected: number;
   readonly counted: number;
 }
@@ -107,6 +117,22 @@ const AUDIT = statement<
      full join (
        select code_id, day, dimension, sum(scans) as scans from scan_values where day ${IN_WINDOW} group by 1, 2, 3
      ) shares using (code_id, day, dimension)
+     union all
+     select code_id, day, 'targets', coalesce(recorded.scans, 0), coalesce(shares.scans, 0)
+     from (
+       select code_id, day, version, rule, variant, count(*) as scans
+       from (
+         select code_id, (scanned_at at time zone 'UTC')::date as day, target_version as version, target_rule as rule,
+                target_variant as variant
+         from scans
+         where scanned_at >= $1::date::timestamp at time zone 'UTC'
+           and scanned_at < ($2::date + 1)::timestamp at time zone 'UTC' and target_version is not null
+       ) dated
+       where day ${IN_WINDOW}
+       group by 1, 2, 3, 4, 5
+     ) recorded full join (
+       select code_id, day, version, rule, variant, scans from scan_targets where day ${IN_WINDOW}
+     ) shares using (code_id, day, version, rule, variant)
      union all
      select code_id, null, 'total', coalesce(lives.scans, 0), coalesce(t.scans, 0)
      from (select code_id, sum(scans) as scans from scan_days group by 1) lives full join scan_totals t using (code_id)

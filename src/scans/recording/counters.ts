@@ -1,14 +1,15 @@
 import type { EntitySchema } from '@mikro-orm/core';
 import type { PoolClient } from 'pg';
 import { run, type Statement, statement } from '../../../common/postgres/sql.ts';
-import { arrayParameters, type Column, columnsOf, copyRows, listed, type RowOf } from '../../db/columns.ts';
+import { arrayParameters, arraysOf, type Column, columnsOf, copyRows, listed, type RowOf } from '../../db/columns.ts';
 import { columnArrays, rowArrays } from '../column-arrays.ts';
-import { ScanDayEntity, ScanHourEntity, ScanTotalEntity, ScanValueEntity } from '../entities.ts';
+import { ScanDayEntity, ScanHourEntity, ScanTargetEntity, ScanTotalEntity, ScanValueEntity } from '../entities.ts';
 import {
   type CounterIncrements,
   type DayIncrement,
   type HourIncrement,
   REFERRERS_A_DAY,
+  type TargetIncrement,
   type TotalIncrement,
   type ValueIncrement,
 } from './increments.ts';
@@ -46,6 +47,13 @@ function counters<Entity>(
 const DAYS = counters<ScanDayEntity>('scan_days', ScanDayEntity, ['code_id', 'day']);
 const HOURS = counters<ScanHourEntity>('scan_hours', ScanHourEntity, ['code_id', 'hour']);
 const VALUES = counters<ScanValueEntity>('scan_values', ScanValueEntity, ['code_id', 'day', 'dimension', 'value']);
+const TARGETS = counters<ScanTargetEntity>('scan_targets', ScanTargetEntity, [
+  'code_id',
+  'day',
+  'version',
+  'rule',
+  'variant',
+]);
 const TOTALS = counters<ScanTotalEntity>('scan_totals', ScanTotalEntity, ['code_id']);
 
 // Primary key: one lookup per referrer, and for one that is new to its day, a count of that day's referrers.
@@ -77,6 +85,11 @@ export async function incrementCounters(tx: PoolClient, increments: CounterIncre
   await increment(tx, HOURS, known.hours.map(hourRow));
   await insert(tx, VALUES, fresh.values, valueRow);
   await incrementValues(tx, known.values);
+  await insert(tx, TARGETS, fresh.targets, targetRow);
+  // Not as `rowArrays`: labels of variants may contain any printable character.
+  if (known.targets.length > 0) {
+    await run(tx, TARGETS.increment, arraysOf(TARGETS.columns, known.targets.map(targetRow)));
+  }
   await increment(tx, TOTALS, totals.map(totalRow));
 }
 
@@ -107,6 +120,10 @@ function hourRow({ codeId, hour, accountId, scans, unique }: HourIncrement): Row
 }
 
 function valueRow({ codeId, accountId, ...counter }: ValueIncrement): RowOf<ScanValueEntity> {
+  return { code_id: codeId, account_id: accountId, ...counter };
+}
+
+function targetRow({ codeId, accountId, ...counter }: TargetIncrement): RowOf<ScanTargetEntity> {
   return { code_id: codeId, account_id: accountId, ...counter };
 }
 

@@ -2,6 +2,16 @@ import { decodeId, type IdPrefix } from '../../../common/contract/ids.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
 import { decodeFields, type ScanFields } from './scan-fields.ts';
 
+/** What decided where a scan of a code with a policy leads. */
+export interface ScanTarget {
+  /** The version of the code's target, from 1 on. */
+  readonly version: number;
+  /** Counted from 1; 0 if no rule decided. */
+  readonly rule: number;
+  /** The label of the split's variant; empty if the rule has no split. Any printable characters. */
+  readonly variant: string;
+}
+
 /** A scan as the gateway published it, with its ids as UUIDs. */
 export interface DecodedScan {
   /** UUID. */
@@ -20,6 +30,8 @@ export interface DecodedScan {
   readonly country: string;
   /** Empty when there was no referrer. */
   readonly referrerHost: string;
+  /** Undefined if the code had no policy. */
+  readonly target: ScanTarget | undefined;
   /** What an older gateway sent about the visitor; undefined in all other records. */
   readonly legacy: Pick<ScanFields, 'address' | 'referrer' | 'countryHint'> | undefined;
   /** Offset of its record in the log. */
@@ -36,6 +48,12 @@ const EARLIEST = Date.UTC(2020, 0, 1);
 
 /** How far a gateway's clock may be ahead, in ms. */
 const AHEAD_MS = 86_400_000;
+
+/** Of Postgres's `integer` and `smallint`. */
+const [MAX_VERSION, MAX_RULE] = [0x7fff_ffff, 0x7fff];
+
+/** The labels that a policy may contain: Postgres rejects NUL, and archives have a scan in each line. */
+const LABEL = /^\P{Cc}{0,32}$/u;
 
 /** Decodes a record of `signpost.scans.v1`. `now` is in ms since 1970. */
 export function decodeScan({ value, offset }: LogRecord, now: number): DecodedScan | Undecodable {
@@ -57,9 +75,31 @@ export function decodeScan({ value, offset }: LogRecord, now: number): DecodedSc
   }
   if (scan.visitor.length !== 0 && scan.visitor.length !== 8)
     return { undecodable: 'The visitor is not 8 bytes long.' };
+  const target = targetOf(scan);
+  if (target === null) return { undecodable: 'The target of the scan is out of range.' };
   const id = uuidOf(scan.id);
   const [visitor, legacy] = scan.visitor.length === 8 ? [bigintOf(scan.visitor), undefined] : [undefined, scan];
-  return { id, codeId, accountId, scannedAt, userAgent, purpose, visitor, country, referrerHost, legacy, offset };
+  return {
+    id,
+    codeId,
+    accountId,
+    scannedAt,
+    userAgent,
+    purpose,
+    visitor,
+    country,
+    referrerHost,
+    target,
+    legacy,
+    offset,
+  };
+}
+
+/** Undefined without a policy, null for a target that cannot be stored. */
+function targetOf({ targetVersion, targetRule, targetVariant }: ScanFields): ScanTarget | undefined | null {
+  if (targetVersion === 0) return undefined;
+  if (targetVersion > MAX_VERSION || targetRule > MAX_RULE || !LABEL.test(targetVariant)) return null;
+  return { version: targetVersion, rule: targetRule, variant: targetVariant };
 }
 
 /** The 8 bytes of a visitor as Postgres's `bigint`. */

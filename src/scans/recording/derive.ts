@@ -2,7 +2,7 @@ import { countryCode } from '../../../common/contract/countries.ts';
 import { checkedHost } from '../../../common/contract/referrer.ts';
 import { type Agent, agentOf, type Kind, kindOf } from '../../../common/contract/user-agent.ts';
 import { dayOf } from '../days.ts';
-import type { DecodedScan } from './decode-scan.ts';
+import type { DecodedScan, ScanTarget } from './decode-scan.ts';
 import { unmatchedVisitor } from './visitors.ts';
 
 /** A scan as it is stored, without anything that identifies the person who scanned. */
@@ -21,6 +21,7 @@ export interface DerivedScan {
   readonly operating_system: string;
   readonly browser: string;
   readonly referrer: string;
+  readonly target: ScanTarget | undefined;
   /** 64 bits. */
   readonly visitor: bigint;
   /** Whether the visitor can be compared with others of that day: false once that day's visitors are deleted. */
@@ -49,6 +50,7 @@ export function derive(decoded: DecodedScan, firstDay: string): DerivedScan {
     operating_system: agent.operatingSystem,
     browser: agent.browser,
     referrer: referrerHost === '' ? 'direct' : checkedHost(referrerHost),
+    target: decoded.target,
     visitor: visitor ?? unmatchedVisitor(id),
     recognisable: visitor !== undefined,
   };

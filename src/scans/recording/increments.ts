@@ -1,5 +1,6 @@
 import { HOUR_MS } from '../days.ts';
 import { DIMENSIONS, type Dimension } from '../dimensions.ts';
+import type { ScanTarget } from './decode-scan.ts';
 import type { DerivedScan } from './derive.ts';
 
 /**
@@ -36,17 +37,23 @@ export interface ValueIncrement extends TotalIncrement {
   readonly value: string;
 }
 
-/** Increments of days with their hours and breakdown values, one per counter. */
+/** Increment of a code's day by what decided where the scans lead. */
+export interface TargetIncrement extends TotalIncrement, ScanTarget {
+  readonly day: string;
+}
+
+/** Increments of days with their hours, breakdown values and targets, one per counter. */
 export interface CodeDayIncrements {
   readonly days: DayIncrement[];
   readonly hours: HourIncrement[];
   readonly values: ValueIncrement[];
+  readonly targets: TargetIncrement[];
 }
 
 /** All increments of a poll, one per counter. */
 export interface CounterIncrements {
   readonly totals: readonly TotalIncrement[];
-  /** Days that already have a row; rows of their hours and values may exist. */
+  /** Days that already have a row; rows of their hours, values and targets may exist. */
   readonly known: CodeDayIncrements;
   /** Days without any row. */
   readonly fresh: CodeDayIncrements;
@@ -57,6 +64,8 @@ interface CodeDay {
   readonly increment: DayIncrement;
   readonly hours: Map<number, HourIncrement>;
   readonly values: Record<Dimension, Map<string, number>>;
+  /** By version, rule and variant; undefined while no scan had a policy. */
+  targets: Map<string, TargetIncrement> | undefined;
 }
 
 /**
@@ -79,10 +88,10 @@ export function tally(
   }
 
   const totals = new Map<string, TotalIncrement>();
-  const known: CodeDayIncrements = { days: [], hours: [], values: [] };
-  const fresh: CodeDayIncrements = { days: [], hours: [], values: [] };
+  const known: CodeDayIncrements = { days: [], hours: [], values: [], targets: [] };
+  const fresh: CodeDayIncrements = { days: [], hours: [], values: [], targets: [] };
   for (const key of [...codeDays.keys()].sort()) {
-    const { increment, hours, values } = codeDays.get(key) as CodeDay;
+    const { increment, hours, values, targets } = codeDays.get(key) as CodeDay;
     const { codeId, accountId, day } = increment;
     const parts = isKnown(key) ? known : fresh;
     parts.days.push(increment);
@@ -93,6 +102,8 @@ export function tally(
         parts.values.push({ codeId, accountId, day, dimension, value, scans });
       }
     }
+    if (targets)
+      for (const name of [...targets.keys()].sort()) parts.targets.push(targets.get(name) as TargetIncrement);
     const total = totals.get(codeId);
     if (total) total.scans += increment.scans;
     else totals.set(codeId, { codeId, accountId, scans: increment.scans });
@@ -112,10 +123,12 @@ function newCodeDay({ codeId, accountId, day }: DerivedScan): CodeDay {
       browser: new Map(),
       referrer: new Map(),
     },
+    targets: undefined,
   };
 }
 
-function count({ increment, hours, values }: CodeDay, scan: DerivedScan, unique: number): void {
+function count(codeDay: CodeDay, scan: DerivedScan, unique: number): void {
+  const { increment, hours, values } = codeDay;
   const start = Math.floor(scan.scannedAt / HOUR_MS);
   let hour = hours.get(start);
   if (!hour) {
@@ -134,4 +147,13 @@ function count({ increment, hours, values }: CodeDay, scan: DerivedScan, unique:
     const value = full ? 'other' : actual;
     counts.set(value, (counts.get(value) ?? 0) + 1);
   }
+  if (scan.target) countTarget(codeDay, scan, scan.target);
+}
+
+function countTarget(codeDay: CodeDay, { codeId, accountId, day }: DerivedScan, target: ScanTarget): void {
+  const name = `${target.version}/${target.rule}/${target.variant}`;
+  codeDay.targets ??= new Map();
+  const counter = codeDay.targets.get(name);
+  if (counter) counter.scans++;
+  else codeDay.targets.set(name, { codeId, accountId, day, ...target, scans: 1 });
 }

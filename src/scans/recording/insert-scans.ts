@@ -57,5 +57,8 @@ function rowOf(scan: DerivedScan): RowOf<ScanEntity> {
     browser: scan.browser,
     referrer: scan.referrer,
     visitor: scan.visitor,
+    target_version: scan.target?.version ?? null,
+    target_rule: scan.target?.rule ?? null,
+    target_variant: scan.target?.variant ?? null,
   };
 }

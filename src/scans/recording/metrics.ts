@@ -5,19 +5,19 @@ import type { Database } from '../../db/database.ts';
 import { type DayEntry, waitingRecords } from '../ledger/ledger.ts';
 
 /**
- * Returns a function that counts records by outcome in the metric `signpost.scans`, attribute `stage`; gateways add
- * their own stages to it. Call it once the ledger entry is committed.
+ * Returns a function that counts records by outcome in the metric `signpost.scans`, attribute
+ * `signpost.scan.stage`. Call it once the ledger entry is committed.
  */
 export function scanStageCounter(): (days: readonly DayEntry[]) => void {
   const scans = metrics.getMeter('signpost.recorder').createCounter('signpost.scans', {
     unit: '{scan}',
-    description: 'Scans by how far they got; the ledger adds up the same figures by day.',
+    description: 'Scans by how far they got; the ledger adds up the same figures by day',
   });
   return (days) => {
     for (const { recorded = 0, duplicates = 0, deadLettered = 0 } of days) {
-      if (recorded > 0) scans.add(recorded, { stage: 'recorded' });
-      if (duplicates > 0) scans.add(duplicates, { stage: 'duplicate' });
-      if (deadLettered > 0) scans.add(deadLettered, { stage: 'dead_lettered' });
+      if (recorded > 0) scans.add(recorded, { 'signpost.scan.stage': 'recorded' });
+      if (duplicates > 0) scans.add(duplicates, { 'signpost.scan.stage': 'duplicate' });
+      if (deadLettered > 0) scans.add(deadLettered, { 'signpost.scan.stage': 'dead_lettered' });
     }
   };
 }
@@ -26,7 +26,7 @@ export function scanStageCounter(): (days: readonly DayEntry[]) => void {
 export function observeWaitingRecords({ log, database: { pool } }: { log: Log; database: Database }): { stop(): void } {
   const waiting = metrics.getMeter('signpost.recorder').createObservableGauge('signpost.scans.waiting', {
     unit: '{record}',
-    description: 'Records of the topic of scans that no recorder has processed yet.',
+    description: 'Records of the topic of scans that no recorder has processed yet',
   });
   const observe: Parameters<typeof waiting.addCallback>[0] = async (result) => {
     result.observe(await waitingRecords(pool, await log.ends(SCANS.name)));

@@ -1,4 +1,3 @@
-import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { GATEWAY_FIGURES, readGatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import type { Log, LogRecord, Subscription } from '../../../common/log/log.ts';
@@ -17,8 +16,6 @@ import { observeWaitingRecords, scanStageCounter } from './metrics.ts';
 import { record } from './record.ts';
 import { withoutVisitorData } from './scan-fields.ts';
 import { destroySalts, firstSaltedDay, makeSalts } from './visitors.ts';
-
-const tracer = trace.getTracer('signpost.recorder');
 
 /** Larger polls update each counter less often per scan; 10,000 scans take about 0.3 s. */
 const MAX_POLL_RECORDS = 10_000;
@@ -146,28 +143,7 @@ export async function createPollHandler({
     }
   };
 
-  return (records) =>
-    tracer.startActiveSpan(
-      `process ${SCANS.name}`,
-      {
-        kind: SpanKind.CONSUMER,
-        attributes: {
-          'messaging.operation.type': 'process',
-          'messaging.destination.name': SCANS.name,
-          'messaging.batch.message_count': records.length,
-        },
-      },
-      async (span) => {
-        try {
-          await handle(records);
-        } catch (error) {
-          span.setStatus({ code: SpanStatusCode.ERROR });
-          throw error;
-        } finally {
-          span.end();
-        }
-      },
-    );
+  return handle;
 }
 
 /**

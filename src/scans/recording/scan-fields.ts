@@ -15,6 +15,10 @@ export interface ScanFields {
   visitor: Uint8Array;
   country: string;
   referrerHost: string;
+  /** 0 if the code had no policy, as is the rule. */
+  targetVersion: number;
+  targetRule: number;
+  targetVariant: string;
   // Only in records from older gateways.
   referrer: string;
   address: string;
@@ -35,13 +39,18 @@ function readCommonLayout(bytes: Buffer): ScanFields | undefined {
   const fields = emptyFields();
   let at = 0;
   while (at < bytes.length) {
-    // The field number and wire type, which is length-delimited for all fields of a scan; then the length, one or two
+    // The field number and wire type, which is length-delimited for all fields but those of the target; then the length, one or two
     // bytes.
     const tag = bytes[at++] as number;
+    if (tag >= 0x80) {
+      at = readTarget(bytes, at, fields);
+      if (at < 0) return undefined;
+      continue;
+    }
     let length = bytes[at++] ?? 0;
     if (length >= 0x80) length += ((bytes[at++] ?? 0) - 1) * 0x80;
     const end = at + length;
-    if (tag >= 0x80 || (tag & 7) !== 2 || length >= 0x4000 || end > bytes.length) return undefined;
+    if ((tag & 7) !== 2 || length >= 0x4000 || end > bytes.length) return undefined;
     switch (tag >> 3) {
       case 1:
         fields.id = bytes.subarray(at, end);
@@ -87,16 +96,47 @@ function readCommonLayout(bytes: Buffer): ScanFields | undefined {
   }
   // A replacement character may stand for invalid UTF-8: only protobuf can tell whether the record contained one
   // itself.
-  const { userAgent, purpose, country, referrerHost, referrer, address, countryHint } = fields;
+  const { userAgent, purpose, country, referrerHost, targetVariant, referrer, address, countryHint } = fields;
   const invalid =
     hasReplacement(userAgent) ||
     hasReplacement(purpose) ||
     hasReplacement(country) ||
     hasReplacement(referrerHost) ||
+    hasReplacement(targetVariant) ||
     hasReplacement(referrer) ||
     hasReplacement(address) ||
     hasReplacement(countryHint);
   return invalid || Number.isNaN(fields.scannedAt) ? undefined : fields;
+}
+
+/**
+ * Reads a field of the target, whose tag has two bytes and continues at `at`. Returns where the next field begins; -1 if it
+ * is any other field.
+ */
+function readTarget(bytes: Buffer, at: number, fields: ScanFields): number {
+  // Field 16 is the first whose tag has two bytes, of which the second is 1 up to field 31.
+  if (bytes[at] !== 1) return -1;
+  let [value, factor, end, byte] = [0, 1, at + 1, 0x80];
+  // At most four bytes, 28 bits: more versions than a code will ever have.
+  for (; byte >= 0x80 && end < at + 5; factor *= 0x80) {
+    byte = bytes[end++] ?? 0x80;
+    value += (byte & 0x7f) * factor;
+  }
+  if (byte >= 0x80) return -1;
+  switch (bytes[at - 1]) {
+    case 0x80:
+      fields.targetVersion = value;
+      return end;
+    case 0x88:
+      fields.targetRule = value;
+      return end;
+    case 0x92:
+      if (end + value > bytes.length) return -1;
+      fields.targetVariant = bytes.toString('utf8', end, end + value);
+      return end + value;
+    default:
+      return -1;
+  }
 }
 
 function hasReplacement(text: string): boolean {
@@ -157,6 +197,9 @@ function emptyFields(): ScanFields {
     visitor: NO_BYTES,
     country: '',
     referrerHost: '',
+    targetVersion: 0,
+    targetRule: 0,
+    targetVariant: '',
     referrer: '',
     address: '',
     countryHint: '',

@@ -1,7 +1,7 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
-import { DAY_MS, dayOf, HOUR_MS } from '../days.ts';
+import { DAY_MS, dayOf } from '../days.ts';
 import { DIMENSIONS, type Dimension } from '../dimensions.ts';
-import { CODES, codesOf, type FigureQuery } from './scan-figures.ts';
+import { CODES, codesOf, type FigureQuery, hourParts } from './scan-figures.ts';
 import { splitByWeeks } from './weeks.ts';
 
 /** Maximum entries of a breakdown, `other` included. */
@@ -133,20 +133,8 @@ export async function dayBreakdowns(on: Queryable, query: FigureQuery): Promise<
 
 /** Breakdowns of a window of hours, as `dayBreakdowns`. */
 export async function hourBreakdowns(on: Queryable, query: FigureQuery): Promise<Breakdowns> {
-  const { accountId, from, to } = query;
-  const end = to + HOUR_MS;
-  const firstDay = Math.ceil(from / DAY_MS) * DAY_MS;
-  const lastDay = Math.floor(end / DAY_MS) * DAY_MS;
-  // A window inside one day has no whole day and is a single part.
-  const parts = firstDay > lastDay ? [from, end, end, end] : [from, firstDay, lastDay, end];
   return byDimension(
-    await run(on, READ_VALUES_BY_HOUR, [
-      accountId,
-      await codesOf(on, query),
-      dayOf(firstDay),
-      dayOf(lastDay - DAY_MS),
-      ...parts.map((time) => new Date(time)),
-    ]),
+    await run(on, READ_VALUES_BY_HOUR, [query.accountId, await codesOf(on, query), ...hourParts(query)]),
   );
 }
 

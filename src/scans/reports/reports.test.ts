@@ -78,6 +78,7 @@ function countOneByOne(recorded: readonly Scanned[], codes: readonly number[], f
     operatingSystems: by(() => 'iOS'),
     browsers: by(() => 'Safari'),
     referrers: by(({ referrer }) => referrer),
+    targets: [],
   };
 }
 

@@ -7,6 +7,8 @@ export interface FigureQuery {
   readonly accountId: string;
   /** UUIDs; unset: all codes that were ever scanned. */
   readonly codeIds?: readonly string[];
+  /** Whether the report is on one code, so that its scans are also broken down by target. */
+  readonly byTarget?: boolean;
   /** Start of the first day or hour, in ms since 1970. */
   readonly from: number;
   /** Start of the last day or hour, which is included. */
@@ -79,6 +81,19 @@ export async function hourFigures(on: Queryable, query: FigureQuery): Promise<In
 /** The codes of a query, as UUIDs. */
 export async function codesOf(on: Queryable, { accountId, codeIds }: FigureQuery): Promise<readonly string[]> {
   return codeIds ?? (await run(on, SCANNED_CODES, [accountId])).map(({ code_id }) => code_id);
+}
+
+/**
+ * The whole days of a window of hours, first and last, and the hours before and after them, each from and until; for
+ * parameters of statements that read whole days from their counters and the rest from the scans.
+ */
+export function hourParts({ from, to }: Pick<FigureQuery, 'from' | 'to'>): (string | Date)[] {
+  const end = to + HOUR_MS;
+  const firstDay = Math.ceil(from / DAY_MS) * DAY_MS;
+  const lastDay = Math.floor(end / DAY_MS) * DAY_MS;
+  // A window inside one day has no whole day and is a single part.
+  const parts = firstDay > lastDay ? [from, end, end, end] : [from, firstDay, lastDay, end];
+  return [dayOf(firstDay), dayOf(lastDay - DAY_MS), ...parts.map((time) => new Date(time))];
 }
 
 function starts(from: number, to: number, step: number, name: (time: number) => string): string[] {

@@ -13,10 +13,14 @@ export interface StoredScan {
   readonly operating_system: string;
   readonly browser: string;
   readonly referrer: string;
+  /** Null if the code had no policy, as are the following two. */
+  readonly target_version: number | null;
+  readonly target_rule: number | null;
+  readonly target_variant: string | null;
 }
 
 const COLUMNS = `id, code_id, (extract(epoch from scanned_at) * 1000)::float8 as scanned_ms, country, device,
-   operating_system, browser, referrer`;
+   operating_system, browser, referrer, target_version, target_rule, target_variant`;
 const PAGE_SIZE = 1_000;
 
 // `scans_of_account`, from the end of the last page.

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signpost/analytics/v1/analytics.proto.
  */
 export const file_signpost_analytics_v1_analytics: GenFile = /*@__PURE__*/
-  fileDesc("CiVzaWducG9zdC9hbmFseXRpY3MvdjEvYW5hbHl0aWNzLnByb3RvEhVzaWducG9zdC5hbmFseXRpY3MudjEiRQoXR2V0Q29kZUFuYWx5dGljc1JlcXVlc3QSCgoCaWQYASABKAkSEwoGcGVyaW9kGAIgASgFSACIAQFCCQoHX3BlcmlvZCKWAQoYR2V0Q29kZUFuYWx5dGljc1Jlc3BvbnNlEgoKAmlkGAEgASgJEhMKC3RvdGFsX3NjYW5zGAIgASgDEg4KBnBlcmlvZBgDIAEoBRIMCgRmcm9tGAQgASgJEgoKAnRvGAUgASgJEi8KB2ZpZ3VyZXMYBiABKAsyHi5zaWducG9zdC5hbmFseXRpY3MudjEuRmlndXJlcyLcAgoHRmlndXJlcxINCgVzY2FucxgBIAEoAxIUCgx1bmlxdWVfc2NhbnMYAiABKAMSMgoJaW50ZXJ2YWxzGAMgAygLMh8uc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkludGVydmFsEi8KCWNvdW50cmllcxgEIAMoCzIcLnNpZ25wb3N0LmFuYWx5dGljcy52MS5TaGFyZRItCgdkZXZpY2VzGAUgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEjcKEW9wZXJhdGluZ19zeXN0ZW1zGAYgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEi4KCGJyb3dzZXJzGAcgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEi8KCXJlZmVycmVycxgIIAMoCzIcLnNpZ25wb3N0LmFuYWx5dGljcy52MS5TaGFyZSI+CghJbnRlcnZhbBINCgVzdGFydBgBIAEoCRINCgVzY2FucxgCIAEoAxIUCgx1bmlxdWVfc2NhbnMYAyABKAMiJQoFU2hhcmUSDQoFdmFsdWUYASABKAkSDQoFc2NhbnMYAiABKAMikgIKFEdldFNjYW5SZXBvcnRSZXF1ZXN0EhEKB2NvZGVfaWQYASABKAlIABITCglmb2xkZXJfaWQYAiABKAlIABIQCgZ0YWdfaWQYAyABKAlIABISCghiYXRjaF9pZBgEIAEoCUgAEjAKBGZyb20YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQESLgoCdG8YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQESQQoLZ3JhbnVsYXJpdHkYByABKA4yIi5zaWducG9zdC5hbmFseXRpY3MudjEuR3JhbnVsYXJpdHlCCLpIBYIBAhABQgcKBXNjb3BlIkgKFUdldFNjYW5SZXBvcnRSZXNwb25zZRIvCgdmaWd1cmVzGAEgASgLMh4uc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkZpZ3VyZXMilQEKE0xpc3RUb3BDb2Rlc1JlcXVlc3QSMAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIuCgJ0bxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARISCgVsaW1pdBgDIAEoBUgAiAEBQggKBl9saW1pdCJFChRMaXN0VG9wQ29kZXNSZXNwb25zZRItCgVjb2RlcxgBIAMoCzIeLnNpZ25wb3N0LmFuYWx5dGljcy52MS5Ub3BDb2RlIlkKB1RvcENvZGUSDwoHY29kZV9pZBgBIAEoCRISCgpzaG9ydF9jb2RlGAIgASgJEhEKBG5hbWUYAyABKAlIAIgBARINCgVzY2FucxgEIAEoA0IHCgVfbmFtZSKYAQoSRXhwb3J0U2NhbnNSZXF1ZXN0EhQKB2NvZGVfaWQYASABKAlIAIgBARIwCgRmcm9tGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEi4KAnRvGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBQgoKCF9jb2RlX2lkIkkKE0V4cG9ydFNjYW5zUmVzcG9uc2USMgoFc2NhbnMYASADKAsyIy5zaWducG9zdC5hbmFseXRpY3MudjEuUmVjb3JkZWRTY2FuIrkBCgxSZWNvcmRlZFNjYW4SCgoCaWQYASABKAkSDwoHY29kZV9pZBgCIAEoCRIuCgpzY2FubmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjb3VudHJ5GAQgASgJEg4KBmRldmljZRgFIAEoCRIYChBvcGVyYXRpbmdfc3lzdGVtGAYgASgJEg8KB2Jyb3dzZXIYByABKAkSEAoIcmVmZXJyZXIYCCABKAkqVQoLR3JhbnVsYXJpdHkSGwoXR1JBTlVMQVJJVFlfVU5TUEVDSUZJRUQQABITCg9HUkFOVUxBUklUWV9EQVkQARIUChBHUkFOVUxBUklUWV9IT1VSEAIy8AMKEEFuYWx5dGljc1NlcnZpY2USfgoQR2V0Q29kZUFuYWx5dGljcxIuLnNpZ25wb3N0LmFuYWx5dGljcy52MS5HZXRDb2RlQW5hbHl0aWNzUmVxdWVzdBovLnNpZ25wb3N0LmFuYWx5dGljcy52MS5HZXRDb2RlQW5hbHl0aWNzUmVzcG9uc2UiCZACAaq7GAIIAhJ1Cg1HZXRTY2FuUmVwb3J0Eisuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkdldFNjYW5SZXBvcnRSZXF1ZXN0Giwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkdldFNjYW5SZXBvcnRSZXNwb25zZSIJkAIBqrsYAggCEnIKDExpc3RUb3BDb2RlcxIqLnNpZ25wb3N0LmFuYWx5dGljcy52MS5MaXN0VG9wQ29kZXNSZXF1ZXN0Gisuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkxpc3RUb3BDb2Rlc1Jlc3BvbnNlIgmQAgGquxgCCAIScQoLRXhwb3J0U2NhbnMSKS5zaWducG9zdC5hbmFseXRpY3MudjEuRXhwb3J0U2NhbnNSZXF1ZXN0Giouc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkV4cG9ydFNjYW5zUmVzcG9uc2UiCZACAaq7GAIIAjABQkAKGWNvbS5zaWducG9zdC5hbmFseXRpY3MudjFQAVohc2lnbnBvc3QvYW5hbHl0aWNzL3YxO2FuYWx5dGljc3YxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
+  fileDesc("CiVzaWducG9zdC9hbmFseXRpY3MvdjEvYW5hbHl0aWNzLnByb3RvEhVzaWducG9zdC5hbmFseXRpY3MudjEiRQoXR2V0Q29kZUFuYWx5dGljc1JlcXVlc3QSCgoCaWQYASABKAkSEwoGcGVyaW9kGAIgASgFSACIAQFCCQoHX3BlcmlvZCKWAQoYR2V0Q29kZUFuYWx5dGljc1Jlc3BvbnNlEgoKAmlkGAEgASgJEhMKC3RvdGFsX3NjYW5zGAIgASgDEg4KBnBlcmlvZBgDIAEoBRIMCgRmcm9tGAQgASgJEgoKAnRvGAUgASgJEi8KB2ZpZ3VyZXMYBiABKAsyHi5zaWducG9zdC5hbmFseXRpY3MudjEuRmlndXJlcyKRAwoHRmlndXJlcxINCgVzY2FucxgBIAEoAxIUCgx1bmlxdWVfc2NhbnMYAiABKAMSMgoJaW50ZXJ2YWxzGAMgAygLMh8uc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkludGVydmFsEi8KCWNvdW50cmllcxgEIAMoCzIcLnNpZ25wb3N0LmFuYWx5dGljcy52MS5TaGFyZRItCgdkZXZpY2VzGAUgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEjcKEW9wZXJhdGluZ19zeXN0ZW1zGAYgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEi4KCGJyb3dzZXJzGAcgAygLMhwuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlNoYXJlEi8KCXJlZmVycmVycxgIIAMoCzIcLnNpZ25wb3N0LmFuYWx5dGljcy52MS5TaGFyZRIzCgd0YXJnZXRzGAkgAygLMiIuc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlRhcmdldFNoYXJlIj4KCEludGVydmFsEg0KBXN0YXJ0GAEgASgJEg0KBXNjYW5zGAIgASgDEhQKDHVuaXF1ZV9zY2FucxgDIAEoAyIlCgVTaGFyZRINCgV2YWx1ZRgBIAEoCRINCgVzY2FucxgCIAEoAyJMCgtUYXJnZXRTaGFyZRIPCgd2ZXJzaW9uGAEgASgFEgwKBHJ1bGUYAiABKAUSDwoHdmFyaWFudBgDIAEoCRINCgVzY2FucxgEIAEoAyKSAgoUR2V0U2NhblJlcG9ydFJlcXVlc3QSEQoHY29kZV9pZBgBIAEoCUgAEhMKCWZvbGRlcl9pZBgCIAEoCUgAEhAKBnRhZ19pZBgDIAEoCUgAEhIKCGJhdGNoX2lkGAQgASgJSAASMAoEZnJvbRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARIuCgJ0bxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBARJBCgtncmFudWxhcml0eRgHIAEoDjIiLnNpZ25wb3N0LmFuYWx5dGljcy52MS5HcmFudWxhcml0eUIIukgFggECEAFCBwoFc2NvcGUiSAoVR2V0U2NhblJlcG9ydFJlc3BvbnNlEi8KB2ZpZ3VyZXMYASABKAsyHi5zaWducG9zdC5hbmFseXRpY3MudjEuRmlndXJlcyKVAQoTTGlzdFRvcENvZGVzUmVxdWVzdBIwCgRmcm9tGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEi4KAnRvGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGukgDyAEBEhIKBWxpbWl0GAMgASgFSACIAQFCCAoGX2xpbWl0IkUKFExpc3RUb3BDb2Rlc1Jlc3BvbnNlEi0KBWNvZGVzGAEgAygLMh4uc2lnbnBvc3QuYW5hbHl0aWNzLnYxLlRvcENvZGUiWQoHVG9wQ29kZRIPCgdjb2RlX2lkGAEgASgJEhIKCnNob3J0X2NvZGUYAiABKAkSEQoEbmFtZRgDIAEoCUgAiAEBEg0KBXNjYW5zGAQgASgDQgcKBV9uYW1lIpgBChJFeHBvcnRTY2Fuc1JlcXVlc3QSFAoHY29kZV9pZBgBIAEoCUgAiAEBEjAKBGZyb20YAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQESLgoCdG8YAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQga6SAPIAQFCCgoIX2NvZGVfaWQiSQoTRXhwb3J0U2NhbnNSZXNwb25zZRIyCgVzY2FucxgBIAMoCzIjLnNpZ25wb3N0LmFuYWx5dGljcy52MS5SZWNvcmRlZFNjYW4iwwIKDFJlY29yZGVkU2NhbhIKCgJpZBgBIAEoCRIPCgdjb2RlX2lkGAIgASgJEi4KCnNjYW5uZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2NvdW50cnkYBCABKAkSDgoGZGV2aWNlGAUgASgJEhgKEG9wZXJhdGluZ19zeXN0ZW0YBiABKAkSDwoHYnJvd3NlchgHIAEoCRIQCghyZWZlcnJlchgIIAEoCRIbCg50YXJnZXRfdmVyc2lvbhgJIAEoBUgAiAEBEhgKC3RhcmdldF9ydWxlGAogASgFSAGIAQESGwoOdGFyZ2V0X3ZhcmlhbnQYCyABKAlIAogBAUIRCg9fdGFyZ2V0X3ZlcnNpb25CDgoMX3RhcmdldF9ydWxlQhEKD190YXJnZXRfdmFyaWFudCpVCgtHcmFudWxhcml0eRIbChdHUkFOVUxBUklUWV9VTlNQRUNJRklFRBAAEhMKD0dSQU5VTEFSSVRZX0RBWRABEhQKEEdSQU5VTEFSSVRZX0hPVVIQAjLwAwoQQW5hbHl0aWNzU2VydmljZRJ+ChBHZXRDb2RlQW5hbHl0aWNzEi4uc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkdldENvZGVBbmFseXRpY3NSZXF1ZXN0Gi8uc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkdldENvZGVBbmFseXRpY3NSZXNwb25zZSIJkAIBqrsYAggCEnUKDUdldFNjYW5SZXBvcnQSKy5zaWducG9zdC5hbmFseXRpY3MudjEuR2V0U2NhblJlcG9ydFJlcXVlc3QaLC5zaWducG9zdC5hbmFseXRpY3MudjEuR2V0U2NhblJlcG9ydFJlc3BvbnNlIgmQAgGquxgCCAIScgoMTGlzdFRvcENvZGVzEiouc2lnbnBvc3QuYW5hbHl0aWNzLnYxLkxpc3RUb3BDb2Rlc1JlcXVlc3QaKy5zaWducG9zdC5hbmFseXRpY3MudjEuTGlzdFRvcENvZGVzUmVzcG9uc2UiCZACAaq7GAIIAhJxCgtFeHBvcnRTY2FucxIpLnNpZ25wb3N0LmFuYWx5dGljcy52MS5FeHBvcnRTY2Fuc1JlcXVlc3QaKi5zaWducG9zdC5hbmFseXRpY3MudjEuRXhwb3J0U2NhbnNSZXNwb25zZSIJkAIBqrsYAggCMAFCQAoZY29tLnNpZ25wb3N0LmFuYWx5dGljcy52MVABWiFzaWducG9zdC9hbmFseXRpY3MvdjE7YW5hbHl0aWNzdjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
  * Selects a code and a window.
@@ -162,6 +162,15 @@ export type Figures = Message<"signpost.analytics.v1.Figures"> & {
    * @generated from field: repeated signpost.analytics.v1.Share referrers = 8;
    */
   referrers: Share[];
+
+  /**
+   * Scans of a code with a policy by what decided where they lead, most scans first. Empty in reports on more than one
+   * code, whose versions have nothing in common. Entries beyond the 1,000 with the most scans are folded into one whose
+   * version is 0.
+   *
+   * @generated from field: repeated signpost.analytics.v1.TargetShare targets = 9;
+   */
+  targets: TargetShare[];
 };
 
 /**
@@ -235,6 +244,48 @@ export const ShareSchema: GenMessage<Share> = /*@__PURE__*/
   messageDesc(file_signpost_analytics_v1_analytics, 4);
 
 /**
+ * Scans that a version, rule and variant of a code's target decided.
+ *
+ * @generated from message signpost.analytics.v1.TargetShare
+ */
+export type TargetShare = Message<"signpost.analytics.v1.TargetShare"> & {
+  /**
+   * The version of the code's target; 0 for all entries that are not listed.
+   *
+   * @generated from field: int32 version = 1;
+   */
+  version: number;
+
+  /**
+   * The rule that decided, counted from 1; 0 if none did, so that the scans led to `target_url`.
+   *
+   * @generated from field: int32 rule = 2;
+   */
+  rule: number;
+
+  /**
+   * The label of the split's variant; empty if the rule has no split.
+   *
+   * @generated from field: string variant = 3;
+   */
+  variant: string;
+
+  /**
+   * Scans.
+   *
+   * @generated from field: int64 scans = 4;
+   */
+  scans: bigint;
+};
+
+/**
+ * Describes the message signpost.analytics.v1.TargetShare.
+ * Use `create(TargetShareSchema)` to create a new message.
+ */
+export const TargetShareSchema: GenMessage<TargetShare> = /*@__PURE__*/
+  messageDesc(file_signpost_analytics_v1_analytics, 5);
+
+/**
  * Selects scans, a window and a granularity.
  *
  * @generated from message signpost.analytics.v1.GetScanReportRequest
@@ -306,7 +357,7 @@ export type GetScanReportRequest = Message<"signpost.analytics.v1.GetScanReportR
  * Use `create(GetScanReportRequestSchema)` to create a new message.
  */
 export const GetScanReportRequestSchema: GenMessage<GetScanReportRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_analytics_v1_analytics, 5);
+  messageDesc(file_signpost_analytics_v1_analytics, 6);
 
 /**
  * The report.
@@ -327,7 +378,7 @@ export type GetScanReportResponse = Message<"signpost.analytics.v1.GetScanReport
  * Use `create(GetScanReportResponseSchema)` to create a new message.
  */
 export const GetScanReportResponseSchema: GenMessage<GetScanReportResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_analytics_v1_analytics, 6);
+  messageDesc(file_signpost_analytics_v1_analytics, 7);
 
 /**
  * Selects a window and the number of codes.
@@ -362,7 +413,7 @@ export type ListTopCodesRequest = Message<"signpost.analytics.v1.ListTopCodesReq
  * Use `create(ListTopCodesRequestSchema)` to create a new message.
  */
 export const ListTopCodesRequestSchema: GenMessage<ListTopCodesRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_analytics_v1_analytics, 7);
+  messageDesc(file_signpost_analytics_v1_analytics, 8);
 
 /**
  * The most scanned codes.
@@ -383,7 +434,7 @@ export type ListTopCodesResponse = Message<"signpost.analytics.v1.ListTopCodesRe
  * Use `create(ListTopCodesResponseSchema)` to create a new message.
  */
 export const ListTopCodesResponseSchema: GenMessage<ListTopCodesResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_analytics_v1_analytics, 8);
+  messageDesc(file_signpost_analytics_v1_analytics, 9);
 
 /**
  * A code and its scans in a window.
@@ -425,7 +476,7 @@ export type TopCode = Message<"signpost.analytics.v1.TopCode"> & {
  * Use `create(TopCodeSchema)` to create a new message.
  */
 export const TopCodeSchema: GenMessage<TopCode> = /*@__PURE__*/
-  messageDesc(file_signpost_analytics_v1_analytics, 9);
+  messageDesc(file_signpost_analytics_v1_analytics, 10);
 
 /**
  * Selects the scans to export.
@@ -460,7 +511,7 @@ export type ExportScansRequest = Message<"signpost.analytics.v1.ExportScansReque
  * Use `create(ExportScansRequestSchema)` to create a new message.
  */
 export const ExportScansRequestSchema: GenMessage<ExportScansRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_analytics_v1_analytics, 10);
+  messageDesc(file_signpost_analytics_v1_analytics, 11);
 
 /**
  * A part of the scans.
@@ -481,7 +532,7 @@ export type ExportScansResponse = Message<"signpost.analytics.v1.ExportScansResp
  * Use `create(ExportScansResponseSchema)` to create a new message.
  */
 export const ExportScansResponseSchema: GenMessage<ExportScansResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_analytics_v1_analytics, 11);
+  messageDesc(file_signpost_analytics_v1_analytics, 12);
 
 /**
  * A recorded scan.
@@ -544,6 +595,27 @@ export type RecordedScan = Message<"signpost.analytics.v1.RecordedScan"> & {
    * @generated from field: string referrer = 8;
    */
   referrer: string;
+
+  /**
+   * The version of the code's target that decided; unset if the code had no policy, as are the following two.
+   *
+   * @generated from field: optional int32 target_version = 9;
+   */
+  targetVersion?: number | undefined;
+
+  /**
+   * The rule that decided, counted from 1; 0 if none did.
+   *
+   * @generated from field: optional int32 target_rule = 10;
+   */
+  targetRule?: number | undefined;
+
+  /**
+   * The label of the split's variant; empty if the rule has no split.
+   *
+   * @generated from field: optional string target_variant = 11;
+   */
+  targetVariant?: string | undefined;
 };
 
 /**
@@ -551,7 +623,7 @@ export type RecordedScan = Message<"signpost.analytics.v1.RecordedScan"> & {
  * Use `create(RecordedScanSchema)` to create a new message.
  */
 export const RecordedScanSchema: GenMessage<RecordedScan> = /*@__PURE__*/
-  messageDesc(file_signpost_analytics_v1_analytics, 12);
+  messageDesc(file_signpost_analytics_v1_analytics, 13);
 
 /**
  * Granularity of a report.

@@ -1,0 +1,155 @@
+import { type Command, Option } from 'commander';
+import { timeJson } from '../common/contract/code-json.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
+import {
+  type TargetChange,
+  type TargetChangeRow,
+  TargetChangeStatus,
+  TargetRowStatus,
+} from '../proto/gen/signpost/targets/v1/targets_pb.ts';
+import type { Core } from './clients.ts';
+import { connectCore, required } from './core.ts';
+import { exitUnfulfilled } from './exit-codes.ts';
+import { example, ofAccount, wholeNumber } from './options.ts';
+import { type DisplayRecord, fields, fittedTable, jsonOption, print } from './output.ts';
+import { readPages } from './pages.ts';
+import { withProgress } from './progress.ts';
+import { readTargetRows, spreadsheetRow } from './target-rows.ts';
+import { dateAndTime } from './times.ts';
+
+const { PENDING, CHANGED, UNCHANGED, FAILED, UNSPECIFIED } = TargetRowStatus;
+const ROW_STATUS: Readonly<Record<string, TargetRowStatus>> = {
+  pending: PENDING,
+  changed: CHANGED,
+  unchanged: UNCHANGED,
+  failed: FAILED,
+};
+const ROW_STATUS_NAMES: Readonly<Record<number, string>> = Object.fromEntries(
+  Object.entries(ROW_STATUS).map(([name, status]) => [status, name]),
+);
+
+interface ChangeOptions {
+  readonly account: string;
+  readonly file: string;
+  readonly dryRun: boolean;
+  readonly note?: string;
+}
+
+interface ChangesOptions {
+  readonly account: string;
+  readonly id?: string;
+  readonly status?: string;
+  readonly limit: number;
+}
+
+/** `target change` and `target changes`: change the targets of many codes at once. */
+export function targetChangeCommands(target: Command): void {
+  const json = jsonOption(target);
+
+  const change = ofAccount(target.command('change')).description(
+    'change the targets of up to 25,000 codes: a CSV file with the columns id, short_code or external_ref, and target_url, ' +
+      'policy (JSON, {} for none) or both',
+  );
+  example(change, 'target change --account acct_… --file rows.csv --dry-run')
+    .requiredOption('--file <file>', 'the CSV file; see docs/targets.md')
+    .option('--dry-run', 'only report what would happen', false)
+    .option('--note <text>', 'the reason, kept with each version')
+    .action(async ({ account, file, dryRun, note = '' }: ChangeOptions) => {
+      const rows = await readTargetRows(file);
+      const { targets } = await connectCore(process.env, account);
+      const sent = required((await targets.changeTargets({ rows, dryRun, note })).change);
+      const completed = await watched(targets, sent, json());
+      const failed = await rowsOf(targets, completed.id, { status: FAILED, limit: Number.POSITIVE_INFINITY }, json());
+      if (failed.length > 0) exitUnfulfilled();
+      printChange(json(), completed, failed);
+    });
+
+  const changes = ofAccount(target.command('changes')).description(
+    'list the changes of many targets, newest first, or the rows of one of them',
+  );
+  example(changes, 'target changes --account acct_… --id change_… --status failed')
+    .option('--id <id>', 'change_…, to list its rows')
+    .addOption(new Option('--status <status>', 'only rows of this status').choices(Object.keys(ROW_STATUS)))
+    .option('--limit <number>', 'the maximum number to show', wholeNumber, 25)
+    .action(async ({ account, id, status = '', limit }: ChangesOptions) => {
+      const { targets } = await connectCore(process.env, account);
+      if (id === undefined) {
+        const listed = await readPages({ limit }, { json: json(), what: 'changes' }, async (page) => {
+          const { changes: items, nextCursor } = await targets.listTargetChanges(page);
+          return { items, nextCursor: nextCursor || undefined };
+        });
+        print(json(), listed.map(changeJson), () => fittedTable(listed.map(changeRow), { note: 10 }));
+        return;
+      }
+      const { change: found } = await targets.getTargetChange({ id, limit: 1 });
+      const rows = await rowsOf(targets, id, { status: ROW_STATUS[status] ?? UNSPECIFIED, limit }, json());
+      printChange(json(), required(found), rows);
+    });
+}
+
+/** Waits until a change is completed; returns it. */
+async function watched(targets: Core['targets'], sent: TargetChange, json: boolean): Promise<TargetChange> {
+  return withProgress({ json, what: 'Changing targets' }, async (update) => {
+    try {
+      for await (const { change } of targets.watchTargetChange({ id: sent.id })) {
+        const { status, counts: { total, pending } = { total: 0, pending: 0 } } = required(change);
+        update(total - pending, total);
+        if (status === TargetChangeStatus.COMPLETED) return required(change);
+      }
+      throw new Error('the core ended the stream early');
+    } catch (error) {
+      throw new OperatorError(
+        `The connection to the core was lost. The change goes on: target changes --id ${sent.id} shows it.`,
+        { cause: error },
+      );
+    }
+  });
+}
+
+async function rowsOf(
+  targets: Core['targets'],
+  id: string,
+  { status, limit }: { readonly status: TargetRowStatus; readonly limit: number },
+  json: boolean,
+): Promise<TargetChangeRow[]> {
+  return readPages({ limit }, { json, what: 'rows' }, async (page) => {
+    const { rows: items, nextCursor } = await targets.getTargetChange({ id, status, ...page });
+    return { items, nextCursor: nextCursor || undefined };
+  });
+}
+
+function printChange(json: boolean, change: TargetChange, rows: readonly TargetChangeRow[]): void {
+  print(json, { ...changeJson(change), rows: rows.map(rowJson) }, () => {
+    const summary = fields(changeRow(change));
+    return rows.length === 0 ? summary : `${summary}\n\n${fittedTable(rows.map(rowJson), { reason: 20 })}`;
+  });
+}
+
+function changeJson({ id, status, dryRun, note, counts, createdAt, completedAt }: TargetChange) {
+  const { total = 0, pending = 0, changed = 0, unchanged = 0, failed = 0 } = counts ?? {};
+  return {
+    id,
+    status: status === TargetChangeStatus.COMPLETED ? 'completed' : 'processing',
+    dry_run: dryRun,
+    note,
+    ...{ total, pending, changed, unchanged, failed },
+    created_at: timeJson(createdAt),
+    completed_at: completedAt ? timeJson(completedAt) : null,
+  };
+}
+
+function changeRow(change: TargetChange): DisplayRecord {
+  const { created_at, completed_at: _completed, dry_run, note, ...shown } = changeJson(change);
+  return { ...shown, dry_run: dry_run ? 'yes' : 'no', note: note || null, sent: dateAndTime(created_at, new Date()) };
+}
+
+function rowJson({ position, code, status, codeId, version, reason }: TargetChangeRow) {
+  return {
+    row: spreadsheetRow(position),
+    code: code.value ?? null,
+    status: ROW_STATUS_NAMES[status] ?? null,
+    code_id: codeId || null,
+    version: version || null,
+    reason: reason || null,
+  };
+}

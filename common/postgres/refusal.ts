@@ -1,0 +1,29 @@
+import { isUnavailable } from './unavailable.ts';
+
+/** SQLSTATE classes and codes of a login that Postgres refuses. */
+const LOGIN = /^28/;
+const NO_DATABASE = '3D000';
+
+/** Node's and OpenSSL's codes of a certificate that is not accepted. */
+const CERTIFICATE = /CERT|^UNABLE_TO_|^ERR_TLS_/;
+
+/** A certificate of another host. */
+const OTHER_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID';
+
+/** pg's message when `sslmode` asks for TLS. */
+const NO_TLS = 'The server does not support SSL connections';
+
+/** A sentence for the operator about why connections to Postgres can't be opened at start; undefined for other errors. */
+export function refusalOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  if (isUnavailable(error)) return `Postgres is unavailable: ${message}`;
+  if (LOGIN.test(code)) return `Postgres refuses the login in DATABASE_URL: ${message}`;
+  if (code === NO_DATABASE) return `DATABASE_URL names a database that Postgres does not have: ${message}`;
+  if (message === NO_TLS) return 'Postgres offers no TLS, which sslmode in DATABASE_URL asks for.';
+  if (CERTIFICATE.test(code)) {
+    const advice = code === OTHER_NAME ? '' : ' sslrootcert in DATABASE_URL must name its CA.';
+    return `The certificate of Postgres is not accepted: ${message.replace(/\.?$/, '.')}${advice}`;
+  }
+  return undefined;
+}

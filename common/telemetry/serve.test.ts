@@ -1,0 +1,43 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { serveObserved } from './serve.ts';
+
+const logger = pino({ level: 'silent' });
+const ready = { collect: async () => [], unready: async () => undefined };
+
+test('a port in use is taken once it is free, and delays no start', async () => {
+  const port = await freePort();
+  const former = createServer().listen(port, LOOPBACK);
+  await once(former, 'listening');
+  await using _ = await serveObserved({ host: LOOPBACK, port, logger, ...ready });
+  former.close();
+  const health = () => fetch(`http://${LOOPBACK}:${port}/healthz`).then(({ status }) => status, String);
+  await expect.poll(health, { timeout: 10_000 }).toBe(200);
+});
+
+test('an address that this machine does not have ends the start with a sentence', async () => {
+  const served = serveObserved({ host: '192.0.2.1', port: await freePort(), logger, ...ready });
+  await expect(served).rejects.toThrow(/^METRICS_PORT \d+ can't be listened on: EADDRNOTAVAIL\.$/);
+});
+
+test('a process that is not ready says why, and metrics that can’t be collected are a 500', async () => {
+  const port = await freePort();
+  const unready = async () => 'Postgres does not answer.';
+  const collect = () => Promise.reject(new Error('no metrics'));
+  await using _ = await serveObserved({ host: LOOPBACK, port, logger, collect, unready });
+  const get = async (path: string) => {
+    const response = await fetch(`http://${LOOPBACK}:${port}${path}`);
+    return [response.status, await response.text()];
+  };
+  expect(await get('/readyz')).toEqual([503, 'Postgres does not answer.']);
+  expect(await get('/metrics')).toEqual([500, 'Metrics could not be collected.']);
+  expect(await get('/healthz')).toEqual([200, 'alive']);
+});
+
+test('nothing is served without a port', async () => {
+  await using served = await serveObserved({ host: LOOPBACK, port: undefined, logger, ...ready });
+  expect(served).toBeDefined();
+});

@@ -1,0 +1,47 @@
+import { optionalPort, optionalText, type Values } from '../runtime/variables.ts';
+
+/** The variables of metrics, health and traces, which every process has. OpenTelemetry's SDK reads those named `OTEL_…`. */
+export const TELEMETRY_VARIABLES = {
+  METRICS_PORT: {
+    type: optionalPort,
+    about:
+      'Prometheus metrics (`/metrics`) and health (`/healthz`, `/readyz`) of the process, on `LISTEN_HOST`. Unset: off.',
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    type: optionalText('an http or https address'),
+    about:
+      'The collector that gets traces and metrics by OTLP. OpenTelemetry’s other standard variables apply as well. ' +
+      'Unset: nothing is sent.',
+  },
+  OTEL_EXPORTER_OTLP_PROTOCOL: {
+    type: optionalText('`grpc`, `http/protobuf` or `http/json`'),
+    about: 'The protocol of the collector. Unset: `http/protobuf`.',
+  },
+  OTEL_EXPORTER_OTLP_HEADERS: {
+    type: optionalText('`name=value`, separated by commas'),
+    about: 'Headers for the collector, such as its key.',
+  },
+  OTEL_SERVICE_NAME: {
+    type: optionalText('a name'),
+    about: 'The service’s name in traces and metrics. Unset: `signpost-core` or `signpost-gateway`.',
+  },
+  OTEL_RESOURCE_ATTRIBUTES: {
+    type: optionalText('`name=value`, separated by commas'),
+    about: 'Further attributes of the process, such as `deployment.environment.name=production`.',
+  },
+  OTEL_TRACES_SAMPLER: {
+    type: optionalText('a sampler of OpenTelemetry'),
+    about: 'Which traces are kept, such as `parentbased_traceidratio`. Unset: all whose caller does not say otherwise.',
+  },
+  OTEL_TRACES_SAMPLER_ARG: { type: optionalText('a number'), about: 'The ratio of that sampler, 0 to 1.' },
+  OTEL_METRIC_EXPORT_INTERVAL: {
+    type: optionalText('ms'),
+    about: 'How often metrics are sent to the collector. Unset: every 60 seconds.',
+  },
+  OTEL_SDK_DISABLED: {
+    type: optionalText('true or false'),
+    about: '`true`: nothing is sent, whatever `OTEL_EXPORTER_OTLP_ENDPOINT` says.',
+  },
+} as const;
+
+export type TelemetryConfig = Values<typeof TELEMETRY_VARIABLES>;

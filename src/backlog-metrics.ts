@@ -1,0 +1,136 @@
+import { metrics, type ObservableGauge } from '@opentelemetry/api';
+import type { Pool } from 'pg';
+import { first, promptStatement } from '../common/postgres/sql.ts';
+import { shared } from './rpc/health.ts';
+
+/** How long figures from Postgres are reused, in ms, for several collectors and frequent ones. */
+const REUSED_MS = 5_000;
+
+/** Counting stops there: a longer backlog is not read to its end, however often metrics are collected. */
+const MOST = 100_000;
+
+/** A backlog: `waiting` is its length in `unit`, and `age` how long the oldest has waited in s, if that is known. */
+interface Backlog {
+  readonly name: string;
+  readonly unit: string;
+  /** What is counted, and what its age is of. */
+  readonly waiting: string;
+  readonly oldest: string;
+  readonly statement: ReturnType<typeof promptStatement<{ waiting: number; age: number | null }>>;
+}
+
+/** What each role works off. */
+const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
+  relay: [
+    {
+      name: 'outbox',
+      unit: '{record}',
+      waiting: 'Events and routes that wait in the outbox; counted up to 100,000',
+      oldest: 'Age of the oldest event or route that waits in the outbox',
+      // Index: outbox_id of each slot.
+      statement: promptStatement(
+        'metrics_outbox',
+        `select count(*)::integer as waiting, extract(epoch from now() - min(at))::float8 as age
+         from (select at from outbox_waiting limit ${MOST}) waiting`,
+      ),
+    },
+  ],
+  worker: [
+    {
+      name: 'webhooks.backlog',
+      unit: '{delivery}',
+      waiting: 'Webhook deliveries that are due; counted up to 100,000',
+      oldest: 'How long the longest overdue webhook delivery has been due',
+      // Index: webhook_endpoints_due, and webhook_deliveries_due for each of its endpoints.
+      statement: promptStatement(
+        'metrics_webhooks',
+        `select count(*)::integer as waiting, extract(epoch from now() - min(next_attempt_at))::float8 as age
+         from (
+           select d.next_attempt_at from webhook_endpoints e join webhook_deliveries d on d.endpoint_id = e.id
+           where (e.due_at <= now() or e.leased_until > now()) and d.status = 'pending' and d.next_attempt_at <= now()
+           limit ${MOST}
+         ) due`,
+      ),
+    },
+    {
+      name: 'batches.rows',
+      unit: '{row}',
+      waiting: 'Rows of batches that are not final yet',
+      oldest: 'Age of the oldest batch with such rows',
+      // Index: batches_unfinished.
+      statement: promptStatement(
+        'metrics_batches',
+        `select coalesce(sum(total - position), 0)::integer as waiting,
+                extract(epoch from now() - min(created_at))::float8 as age
+         from batches where completed_at is null`,
+      ),
+    },
+    {
+      name: 'target_changes.rows',
+      unit: '{row}',
+      waiting: 'Rows of changes of many targets that are not final yet',
+      oldest: 'Age of the oldest change of many targets with such rows',
+      // Index: target_changes_unfinished.
+      statement: promptStatement(
+        'metrics_target_changes',
+        `select coalesce(sum(total - position), 0)::integer as waiting,
+                extract(epoch from now() - min(created_at))::float8 as age
+         from target_changes where completed_at is null`,
+      ),
+    },
+  ],
+};
+
+/**
+ * Measures what waits for the roles of this process, over all processes: each core with the role reports the same figures.
+ * While Postgres is unavailable there are none.
+ */
+export function measureBacklogs(pool: Pool, roles: ReadonlySet<string>): void {
+  const meter = metrics.getMeter('signpost.core');
+  for (const [role, backlogs] of Object.entries(BACKLOGS)) {
+    if (!roles.has(role)) continue;
+    for (const { name, unit, waiting, oldest, statement } of backlogs) {
+      const gauges: [ObservableGauge, ObservableGauge] = [
+        meter.createObservableGauge(`signpost.${name}.waiting`, { unit, description: waiting }),
+        meter.createObservableGauge(`signpost.${name}.age`, {
+          unit: 's',
+          description: oldest,
+        }),
+      ];
+      const read = shared(() => first(pool, statement), REUSED_MS);
+      meter.addBatchObservableCallback(async (result) => {
+        const row = await read().catch(() => undefined);
+        if (!row) return;
+        result.observe(gauges[0], row.waiting);
+        result.observe(gauges[1], row.age ?? 0);
+      }, gauges);
+    }
+  }
+}
+
+/** Measures the connections of a pool, named by OpenTelemetry's conventions for databases. */
+export function measurePool(pool: Pool, most: number): void {
+  const meter = metrics.getMeter('signpost.core');
+  const name = { 'db.client.connection.pool.name': 'signpost-core' };
+  meter
+    .createObservableUpDownCounter('db.client.connection.count', {
+      unit: '{connection}',
+      description: 'Connections to Postgres by state',
+    })
+    .addCallback((result) => {
+      result.observe(pool.idleCount, { ...name, 'db.client.connection.state': 'idle' });
+      result.observe(pool.totalCount - pool.idleCount, { ...name, 'db.client.connection.state': 'used' });
+    });
+  meter
+    .createObservableUpDownCounter('db.client.connection.max', {
+      unit: '{connection}',
+      description: 'Connections to Postgres that the process may open',
+    })
+    .addCallback((result) => result.observe(most, name));
+  meter
+    .createObservableUpDownCounter('db.client.connection.pending_requests', {
+      unit: '{request}',
+      description: 'Statements that wait for a connection',
+    })
+    .addCallback((result) => result.observe(pool.waitingCount, name));
+}

@@ -1,0 +1,99 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { create } from '@bufbuild/protobuf';
+import { pino } from 'pino';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { openRouteTable } from '../../gateway/redirect/routes/route-table.ts';
+import { LOOPBACK } from '../../local/free-port.ts';
+import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
+import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { newShortCode } from '../../src/codes/short-code.ts';
+import type { Measured } from './load.ts';
+import * as subject from './scan-subjects.ts';
+import { wrkScript } from './wrk.ts';
+
+export const CONNECTIONS = 64;
+/** How many connections are open at a time when each carries one request. */
+const NEW_CONNECTIONS = 32;
+
+/** Whether wrk is installed. */
+export const wrk = subject.isInstalled('wrk');
+
+const run = promisify(execFile);
+const logger = pino({ level: 'warn' });
+
+/** Requests per second, CPU time for each in µs, and responses other than a redirect. */
+export interface Throughput {
+  readonly rate: number;
+  readonly cpu: number;
+  readonly wrong: number;
+}
+
+/** The load on a subject, in rounds of some seconds. `folder`: for the script of wrk. `codes`: a file of short codes. */
+export function scanLoad(folder: string, seconds: number) {
+  /** Sends as many requests as possible. `close`: with a new connection for each, which requires wrk. */
+  async function maxThroughput(each: subject.Subject, codes: string, close = false): Promise<Throughput> {
+    const before = await subject.cpuOf(each);
+    const { requests, rate, wrong } = wrk ? await wrkOf(each, codes, close) : await load(each, codes);
+    return { rate, wrong, cpu: ((await subject.cpuOf(each)) - before) / requests };
+  }
+
+  async function wrkOf(
+    { port }: subject.Subject,
+    codes: string,
+    close: boolean,
+  ): Promise<Pick<Measured, 'requests' | 'rate' | 'wrong'>> {
+    const script = await wrkScript(folder, codes, close);
+    const connections = close ? NEW_CONNECTIONS : CONNECTIONS;
+    const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `http://${LOOPBACK}:${port}/`];
+    const stdout = await runWithPriority('wrk', options);
+    return JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '') as Measured;
+  }
+
+  async function load({ port }: subject.Subject, codes: string, rate?: number): Promise<Measured> {
+    const options = { port, connections: CONNECTIONS, seconds, rate, codes };
+    const program = join(import.meta.dirname, 'load.ts');
+    return JSON.parse(await runWithPriority(process.execPath, [program, JSON.stringify(options)])) as Measured;
+  }
+
+  return { maxThroughput, load };
+}
+
+async function runWithPriority(program: string, options: readonly string[]): Promise<string> {
+  const [command = '', ...more] = [...subject.first, program, ...options];
+  return (await run(command, more)).stdout;
+}
+
+/**
+ * Creates codes, in a file for the load and in a route table for a gateway, whose folder is `folder`. `policyOf`: the policy
+ * of the code at a position, if it has one.
+ */
+export async function fillTable(
+  folder: string,
+  count: number,
+  policyOf: (position: number) => Policy | undefined = () => undefined,
+): Promise<{ folder: string; codes: string; shortCodes: readonly string[] }> {
+  const codes = `${folder}.codes`;
+  const shortCodes = Array.from({ length: count }, newShortCode);
+  await writeFile(codes, shortCodes.join('\n'));
+  const table = openRouteTable(join(folder, 'routes'), logger);
+  const accountId = encodeId('acct', newUuid());
+  for (let at = 0; at < count; at += 10_000) {
+    const routes = shortCodes.slice(at, at + 10_000).map((shortCode, index) => {
+      const targetUrl = `https://example.com/menu?table=${shortCode}`;
+      const policy = policyOf(at + index);
+      const value = { shortCode, codeId: encodeId('qr', newUuid()), accountId, answer: Answer.REDIRECT, targetUrl };
+      const withPolicy = { ...value, ...(policy && { policy, targetVersion: 2 }) };
+      return create(RouteSchema, { version: 1n, entry: { case: 'code', value: withPolicy } });
+    });
+    await table.advance(routes, { partition: 0, next: 0n });
+  }
+  await table.close();
+  return { folder, codes, shortCodes };
+}
+
+export function median(values: readonly number[] = []): number {
+  return values.toSorted((one, other) => one - other)[values.length >> 1] ?? Number.NaN;
+}

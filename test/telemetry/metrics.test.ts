@@ -1,0 +1,99 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { beforeAll, expect, test } from 'vitest';
+import { LOOPBACK } from '../../local/free-port.ts';
+import type { Family } from '../harness/scrape.ts';
+import { type ObservedSignpost, startObserved } from './observed-signpost.ts';
+import { hasPromtool, promtool } from './promtool.ts';
+
+let observed: ObservedSignpost;
+let families: readonly Family[];
+
+beforeAll(async () => {
+  observed = await startObserved();
+  families = await observed.families();
+});
+
+const get = (port: number, path: string, method = 'GET') => fetch(`http://${LOOPBACK}:${port}${path}`, { method });
+
+test.each(['corePort', 'gatewayPort'] as const)(
+  'a process serves metrics and health on METRICS_PORT: %s',
+  async (program) => {
+    const port = observed[program];
+    const metrics = await get(port, '/metrics');
+    expect(metrics.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(await metrics.text()).toMatch(/^# TYPE nodejs_eventloop_utilization_ratio gauge$/m);
+    for (const [path, body] of [
+      ['/healthz', 'alive'],
+      ['/readyz', 'ready'],
+    ] as const) {
+      const response = await get(port, path);
+      expect([response.status, await response.text()]).toEqual([200, body]);
+    }
+    expect((await get(port, '/')).status).toBe(404);
+    expect((await get(port, '/metrics', 'POST')).status).toBe(405);
+  },
+);
+
+test('one port of a gateway gives the figures of all its processes', async () => {
+  const text = await (await get(observed.gatewayPort, '/metrics')).text();
+  const processes = [...text.matchAll(/^nodejs_eventloop_utilization_ratio\{process="([^"]+)"\} (\S+)$/gm)];
+  expect(processes.map(([, name]) => name).sort()).toEqual(['carrier', 'main', 'worker 0', 'worker 1']);
+  for (const [, , value] of processes) expect(Number(value)).toBeLessThanOrEqual(1);
+  // One header for all.
+  expect(text.match(/^# TYPE nodejs_eventloop_utilization_ratio /gm)).toHaveLength(1);
+});
+
+test('a connection that breaks off, or sends no HTTP, does no harm', async () => {
+  for (const text of ['GET /metrics HTTP/1.1\r\n', 'no http\r\n\r\n', 'GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n']) {
+    const socket = connect(observed.corePort, LOOPBACK);
+    await once(socket, 'connect');
+    socket.on('error', () => undefined).write(text);
+    socket.resetAndDestroy();
+  }
+  expect((await get(observed.corePort, '/healthz')).status).toBe(200);
+});
+
+test('every line of their logs is JSON, and none asks for anybody to act', async () => {
+  for (const process of [...observed.signpost.cores, ...observed.signpost.gateways]) {
+    const lines = (await process.log()).split('\n').filter(Boolean);
+    expect(lines.map((line) => JSON.parse(line) as { level: number }).filter(({ level }) => level > 40)).toEqual([]);
+  }
+});
+
+/** One row for each metric, as in the table of docs/operating.md. A failure has the label `error_type` as well. */
+function rows(measured: readonly Family[]): string[] {
+  return [...Map.groupBy(measured, ({ name }) => name)].map(([name, same]) => {
+    const labels = new Set(same.flatMap(({ samples }) => samples.flatMap((sample) => Object.keys(sample.labels))));
+    const shown = [...labels].filter((label) => !['error_type', 'le', 'process'].includes(label)).sort();
+    const [{ type = '', unit = '', help = '' } = {}] = same;
+    return [`\`${name}\``, type, unit, shown.map((label) => `\`${label}\``).join(', '), help].join(' | ');
+  });
+}
+
+test('the table of docs/operating.md has every metric, with its labels, unit and meaning, and no other', () => {
+  const [, table = ''] =
+    /<!-- metrics -->\n([\s\S]*?)<!-- end -->/.exec(readFileSync('docs/operating.md', 'utf8')) ?? [];
+  const listed = table.split('\n').filter((line) => line.startsWith('| `'));
+  const cells = listed.map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim())
+      .join(' | '),
+  );
+  expect(cells.toSorted()).toEqual(rows(families).toSorted());
+});
+
+test.runIf(hasPromtool)('promtool finds nothing wrong with the metrics', async () => {
+  for (const port of [observed.corePort, observed.gatewayPort]) {
+    const text = await (await get(port, '/metrics')).text();
+    // OpenTelemetry's conventions name them so.
+    const named = /^(db_client_connection|process_unix_file_descriptor)_count .* should not have "_count" suffix$/;
+    const found = promtool(['check', 'metrics'], text)
+      .split('\n')
+      .filter((line) => line !== '' && !named.test(line));
+    expect(found).toEqual([]);
+  }
+});

@@ -1,0 +1,140 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+import type { NewAccount } from '../../local/create-account.ts';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { type Signpost, startSignpost } from '../harness/processes.ts';
+import { scrape } from '../harness/scrape.ts';
+import { type Collector, startCollector } from './collector.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 100 };
+
+/** Kinds of spans in OTLP. */
+const [SERVER, CLIENT, CONSUMER] = [2, 3, 5];
+
+let collector: Collector;
+let signpost: Signpost;
+let account: NewAccount;
+const metricsPort = await freePort();
+
+beforeAll(async () => {
+  collector = await startCollector();
+  signpost = await startSignpost({
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_METRIC_EXPORT_INTERVAL: '1000',
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+    },
+    gatewayEnv: { OTEL_SERVICE_NAME: 'gateway-of-test', METRICS_PORT: String(metricsPort) },
+  });
+  account = await signpost.createAccount();
+});
+
+function newTrace(): { traceId: string; headers: Record<string, string> } {
+  const traceId = randomBytes(16).toString('hex');
+  const traceparent = `00-${traceId}-${randomBytes(8).toString('hex')}-01`;
+  return { traceId, headers: { traceparent, authorization: `Bearer ${account.apiKey}` } };
+}
+
+function createCode(headers: Record<string, string>): Promise<Response> {
+  const body = JSON.stringify({ target_url: 'https://example.com/secret-target' });
+  return fetch(`${signpost.url}/api/v1/qr-codes`, { method: 'POST', headers, body });
+}
+
+test('a trace goes from the caller through gateway, core, statements and the log', async () => {
+  const { traceId, headers } = newTrace();
+  expect((await createCode(headers)).status).toBe(201);
+  const find = (kind: number, name: string, parent?: { spanId: string }) =>
+    collector.spans.find(
+      (span) =>
+        span.traceId === traceId &&
+        span.kind === kind &&
+        span.name === name &&
+        (parent === undefined || span.parentSpanId === parent.spanId),
+    );
+  await expect.poll(() => find(CONSUMER, 'process signpost.routes.v1'), EVENTUALLY).toBeDefined();
+  const method = 'signpost.codes.v1.CodesService/CreateCode';
+  await expect.poll(() => find(SERVER, method) && find(SERVER, 'POST /api/v1/qr-codes'), EVENTUALLY).toBeDefined();
+  const request = find(SERVER, 'POST /api/v1/qr-codes');
+  const client = find(CLIENT, method, request);
+  const server = find(SERVER, method, client);
+  const statement = find(CLIENT, 'events_outbox_insert', server);
+  expect(request?.attributes).toMatchObject({
+    'http.request.method': 'POST',
+    'http.route': '/api/v1/qr-codes',
+    'http.response.status_code': 201,
+  });
+  const rpc = { 'rpc.system.name': 'grpc', 'rpc.method': method, 'rpc.response.status_code': 'OK' };
+  expect(client?.attributes).toEqual(rpc);
+  expect(server?.attributes).toEqual(rpc);
+  expect(statement?.attributes).toEqual({ 'db.system.name': 'postgresql', 'db.query.summary': 'events_outbox_insert' });
+  expect(request?.resource).toMatchObject({
+    'service.name': 'gateway-of-test',
+    'signpost.process': 'worker 0',
+    'deployment.environment.name': 'test',
+  });
+  expect(server?.resource).toMatchObject({ 'service.name': 'signpost-core' });
+  expect(JSON.stringify(collector.spans)).not.toMatch(/secret-target|sk_live|127\.0\.0\.1:/);
+});
+
+test('metrics of every process are sent, while a gateway serves its own as well', async () => {
+  const processes = () =>
+    new Set(collector.metrics.map(({ resource }) => resource['signpost.process'] ?? resource['service.name']));
+  await expect.poll(processes, EVENTUALLY).toEqual(new Set(['signpost-core', 'main', 'carrier', 'worker 0']));
+  const names = () => collector.metrics.map(({ name }) => name);
+  await fetch(`${signpost.url}/r/unknown`);
+  await expect
+    .poll(names, EVENTUALLY)
+    .toEqual(
+      expect.arrayContaining(['rpc.server.call.duration', 'signpost.scan.duration', 'nodejs.eventloop.utilization']),
+    );
+  expect((await scrape(metricsPort)).map(({ name }) => name)).toContain('signpost_scan_duration_seconds');
+});
+
+test('log lines written in a span have its trace', async () => {
+  const [core, gateway] = [signpost.cores[0], signpost.gateways[0]];
+  await core?.kill();
+  const { traceId, headers } = newTrace();
+  expect((await createCode(headers)).status).toBe(503);
+  const line = async () =>
+    ((await gateway?.log()) ?? '')
+      .split('\n')
+      .find((text) => text.includes('requests failed because no core answered')) ?? '{}';
+  expect(JSON.parse(await line())).toMatchObject({
+    trace_id: traceId,
+    span_id: expect.stringMatching(/^[0-9a-f]{16}$/),
+  });
+  await core?.restart();
+});
+
+test('a collector that is away costs one log line of level 40, and no request', async () => {
+  const away = await startSignpost({
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://${LOOPBACK}:${await freePort()}`,
+      OTEL_METRIC_EXPORT_INTERVAL: '200',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '200',
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      OTEL_LOG_LEVEL: 'debug',
+    },
+  });
+  await away.createAccount();
+  const lines = async () => ((await away.cores[0]?.log()) ?? '').split('\n').filter(Boolean);
+  const reported = async () => (await lines()).filter((line) => line.includes('can’t be sent to the collector'));
+  await expect.poll(async () => (await reported()).length, EVENTUALLY).toBe(1);
+  await away.createAccount();
+  expect(await reported()).toHaveLength(1);
+  for (const line of await lines()) expect(JSON.parse(line)).toHaveProperty('level');
+});
+
+test.each([
+  ['by default', {}],
+  ['if it is disabled', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_SDK_DISABLED: 'true' }],
+])('no code of the SDK is loaded %s', async (_when, env) => {
+  const refuse = pathToFileURL(join(import.meta.dirname, 'refuse-sdk.ts')).href;
+  const plain = await startSignpost({ env: { NODE_OPTIONS: `--import=${refuse}`, ...env } });
+  expect((await fetch(`${plain.url}/r/unknown`)).status).toBe(404);
+  await plain.stop();
+});
