@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 process.env.TEST_SEED ??= String(randomInt(2 ** 31));
 
 /** Tests of faults, hostile clients, SDKs and generated clients, and those that wait for timeouts, take minutes: `npm run test:long`. */
-export const LONG_TESTS = ['test/{clients,faults,hostile,sdk,torture}/**/*.test.ts', '**/*.long.test.ts'];
+export const LONG_TESTS = ['test/{clients,faults,helm,hostile,sdk,torture}/**/*.test.ts', '**/*.long.test.ts'];
 
 export default defineConfig({
   test: {

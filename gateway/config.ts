@@ -99,6 +99,11 @@ export const GATEWAY_VARIABLES = {
     about:
       'How long published scans stay on the gateway’s disk, so that `signpost scans reship` can publish them again. 0: they are deleted at once.',
   },
+  DRAIN_SECONDS: {
+    type: integer(0, 300, 0),
+    about:
+      'How long the gateway continues to accept connections after it was asked to stop, while `/readyz` answers 503 and each connection is closed after its next response: as long as a balancer needs to notice.',
+  },
   LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
   ...TELEMETRY_VARIABLES,
 } as const;

@@ -8,6 +8,7 @@ import type { Spool } from './redirect/spool/spool.ts';
 export interface Parts {
   readonly spool: Spool;
   readonly core: CoreClients;
+  isStopping(): boolean;
   /** The last reported status of all processes of the gateway. */
   state(): GatewayState;
 }
@@ -18,11 +19,11 @@ export function answerAlive(response: ServerResponse): void {
 }
 
 /**
- * `GET /readyz`: 200 while scans can be answered and recorded, 503 while the disk can't be written. `degraded` lists
- * problems that are no reason to send scans elsewhere. Any worker answers for all of them; the core is checked at most
+ * `GET /readyz`: 200 while scans can be answered and recorded, 503 while the disk can't be written and from the moment
+ * that the gateway is asked to stop. `degraded` lists problems that are no reason to send scans elsewhere. Any worker answers for all of them; the core is checked at most
  * once a second, however frequent the requests are.
  */
-export function readiness({ spool, core, state }: Parts): (response: ServerResponse) => void {
+export function readiness({ spool, core, state, isStopping }: Parts): (response: ServerResponse) => void {
   let lastCheck = { at: Number.NEGATIVE_INFINITY, answer: Promise.resolve(false) };
 
   return async (response) => {
@@ -31,9 +32,11 @@ export function readiness({ spool, core, state }: Parts): (response: ServerRespo
     const isCoreUp = await lastCheck.answer;
     const { carrier, workers } = state();
     const failing = spool.status().failing ?? workers.find((worker) => worker.spool.failing)?.spool.failing;
+    const reason = failing === undefined ? undefined : `scans can't be written to disk: ${failing}`;
+    const problem = reason ?? (isStopping() ? 'the gateway is stopping' : undefined);
     const { complete, lastAppliedAt, applied, changeLatencyMs } = carrier?.routes ?? {};
-    send(response, failing === undefined ? 200 : 503, {
-      status: failing === undefined ? 'ready' : `scans can't be written to disk: ${failing}`,
+    send(response, problem === undefined ? 200 : 503, {
+      status: problem ?? 'ready',
       degraded: [
         isCoreUp ? [] : 'api',
         carrier?.log ? [] : 'log',

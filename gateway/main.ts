@@ -17,6 +17,7 @@ import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { measureProcesses } from './metrics.ts';
 import { collectMetrics } from './process/collect-metrics.ts';
 import { lockDataDir } from './process/data-dir-lock.ts';
+import { inheritedPort } from './process/inherited-sockets.ts';
 import {
   type CarrierStatus,
   type MessageFromMain,
@@ -68,7 +69,8 @@ async function main(config: GatewayConfig): Promise<void> {
   // If a leftover process may still be writing, its spool is shipped, and sealed by a later start.
   if (await killOrphanedProcesses(config.DATA_DIR, logger)) spools.addAll();
   const count = config.GATEWAY_WORKERS ?? availableParallelism();
-  const port = await bindPort(config.LISTEN_HOST, config.PORT, count, logger);
+  const port =
+    inheritedPort(config.PORT, process.env) ?? (await bindPort(config.LISTEN_HOST, config.PORT, count, logger));
   const workers: SupervisedProcess[] = [];
   const workerStatuses = new Map<number, WorkerStatus>();
   const closed = new Set<number>();
@@ -151,13 +153,7 @@ async function main(config: GatewayConfig): Promise<void> {
   });
   running.defer(() => carrier.stop());
 
-  const execArgv = [
-    `--max-semi-space-size=${SEMI_SPACE_MIB}`,
-    NO_PRETENURING,
-    // node:ffi, which closes the port, is experimental.
-    '--disable-warning=ExperimentalWarning',
-    ...process.execArgv,
-  ];
+  const execArgv = [`--max-semi-space-size=${SEMI_SPACE_MIB}`, NO_PRETENURING, ...process.execArgv];
   for (let number = 0; number < count; number++) {
     const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc', port.descriptor(number)];
     workers.push(
@@ -192,7 +188,7 @@ async function main(config: GatewayConfig): Promise<void> {
     // Clients reconnect as soon as their connection is closed, so no worker closes connections before all have closed the
     // port. Only the workers hold it from here on, so it is closed once they have accepted what is queued.
     port.close();
-    sendToWorkers({ type: 'close' });
+    sendToWorkers({ type: 'close', isInherited: port.isInherited });
     const end = performance.now() + CLOSE_MS;
     while (closed.size < workers.length && performance.now() < end) await sleep(LOOK_MS);
     await Promise.all(workers.map((worker) => worker.stop()));
@@ -212,6 +208,10 @@ async function main(config: GatewayConfig): Promise<void> {
   const reason = await stopRequested;
   isReady = false;
   logger.info({ reason }, 'the gateway is stopping');
+  if (config.DRAIN_SECONDS > 0) {
+    sendToWorkers({ type: 'drain' });
+    await sleep(config.DRAIN_SECONDS * 1_000);
+  }
 }
 
 function expectWritable(folder: string): void {

@@ -17,7 +17,7 @@ import { createFront } from './front.ts';
 import { readiness } from './health.ts';
 import { measureRefusals, measureScans, measureWorker } from './metrics.ts';
 import { sendMetricsOnRequest } from './process/collect-metrics.ts';
-import { closePort, listen } from './process/listen.ts';
+import { listen, stopListening } from './process/listen.ts';
 import { type GatewayState, onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { openCountryDatabase } from './redirect/answer/country-database.ts';
@@ -114,7 +114,7 @@ async function main(number: number, spoolName: string): Promise<void> {
   running.defer(() => clearInterval(reporting));
 
   let isStopping = false;
-  const ready = readiness({ spool, core, state: () => state });
+  const ready = readiness({ spool, core, state: () => state, isStopping: () => isStopping });
   const server = createFront({
     scans,
     table,
@@ -138,11 +138,17 @@ async function main(number: number, spoolName: string): Promise<void> {
   await salts.attempted;
   await listen(server, config.PORT);
   const ended = Promise.withResolvers<void>();
-  onMessageFromMain(({ type }) => {
-    if (type === 'close') closePort(server, ended.resolve).then(() => sendToMain({ type: 'closed' }));
+  const drain = () => {
+    isStopping = true;
+    fast.drain();
+  };
+  onMessageFromMain((message) => {
+    if (message.type === 'drain') drain();
+    if (message.type !== 'close') return;
+    stopListening(server, message.isInherited, ended.resolve).then(() => sendToMain({ type: 'closed' }));
   });
   running.defer(() => {
-    isStopping = true;
+    drain();
     return stop(server, fast, ended.promise);
   });
   sendToMain({ type: 'ready' });
@@ -171,7 +177,6 @@ function readCoreCa(path: string, addresses: readonly string[]): Buffer {
  * request. Then closes idle connections. `closed` resolves when there are no more connections.
  */
 async function stop(server: Server, fast: FastLane, closed: Promise<void>): Promise<void> {
-  fast.drain();
   await Promise.race([closed, sleep(DRAIN_MS)]);
   server.closeIdleConnections();
   fast.end();

@@ -144,6 +144,11 @@ export const CORE_VARIABLES = {
     type: oneOf(['table', 'file'], 'table'),
     about: 'Form of archived months: a separate table, left in Postgres, or a compressed CSV file.',
   },
+  DRAIN_SECONDS: {
+    type: integer(0, 300, 0),
+    about:
+      'How long the core continues to accept connections after it was asked to stop, while its health is `NOT_SERVING`: as long as a balancer needs to notice.',
+  },
   LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
   ...TELEMETRY_VARIABLES,
 } as const;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
@@ -158,6 +159,7 @@ async function main(config: CoreConfig): Promise<void> {
   }
   const stopping = new AbortController();
   const ports = {};
+  let drain = async () => {};
   if (roles.has('rpc')) {
     const sweeper = setInterval(() => {
       deleteExpiredKeys(pool).catch((error: unknown) =>
@@ -189,6 +191,10 @@ async function main(config: CoreConfig): Promise<void> {
       logger,
     });
     running.defer(() => servers.stop(GRACE_MS));
+    drain = () => {
+      servers.drain();
+      return sleep(config.DRAIN_SECONDS * 1_000);
+    };
     Object.assign(ports, { connectPort: servers.connectPort, grpcPort: servers.grpcPort });
   }
   // Listen first: a parent may ask the process to stop as soon as it reports ready.
@@ -199,6 +205,7 @@ async function main(config: CoreConfig): Promise<void> {
   const reason = await stopRequested;
   logger.info({ reason }, 'the core is stopping');
   ready = undefined;
+  await drain();
   stopping.abort();
   setTimeout(() => {
     logger.error('the core did not stop in time and exits');

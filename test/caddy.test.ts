@@ -1,15 +1,12 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort, LOOPBACK } from '../local/free-port.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { internal } from './contract/internal.ts';
-import { afterFile } from './harness/after-file.ts';
+import { startCaddy } from './harness/caddy.ts';
 import { startDns } from './harness/dns.ts';
 import { startSignpost } from './harness/processes.ts';
 
@@ -48,25 +45,12 @@ describe.skipIf(!hasCaddy && !process.env.CI)('Caddy (apt-get install caddy), as
     await vi.waitFor(ask, EVENTUALLY);
 
     [httpPort, httpsPort] = [await freePort(), await freePort()];
-    const folder = await mkdtemp(join(tmpdir(), 'signpost-caddy-'));
     const documented = /```caddyfile\n(.*?)```/s.exec(await readFile('docs/domains.md', 'utf8'))?.[1] ?? '';
     const settings = `local_certs\n\tskip_install_trust\n\tadmin off\n\thttp_port ${httpPort}\n\thttps_port ${httpsPort}`;
     const adapted = documented
       .replace('email ops@sign.example', settings)
       .replaceAll('127.0.0.1:8080', new URL(signpost.url).host);
-    const config = join(folder, 'Caddyfile');
-    await writeFile(config, adapted);
-    const caddy = spawn('caddy', ['run', '--config', config, '--adapter', 'caddyfile'], {
-      env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
-      stdio: 'ignore',
-    });
-    afterFile(async () => {
-      if (caddy.exitCode === null) {
-        caddy.kill();
-        await once(caddy, 'exit');
-      }
-      await rm(folder, { recursive: true, force: true });
-    });
+    await startCaddy(adapted);
     await vi.waitFor(() => get('sign.example', '/'), EVENTUALLY);
   });
 

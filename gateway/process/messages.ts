@@ -31,8 +31,10 @@ export type MessageToMain =
 
 /** A message from the main process to a worker or the carrier. */
 export type MessageFromMain =
-  /** To workers: close the port, but serve the open connections. */
-  | { readonly type: 'close' }
+  /** To workers: `/readyz` answers 503, and each connection is closed after its next response; new ones are accepted. */
+  | { readonly type: 'drain' }
+  /** To workers: stop listening, but serve the open connections. `isInherited`: another process keeps the sockets. */
+  | { readonly type: 'close'; readonly isInherited: boolean }
   /** Finish the current work and exit. */
   | { readonly type: 'stop' }
   /** The status of all processes. */

@@ -8,6 +8,8 @@ import { OperatorError } from '../../common/runtime/operator-error.ts';
 /** The listening sockets of the gateway's port, one for each worker. */
 export interface Port {
   readonly number: number;
+  /** Whether another process opened the sockets and keeps them. */
+  readonly isInherited: boolean;
   /** The file descriptor of a worker's socket. */
   descriptor(worker: number): number;
   /** Closes this process's copies: from now on only the workers hold the sockets. */
@@ -66,6 +68,7 @@ async function bind(host: string, port: number, workers: number): Promise<Port> 
     const descriptors = sockets.map((socket) => socket.fd());
     return {
       number: (sockets[0].address() as AddressInfo).port,
+      isInherited: false,
       descriptor: (worker) => descriptors[worker % descriptors.length] as number,
       close() {
         for (const socket of sockets) socket.close();

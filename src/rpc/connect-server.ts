@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import net from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
+import { closePort, descriptorOf } from '../../common/runtime/close-port.ts';
 import { connectHandler } from './connect-handler.ts';
 import { HEAD_MS, limitConnections, limitSessions, limitUnread } from './connection-limits.ts';
 import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './services.ts';
@@ -32,6 +33,10 @@ export async function serveConnect(
   // This server never listens but gets its connections; only a listening server checks timeouts.
   http1.emit('listening');
   limitUnread(http1);
+  let isDraining = false;
+  http1.prependListener('request', (_request, response) => {
+    if (isDraining) response.setHeader('connection', 'close');
+  });
   const http2 = createHttp2Server({ settings: { maxConcurrentStreams: MAX_STREAMS } }, handler);
   limitSessions(http2);
   limitStreams(http2);
@@ -54,8 +59,13 @@ export async function serveConnect(
 
   return {
     port: (server.address() as net.AddressInfo).port,
+    drain() {
+      isDraining = true;
+    },
     async stop(graceMs) {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      isDraining = true;
+      const closed = Promise.withResolvers<void>();
+      await closePort(server, descriptorOf(server), closed.resolve);
       for (const session of sessions) session.close();
       http1.closeIdleConnections();
       http1.keepAliveTimeout = 1;
@@ -66,7 +76,7 @@ export async function serveConnect(
         for (const session of sessions) session.destroy();
         for (const socket of sockets) socket.destroy();
       }, graceMs);
-      await closed;
+      await closed.promise;
       clearTimeout(timer);
       http1.close();
     },

@@ -3,6 +3,7 @@ import { type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbu
 import { createServiceImplSpec, type Interceptor, type MethodImplSpec } from '@connectrpc/connect';
 import { invokeUnaryImplementation, transformInvokeImplementation } from '@connectrpc/connect/protocol';
 import grpc from '@grpc/grpc-js';
+import { closePort, descriptorOf } from '../../common/runtime/close-port.ts';
 import { limitConnections, limitSessions } from './connection-limits.ts';
 import { type AdmittedCall, admissionInterceptor, admittedCall, ENDED, toMetadata, toStatus } from './grpc-calls.ts';
 import { interceptHeaders, UNKNOWN_PATH } from './grpc-headers.ts';
@@ -54,8 +55,11 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
   }
   return {
     port,
-    stop: (graceMs) =>
-      new Promise((resolve) => {
+    // Clients on HTTP/2 learn that the server stops from its GOAWAY.
+    drain() {},
+    async stop(graceMs) {
+      await Promise.all([...http2Servers.keys()].map((http2) => closePort(http2, descriptorOf(http2), () => {})));
+      return new Promise((resolve) => {
         const timer = setTimeout(() => {
           server.forceShutdown();
           // tryShutdown still waits for connections in the middle of a handshake.
@@ -65,7 +69,8 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
           clearTimeout(timer);
           resolve();
         });
-      }),
+      });
+    },
   };
 }
 

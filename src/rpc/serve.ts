@@ -25,6 +25,8 @@ import { validate } from './validate.ts';
 export interface Servers {
   readonly connectPort: number;
   readonly grpcPort: number;
+  /** From now on health is not serving, and each HTTP/1.1 connection is closed after its next response. */
+  drain(): void;
   /** Rejects new calls and lets running ones finish, for at most `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
@@ -90,8 +92,12 @@ export async function serve(options: {
   const { admit, interceptor: accessInterceptor } = access({ ...options, methodNamed });
   const interceptors: Interceptor[] = [observer.interceptor, accessInterceptor, limitImages(), validate];
   const servers: Listening[] = [];
-  const stop = async (graceMs: number) => {
+  const drain = () => {
     serving = false;
+    for (const server of servers) server.drain();
+  };
+  const stop = async (graceMs: number) => {
+    drain();
     await Promise.all(servers.map((server) => server.stop(graceMs)));
   };
   try {
@@ -113,7 +119,7 @@ export async function serve(options: {
     servers.push(connect);
     const grpc = await serveGrpc({ ...shared, port: options.grpcPort });
     servers.push(grpc);
-    return { connectPort: connect.port, grpcPort: grpc.port, stop };
+    return { connectPort: connect.port, grpcPort: grpc.port, drain, stop };
   } catch (error) {
     await stop(0);
     throw error;

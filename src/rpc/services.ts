@@ -34,6 +34,8 @@ export interface ServerOptions {
 /** A listening server. */
 export interface Listening {
   readonly port: number;
+  /** From now on each HTTP/1.1 connection is closed after its next response. */
+  drain(): void;
   /** Rejects new calls and resolves once running ones have finished; after `graceMs` they are cut off. */
   stop(graceMs: number): Promise<void>;
 }

@@ -17,10 +17,12 @@ export interface SignpostOptions {
   readonly gatewayDatabaseUrl?: string;
   /** Default: none, so the log is in Postgres. */
   readonly kafkaBrokers?: string;
-  /** Number of gateways; default 1. Gateway n calls core n, or the last one. */
+  /** Number of gateways; default 1. Gateway n calls core n, or the last one, unless `coresCalled` is set. */
   readonly gateways?: number;
   /** Number of cores; default 1. */
   readonly cores?: number;
+  /** Every gateway calls this many cores, the first ones. */
+  readonly coresCalled?: number;
   /** `ROLES` of each core; default: all. */
   readonly roles?: readonly string[];
   /** Variables for all processes, overriding those of the harness. */
@@ -51,6 +53,8 @@ export interface Signpost {
   /** Ports of the first core. */
   readonly corePort: number;
   readonly grpcPort: number;
+  /** `CORE_ADDRESS` of the first gateway. */
+  readonly coreAddress: string;
   readonly serviceToken: string;
   readonly databaseUrl: string;
   /** Contains a folder per gateway and the logs. */
@@ -73,6 +77,11 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
   afterFile(stop);
 
   const serviceToken = randomBytes(32).toString('base64url');
+  const called = (gateway: number) => {
+    const ports =
+      options.coresCalled === undefined ? [gateway] : Array.from({ length: options.coresCalled }, (_, n) => n);
+    return ports.map((core) => `${LOOPBACK}:${grpcPorts[core] ?? grpcPorts.at(-1)}`).join(',');
+  };
   const gatewayPorts = await ports(options.gateways ?? 1);
   const corePorts = await ports(options.cores ?? 1);
   const grpcPorts = await ports(options.cores ?? 1);
@@ -116,7 +125,7 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
       UNKNOWN_CODES_PER_MINUTE: '100000',
       DATA_DIR: folder,
       DATABASE_URL: options.gatewayDatabaseUrl ?? asGateway(databaseUrl),
-      CORE_ADDRESS: `${LOOPBACK}:${grpcPorts[index] ?? grpcPorts.at(-1)}`,
+      CORE_ADDRESS: called(index),
       ...options.env,
       ...options.gatewayEnv,
     };
@@ -129,6 +138,7 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
     url,
     corePort,
     grpcPort,
+    coreAddress: called(0),
     serviceToken,
     databaseUrl,
     dataDir,

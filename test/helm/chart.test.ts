@@ -1,0 +1,194 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { GATEWAY_VARIABLES } from '../../gateway/config.ts';
+import { CORE_VARIABLES } from '../../src/config.ts';
+
+/**
+ * The Helm chart, by Helm itself, which is built from its Go module, and by strict decoding into the types of three versions of
+ * Kubernetes: `npm run test:helm`.
+ */
+
+const HELM = 'helm.sh/helm/v3/cmd/helm@v3.19.0';
+const CHART = 'deploy/helm/signpost';
+const EXAMPLE = join(CHART, 'values-example.yaml');
+const DECODE = resolve('test/helm/decode');
+const BUILD = resolve('test/helm/build');
+/** The first time, Helm and the types of Kubernetes are downloaded and compiled. */
+const BUILD_MS = 600_000;
+
+const run = promisify(execFile);
+const goVersion = spawnSync('go', ['env', 'GOVERSION'], { encoding: 'utf8' }).stdout ?? '';
+const hasGo = Number(/^go1\.(\d+)/.exec(goVersion)?.[1] ?? 0) >= 26;
+
+/** A document as Kubernetes would read it. */
+interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly annotations?: Record<string, string> };
+  // biome-ignore lint/suspicious/noExplicitAny: each kind has another one.
+  readonly spec: any;
+}
+
+async function go(args: readonly string[], cwd = BUILD): Promise<void> {
+  // Otherwise Go looks for the module that a vendor or workspace file above names.
+  await run('go', args, { cwd, env: { ...process.env, GOBIN: BUILD, GOWORK: 'off' } });
+}
+
+/** Runs Helm; rejects with what it prints. */
+async function helm(...args: readonly string[]): Promise<string> {
+  return (await run(join(BUILD, 'helm'), args, { maxBuffer: 16 * 1024 * 1024 })).stdout;
+}
+
+function template(version: string, ...args: readonly string[]): Promise<string> {
+  return helm('template', 'signpost', CHART, '--kube-version', `${version}.0`, ...args);
+}
+
+async function decode(version: string, documents: string): Promise<Manifest[]> {
+  const decoding = run(join(BUILD, `decode-${version}`), { maxBuffer: 16 * 1024 * 1024 });
+  decoding.child.stdin?.end(documents);
+  return (await decoding).stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+/** The versions of which test/helm/decode has modules. */
+async function versions(): Promise<string[]> {
+  return (await readdir(DECODE)).flatMap((file) => /^kubernetes-(.+)\.mod$/.exec(file)?.[1] ?? []).sort();
+}
+
+describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () => {
+  let supported: string[];
+  let latest: string;
+  beforeAll(async () => {
+    await mkdir(BUILD, { recursive: true });
+    supported = await versions();
+    latest = supported.at(-1) ?? '';
+    await go(['install', HELM]);
+    for (const version of supported) {
+      await go(['build', '-modfile', `kubernetes-${version}.mod`, '-o', join(BUILD, `decode-${version}`), '.'], DECODE);
+    }
+  }, BUILD_MS);
+
+  const example = () => template(latest, '--values', EXAMPLE).then((documents) => decode(latest, documents));
+  const named = (objects: readonly Manifest[], kind: string, name: string) => {
+    const found = objects.find((object) => object.kind === kind && object.metadata.name === `signpost-${name}`);
+    if (!found) throw new Error(`there is no ${kind} ${name}`);
+    return found;
+  };
+
+  test('helm lint has no complaint', async () => {
+    for (const version of supported) {
+      const lint = ['lint', CHART, '--strict', '--kube-version', `${version}.0`];
+      await helm(...lint, '--values', EXAMPLE);
+      await helm(...lint, '--set', 'publicUrl=https://sign.example');
+    }
+  });
+
+  test('every document has only fields of Kubernetes, in each of three versions', async () => {
+    expect(supported).toHaveLength(3);
+    for (const version of supported) {
+      const minimal = await decode(version, await template(version, '--set', 'publicUrl=https://sign.example'));
+      expect(minimal.map(({ kind }) => kind)).not.toContain('HorizontalPodAutoscaler');
+      const full = await decode(version, await template(version, '--values', EXAMPLE));
+      const count = (kind: string) => full.filter((object) => object.kind === kind).length;
+      expect(
+        ['Deployment', 'StatefulSet', 'Job', 'PodDisruptionBudget', 'NetworkPolicy', 'PodMonitor'].map(count),
+      ).toEqual([2, 1, 1, 3, 3, 1]);
+    }
+    const misspelt = (await template(latest, '--values', EXAMPLE)).replace('readinessProbe', 'readynessProbe');
+    await expect(decode(latest, misspelt)).rejects.toThrow('unknown field');
+  });
+
+  test('every variable that a container gets is one of its program', async () => {
+    const objects = await example();
+    const programs = [
+      [named(objects, 'Deployment', 'core'), CORE_VARIABLES],
+      [named(objects, 'Deployment', 'worker'), CORE_VARIABLES],
+      [named(objects, 'StatefulSet', 'gateway'), GATEWAY_VARIABLES],
+      [named(objects, 'Job', 'migration'), CORE_VARIABLES],
+    ] as const;
+    for (const [{ spec }, variables] of programs) {
+      const names: string[] = spec.template.spec.containers[0].env.map(({ name }: { name: string }) => name);
+      expect(new Set(names).size).toBe(names.length);
+      const unknown = names.filter((name) => !(name.replace(/_FILE$/, '') in variables) && name !== 'METRICS_PORT');
+      expect(unknown).toEqual([]);
+    }
+  });
+
+  test('programs are unprivileged, may drain before they are killed, and find their secrets', async () => {
+    for (const { spec } of (await example()).filter(({ spec }) => spec.template)) {
+      const pod = spec.template.spec;
+      const [container] = pod.containers;
+      expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000 });
+      expect(container.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+      expect(container.resources).toMatchObject({
+        requests: { cpu: expect.anything() },
+        limits: { memory: expect.anything() },
+      });
+      const drain = container.env.find(({ name }: { name: string }) => name === 'DRAIN_SECONDS')?.value;
+      if (drain !== undefined) expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(Number(drain) + 30);
+      const { secret } = pod.volumes.find(({ name }: { name: string }) => name === 'secrets');
+      const files = container.env.filter(({ name }: { name: string }) => name.endsWith('_FILE'));
+      expect(files.map(({ value }: { value: string }) => value)).toEqual(
+        secret.items.map(({ path }: { path: string }) => `/secrets/${path}`),
+      );
+    }
+  });
+
+  test('gateways have a volume each, call the cores that are ready, and are selected by their Services', async () => {
+    const objects = await example();
+    const gateway = named(objects, 'StatefulSet', 'gateway');
+    expect(gateway.spec.volumeClaimTemplates[0].metadata.name).toBe('data');
+    const [container] = gateway.spec.template.spec.containers;
+    expect(container.env).toContainEqual({ name: 'CORE_ADDRESS', value: 'signpost-core-pods:50051' });
+    const cores = named(objects, 'Service', 'core-pods');
+    expect(cores.spec.clusterIP).toBe('None');
+    const pods = objects.filter(({ spec }) => spec.template).map(({ spec }) => spec.template);
+    for (const { spec } of objects.filter(({ kind }) => kind === 'Service')) {
+      const [pod, ...others] = pods.filter(({ metadata }) =>
+        Object.entries(spec.selector).every(([name, value]) => metadata.labels[name] === value),
+      );
+      expect(others).toEqual([]);
+      const ports = pod.spec.containers[0].ports.map(({ name }: { name: string }) => name);
+      for (const { targetPort } of spec.ports) expect(ports).toContain(targetPort);
+    }
+  });
+
+  test('the schema is migrated before a new core starts, and not by cores', async () => {
+    const objects = await example();
+    expect(named(objects, 'Job', 'migration').metadata.annotations?.['helm.sh/hook']).toBe('pre-install,pre-upgrade');
+    const { env } = named(objects, 'Deployment', 'core').spec.template.spec.containers[0];
+    expect(env).toContainEqual({ name: 'MIGRATE', value: 'false' });
+  });
+
+  test('wrong values are refused with a sentence, and large numbers keep their digits', async () => {
+    await expect(template(latest)).rejects.toThrow("at '/publicUrl'");
+    const given = ['--values', EXAMPLE];
+    await expect(template(latest, ...given, '--set', 'gatway.replicas=3')).rejects.toThrow("'gatway' not allowed");
+    await expect(template(latest, ...given, '--set', 'core.replicas=0')).rejects.toThrow("at '/core/replicas'");
+    const file = join(BUILD, 'values.yaml');
+    await writeFile(file, 'gateway: { env: { MAX_CONNECTIONS: 1000000 } }\n');
+    const objects = await decode(latest, await template(latest, ...given, '--values', file));
+    const { env } = named(objects, 'StatefulSet', 'gateway').spec.template.spec.containers[0];
+    expect(env).toContainEqual({ name: 'MAX_CONNECTIONS', value: '1000000' });
+  });
+
+  test('gateways can stay at the previous image for a while', async () => {
+    const objects = await decode(latest, await template(latest, '--values', EXAMPLE, '--set', 'gateway.tag=0.9.0'));
+    const image = (kind: string, name: string) => named(objects, kind, name).spec.template.spec.containers[0].image;
+    expect(image('StatefulSet', 'gateway')).toBe('registry.example/signpost:0.9.0');
+    expect(image('Deployment', 'core')).toBe('registry.example/signpost:1.0.0');
+  });
+
+  test('the version is the one of the project', async () => {
+    const { version } = JSON.parse(await readFile('package.json', 'utf8'));
+    expect(await readFile(join(CHART, 'Chart.yaml'), 'utf8')).toContain(`appVersion: "${version}"`);
+  });
+});
