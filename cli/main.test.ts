@@ -231,14 +231,20 @@ test('the audit log says who did what, and an account is closed permanently', as
   expect((await run(['key', 'rotate', '--account', account_id, '--yes'])).code).toBe(1);
 });
 
-test('members are added, listed and removed', async () => {
+test('members are added, listed, changed and removed', async () => {
   const { accountId } = await signpost.createAccount();
   const added = await json<{ id: string }>(
     ...['member', 'add', '--account', accountId, '--email', 'anna@example.com', '--role', 'editor'],
   );
   expect(added).toEqual({ id: expect.stringMatching(/^mbr_/), email: 'anna@example.com', role: 'editor' });
   expect(await json('member', 'list', '--account', accountId)).toEqual([added]);
-  expect(await json('member', 'remove', '--account', accountId, '--id', added.id, '--yes')).toEqual(added);
+  const update = ['member', 'update', '--account', accountId, '--id', added.id, '--role', 'owner'];
+  const changed = { ...added, role: 'owner' };
+  expect(await json(...update)).toEqual(changed);
+  const remove = ['member', 'remove', '--account', accountId, '--id', added.id, '--yes'];
+  expect(await run(remove)).toMatchObject({ code: 1, stderr: expect.stringContaining('the last owner') });
+  await json('member', 'add', '--account', accountId, '--email', 'ben@example.com', '--role', 'owner');
+  expect(await json(...remove)).toEqual(changed);
   expect((await run(['member', 'add', '--account', accountId, '--email', 'x', '--role', 'king'])).code).toBe(2);
 });
 

@@ -32,7 +32,7 @@ export const MemberEntity = defineEntity({
 export type MemberEntity = InferEntity<typeof MemberEntity>;
 
 /** The member as a message of the RPC API. */
-export function memberMessage({ id, email, role, createdAt }: MemberEntity): Member {
+export function memberMessage({ id, email, role, createdAt }: Omit<MemberEntity, 'accountId'>): Member {
   return create(MemberSchema, {
     id: encodeId('mbr', id),
     email,
