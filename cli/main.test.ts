@@ -248,6 +248,23 @@ test('members are added, listed, changed and removed', async () => {
   expect((await run(['member', 'add', '--account', accountId, '--email', 'x', '--role', 'king'])).code).toBe(2);
 });
 
+test('a link to the dashboard has a token in its fragment, and begins with DASHBOARD_URL', async () => {
+  const { accountId } = await signpost.createAccount();
+  await json('member', 'add', '--account', accountId, '--email', 'anna@example.com', '--role', 'editor');
+  const link = ['dashboard', 'link', '--account', accountId, '--email', 'ANNA@example.com'];
+  const { url } = await json<{ url: string }>(...link);
+  expect(url).toMatch(/^http:\/\/localhost:8090\/sign-in#[\w-]{43}$/);
+  const elsewhere = await run(link, { DASHBOARD_URL: 'https://signpost.example/admin/' });
+  expect(elsewhere).toMatchObject({ code: 0, stdout: expect.stringMatching(/^https:.*\/admin\/sign-in#[\w-]{43}\n$/) });
+  expect(elsewhere.stdout).not.toContain(url.split('#')[1]);
+  expect(await run(link, { DASHBOARD_URL: 'signpost.example' })).toMatchObject({
+    code: 1,
+    stderr: 'DASHBOARD_URL must be an http or https address, such as https://signpost.example.\n',
+  });
+  const unknown = await run([...link.slice(0, -1), 'ben@example.com']);
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('No member of this account') });
+});
+
 test('a core with TLS is verified by its certificate, and called with a client certificate instead of a token', async () => {
   const authority = await newAuthority();
   const [core, own] = [await authority.issue('core'), await authority.issue('billing')];

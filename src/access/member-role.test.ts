@@ -172,7 +172,10 @@ test('the roles above editor, and what no member may call, are as documented', (
   ]);
   expect(lowest(undefined)).toEqual([
     'AccountsService/CreateAccount',
+    'AccountsService/CreateSignInLink',
     'AccountsService/ListAccounts',
+    'AccountsService/ListMemberships',
+    'AccountsService/RedeemSignInLink',
     'AccountsService/UpdateAccount',
     'AdmissionService/Admit',
     'AdmissionService/Authenticate',

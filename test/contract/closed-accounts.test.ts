@@ -60,6 +60,7 @@ async function accountWithData() {
   const { code: page } = await codes.createLandingPageCode({ landingPage: { title: 'Menu' } });
   const { code: wifi } = await codes.createStaticCode({ content: { case: 'payload', value: 'WIFI' } });
   await accounts(account).addMember({ email: 'anna@example.com', role: Role.OWNER });
+  await accounts(account).createSignInLink({ email: 'anna@example.com' });
   await internal(api.signpost, DomainsService, account.id).addDomain({ hostname: 'menu.example.com' });
   // As if DNS had verified it.
   await pool.query(
