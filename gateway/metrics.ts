@@ -76,35 +76,6 @@ export function measureScans(): MeasureScan {
   return (result, ms) => record(result, ms / 1_000);
 }
 
-/** Why clients are rejected; `idle_connections` were closed to make room for others. */
-const REFUSALS = [
-  'address_connections',
-  'address_requests',
-  'connections',
-  'failed_authentications',
-  'idle_connections',
-  'requests_ahead',
-  'unknown_codes',
-] as const;
-
-export type RefusalReason = (typeof REFUSALS)[number];
-
-/** Counts a rejected connection or request. */
-export type CountRefusal = (reason: RefusalReason) => void;
-
-/** Measures how often a worker rejects clients that exceed their limits. */
-export function measureRefusals(): CountRefusal {
-  const counts = new Map<RefusalReason, number>(REFUSALS.map((reason) => [reason, 0]));
-  const refused = meter().createObservableCounter('signpost.gateway.refused', {
-    unit: '{refusal}',
-    description: 'Connections and requests that exceeded the limits on clients',
-  });
-  refused.addCallback((result) => {
-    for (const [reason, figure] of counts) result.observe(figure, { 'signpost.refusal.reason': reason });
-  });
-  return (reason) => void counts.set(reason, (counts.get(reason) ?? 0) + 1);
-}
-
 /** Measures the carrier; `change` records how long a change took from the topic into the table, in ms. */
 export function measureCarrier({ shipper, routes }: { readonly shipper: Shipper; routes(): FollowerStatus }): {
   change(ms: number): void;

@@ -191,7 +191,7 @@ describe('SetTarget', () => {
     ],
     [
       { rules: [{ then: { split: split('a', 'b\0') } }] },
-      'policy.rules[0].outcome.split.variants: must not contain the NUL',
+      'policy.rules[0].outcome.split.variants[1].label: must not contain control characters.',
     ],
     [{ parameters: { 'a\0': 'b' } }, 'policy.parameters: must not contain the NUL character.'],
     [{ rules: Array(21).fill({ then: { page: 'gone' } }) }, 'policy.rules: must contain no more than 20 item(s)'],
