@@ -231,15 +231,38 @@ test('the audit log says who did what, and an account is closed permanently', as
   expect((await run(['key', 'rotate', '--account', account_id, '--yes'])).code).toBe(1);
 });
 
-test('members are added, listed and removed', async () => {
+test('members are added, listed, changed and removed', async () => {
   const { accountId } = await signpost.createAccount();
   const added = await json<{ id: string }>(
     ...['member', 'add', '--account', accountId, '--email', 'anna@example.com', '--role', 'editor'],
   );
   expect(added).toEqual({ id: expect.stringMatching(/^mbr_/), email: 'anna@example.com', role: 'editor' });
   expect(await json('member', 'list', '--account', accountId)).toEqual([added]);
-  expect(await json('member', 'remove', '--account', accountId, '--id', added.id, '--yes')).toEqual(added);
+  const update = ['member', 'update', '--account', accountId, '--id', added.id, '--role', 'owner'];
+  const changed = { ...added, role: 'owner' };
+  expect(await json(...update)).toEqual(changed);
+  const remove = ['member', 'remove', '--account', accountId, '--id', added.id, '--yes'];
+  expect(await run(remove)).toMatchObject({ code: 1, stderr: expect.stringContaining('the last owner') });
+  await json('member', 'add', '--account', accountId, '--email', 'ben@example.com', '--role', 'owner');
+  expect(await json(...remove)).toEqual(changed);
   expect((await run(['member', 'add', '--account', accountId, '--email', 'x', '--role', 'king'])).code).toBe(2);
+});
+
+test('a link to the dashboard has a token in its fragment, and begins with DASHBOARD_URL', async () => {
+  const { accountId } = await signpost.createAccount();
+  await json('member', 'add', '--account', accountId, '--email', 'anna@example.com', '--role', 'editor');
+  const link = ['dashboard', 'link', '--account', accountId, '--email', 'ANNA@example.com'];
+  const { url } = await json<{ url: string }>(...link);
+  expect(url).toMatch(/^http:\/\/localhost:8090\/sign-in#[\w-]{43}$/);
+  const elsewhere = await run(link, { DASHBOARD_URL: 'https://signpost.example/admin/' });
+  expect(elsewhere).toMatchObject({ code: 0, stdout: expect.stringMatching(/^https:.*\/admin\/sign-in#[\w-]{43}\n$/) });
+  expect(elsewhere.stdout).not.toContain(url.split('#')[1]);
+  expect(await run(link, { DASHBOARD_URL: 'signpost.example' })).toMatchObject({
+    code: 1,
+    stderr: 'DASHBOARD_URL must be an http or https address, such as https://signpost.example.\n',
+  });
+  const unknown = await run([...link.slice(0, -1), 'ben@example.com']);
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('No member of this account') });
 });
 
 test('a core with TLS is verified by its certificate, and called with a client certificate instead of a token', async () => {

@@ -12,10 +12,19 @@ export function memberCommands(member: Command): void {
   example(ofAccount(member.command('add')), 'member add --account acct_… --email anna@example.com --role editor')
     .description('add a member to the team')
     .requiredOption('--email <address>', 'the e-mail address')
-    .addOption(new Option('--role <role>', 'the role in the team').choices(namesOf(ROLE_BY_NAME)).makeOptionMandatory())
+    .addOption(roleOption())
     .action(async ({ account, email, role }: { account: string; email: string; role: RoleName }) => {
       const { accounts } = await connectCore(process.env, account);
       printRecord(json(), shown((await accounts.addMember({ email, role: ROLE_BY_NAME[role] })).member));
+    });
+
+  ofAccount(member.command('update'))
+    .description('give a member another role')
+    .requiredOption('--id <id>', 'mbr_…')
+    .addOption(roleOption())
+    .action(async ({ account, id, role }: { account: string; id: string; role: RoleName }) => {
+      const { accounts } = await connectCore(process.env, account);
+      printRecord(json(), shown((await accounts.updateMember({ id, role: ROLE_BY_NAME[role] })).member));
     });
 
   destructive(ofAccount(member.command('remove')))
@@ -34,6 +43,10 @@ export function memberCommands(member: Command): void {
       const { accounts } = await connectCore(process.env, account);
       printRecords(json(), (await accounts.listMembers({})).members.map(shown));
     });
+}
+
+function roleOption(): Option {
+  return new Option('--role <role>', 'the role in the team').choices(namesOf(ROLE_BY_NAME)).makeOptionMandatory();
 }
 
 function shown(member: Member | undefined): DisplayRecord {

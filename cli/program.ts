@@ -29,6 +29,10 @@ const GROUPS: Readonly<Record<string, Group>> = {
     description: 'manage the team of an account',
     load: async () => (await import('./member.ts')).memberCommands,
   },
+  dashboard: {
+    description: 'let members into the dashboard',
+    load: async () => (await import('./dashboard.ts')).dashboardCommands,
+  },
   code: {
     description: 'create, change, delete and restore codes; write their images; show their scans',
     load: async () => (await import('./code.ts')).codeCommands,
@@ -76,6 +80,7 @@ Variables:
   SERVICE_TOKEN             the token for the core; default: the token of a local run in DATA_DIR (.signpost)
   CORE_CA                   PEM file of the CA of the core’s certificate; enables TLS
   CORE_CERT, CORE_KEY       PEM files of a client certificate to use instead of a token
+  DASHBOARD_URL             the dashboard's address (http://localhost:8090), with which links to it begin
   NO_COLOR                  if set, nothing is coloured; output that is not a terminal never is
   COLUMNS                   the width of tables and charts; default: the terminal’s
 

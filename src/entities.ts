@@ -1,5 +1,6 @@
 import { AccountEntity, ApiKeyEntity, AuditEntryEntity, IdempotencyEntity, MeterEntity } from './access/entities.ts';
 import { MemberEntity } from './accounts/member.ts';
+import { SignInLinkEntity } from './accounts/sign-in-links.ts';
 import { BatchEntity, BatchRowEntity } from './batches/entities.ts';
 import { CodeCountEntity, CodeEntity, RelabelledCodeEntity, TargetVersionEntity } from './codes/entities.ts';
 import { DomainEntity } from './domains/domain.ts';
@@ -33,6 +34,7 @@ export const entities = [
   OutboxPositionEntity,
   RelabelledCodeEntity,
   RoutesDueEntity,
+  SignInLinkEntity,
   TagEntity,
   TargetChangeEntity,
   TargetChangeRowEntity,

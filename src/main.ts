@@ -16,6 +16,7 @@ import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
+import { deleteExpiredLinks } from './accounts/sign-in-links.ts';
 import { measureBacklogs, measurePool } from './backlog-metrics.ts';
 import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
 import {
@@ -164,6 +165,9 @@ async function main(config: CoreConfig): Promise<void> {
     const sweeper = setInterval(() => {
       deleteExpiredKeys(pool).catch((error: unknown) =>
         logger.warn({ err: error }, 'deleting expired idempotency keys failed; it is retried'),
+      );
+      deleteExpiredLinks(pool).catch((error: unknown) =>
+        logger.warn({ err: error }, 'deleting expired sign-in links failed; it is retried'),
       );
     }, SWEEP_MS);
     running.defer(() => clearInterval(sweeper));

@@ -34,8 +34,12 @@ export const REASONS = {
   BUSINESS_PLAN_REQUIRED: { rpc: Code.PermissionDenied, http: 403, code: 'business_plan_required' },
   /** The plan lacks a feature. */
   FEATURE_NOT_IN_PLAN: { rpc: Code.PermissionDenied, http: 403 },
-  /** The method is for internal services. */
+  /** The method is for internal services, not for an API key or a member. */
   INTERNAL_METHOD: { rpc: Code.PermissionDenied, http: 403 },
+  /** An internal caller names a member that the account does not have. RPCs only. */
+  NOT_A_MEMBER: { rpc: Code.PermissionDenied, http: 403 },
+  /** The role of the member does not allow this. RPCs only. Details: `role`, the one that would. */
+  ROLE_REQUIRED: { rpc: Code.PermissionDenied, http: 403 },
   /** Details: `limit`, `used`. */
   QR_LIMIT_REACHED: { rpc: Code.ResourceExhausted, http: 403, code: 'qr_limit_reached' },
   /** The account has reached a limit that applies to all accounts. RPCs only. Details: `limit`. */
@@ -52,6 +56,8 @@ export const REASONS = {
   IDEMPOTENCY_KEY_IN_FLIGHT: { rpc: Code.Aborted, http: 409 },
   /** The code's type has no target, or no page, to change. */
   NO_TARGET: { rpc: Code.FailedPrecondition, http: 409 },
+  /** The account would have members but no owner. RPCs only. */
+  LAST_OWNER: { rpc: Code.FailedPrecondition, http: 409 },
   /** The target of the code is not in the version that the caller expected. RPCs only. Details: `version`. */
   TARGET_CHANGED: { rpc: Code.Aborted, http: 409 },
   NOTHING_TO_ENCODE: { rpc: Code.FailedPrecondition, http: 409 },

@@ -1,5 +1,6 @@
 import { createContextKey, type HandlerContext } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
+import type { RoleName } from '../../common/contract/names.ts';
 
 /** The account of a call with the features and limits of its plan, or of its overrides. */
 export interface Account {
@@ -24,11 +25,23 @@ export interface Rate {
   readonly clock: string;
 }
 
+/** A member of the account's team. */
+export interface Member {
+  readonly email: string;
+  readonly role: RoleName;
+}
+
 /** The caller: unauthenticated, an account by its API key, or an internal service, possibly on behalf of an account. */
 export type Caller =
   | { readonly kind: 'anyone' }
   | { readonly kind: 'key'; readonly account: Account; readonly rate: Rate }
-  | { readonly kind: 'service'; readonly account?: Account; readonly actor: string };
+  | {
+      readonly kind: 'service';
+      readonly account?: Account;
+      /** The member that the service acts for, if it named one. */
+      readonly member?: Member;
+      readonly actor: string;
+    };
 
 /**
  * Set on admission, before the message is read. A context value, because async-local storage does not reach streaming

@@ -25,6 +25,7 @@ import { hashApiKey } from './api-key.ts';
 import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { commitByIn } from './commit-limit.ts';
+import { isForMembers, memberWithRole } from './member-role.ts';
 import { requirementsOf, type StandardCallers, standardService } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
@@ -71,17 +72,21 @@ export function access(options: {
   });
 
   /**
-   * The actor's name of an internal caller; for a caller that presents something like an API key, that token. `internal`:
-   * whether only internal callers may make the call.
+   * The actor's name of an internal caller; for a caller that presents something like an API key, that token. Fails with
+   * INTERNAL_METHOD if an internal caller names a member and members cannot call the method.
    */
-  function identify(header: Headers, values: ContextValues, internal: boolean): { actor?: string; token: string } {
+  function identify(method: DescMethod, header: Headers, values: ContextValues): { actor?: string; token: string } {
+    const { caller, role } = requirementsOf(method);
     const token = bearerToken(header.get('authorization'));
     // A certificate identifies the caller only if nothing else does.
     const peer = token === undefined ? values.get(peerKey).certificateName : undefined;
     // Only internal callers name an account.
-    const meantAsService = internal || header.has('signpost-account');
+    const meantAsService = caller === CallerKind.SERVICE || header.has('signpost-account');
     if (token === undefined && peer === undefined) throw meantAsService ? missingServiceToken() : missingApiKey();
     if (token === undefined || tokens.has(token)) {
+      if (header.has('signpost-member') && !isForMembers(role)) {
+        throw failure('INTERNAL_METHOD', 'This method is for internal services; a member cannot call it.');
+      }
       return { actor: (header.get('signpost-actor') || peer || 'service').slice(0, MAX_ACTOR_LENGTH), token: '' };
     }
     if (looksLikeApiKey(token)) return { token };
@@ -103,16 +108,18 @@ export function access(options: {
   ): Promise<Caller> {
     const needs = requirementsOf(target);
     if (isOpen(target, values)) return { kind: 'anyone' };
-    const { actor, token } = identify(header, values, needs.caller === CallerKind.SERVICE);
+    const { actor, token } = identify(method, header, values);
     if (actor !== undefined) {
       if (needs.caller === CallerKind.SERVICE) return { kind: 'service', actor };
       const named = header.get('signpost-account') ?? '';
       const id = decodeId('acct', named);
       const account = id === undefined ? undefined : await accountById(pool, id, needs.closedToo);
       if (!account) throw failure('NOT_FOUND', 'Name an open account in `signpost-account`: acct_….');
+      const asMember = header.get('signpost-member');
+      const member = asMember === null ? undefined : await memberWithRole(pool, account.id, asMember, needs.role);
       const rejection = missingFeature({ ...account, features: { ...account.features, api: true } }, needs.features);
       if (rejection) throw rejection;
-      return { kind: 'service', account, actor };
+      return member ? { kind: 'service', account, member, actor: member.email } : { kind: 'service', account, actor };
     }
     const unmetered = requirementsOf(method).cost === Cost.NOTHING;
     const lookUp = () =>
@@ -148,7 +155,7 @@ export function access(options: {
     async admit({ method, requestHeader, values, signal }) {
       // These are checked as the method that their message names. Until then, only callers without credentials are
       // rejected.
-      if (checkedByMessage(method)) identify(requestHeader, values, false);
+      if (checkedByMessage(method)) identify(method, requestHeader, values);
       else values.set(callerKey, await checkAndCount(method, method, { header: requestHeader, values, signal }));
     },
     interceptor: (next) => async (request) => {

@@ -1,5 +1,11 @@
 import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
-import { Caller, Cost, type Requirements, requires } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
+import {
+  Caller,
+  Cost,
+  MemberRole,
+  type Requirements,
+  requires,
+} from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 
 /** Standard services, whose methods cannot carry the option. Who may call them is configured: `StandardCallers`. */
 const STANDARD_SERVICES: Readonly<Record<string, keyof StandardCallers>> = {
@@ -22,12 +28,15 @@ export function standardService(method: DescMethod): keyof StandardCallers | und
   return STANDARD_SERVICES[method.parent.typeName];
 }
 
-type Needs = Pick<Requirements, 'caller' | 'features' | 'cost' | 'remembered' | 'closedToo'>;
+type Needs = Pick<Requirements, 'caller' | 'features' | 'cost' | 'remembered' | 'closedToo' | 'role'>;
 
 /** Decoded options: decoding one on every read, twice per call, took a twentieth of a core's CPU time. */
 const cache = new WeakMap<DescMethod, Needs>();
 
-/** What a method requires of its caller. Throws when it states nothing, so that no method is open by mistake. */
+/**
+ * What a method requires of its caller. Throws when it states nothing, or acts for an account and states no role, so that
+ * no method is open by mistake.
+ */
 export function requirementsOf(method: DescMethod): Needs {
   const cached = cache.get(method);
   if (cached) return cached;
@@ -38,8 +47,19 @@ export function requirementsOf(method: DescMethod): Needs {
 
 function readRequirements(method: DescMethod): Needs {
   if (standardService(method) !== undefined) {
-    return { caller: Caller.SERVICE, features: [], cost: Cost.UNSPECIFIED, remembered: false, closedToo: false };
+    return {
+      caller: Caller.SERVICE,
+      features: [],
+      cost: Cost.UNSPECIFIED,
+      remembered: false,
+      closedToo: false,
+      role: MemberRole.NONE,
+    };
   }
-  if (!hasOption(method, requires)) throw new Error(`${method.parent.typeName}/${method.name} states no requirements`);
-  return getOption(method, requires);
+  const name = `${method.parent.typeName}/${method.name}`;
+  if (!hasOption(method, requires)) throw new Error(`${name} states no requirements`);
+  const needs = getOption(method, requires);
+  const forAccount = needs.caller === Caller.ACCOUNT || needs.caller === Caller.SERVICE_FOR_ACCOUNT;
+  if (forAccount && needs.role === MemberRole.UNSPECIFIED) throw new Error(`${name} states no role for members`);
+  return needs;
 }

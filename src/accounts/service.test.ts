@@ -1,3 +1,4 @@
+import type { DescService } from '@bufbuild/protobuf';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
@@ -19,6 +20,10 @@ async function newAccount(overrides = {}) {
   const { accountId, apiKey } = await signpost.createAccount(overrides);
   return { id: accountId, apiKey, accounts: internal(signpost, AccountsService, accountId) };
 }
+
+/** A client of the core as the dashboard's server is one, for a member of an account. */
+const asMember = <Service extends DescService>(accountId: string, memberId: string, service: Service) =>
+  internal(signpost, service, accountId, memberId);
 
 const reasonOf = (call: Promise<unknown>) =>
   call.then(
@@ -125,6 +130,82 @@ test('an email is a member once, in any case, and only a member of its own accou
   }
   expect(await reasonOf(one.accounts.addMember({ email: 'b@example.com' }))).toBe('INVALID_FIELD');
   expect((await one.accounts.listMembers({})).members).toEqual([member]);
+});
+
+test('a member has another role as soon as it is changed', async () => {
+  const { id, accounts } = await newAccount();
+  const { member } = await accounts.addMember({ email: 'anna@example.com', role: Role.VIEWER });
+  const asAnna = asMember(id, member?.id ?? '', CodesService);
+  const create = () => reasonOf(asAnna.createCode({ targetUrl: 'https://example.com' }));
+  expect(await create()).toBe('ROLE_REQUIRED');
+  const changed = await accounts.updateMember({ id: member?.id ?? '', role: Role.EDITOR });
+  expect(changed.member).toEqual({ ...member, role: Role.EDITOR });
+  expect((await accounts.listMembers({})).members).toEqual([changed.member]);
+  expect(await create()).toBe('succeeded');
+  for (const unknown of ['mbr_01kagcpn9te5gvjxq1rmm30w4h', 'x']) {
+    expect(await reasonOf(accounts.updateMember({ id: unknown, role: Role.EDITOR }))).toBe('NOT_FOUND');
+  }
+  const other = await newAccount();
+  expect(await reasonOf(other.accounts.updateMember({ id: member?.id ?? '', role: Role.OWNER }))).toBe('NOT_FOUND');
+});
+
+test('what a member does is audited as theirs and costs nothing of the quota', async () => {
+  const { id, accounts } = await newAccount({ overrides: { monthlyQuota: 0n } });
+  const { member } = await accounts.addMember({ email: 'ben@example.com', role: Role.OWNER });
+  const { code } = await asMember(id, member?.id ?? '', CodesService).createCode({ targetUrl: 'https://example.com' });
+  const { entries } = await accounts.listAuditEntries({});
+  expect(entries[0]).toMatchObject({
+    actor: 'ben@example.com',
+    action: 'CodesService/CreateCode',
+    subject: code?.id,
+  });
+  expect((await accounts.getAccount({})).usage?.requestsUsed).toBe(0n);
+});
+
+test('only owners add, change and remove owners', async () => {
+  const { id, accounts } = await newAccount();
+  const { member: owner } = await accounts.addMember({ email: 'owner@example.com', role: Role.OWNER });
+  const { member: admin } = await accounts.addMember({ email: 'admin@example.com', role: Role.ADMIN });
+  await accounts.addMember({ email: 'second@example.com', role: Role.OWNER });
+  const asAdmin = asMember(id, admin?.id ?? '', AccountsService);
+  const { members } = await accounts.listMembers({});
+  for (const call of [
+    () => asAdmin.addMember({ email: 'third@example.com', role: Role.OWNER }),
+    () => asAdmin.updateMember({ id: admin?.id ?? '', role: Role.OWNER }),
+    () => asAdmin.updateMember({ id: owner?.id ?? '', role: Role.VIEWER }),
+    () => asAdmin.removeMember({ id: owner?.id ?? '' }),
+  ]) {
+    expect(await reasonOf(call())).toBe('ROLE_REQUIRED');
+  }
+  expect((await accounts.listMembers({})).members).toEqual(members);
+  const { member: editor } = await asAdmin.addMember({ email: 'editor@example.com', role: Role.EDITOR });
+  await asAdmin.updateMember({ id: editor?.id ?? '', role: Role.ADMIN });
+  await asAdmin.removeMember({ id: editor?.id ?? '' });
+  const asOwner = asMember(id, owner?.id ?? '', AccountsService);
+  await asOwner.updateMember({ id: admin?.id ?? '', role: Role.OWNER });
+  await asOwner.removeMember({ id: admin?.id ?? '' });
+});
+
+test('of an account’s owners, one always remains', async () => {
+  const { id, accounts } = await newAccount();
+  const { member: anna } = await accounts.addMember({ email: 'anna@example.com', role: Role.OWNER });
+  const annaId = anna?.id ?? '';
+  expect(await reasonOf(accounts.removeMember({ id: annaId }))).toBe('LAST_OWNER');
+  expect(await reasonOf(accounts.updateMember({ id: annaId, role: Role.ADMIN }))).toBe('LAST_OWNER');
+  expect(await reasonOf(accounts.updateMember({ id: annaId, role: Role.OWNER }))).toBe('succeeded');
+  for (let round = 0; round < 5; round++) {
+    await accounts.addMember({ email: `ben${round}@example.com`, role: Role.OWNER });
+    const owners = (await accounts.listMembers({})).members.filter(({ role }) => role === Role.OWNER);
+    // Each owner removes the other at the same time.
+    const [one, two] = [owners[0]?.id ?? '', owners[1]?.id ?? ''];
+    const outcomes = await Promise.all([
+      reasonOf(asMember(id, one, AccountsService).removeMember({ id: two })),
+      reasonOf(asMember(id, two, AccountsService).updateMember({ id: one, role: Role.VIEWER })),
+    ]);
+    expect(outcomes).toContain('succeeded');
+    const left = (await accounts.listMembers({})).members.filter(({ role }) => role === Role.OWNER);
+    expect(left).toHaveLength(1);
+  }
 });
 
 test('a revoked key is rejected at once; a rotation issues a new one', async () => {

@@ -24,6 +24,8 @@ import type { Database } from '../db/database.ts';
 import { accountMessage, overrideColumns } from './account.ts';
 import type { AccountCleanup } from './cleanup.ts';
 import { replaceKey, revokeKey } from './key.ts';
+import { listMemberships } from './memberships.ts';
+import { signInLinks } from './sign-in-links.ts';
 import { team } from './team.ts';
 
 /** Accounts, their keys and their teams, for internal services. */
@@ -52,6 +54,7 @@ export function accountsService(options: {
 
   return {
     ...team(database),
+    ...signInLinks(pool),
     async createAccount({ name, plan, overrides }, context) {
       return ormTransactionOf(context, orm, async (em, tx) => {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
@@ -121,6 +124,7 @@ export function accountsService(options: {
         return {};
       });
     },
+    listMemberships: (request) => listMemberships({ pool, cursors }, request),
     async listAuditEntries(request, context) {
       return listChanges({ pool, cursors }, accountOf(context).id, request);
     },

@@ -69,8 +69,13 @@ export function messageOf(desc: DescMessage, known: readonly string[], depth = 0
         throw new Error(`no arbitrary for the scalar ${field.scalar} of ${desc.typeName}`);
     }
   };
-  const filled = (field: DescField): Arbitrary<JsonValue> =>
-    field.fieldKind === 'list' ? fc.array(one(field as never), { maxLength: 25, size: 'small' }) : one(field as never);
+  const filled = (field: DescField): Arbitrary<JsonValue> => {
+    const value = one(field as never);
+    if (field.fieldKind === 'list') return fc.array(value, { maxLength: 25, size: 'small' });
+    // All keys of maps are strings.
+    if (field.fieldKind === 'map') return fc.dictionary(text, value, { maxKeys: 25, size: 'small' });
+    return value;
+  };
   const members = desc.members.map((member) => {
     const fields = member.kind === 'oneof' ? member.fields : [member];
     return fc.option(fc.oneof(...fields.map((field) => filled(field).map((value) => ({ [field.jsonName]: value })))), {

@@ -9,6 +9,7 @@ const SENT = [
   'signpost-account',
   'signpost-actor',
   'signpost-commit-by',
+  'signpost-member',
   'traceparent',
   'tracestate',
   'x-request-id',

@@ -40,7 +40,7 @@ const LARGE_MESSAGES = { concurrency: 16, concurrencyPerCaller: 2, maxWaiting: 5
 /**
  * Serves the modules' services, health and reflection on both servers. Each call first passes the gate, which traces
  * and admits it before its message is read, and then the interceptors: errors, access, image queue, validation. Throws
- * when a method states no requirements.
+ * when a method states no requirements, or no role for members.
  */
 export async function serve(options: {
   host: string;

@@ -20,6 +20,7 @@ import { FoldedNames } from './0018-folded-names.ts';
 import { Targets } from './0019-targets.ts';
 import { TargetChanges } from './0021-target-changes.ts';
 import { ScanTargets } from './0022-scan-targets.ts';
+import { SignInLinks } from './0024-sign-in-links.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -44,4 +45,5 @@ export const migrations: MigrationObject[] = [
   { name: '0019-targets', class: Targets },
   { name: '0021-target-changes', class: TargetChanges },
   { name: '0022-scan-targets', class: ScanTargets },
+  { name: '0024-sign-in-links', class: SignInLinks },
 ];

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signpost/access/v1/requirements.proto.
  */
 export const file_signpost_access_v1_requirements: GenFile = /*@__PURE__*/
-  fileDesc("CiVzaWducG9zdC9hY2Nlc3MvdjEvcmVxdWlyZW1lbnRzLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEiuQEKDFJlcXVpcmVtZW50cxIqCgZjYWxsZXIYASABKA4yGi5zaWducG9zdC5hY2Nlc3MudjEuQ2FsbGVyEi0KCGZlYXR1cmVzGAIgAygOMhsuc2lnbnBvc3QuYWNjZXNzLnYxLkZlYXR1cmUSJgoEY29zdBgDIAEoDjIYLnNpZ25wb3N0LmFjY2Vzcy52MS5Db3N0EhIKCnJlbWVtYmVyZWQYBCABKAgSEgoKY2xvc2VkX3RvbxgFIAEoCCp7CgZDYWxsZXISFgoSQ0FMTEVSX1VOU1BFQ0lGSUVEEAASEQoNQ0FMTEVSX0FOWU9ORRABEhIKDkNBTExFUl9BQ0NPVU5UEAISHgoaQ0FMTEVSX1NFUlZJQ0VfRk9SX0FDQ09VTlQQAxISCg5DQUxMRVJfU0VSVklDRRAEKlkKB0ZlYXR1cmUSFwoTRkVBVFVSRV9VTlNQRUNJRklFRBAAEg8KC0ZFQVRVUkVfQVBJEAESEAoMRkVBVFVSRV9CVUxLEAISEgoORkVBVFVSRV9JTUFHRVMQAypJCgRDb3N0EhQKEENPU1RfVU5TUEVDSUZJRUQQABIZChVDT1NUX1BFUl9IVU5EUkVEX1JPV1MQARIQCgxDT1NUX05PVEhJTkcQAjpeCghyZXF1aXJlcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyABKAsyIC5zaWducG9zdC5hY2Nlc3MudjEuUmVxdWlyZW1lbnRzUghyZXF1aXJlc0I3ChZjb20uc2lnbnBvc3QuYWNjZXNzLnYxUAFaG3NpZ25wb3N0L2FjY2Vzcy92MTthY2Nlc3N2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("CiVzaWducG9zdC9hY2Nlc3MvdjEvcmVxdWlyZW1lbnRzLnByb3RvEhJzaWducG9zdC5hY2Nlc3MudjEi5wEKDFJlcXVpcmVtZW50cxIqCgZjYWxsZXIYASABKA4yGi5zaWducG9zdC5hY2Nlc3MudjEuQ2FsbGVyEi0KCGZlYXR1cmVzGAIgAygOMhsuc2lnbnBvc3QuYWNjZXNzLnYxLkZlYXR1cmUSJgoEY29zdBgDIAEoDjIYLnNpZ25wb3N0LmFjY2Vzcy52MS5Db3N0EhIKCnJlbWVtYmVyZWQYBCABKAgSEgoKY2xvc2VkX3RvbxgFIAEoCBIsCgRyb2xlGAYgASgOMh4uc2lnbnBvc3QuYWNjZXNzLnYxLk1lbWJlclJvbGUqewoGQ2FsbGVyEhYKEkNBTExFUl9VTlNQRUNJRklFRBAAEhEKDUNBTExFUl9BTllPTkUQARISCg5DQUxMRVJfQUNDT1VOVBACEh4KGkNBTExFUl9TRVJWSUNFX0ZPUl9BQ0NPVU5UEAMSEgoOQ0FMTEVSX1NFUlZJQ0UQBCqdAQoKTWVtYmVyUm9sZRIbChdNRU1CRVJfUk9MRV9VTlNQRUNJRklFRBAAEhQKEE1FTUJFUl9ST0xFX05PTkUQARIWChJNRU1CRVJfUk9MRV9WSUVXRVIQAhIWChJNRU1CRVJfUk9MRV9FRElUT1IQAxIVChFNRU1CRVJfUk9MRV9BRE1JThAEEhUKEU1FTUJFUl9ST0xFX09XTkVSEAUqWQoHRmVhdHVyZRIXChNGRUFUVVJFX1VOU1BFQ0lGSUVEEAASDwoLRkVBVFVSRV9BUEkQARIQCgxGRUFUVVJFX0JVTEsQAhISCg5GRUFUVVJFX0lNQUdFUxADKkkKBENvc3QSFAoQQ09TVF9VTlNQRUNJRklFRBAAEhkKFUNPU1RfUEVSX0hVTkRSRURfUk9XUxABEhAKDENPU1RfTk9USElORxACOl4KCHJlcXVpcmVzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtYcDIAEoCzIgLnNpZ25wb3N0LmFjY2Vzcy52MS5SZXF1aXJlbWVudHNSCHJlcXVpcmVzQjcKFmNvbS5zaWducG9zdC5hY2Nlc3MudjFQAVobc2lnbnBvc3QvYWNjZXNzL3YxO2FjY2Vzc3YxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * Requirements on the callers of a method.
@@ -55,6 +55,14 @@ export type Requirements = Message<"signpost.access.v1.Requirements"> & {
    * @generated from field: bool closed_too = 5;
    */
   closedToo: boolean;
+
+  /**
+   * What a member of the account needs to call, when an internal service names one in `signpost-member`. A core with a
+   * method that acts for an account and states no role does not start.
+   *
+   * @generated from field: signpost.access.v1.MemberRole role = 6;
+   */
+  role: MemberRole;
 };
 
 /**
@@ -121,6 +129,68 @@ export const CallerSchema: GenEnum<Caller> = /*@__PURE__*/
   enumDesc(file_signpost_access_v1_requirements, 0);
 
 /**
+ * The role that a member needs; each includes those before it.
+ *
+ * @generated from enum signpost.access.v1.MemberRole
+ */
+export const MemberRole = {
+  /**
+   * Never valid on a method that acts for an account.
+   *
+   * @generated from enum value: MEMBER_ROLE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * No role suffices: members cannot call the method.
+   *
+   * @generated from enum value: MEMBER_ROLE_NONE = 1;
+   */
+  NONE: 1,
+
+  /**
+   * Reads everything.
+   *
+   * @generated from enum value: MEMBER_ROLE_VIEWER = 2;
+   */
+  VIEWER: 2,
+
+  /**
+   * Changes codes, folders, tags, targets and batches.
+   *
+   * @generated from enum value: MEMBER_ROLE_EDITOR = 3;
+   */
+  EDITOR: 3,
+
+  /**
+   * Changes domains, webhooks and members other than owners.
+   *
+   * @generated from enum value: MEMBER_ROLE_ADMIN = 4;
+   */
+  ADMIN: 4,
+
+  /**
+   * Changes the API key and owners, and closes the account.
+   *
+   * @generated from enum value: MEMBER_ROLE_OWNER = 5;
+   */
+  OWNER: 5,
+} as const;
+
+/**
+ * The role that a member needs; each includes those before it.
+ *
+ * @generated from enum signpost.access.v1.MemberRole
+ */
+export type MemberRole = (typeof MemberRole)[keyof typeof MemberRole] | UnknownEnum;
+
+/**
+ * Describes the enum signpost.access.v1.MemberRole.
+ */
+export const MemberRoleSchema: GenEnum<MemberRole> = /*@__PURE__*/
+  enumDesc(file_signpost_access_v1_requirements, 1);
+
+/**
  * Features of plans.
  *
  * @generated from enum signpost.access.v1.Feature
@@ -166,7 +236,7 @@ export type Feature = (typeof Feature)[keyof typeof Feature] | UnknownEnum;
  * Describes the enum signpost.access.v1.Feature.
  */
 export const FeatureSchema: GenEnum<Feature> = /*@__PURE__*/
-  enumDesc(file_signpost_access_v1_requirements, 1);
+  enumDesc(file_signpost_access_v1_requirements, 2);
 
 /**
  * What an admitted call by API key costs of the monthly quota.
@@ -208,7 +278,7 @@ export type Cost = (typeof Cost)[keyof typeof Cost] | UnknownEnum;
  * Describes the enum signpost.access.v1.Cost.
  */
 export const CostSchema: GenEnum<Cost> = /*@__PURE__*/
-  enumDesc(file_signpost_access_v1_requirements, 2);
+  enumDesc(file_signpost_access_v1_requirements, 3);
 
 /**
  * The requirements of this method. A core with a method without requirements does not start.

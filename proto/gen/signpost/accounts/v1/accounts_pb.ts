@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signpost/accounts/v1/accounts.proto.
  */
 export const file_signpost_accounts_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("CiNzaWducG9zdC9hY2NvdW50cy92MS9hY2NvdW50cy5wcm90bxIUc2lnbnBvc3QuYWNjb3VudHMudjEikgIKCU92ZXJyaWRlcxIsCg1tb250aGx5X3F1b3RhGAEgASgDQhC6SA0iCxj/////////DygASACIAQESKQoKY29kZV9saW1pdBgCIAEoA0IQukgNIgsY/////////w8oAEgBiAEBEiUKC2JhdGNoX2xpbWl0GAMgASgFQgu6SAgaBhiowwEoAEgCiAEBEhAKA2FwaRgEIAEoCEgDiAEBEhEKBGJ1bGsYBSABKAhIBIgBARITCgZpbWFnZXMYBiABKAhIBYgBAUIQCg5fbW9udGhseV9xdW90YUINCgtfY29kZV9saW1pdEIOCgxfYmF0Y2hfbGltaXRCBgoEX2FwaUIHCgVfYnVsa0IJCgdfaW1hZ2VzIuABCgdBY2NvdW50EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSKAoEcGxhbhgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlBsYW4SMgoJb3ZlcnJpZGVzGAQgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKBVVzYWdlEhoKDW1vbnRobHlfcXVvdGEYASABKANIAIgBARIVCg1yZXF1ZXN0c191c2VkGAIgASgDEhcKCmNvZGVfbGltaXQYAyABKANIAYgBARISCgpjb2Rlc191c2VkGAQgASgDEhMKC2JhdGNoX2xpbWl0GAUgASgFQhAKDl9tb250aGx5X3F1b3RhQg0KC19jb2RlX2xpbWl0IpoBChRDcmVhdGVBY2NvdW50UmVxdWVzdBIYCgRuYW1lGAEgASgJQgq6SAdyBRABGMgBEjQKBHBsYW4YAiABKA4yGi5zaWducG9zdC5hY2NvdW50cy52MS5QbGFuQgq6SAeCAQQQASAAEjIKCW92ZXJyaWRlcxgDIAEoCzIfLnNpZ25wb3N0LmFjY291bnRzLnYxLk92ZXJyaWRlcyJdChVDcmVhdGVBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSFAoHYXBpX2tleRgCIAEoCUIDgAEBIhMKEUdldEFjY291bnRSZXF1ZXN0InAKEkdldEFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudBIqCgV1c2FnZRgCIAEoCzIbLnNpZ25wb3N0LmFjY291bnRzLnYxLlVzYWdlInMKE0xpc3RBY2NvdW50c1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIoABChRMaXN0QWNjb3VudHNSZXNwb25zZRIvCghhY2NvdW50cxgBIAMoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSDQoFdG90YWwYAiABKAMSGAoLbmV4dF9jdXJzb3IYAyABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3Ii9gEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0Eh0KBG5hbWUYASABKAlCCrpIB3IFEAEYyAFIAIgBARIyCgRwbGFuGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUGxhbkIIukgFggECEAESMgoJb3ZlcnJpZGVzGAMgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEk4KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0Idukga4gEXEgRuYW1lEgRwbGFuEglvdmVycmlkZXNCBwoFX25hbWUiRwoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IioKE0Nsb3NlQWNjb3VudFJlcXVlc3QSEwoLZGVsZXRlX2RhdGEYASABKAgiRgoUQ2xvc2VBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQiEgoQUm90YXRlS2V5UmVxdWVzdCIpChFSb3RhdGVLZXlSZXNwb25zZRIUCgdhcGlfa2V5GAEgASgJQgOAAQEiEgoQUmV2b2tlS2V5UmVxdWVzdCITChFSZXZva2VLZXlSZXNwb25zZSJ9CgZNZW1iZXISCgoCaWQYASABKAkSDQoFZW1haWwYAiABKAkSKAoEcm9sZRgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvbGUSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYwoQQWRkTWVtYmVyUmVxdWVzdBIZCgVlbWFpbBgBIAEoCUIKukgHcgUY/gFgARI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJBChFBZGRNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiIQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCSJEChRSZW1vdmVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiFAoSTGlzdE1lbWJlcnNSZXF1ZXN0IkQKE0xpc3RNZW1iZXJzUmVzcG9uc2USLQoHbWVtYmVycxgBIAMoCzIcLnNpZ25wb3N0LmFjY291bnRzLnYxLk1lbWJlciJ3ChdMaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBISCgVsaW1pdBgBIAEoBUgAiAEBEhMKBm9mZnNldBgCIAEoBUgBiAEBEhMKBmN1cnNvchgDIAEoCUgCiAEBQggKBl9saW1pdEIJCgdfb2Zmc2V0QgkKB19jdXJzb3IidwoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEjEKB2VudHJpZXMYASADKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5BdWRpdEVudHJ5EhgKC25leHRfY3Vyc29yGAIgASgJSACIAQFCDgoMX25leHRfY3Vyc29yInAKCkF1ZGl0RW50cnkSCgoCaWQYASABKAkSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIPCgdzdWJqZWN0GAUgASgJKmMKBFBsYW4SFAoQUExBTl9VTlNQRUNJRklFRBAAEg0KCVBMQU5fRlJFRRABEhEKDVBMQU5fQlVTSU5FU1MQAhIOCgpQTEFOX1NDQUxFEAMSEwoPUExBTl9FTlRFUlBSSVNFEAQqXgoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDgoKUk9MRV9PV05FUhABEg4KClJPTEVfQURNSU4QAhIPCgtST0xFX0VESVRPUhADEg8KC1JPTEVfVklFV0VSEAQy1gkKD0FjY291bnRzU2VydmljZRJwCg1DcmVhdGVBY2NvdW50Eiouc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaKy5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVBY2NvdW50UmVzcG9uc2UiBqq7GAIIBBJsCgpHZXRBY2NvdW50Eicuc2lnbnBvc3QuYWNjb3VudHMudjEuR2V0QWNjb3VudFJlcXVlc3QaKC5zaWducG9zdC5hY2NvdW50cy52MS5HZXRBY2NvdW50UmVzcG9uc2UiC5ACAaq7GAQIAygBEnAKDExpc3RBY2NvdW50cxIpLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBY2NvdW50c1JlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QWNjb3VudHNSZXNwb25zZSIJkAIBqrsYAggEEnAKDVVwZGF0ZUFjY291bnQSKi5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVBY2NvdW50UmVxdWVzdBorLnNpZ25wb3N0LmFjY291bnRzLnYxLlVwZGF0ZUFjY291bnRSZXNwb25zZSIGqrsYAggDEm8KDENsb3NlQWNjb3VudBIpLnNpZ25wb3N0LmFjY291bnRzLnYxLkNsb3NlQWNjb3VudFJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5DbG9zZUFjY291bnRSZXNwb25zZSIIqrsYBAgDKAESZAoJUm90YXRlS2V5EiYuc2lnbnBvc3QuYWNjb3VudHMudjEuUm90YXRlS2V5UmVxdWVzdBonLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvdGF0ZUtleVJlc3BvbnNlIgaquxgCCAMSZAoJUmV2b2tlS2V5EiYuc2lnbnBvc3QuYWNjb3VudHMudjEuUmV2b2tlS2V5UmVxdWVzdBonLnNpZ25wb3N0LmFjY291bnRzLnYxLlJldm9rZUtleVJlc3BvbnNlIgaquxgCCAMSZAoJQWRkTWVtYmVyEiYuc2lnbnBvc3QuYWNjb3VudHMudjEuQWRkTWVtYmVyUmVxdWVzdBonLnNpZ25wb3N0LmFjY291bnRzLnYxLkFkZE1lbWJlclJlc3BvbnNlIgaquxgCCAMSbQoMUmVtb3ZlTWVtYmVyEikuc2lnbnBvc3QuYWNjb3VudHMudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBoqLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlIgaquxgCCAMSbQoLTGlzdE1lbWJlcnMSKC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1JlcXVlc3QaKS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1Jlc3BvbnNlIgmQAgGquxgCCAMSfgoQTGlzdEF1ZGl0RW50cmllcxItLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Gi4uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIguQAgGquxgECAMoAUI9Chhjb20uc2lnbnBvc3QuYWNjb3VudHMudjFQAVofc2lnbnBvc3QvYWNjb3VudHMvdjE7YWNjb3VudHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
+  fileDesc("CiNzaWducG9zdC9hY2NvdW50cy92MS9hY2NvdW50cy5wcm90bxIUc2lnbnBvc3QuYWNjb3VudHMudjEikgIKCU92ZXJyaWRlcxIsCg1tb250aGx5X3F1b3RhGAEgASgDQhC6SA0iCxj/////////DygASACIAQESKQoKY29kZV9saW1pdBgCIAEoA0IQukgNIgsY/////////w8oAEgBiAEBEiUKC2JhdGNoX2xpbWl0GAMgASgFQgu6SAgaBhiowwEoAEgCiAEBEhAKA2FwaRgEIAEoCEgDiAEBEhEKBGJ1bGsYBSABKAhIBIgBARITCgZpbWFnZXMYBiABKAhIBYgBAUIQCg5fbW9udGhseV9xdW90YUINCgtfY29kZV9saW1pdEIOCgxfYmF0Y2hfbGltaXRCBgoEX2FwaUIHCgVfYnVsa0IJCgdfaW1hZ2VzIuABCgdBY2NvdW50EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSKAoEcGxhbhgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlBsYW4SMgoJb3ZlcnJpZGVzGAQgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKBVVzYWdlEhoKDW1vbnRobHlfcXVvdGEYASABKANIAIgBARIVCg1yZXF1ZXN0c191c2VkGAIgASgDEhcKCmNvZGVfbGltaXQYAyABKANIAYgBARISCgpjb2Rlc191c2VkGAQgASgDEhMKC2JhdGNoX2xpbWl0GAUgASgFQhAKDl9tb250aGx5X3F1b3RhQg0KC19jb2RlX2xpbWl0IpoBChRDcmVhdGVBY2NvdW50UmVxdWVzdBIYCgRuYW1lGAEgASgJQgq6SAdyBRABGMgBEjQKBHBsYW4YAiABKA4yGi5zaWducG9zdC5hY2NvdW50cy52MS5QbGFuQgq6SAeCAQQQASAAEjIKCW92ZXJyaWRlcxgDIAEoCzIfLnNpZ25wb3N0LmFjY291bnRzLnYxLk92ZXJyaWRlcyJdChVDcmVhdGVBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSFAoHYXBpX2tleRgCIAEoCUIDgAEBIhMKEUdldEFjY291bnRSZXF1ZXN0InAKEkdldEFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudBIqCgV1c2FnZRgCIAEoCzIbLnNpZ25wb3N0LmFjY291bnRzLnYxLlVzYWdlInMKE0xpc3RBY2NvdW50c1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIoABChRMaXN0QWNjb3VudHNSZXNwb25zZRIvCghhY2NvdW50cxgBIAMoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSDQoFdG90YWwYAiABKAMSGAoLbmV4dF9jdXJzb3IYAyABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3Ii9gEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0Eh0KBG5hbWUYASABKAlCCrpIB3IFEAEYyAFIAIgBARIyCgRwbGFuGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUGxhbkIIukgFggECEAESMgoJb3ZlcnJpZGVzGAMgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEk4KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0Idukga4gEXEgRuYW1lEgRwbGFuEglvdmVycmlkZXNCBwoFX25hbWUiRwoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IioKE0Nsb3NlQWNjb3VudFJlcXVlc3QSEwoLZGVsZXRlX2RhdGEYASABKAgiRgoUQ2xvc2VBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQiEgoQUm90YXRlS2V5UmVxdWVzdCIpChFSb3RhdGVLZXlSZXNwb25zZRIUCgdhcGlfa2V5GAEgASgJQgOAAQEiEgoQUmV2b2tlS2V5UmVxdWVzdCITChFSZXZva2VLZXlSZXNwb25zZSJ9CgZNZW1iZXISCgoCaWQYASABKAkSDQoFZW1haWwYAiABKAkSKAoEcm9sZRgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvbGUSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYwoQQWRkTWVtYmVyUmVxdWVzdBIZCgVlbWFpbBgBIAEoCUIKukgHcgUY/gFgARI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJBChFBZGRNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiVwoTVXBkYXRlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCRI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJEChRVcGRhdGVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiIQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCSJEChRSZW1vdmVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiFAoSTGlzdE1lbWJlcnNSZXF1ZXN0IkQKE0xpc3RNZW1iZXJzUmVzcG9uc2USLQoHbWVtYmVycxgBIAMoCzIcLnNpZ25wb3N0LmFjY291bnRzLnYxLk1lbWJlciJxChZMaXN0TWVtYmVyc2hpcHNSZXF1ZXN0EhkKBWVtYWlsGAEgASgJQgq6SAdyBRABGP4BEhIKBWxpbWl0GAIgASgFSACIAQESEwoGY3Vyc29yGAMgASgJSAGIAQFCCAoGX2xpbWl0QgkKB19jdXJzb3IiegoXTGlzdE1lbWJlcnNoaXBzUmVzcG9uc2USNQoLbWVtYmVyc2hpcHMYASADKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXJzaGlwEhgKC25leHRfY3Vyc29yGAIgASgJSACIAQFCDgoMX25leHRfY3Vyc29yImQKCk1lbWJlcnNoaXASEgoKYWNjb3VudF9pZBgBIAEoCRIUCgxhY2NvdW50X25hbWUYAiABKAkSLAoGbWVtYmVyGAMgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIjQKF0NyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0EhkKBWVtYWlsGAEgASgJQgq6SAdyBRABGP4BIl4KGENyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZRISCgV0b2tlbhgBIAEoCUIDgAEBEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjYKF1JlZGVlbVNpZ25JbkxpbmtSZXF1ZXN0EhsKBXRva2VuGAEgASgJQgyAAQG6SAZyBBABGGQiUAoYUmVkZWVtU2lnbkluTGlua1Jlc3BvbnNlEjQKCm1lbWJlcnNoaXAYASABKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXJzaGlwIncKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhIKBWxpbWl0GAEgASgFSACIAQESEwoGb2Zmc2V0GAIgASgFSAGIAQESEwoGY3Vyc29yGAMgASgJSAKIAQFCCAoGX2xpbWl0QgkKB19vZmZzZXRCCQoHX2N1cnNvciJ3ChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USMQoHZW50cmllcxgBIAMoCzIgLnNpZ25wb3N0LmFjY291bnRzLnYxLkF1ZGl0RW50cnkSGAoLbmV4dF9jdXJzb3IYAiABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3IicAoKQXVkaXRFbnRyeRIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDgoGYWN0aW9uGAQgASgJEg8KB3N1YmplY3QYBSABKAkqYwoEUGxhbhIUChBQTEFOX1VOU1BFQ0lGSUVEEAASDQoJUExBTl9GUkVFEAESEQoNUExBTl9CVVNJTkVTUxACEg4KClBMQU5fU0NBTEUQAxITCg9QTEFOX0VOVEVSUFJJU0UQBCpeCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIOCgpST0xFX09XTkVSEAESDgoKUk9MRV9BRE1JThACEg8KC1JPTEVfRURJVE9SEAMSDwoLUk9MRV9WSUVXRVIQBDLKDQoPQWNjb3VudHNTZXJ2aWNlEnAKDUNyZWF0ZUFjY291bnQSKi5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVBY2NvdW50UmVxdWVzdBorLnNpZ25wb3N0LmFjY291bnRzLnYxLkNyZWF0ZUFjY291bnRSZXNwb25zZSIGqrsYAggEEm4KCkdldEFjY291bnQSJy5zaWducG9zdC5hY2NvdW50cy52MS5HZXRBY2NvdW50UmVxdWVzdBooLnNpZ25wb3N0LmFjY291bnRzLnYxLkdldEFjY291bnRSZXNwb25zZSINkAIBqrsYBggDKAEwAhJwCgxMaXN0QWNjb3VudHMSKS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QWNjb3VudHNSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEFjY291bnRzUmVzcG9uc2UiCZACAaq7GAIIBBJyCg1VcGRhdGVBY2NvdW50Eiouc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlQWNjb3VudFJlcXVlc3QaKy5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVBY2NvdW50UmVzcG9uc2UiCKq7GAQIAzABEnEKDENsb3NlQWNjb3VudBIpLnNpZ25wb3N0LmFjY291bnRzLnYxLkNsb3NlQWNjb3VudFJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5DbG9zZUFjY291bnRSZXNwb25zZSIKqrsYBggDKAEwBRJmCglSb3RhdGVLZXkSJi5zaWducG9zdC5hY2NvdW50cy52MS5Sb3RhdGVLZXlSZXF1ZXN0Gicuc2lnbnBvc3QuYWNjb3VudHMudjEuUm90YXRlS2V5UmVzcG9uc2UiCKq7GAQIAzAFEmYKCVJldm9rZUtleRImLnNpZ25wb3N0LmFjY291bnRzLnYxLlJldm9rZUtleVJlcXVlc3QaJy5zaWducG9zdC5hY2NvdW50cy52MS5SZXZva2VLZXlSZXNwb25zZSIIqrsYBAgDMAUSZgoJQWRkTWVtYmVyEiYuc2lnbnBvc3QuYWNjb3VudHMudjEuQWRkTWVtYmVyUmVxdWVzdBonLnNpZ25wb3N0LmFjY291bnRzLnYxLkFkZE1lbWJlclJlc3BvbnNlIgiquxgECAMwBBJvCgxVcGRhdGVNZW1iZXISKS5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVNZW1iZXJSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlTWVtYmVyUmVzcG9uc2UiCKq7GAQIAzAEEm8KDFJlbW92ZU1lbWJlchIpLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5SZW1vdmVNZW1iZXJSZXNwb25zZSIIqrsYBAgDMAQSbwoLTGlzdE1lbWJlcnMSKC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1JlcXVlc3QaKS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1Jlc3BvbnNlIguQAgGquxgECAMwAhJ2Cg9MaXN0TWVtYmVyc2hpcHMSLC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc2hpcHNSZXF1ZXN0Gi0uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNoaXBzUmVzcG9uc2UiBqq7GAIIBBJ7ChBDcmVhdGVTaWduSW5MaW5rEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVTaWduSW5MaW5rUmVzcG9uc2UiCKq7GAQIAzABEnkKEFJlZGVlbVNpZ25JbkxpbmsSLS5zaWducG9zdC5hY2NvdW50cy52MS5SZWRlZW1TaWduSW5MaW5rUmVxdWVzdBouLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlZGVlbVNpZ25JbkxpbmtSZXNwb25zZSIGqrsYAggEEoABChBMaXN0QXVkaXRFbnRyaWVzEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiDZACAaq7GAYIAygBMAJCPQoYY29tLnNpZ25wb3N0LmFjY291bnRzLnYxUAFaH3NpZ25wb3N0L2FjY291bnRzL3YxO2FjY291bnRzdjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
  * Limits and features that override the plan's for one account; absent means the plan's.
@@ -617,6 +617,55 @@ export const AddMemberResponseSchema: GenMessage<AddMemberResponse> = /*@__PURE_
   messageDesc(file_signpost_accounts_v1_accounts, 19);
 
 /**
+ * A change of a member.
+ *
+ * @generated from message signpost.accounts.v1.UpdateMemberRequest
+ */
+export type UpdateMemberRequest = Message<"signpost.accounts.v1.UpdateMemberRequest"> & {
+  /**
+   * `mbr_…`.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The new role.
+   *
+   * @generated from field: signpost.accounts.v1.Role role = 2;
+   */
+  role: Role;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.UpdateMemberRequest.
+ * Use `create(UpdateMemberRequestSchema)` to create a new message.
+ */
+export const UpdateMemberRequestSchema: GenMessage<UpdateMemberRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 20);
+
+/**
+ * The changed member.
+ *
+ * @generated from message signpost.accounts.v1.UpdateMemberResponse
+ */
+export type UpdateMemberResponse = Message<"signpost.accounts.v1.UpdateMemberResponse"> & {
+  /**
+   * The member.
+   *
+   * @generated from field: signpost.accounts.v1.Member member = 1;
+   */
+  member?: Member | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.UpdateMemberResponse.
+ * Use `create(UpdateMemberResponseSchema)` to create a new message.
+ */
+export const UpdateMemberResponseSchema: GenMessage<UpdateMemberResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 21);
+
+/**
  * Selects the member to remove.
  *
  * @generated from message signpost.accounts.v1.RemoveMemberRequest
@@ -635,7 +684,7 @@ export type RemoveMemberRequest = Message<"signpost.accounts.v1.RemoveMemberRequ
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 20);
+  messageDesc(file_signpost_accounts_v1_accounts, 22);
 
 /**
  * The removed member.
@@ -656,7 +705,7 @@ export type RemoveMemberResponse = Message<"signpost.accounts.v1.RemoveMemberRes
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 21);
+  messageDesc(file_signpost_accounts_v1_accounts, 23);
 
 /**
  * Lists the team of the account named in the metadata.
@@ -671,7 +720,7 @@ export type ListMembersRequest = Message<"signpost.accounts.v1.ListMembersReques
  * Use `create(ListMembersRequestSchema)` to create a new message.
  */
 export const ListMembersRequestSchema: GenMessage<ListMembersRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 22);
+  messageDesc(file_signpost_accounts_v1_accounts, 24);
 
 /**
  * The team.
@@ -692,7 +741,196 @@ export type ListMembersResponse = Message<"signpost.accounts.v1.ListMembersRespo
  * Use `create(ListMembersResponseSchema)` to create a new message.
  */
 export const ListMembersResponseSchema: GenMessage<ListMembersResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 23);
+  messageDesc(file_signpost_accounts_v1_accounts, 25);
+
+/**
+ * Selects a page of the memberships of an email address.
+ *
+ * @generated from message signpost.accounts.v1.ListMembershipsRequest
+ */
+export type ListMembershipsRequest = Message<"signpost.accounts.v1.ListMembershipsRequest"> & {
+  /**
+   * The email address, case-insensitive.
+   *
+   * @generated from field: string email = 1;
+   */
+  email: string;
+
+  /**
+   * Page size: 1–1,000, clamped; default 100.
+   *
+   * @generated from field: optional int32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_cursor` of the previous page.
+   *
+   * @generated from field: optional string cursor = 3;
+   */
+  cursor?: string | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.ListMembershipsRequest.
+ * Use `create(ListMembershipsRequestSchema)` to create a new message.
+ */
+export const ListMembershipsRequestSchema: GenMessage<ListMembershipsRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 26);
+
+/**
+ * A page of memberships.
+ *
+ * @generated from message signpost.accounts.v1.ListMembershipsResponse
+ */
+export type ListMembershipsResponse = Message<"signpost.accounts.v1.ListMembershipsResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated signpost.accounts.v1.Membership memberships = 1;
+   */
+  memberships: Membership[];
+
+  /**
+   * Cursor of the next page; absent on the last page.
+   *
+   * @generated from field: optional string next_cursor = 2;
+   */
+  nextCursor?: string | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.ListMembershipsResponse.
+ * Use `create(ListMembershipsResponseSchema)` to create a new message.
+ */
+export const ListMembershipsResponseSchema: GenMessage<ListMembershipsResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 27);
+
+/**
+ * A membership in an account.
+ *
+ * @generated from message signpost.accounts.v1.Membership
+ */
+export type Membership = Message<"signpost.accounts.v1.Membership"> & {
+  /**
+   * `acct_…`.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The account's name.
+   *
+   * @generated from field: string account_name = 2;
+   */
+  accountName: string;
+
+  /**
+   * The member.
+   *
+   * @generated from field: signpost.accounts.v1.Member member = 3;
+   */
+  member?: Member | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.Membership.
+ * Use `create(MembershipSchema)` to create a new message.
+ */
+export const MembershipSchema: GenMessage<Membership> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 28);
+
+/**
+ * Selects the member who may sign in.
+ *
+ * @generated from message signpost.accounts.v1.CreateSignInLinkRequest
+ */
+export type CreateSignInLinkRequest = Message<"signpost.accounts.v1.CreateSignInLinkRequest"> & {
+  /**
+   * The member's email address, case-insensitive.
+   *
+   * @generated from field: string email = 1;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.CreateSignInLinkRequest.
+ * Use `create(CreateSignInLinkRequestSchema)` to create a new message.
+ */
+export const CreateSignInLinkRequestSchema: GenMessage<CreateSignInLinkRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 29);
+
+/**
+ * A link to sign in.
+ *
+ * @generated from message signpost.accounts.v1.CreateSignInLinkResponse
+ */
+export type CreateSignInLinkResponse = Message<"signpost.accounts.v1.CreateSignInLinkResponse"> & {
+  /**
+   * 43 base64url characters; only its SHA-256 is stored.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * When it expires.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 2;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.CreateSignInLinkResponse.
+ * Use `create(CreateSignInLinkResponseSchema)` to create a new message.
+ */
+export const CreateSignInLinkResponseSchema: GenMessage<CreateSignInLinkResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 30);
+
+/**
+ * A sign-in link to redeem.
+ *
+ * @generated from message signpost.accounts.v1.RedeemSignInLinkRequest
+ */
+export type RedeemSignInLinkRequest = Message<"signpost.accounts.v1.RedeemSignInLinkRequest"> & {
+  /**
+   * The link's token.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.RedeemSignInLinkRequest.
+ * Use `create(RedeemSignInLinkRequestSchema)` to create a new message.
+ */
+export const RedeemSignInLinkRequestSchema: GenMessage<RedeemSignInLinkRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 31);
+
+/**
+ * The member who has signed in.
+ *
+ * @generated from message signpost.accounts.v1.RedeemSignInLinkResponse
+ */
+export type RedeemSignInLinkResponse = Message<"signpost.accounts.v1.RedeemSignInLinkResponse"> & {
+  /**
+   * The membership.
+   *
+   * @generated from field: signpost.accounts.v1.Membership membership = 1;
+   */
+  membership?: Membership | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.RedeemSignInLinkResponse.
+ * Use `create(RedeemSignInLinkResponseSchema)` to create a new message.
+ */
+export const RedeemSignInLinkResponseSchema: GenMessage<RedeemSignInLinkResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 32);
 
 /**
  * Selects a page of audit entries.
@@ -727,7 +965,7 @@ export type ListAuditEntriesRequest = Message<"signpost.accounts.v1.ListAuditEnt
  * Use `create(ListAuditEntriesRequestSchema)` to create a new message.
  */
 export const ListAuditEntriesRequestSchema: GenMessage<ListAuditEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 24);
+  messageDesc(file_signpost_accounts_v1_accounts, 33);
 
 /**
  * A page of audit entries.
@@ -755,7 +993,7 @@ export type ListAuditEntriesResponse = Message<"signpost.accounts.v1.ListAuditEn
  * Use `create(ListAuditEntriesResponseSchema)` to create a new message.
  */
 export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 25);
+  messageDesc(file_signpost_accounts_v1_accounts, 34);
 
 /**
  * An audit entry.
@@ -778,7 +1016,8 @@ export type AuditEntry = Message<"signpost.accounts.v1.AuditEntry"> & {
   at?: Timestamp | undefined;
 
   /**
-   * Actor: the service or person that the caller named, else `service`.
+   * Actor: the email address of the member that the caller named, else the service or person that it named, else
+   * `service`.
    *
    * @generated from field: string actor = 3;
    */
@@ -804,7 +1043,7 @@ export type AuditEntry = Message<"signpost.accounts.v1.AuditEntry"> & {
  * Use `create(AuditEntrySchema)` to create a new message.
  */
 export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 26);
+  messageDesc(file_signpost_accounts_v1_accounts, 35);
 
 /**
  * Plans of accounts.
@@ -862,7 +1101,7 @@ export const PlanSchema: GenEnum<Plan> = /*@__PURE__*/
   enumDesc(file_signpost_accounts_v1_accounts, 0);
 
 /**
- * Roles of members.
+ * Roles of members. Each method states the one that it needs: `signpost.access.v1.MemberRole`.
  *
  * @generated from enum signpost.accounts.v1.Role
  */
@@ -875,21 +1114,21 @@ export const Role = {
   UNSPECIFIED: 0,
 
   /**
-   * Everything.
+   * Also the API key, closing the account, and owners.
    *
    * @generated from enum value: ROLE_OWNER = 1;
    */
   OWNER: 1,
 
   /**
-   * Everything but closing the account.
+   * Also domains, webhooks and members.
    *
    * @generated from enum value: ROLE_ADMIN = 2;
    */
   ADMIN: 2,
 
   /**
-   * Codes, batches, folders and tags.
+   * Also changes of codes, targets, batches, folders and tags.
    *
    * @generated from enum value: ROLE_EDITOR = 3;
    */
@@ -904,7 +1143,7 @@ export const Role = {
 } as const;
 
 /**
- * Roles of members.
+ * Roles of members. Each method states the one that it needs: `signpost.access.v1.MemberRole`.
  *
  * @generated from enum signpost.accounts.v1.Role
  */
@@ -996,8 +1235,9 @@ export const AccountsService: GenService<{
     output: typeof RevokeKeyResponseSchema;
   },
   /**
-   * Adds a member to the account's team. Errors: `already_exists`; `resource_exhausted` LIMIT_REACHED when the team has
-   * 1,000 members.
+   * Adds a member to the account's team. Only owners add, change and remove owners: a member with a lower role fails
+   * with `permission_denied` ROLE_REQUIRED. Errors: `already_exists`; `resource_exhausted` LIMIT_REACHED when the team
+   * has 1,000 members.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.AddMember
    */
@@ -1007,7 +1247,17 @@ export const AccountsService: GenService<{
     output: typeof AddMemberResponseSchema;
   },
   /**
-   * Removes a member. Errors: `not_found`.
+   * Gives a member another role. Errors: `not_found`; `failed_precondition` LAST_OWNER.
+   *
+   * @generated from rpc signpost.accounts.v1.AccountsService.UpdateMember
+   */
+  updateMember: {
+    methodKind: "unary";
+    input: typeof UpdateMemberRequestSchema;
+    output: typeof UpdateMemberResponseSchema;
+  },
+  /**
+   * Removes a member. Errors: `not_found`; `failed_precondition` LAST_OWNER.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.RemoveMember
    */
@@ -1025,6 +1275,39 @@ export const AccountsService: GenService<{
     methodKind: "unary";
     input: typeof ListMembersRequestSchema;
     output: typeof ListMembersResponseSchema;
+  },
+  /**
+   * Lists the memberships of an email address in all open accounts, newest first. The caller must have verified that
+   * the address belongs to the person. Errors: `invalid_argument` for a cursor that was not issued for this address.
+   *
+   * @generated from rpc signpost.accounts.v1.AccountsService.ListMemberships
+   */
+  listMemberships: {
+    methodKind: "unary";
+    input: typeof ListMembershipsRequestSchema;
+    output: typeof ListMembershipsResponseSchema;
+  },
+  /**
+   * Creates a link with which a member signs in once, within 15 minutes. It replaces the member's previous link.
+   * Errors: `not_found`.
+   *
+   * @generated from rpc signpost.accounts.v1.AccountsService.CreateSignInLink
+   */
+  createSignInLink: {
+    methodKind: "unary";
+    input: typeof CreateSignInLinkRequestSchema;
+    output: typeof CreateSignInLinkResponseSchema;
+  },
+  /**
+   * Redeems a sign-in link: of concurrent calls with one token, one succeeds. Errors: `not_found` for a token that is
+   * unknown, expired or used, or whose account is closed.
+   *
+   * @generated from rpc signpost.accounts.v1.AccountsService.RedeemSignInLink
+   */
+  redeemSignInLink: {
+    methodKind: "unary";
+    input: typeof RedeemSignInLinkRequestSchema;
+    output: typeof RedeemSignInLinkResponseSchema;
   },
   /**
    * Lists audit entries, newest first. Errors: `invalid_argument` for a cursor that was not issued to this account.
