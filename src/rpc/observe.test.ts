@@ -77,8 +77,6 @@ test.each(PORTS)(
 );
 
 test('what is unavailable is logged once for many calls, with their number, and every defect, the first of them for somebody to act', async () => {
-  vi.useFakeTimers({ toFake: ['performance'] });
-  onTestFinished(() => void vi.useRealTimers());
   const { lines, logger } = recordingLogger();
   const { gate, interceptor } = observe(logger);
   let error: Error = failure(
@@ -99,6 +97,9 @@ test('what is unavailable is logged once for many calls, with their number, and 
     logger,
   });
   onTestFinished(() => server.stop(0));
+  // Before the server stops, the clock runs again.
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
   const health = createClient(Health, createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.port}` }));
   const fail = async (times: number) => {
     for (let n = 0; n < times; n++) {
