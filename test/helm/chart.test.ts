@@ -113,7 +113,7 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
     for (const [{ spec }, variables] of programs) {
       const names: string[] = spec.template.spec.containers[0].env.map(({ name }: { name: string }) => name);
       expect(new Set(names).size).toBe(names.length);
-      const unknown = names.filter((name) => !(name.replace(/_FILE$/, '') in variables) && name !== 'METRICS_PORT');
+      const unknown = names.filter((name) => !(name.replace(/_FILE$/, '') in variables));
       expect(unknown).toEqual([]);
     }
   });
@@ -159,6 +159,19 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
       const ports = pod.spec.containers[0].ports.map(({ name }: { name: string }) => name);
       for (const { targetPort } of spec.ports) expect(ports).toContain(targetPort);
     }
+  });
+
+  test('workers are probed on the port of their metrics, as they have no other', async () => {
+    const worker = async (...settings: string[]) => {
+      const rendered = await template(latest, '--values', EXAMPLE, ...settings.flatMap((each) => ['--set', each]));
+      return named(await decode(latest, rendered), 'Deployment', 'worker').spec.template.spec.containers[0];
+    };
+    expect(await worker('metrics.port=9464')).toMatchObject({
+      ports: [{ name: 'metrics', containerPort: 9464 }],
+      livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
+      readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+    });
+    expect(await worker('metrics.port=0')).not.toHaveProperty('livenessProbe');
   });
 
   test('the schema is migrated before a new core starts, and not by cores', async () => {
