@@ -1,22 +1,13 @@
-import { readFile } from 'node:fs/promises';
 import { policyFromJson } from '../common/targets/policy-json.ts';
 import type { Policy } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { UsageError } from './core.ts';
+import { readOptionFile } from './read-option-file.ts';
 
 /** Reads the file that `--policy` names. Its form is described in docs/targets.md. */
 export async function readPolicyFile(path: string): Promise<Policy> {
-  const read = policyFromJson(parse(await contentOf(path), path));
+  const read = policyFromJson(parse(await readOptionFile('--policy', path), path));
   if ('problem' in read) throw new UsageError(`--policy: ${read.problem}`);
   return read.policy;
-}
-
-async function contentOf(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new UsageError(`--policy: ${path} can't be read (${code}).`, { cause: error });
-  }
 }
 
 function parse(content: string, path: string): unknown {

@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { create } from '@bufbuild/protobuf';
 import { CsvError, parse } from 'csv-parse/sync';
 import { policyFromJson } from '../common/targets/policy-json.ts';
 import { type TargetRowInput, TargetRowInputSchema } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { UsageError } from './core.ts';
+import { readOptionFile } from './read-option-file.ts';
 
 /** The most rows that the core accepts at once. */
 const MAX_ROWS = 25_000;
@@ -23,7 +23,7 @@ export function spreadsheetRow(position: number): number {
  * is. Throws a `UsageError` that names the first bad row.
  */
 export async function readTargetRows(path: string): Promise<TargetRowInput[]> {
-  const rows = parsed(await contentOf(path));
+  const rows = parsed(await readOptionFile('--file', path));
   if (rows.length === 0) throw new UsageError(`--file: ${path} has no rows below its header.`);
   if (rows.length > MAX_ROWS) {
     throw new UsageError(`--file: ${path} has more than 25,000 rows. Split it: a change takes at most that many.`);
@@ -32,15 +32,6 @@ export async function readTargetRows(path: string): Promise<TargetRowInput[]> {
     const problem = (text: string) => new UsageError(`--file: row ${spreadsheetRow(position)}: ${text}`);
     return create(TargetRowInputSchema, { code: codeOf(cells, problem), ...targetOf(cells, problem) });
   });
-}
-
-async function contentOf(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new UsageError(`--file: ${path} can't be read (${code}).`, { cause: error });
-  }
 }
 
 function parsed(content: string): Cells[] {

@@ -15,14 +15,9 @@
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { pino } from 'pino';
-import { openLog } from '../../common/log/open.ts';
-import { TOPICS } from '../../common/log/topics.ts';
 import { policyFromJson } from '../../common/targets/policy-json.ts';
-import { startPostgres } from '../../local/postgres.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
-import { openDatabase } from '../../src/db/database.ts';
-import { entities } from '../../src/entities.ts';
+import { startScanDatabase } from './scan-database.ts';
 import { fillTable, median, scanLoad, type Throughput } from './scan-load.ts';
 import * as subject from './scan-subjects.ts';
 
@@ -36,15 +31,8 @@ const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
 await using running = new AsyncDisposableStack();
 running.defer(() => rm(folder, { recursive: true, force: true }));
 subject.reserveCore();
-const postgres = await startPostgres({ folder: join(folder, 'postgres') });
+const postgres = await startScanDatabase(folder);
 running.defer(() => postgres.stop());
-const database = await openDatabase(postgres.url, 2, entities);
-await database.migrate();
-await database.close();
-const logger = pino({ level: 'warn' });
-const log = await openLog({ kafkaBrokers: [], databaseUrl: postgres.url, clientId: 'bench', logger });
-await log.ensureTopics(TOPICS);
-await log.close();
 
 const plain = await fillTable(join(folder, 'plain'), CODES);
 const policyOf = (at: number) => (at % POLICY_EVERY === 0 ? fiveRules(at) : undefined);

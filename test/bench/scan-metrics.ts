@@ -11,9 +11,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
-import { startPostgres } from '../../local/postgres.ts';
-import { openDatabase } from '../../src/db/database.ts';
-import { entities } from '../../src/entities.ts';
+import { startScanDatabase } from './scan-database.ts';
 import { fillTable, median, scanLoad, type Throughput } from './scan-load.ts';
 import * as subject from './scan-subjects.ts';
 
@@ -24,11 +22,8 @@ const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
 await using running = new AsyncDisposableStack();
 running.defer(() => rm(folder, { recursive: true, force: true }));
 subject.reserveCore();
-const postgres = await startPostgres({ folder: join(folder, 'postgres') });
+const postgres = await startScanDatabase(folder);
 running.defer(() => postgres.stop());
-const database = await openDatabase(postgres.url, 2, entities);
-await database.migrate();
-await database.close();
 
 const metricsPort = await freePort();
 async function start(name: string, env: Readonly<Record<string, string>>) {
