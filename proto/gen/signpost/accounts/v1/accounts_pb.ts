@@ -1278,7 +1278,8 @@ export const AccountsService: GenService<{
   },
   /**
    * Lists the memberships of an email address in all open accounts, newest first. The caller must have verified that
-   * the address belongs to the person. Errors: `invalid_argument` for a cursor that was not issued for this address.
+   * the address belongs to the person. Not declared free of side effects, because Connect clients may then send it by GET,
+   * with the address in the URL. Errors: `invalid_argument` for a cursor that was not issued for this address.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.ListMemberships
    */
