@@ -91,7 +91,7 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
         // The answer does not wait for other writers.
         if (found) table.apply(found);
         // The table may have a newer version by now.
-        const lookedUp = found?.entry.case === 'code' ? foundRoute(found.entry.value) : undefined;
+        const lookedUp = found?.entry.case === 'code' ? foundRoute(found.version, found.entry.value) : undefined;
         respond(request, reply, origin, table.code(shortCode) ?? lookedUp, start);
       },
       (error: unknown) => {

@@ -13,6 +13,7 @@ import { answeredAt, codeIdIn, ID_AT, scanWriter } from './scan-message.ts';
 import { Visit, type VisitSources } from './visit.ts';
 
 const route = {
+  version: 1,
   answer: Answer.REDIRECT,
   targetUrl: 'https://example.com/',
   hostname: '',

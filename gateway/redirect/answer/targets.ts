@@ -15,8 +15,8 @@ const MAX_COMPILED = 4_000;
 const MAX_LANGUAGES = 1_000;
 
 interface Compiled {
-  readonly bytes: Buffer;
-  readonly targetUrl: string;
+  /** Of the record: versions of targets are assigned again after a restore of Postgres. */
+  readonly version: number;
   readonly evaluate: Evaluator;
 }
 
@@ -30,14 +30,13 @@ export function targetDecider(logger: Logger): DecideTarget {
   /** By code id; cleared when full, which costs less than tracking the order of use. */
   const compiled = new Map<string, Compiled>();
 
-  /** Compares bytes, because a database that was restored assigns the same versions again. */
-  function compiledPolicy(route: FoundRoute, bytes: Buffer): Evaluator {
-    const { codeId, targetUrl } = route;
+  function compiledPolicy(route: FoundRoute, policy: Buffer): Evaluator {
+    const { codeId, version } = route;
     const existing = compiled.get(codeId);
-    if (existing && existing.targetUrl === targetUrl && existing.bytes.equals(bytes)) return existing.evaluate;
-    const evaluate = compile(route, bytes);
+    if (existing?.version === version) return existing.evaluate;
+    const evaluate = compile(route, policy);
     if (compiled.size >= MAX_COMPILED) compiled.clear();
-    compiled.set(codeId, { bytes: ownCopy(bytes), targetUrl, evaluate });
+    compiled.set(codeId, { version, evaluate });
     return evaluate;
   }
 
@@ -55,13 +54,6 @@ export function targetDecider(logger: Logger): DecideTarget {
     const reader = new VisitReader(route.codeId, versionOfTarget(policy), visit, query);
     return compiledPolicy(route, policy)(reader);
   };
-}
-
-/** Not from Node's pool of buffers, of which a small one that is kept retains 8 KB. */
-function ownCopy(bytes: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(bytes.length);
-  bytes.copy(copy);
-  return copy;
 }
 
 /** A class, because an object with five closures for each scan takes longer to create than most policies to evaluate. */

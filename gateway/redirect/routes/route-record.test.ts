@@ -40,7 +40,7 @@ test('a route is read back as it was written', () => {
         expect(versionIn(record)).toBe(version);
         const found = readCode(record, record.length);
         expect(found).toMatchObject(rest);
-        expect(found).toEqual(foundRoute(route));
+        expect(found).toEqual(foundRoute(version, route));
         const redirects = rest.answer === Answer.REDIRECT;
         const shown = fromBinary(LandingPageSchema, found.landingPage ?? Buffer.alloc(0));
         expect(shown).toEqual((!redirects && page?.landingPage) || create(LandingPageSchema));

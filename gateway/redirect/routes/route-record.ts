@@ -7,6 +7,8 @@ import { type Policy, PolicySchema } from '../../../proto/gen/signpost/targets/v
 
 /** The route of a code, as far as scans need it. */
 export interface FoundRoute {
+  /** Of the code's record, to 48 bits. Each change of the record has another one, also after a restore of Postgres. */
+  readonly version: number;
   readonly answer: Answer;
   readonly targetUrl: string;
   readonly hostname: string;
@@ -72,6 +74,7 @@ export function readCode(record: Buffer, length: number): FoundRoute {
   const answer = (record[ANSWER_AT] ?? 0) as Answer;
   const rest = restAt === length ? undefined : record.subarray(restAt, length);
   return {
+    version: record.readUIntBE(VERSION_AT + 2, 6),
     answer,
     targetUrl: record.toString('latin1', targetAt, restAt),
     hostname: targetAt === TEXTS_AT ? '' : record.toString('utf8', TEXTS_AT, targetAt),
@@ -83,10 +86,19 @@ export function readCode(record: Buffer, length: number): FoundRoute {
 }
 
 /** Converts a route from Postgres into the form that the table returns. */
-export function foundRoute(route: CodeRoute): FoundRoute {
+export function foundRoute(version: bigint, route: CodeRoute): FoundRoute {
   const { answer, targetUrl, hostname, codeId, accountId } = route;
   const [landingPage, policy] = [landingPageBytes(route), policyBytes(route)];
-  return { answer, targetUrl, hostname, codeId, accountId, landingPage, policy };
+  return {
+    version: Number(version & 0xffff_ffff_ffffn),
+    answer,
+    targetUrl,
+    hostname,
+    codeId,
+    accountId,
+    landingPage,
+    policy,
+  };
 }
 
 /** The version of the target of a route with a policy; `bytes`: those of its policy. */
