@@ -15,7 +15,7 @@
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { policyFromJson } from '../../common/targets/policy-json.ts';
+import { policyOf } from '../../common/targets/policy.fixture.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { startScanDatabase } from './scan-database.ts';
 import { fillTable, median, scanLoad, type Throughput } from './scan-load.ts';
@@ -35,14 +35,14 @@ const postgres = await startScanDatabase(folder);
 running.defer(() => postgres.stop());
 
 const plain = await fillTable(join(folder, 'plain'), CODES);
-const policyOf = (at: number) => (at % POLICY_EVERY === 0 ? fiveRules(at) : undefined);
-const mixed = await fillTable(join(folder, 'mixed'), CODES, policyOf);
+const policyAt = (at: number) => (at % POLICY_EVERY === 0 ? fiveRules(at) : undefined);
+const mixed = await fillTable(join(folder, 'mixed'), CODES, policyAt);
 if (SECONDS === 0) {
   await printTables();
   await running.disposeAsync();
   process.exit();
 }
-const other = await fillTable(join(folder, 'other'), CODES, policyOf);
+const other = await fillTable(join(folder, 'other'), CODES, policyAt);
 const withPolicy = ({ shortCodes }: { shortCodes: readonly string[] }) =>
   shortCodes.filter((_, at) => at % POLICY_EVERY === 0);
 
@@ -108,7 +108,7 @@ async function printTables(): Promise<void> {
 /** Dates, a schedule, countries, and languages with devices that do not apply to the load's phone; then a split. */
 function fiveRules(code: number): Policy {
   const target = (name: string) => ({ target_url: `https://example.com/${name}?table=${code}` });
-  const read = policyFromJson({
+  return policyOf({
     rules: [
       {
         name: 'campaign',
@@ -133,8 +133,6 @@ function fiveRules(code: number): Policy {
       },
     ],
   });
-  if ('problem' in read) throw new Error(read.problem);
-  return read.policy;
 }
 
 /** An hour of the day that is not near, in UTC. */

@@ -5,11 +5,11 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
-import { policyFromJson, policyToJson } from '../../common/targets/policy-json.ts';
+import { policyOf } from '../../common/targets/policy.fixture.ts';
+import { policyToJson } from '../../common/targets/policy-json.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import {
   type TargetChange,
   TargetChangeStatus,
@@ -35,13 +35,7 @@ afterAll(() => database.end());
 
 const targets = (of: Account = account) => internal(api.signpost, TargetsService, of.id);
 
-function policy(json: unknown): Policy {
-  const read = policyFromJson(json);
-  if ('problem' in read) throw new Error(read.problem);
-  return read.policy;
-}
-
-const GONE = policy({ rules: [{ name: 'end', then: { page: 'gone' } }] });
+const GONE = policyOf({ rules: [{ name: 'end', then: { page: 'gone' } }] });
 
 function present<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error('the response lacks its field');
@@ -152,8 +146,8 @@ describe('rows', () => {
       { targetUrl: NEW },
       name,
       byId(one.id, 'ftp://example.com'),
-      { ...name, policy: policy({ rules: [{ then: { target_url: 'nowhere' } }] }) },
-      { ...name, policy: policy({ rules: Array(21).fill({ then: { page: 'gone' } }) }) },
+      { ...name, policy: policyOf({ rules: [{ then: { target_url: 'nowhere' } }] }) },
+      { ...name, policy: policyOf({ rules: Array(21).fill({ then: { page: 'gone' } }) }) },
       { ...name, policy: { rules: [{ name: 'a\0b', outcome: { kind: { case: 'targetUrl', value: NEW } } }] } },
       byId('qr_0'),
       byId(deleted.id),

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { policyFromJson } from '../../common/targets/policy-json.ts';
+import { policyOf } from '../../common/targets/policy.fixture.ts';
 import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { contract, TARGET } from './client.ts';
 import { internal } from './internal.ts';
@@ -9,12 +8,6 @@ import { internal } from './internal.ts';
 const EVENTUALLY = { timeout: 30_000, interval: 100 };
 
 const api = contract({ gateways: 2 });
-
-function policy(json: unknown): Policy {
-  const read = policyFromJson(json);
-  if ('problem' in read) throw new Error(read.problem);
-  return read.policy;
-}
 
 const LANGUAGES = {
   rules: [
@@ -80,10 +73,10 @@ test('analytics break scans down by version, rule and variant, exactly as two ga
 
   // Without a policy, nothing decides.
   await answerOf(0, 'fr', 0);
-  await targets.setTarget({ id: code.id, policy: policy(LANGUAGES) });
+  await targets.setTarget({ id: code.id, policy: policyOf(LANGUAGES) });
   await appliedEverywhere('de', '410');
   await scan(2, 30);
-  await targets.setTarget({ id: code.id, policy: policy({ ...LANGUAGES, rules: LANGUAGES.rules.slice(0, 2) }) });
+  await targets.setTarget({ id: code.id, policy: policyOf({ ...LANGUAGES, rules: LANGUAGES.rules.slice(0, 2) }) });
   await appliedEverywhere('en', TARGET);
   await scan(3, 11);
 

@@ -5,9 +5,10 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
-import { policyFromJson, policyToJson } from '../../common/targets/policy-json.ts';
+import { policyOf } from '../../common/targets/policy.fixture.ts';
+import { policyToJson } from '../../common/targets/policy-json.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { Page, type Policy, PolicySchema } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { Page, PolicySchema } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type Target, TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { newShortCode } from '../../src/codes/short-code.ts';
 import { type Account, contract, type One, TARGET } from './client.ts';
@@ -27,18 +28,12 @@ afterAll(() => database.end());
 
 const targets = (of: Account = account) => internal(api.signpost, TargetsService, of.id);
 
-function policy(json: unknown): Policy {
-  const read = policyFromJson(json);
-  if ('problem' in read) throw new Error(read.problem);
-  return read.policy;
-}
-
 function present<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error('the response lacks its field');
   return value;
 }
 
-const GONE = policy({ rules: [{ name: 'end', then: { page: 'gone' } }] });
+const GONE = policyOf({ rules: [{ name: 'end', then: { page: 'gone' } }] });
 const LUNCH = {
   rules: [
     {
@@ -110,7 +105,7 @@ describe('SetTarget', () => {
   test('a schedule, with query and parameters, leads where its preview says', async () => {
     const code = await account.create();
     const json = { ...LUNCH, pass_query: true, parameters: { utm_source: 'print' } };
-    await targets().setTarget({ id: code.id, policy: policy(json) });
+    await targets().setTarget({ id: code.id, policy: policyOf(json) });
     const preview = (at: string) =>
       targets().previewTarget({ id: code.id, at: timestampFromDate(new Date(at)), query: 'table=9&a=b' });
     expect(await preview('2027-01-04T10:00:00Z')).toMatchObject({
@@ -128,8 +123,8 @@ describe('SetTarget', () => {
 
   test('nothing changes when the target is as it was', async () => {
     const code = await account.create();
-    await targets().setTarget({ id: code.id, policy: policy(LUNCH) });
-    const again = await targets().setTarget({ id: code.id, targetUrl: ` ${TARGET} `, policy: policy(LUNCH) });
+    await targets().setTarget({ id: code.id, policy: policyOf(LUNCH) });
+    const again = await targets().setTarget({ id: code.id, targetUrl: ` ${TARGET} `, policy: policyOf(LUNCH) });
     expect(present(again.target).version).toBe(2);
     const shown = (await account.call<One>('GET', `/qr-codes/${code.id}`)).body.data;
     expect(shown.version).toBe(2);
@@ -197,7 +192,7 @@ describe('SetTarget', () => {
     [{ rules: Array(21).fill({ then: { page: 'gone' } }) }, 'policy.rules: must contain no more than 20 item(s)'],
   ])('an invalid policy changes nothing, and the error names the field: %#', async (json, sentence) => {
     const code = await account.create();
-    const failed = await failureOf(targets().setTarget({ id: code.id, policy: policy(json) }));
+    const failed = await failureOf(targets().setTarget({ id: code.id, policy: policyOf(json) }));
     expect(failed).toMatchObject({ code: Code.InvalidArgument });
     expect(failed.message).toContain(sentence);
     expect((await targets().getTarget({ id: code.id })).target).toMatchObject({ version: 1 });
@@ -232,7 +227,7 @@ describe('versions', () => {
     const times = [Date.now()];
     await targets().setTarget({ id: code.id, targetUrl: 'https://example.com/2' });
     times.push(Date.now());
-    await targets().setTarget({ id: code.id, policy: policy(LUNCH) });
+    await targets().setTarget({ id: code.id, policy: policyOf(LUNCH) });
     times.push(Date.now());
     // A PATCH ends the policy within the same version.
     await account.call('PATCH', `/qr-codes/${code.id}`, { json: { target_url: 'https://example.com/4' } });
@@ -313,7 +308,9 @@ test('a gateway that has no route yet finds the policy in Postgres', async () =>
 test('PreviewTarget shows a target that is not set yet', async () => {
   const code = await account.create();
   const variants = ['a', 'b'].map((label) => ({ label, weight: 1, target_url: `https://example.com/${label}` }));
-  const previewed = policy({ rules: [{ when: { countries: ['DE'], languages: ['de'] }, then: { split: variants } }] });
+  const previewed = policyOf({
+    rules: [{ when: { countries: ['DE'], languages: ['de'] }, then: { split: variants } }],
+  });
   const preview = (visitor: string, country = 'DE') =>
     targets().previewTarget({ id: code.id, policy: previewed, country, language: 'de-AT', visitor });
   const found = new Set<string>();
@@ -324,7 +321,7 @@ test('PreviewTarget shows a target that is not set yet', async () => {
   }
   expect([...found].sort()).toEqual(['a', 'b']);
   expect((await preview('1', 'FR')).result).toEqual({ case: 'targetUrl', value: TARGET });
-  const paused = policy({ rules: [{ then: { page: 'paused' } }] });
+  const paused = policyOf({ rules: [{ then: { page: 'paused' } }] });
   const page = await targets().previewTarget({ id: code.id, policy: paused });
   expect(page.result).toEqual({ case: 'page', value: Page.PAUSED });
   expect((await targets().getTarget({ id: code.id })).target).toMatchObject({ version: 1 });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, inject, test } from 'vitest';
-import { policyFromJson } from '../../common/targets/policy-json.ts';
+import { policyOf } from '../../common/targets/policy.fixture.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
@@ -67,9 +67,7 @@ async function newCode(): Promise<ScannedCode> {
 
 function policy(rules: readonly unknown[]): Policy {
   // Tells a code with this policy from one without.
-  const read = policyFromJson({ rules, parameters: { by: 'policy' } });
-  if ('problem' in read) throw new Error(read.problem);
-  return read.policy;
+  return policyOf({ rules, parameters: { by: 'policy' } });
 }
 
 /** The path and query that a scan is redirected to, without the host. */

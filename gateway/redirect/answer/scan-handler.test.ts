@@ -11,7 +11,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openCountries } from '../../../common/contract/countries.ts';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
-import { policyFromJson } from '../../../common/targets/policy-json.ts';
+import { policyOf } from '../../../common/targets/policy.fixture.ts';
 import { Answer, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type Scan, ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../../../src/codes/short-code.ts';
@@ -182,15 +182,13 @@ describe.each([
     }
 
     async function setPolicy(id: string, path: string, json: unknown, version: bigint): Promise<void> {
-      const read = policyFromJson(json);
-      if ('problem' in read) throw new Error(read.problem);
       const value = {
         shortCode: path.slice('/r/'.length),
         codeId: id,
         accountId: encodeId('acct', accountId),
         answer: Answer.REDIRECT,
         targetUrl: TARGET,
-        policy: read.policy,
+        policy: policyOf(json),
         targetVersion: 3,
       };
       await table.apply(create(RouteSchema, { version, entry: { case: 'code', value } }));
