@@ -52,6 +52,9 @@ export function forwardCalls(
 ): void {
   const { core, sessions, timeoutMs, logger } = options;
   const running = new Map<string, number>();
+  const stopping = new AbortController();
+  // Streams would otherwise hold up the stop; clients continue them elsewhere.
+  app.addHook('preClose', async () => stopping.abort());
   // Messages are forwarded without being read.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
@@ -59,6 +62,7 @@ export function forwardCalls(
   app.post<{ Params: { service: string; method: string } }>('/rpc/:service/:method', {
     // Before anything of the message is read.
     onRequest: async (request, reply) => {
+      reply.header('cache-control', 'no-store');
       const { service, method: name } = request.params;
       const method = MEMBER_METHODS.get(`${service}/${name}`);
       const rejection = await admit(request, method);
@@ -110,7 +114,7 @@ export function forwardCalls(
     const failed = (cause: unknown) => {
       if (body.isTooLarge) return tooLarge();
       if (deadline.aborted) return failure('DEADLINE_EXCEEDED', 'The core did not respond in time.', {}, cause);
-      if (!closed.signal.aborted) logger.warn({ err: cause }, 'a call to the core failed');
+      if (!closed.signal.aborted && !stopping.signal.aborted) logger.warn({ err: cause }, 'a call to the core failed');
       return failure('UNAVAILABLE', 'Signpost is unavailable. Try again shortly.', {}, cause);
     };
     try {
@@ -120,7 +124,7 @@ export function forwardCalls(
         method: 'POST',
         headers: { ...forwardedHeaders(request), ...core.metadata(session), 'connect-timeout-ms': String(limitMs) },
         body,
-        signal: AbortSignal.any([closed.signal, deadline]),
+        signal: AbortSignal.any([closed.signal, deadline, ...(isStreaming(method) ? [stopping.signal] : [])]),
         headersTimeout: limitMs + MARGIN_MS,
         bodyTimeout: limitMs + MARGIN_MS,
       });

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exitOnFatalErrors } from '../../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../../common/runtime/log-warnings.ts';
@@ -12,6 +13,9 @@ import { DASHBOARD_VARIABLES, type DashboardConfig } from './config.ts';
 import { connectCore } from './core.ts';
 import { type OpenidProvider, openidProvider } from './openid-provider.ts';
 import { createServer } from './server.ts';
+
+/** The folder of the built pages. */
+const APP = join(import.meta.dirname, '../app/dist');
 
 /** How long running calls may take on stop, in ms; browsers continue streams elsewhere. */
 const GRACE_MS = 10_000;
@@ -38,9 +42,10 @@ async function main(config: DashboardConfig): Promise<void> {
     core,
     provider: providerOf(config, dashboardUrl),
     timeoutMs: config.CORE_TIMEOUT_MS,
+    appFolder: APP,
     logger,
   });
-  await app.listen({ host: config.LISTEN_HOST, port: config.DASHBOARD_PORT, listenTextResolver: () => 'listening' });
+  await app.listen({ host: config.LISTEN_HOST, port: config.DASHBOARD_PORT });
   running.defer(async () => {
     const closed = once(app.server, 'close');
     void app.close();

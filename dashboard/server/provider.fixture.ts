@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import Provider from 'oidc-provider';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
@@ -20,6 +21,8 @@ export interface TestProvider {
   readonly clientSecret: string;
   /** People who may sign in. */
   readonly people: Map<string, Claims>;
+  /** Signs a token with the provider's key, as the provider itself would not. */
+  sign(claims: JWTPayload, type?: string): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -29,7 +32,9 @@ export async function startProvider(dashboardUrl: string, port?: number): Promis
   const issuer = `http://${LOOPBACK}:${at}`;
   const people = new Map<string, Claims>();
   const [clientId, clientSecret] = ['dashboard', randomBytes(32).toString('base64url')];
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const provider = new Provider(issuer, {
+    jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'first', alg: 'RS256', use: 'sig' }] },
     clients: [
       {
         client_id: clientId,
@@ -47,7 +52,10 @@ export async function startProvider(dashboardUrl: string, port?: number): Promis
     features: { devInteractions: { enabled: true }, backchannelLogout: { enabled: true } },
     pkce: { required: () => true },
     cookies: { keys: [randomBytes(32).toString('hex')] },
-    fetch: (url, options) => fetch(url, options),
+    // Without its dispatcher, which connects to public addresses only.
+    fetch(url, { dispatcher: _, ...options }: RequestInit = {}) {
+      return fetch(url, options);
+    },
     ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600 },
   });
   const server = createServer(provider.callback());
@@ -58,7 +66,9 @@ export async function startProvider(dashboardUrl: string, port?: number): Promis
     if (server.listening) await new Promise((resolve) => server.close(resolve));
   };
   afterFile(stop);
-  return { issuer, clientId, clientSecret, people, stop };
+  const sign = (claims: JWTPayload, typ = 'logout+jwt') =>
+    new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'first', typ }).sign(privateKey);
+  return { issuer, clientId, clientSecret, people, sign, stop };
 }
 
 /**

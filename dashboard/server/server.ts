@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import { ConnectError } from '@connectrpc/connect';
 import cookie from '@fastify/cookie';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { serveApp } from './app-files.ts';
 import type { Core } from './core.ts';
@@ -12,9 +11,6 @@ import { securityHeaders } from './security-headers.ts';
 import { openSessions } from './session.ts';
 import { sessionRoutes } from './session-routes.ts';
 import { signInAtProvider, signInByLink } from './sign-in.ts';
-
-/** The folder of the built pages. */
-const APP = join(import.meta.dirname, '../app/dist');
 
 /** The most bytes of a form, and of the JSON to `/session`. */
 const MAX_FORM_BYTES = 16 * 1024;
@@ -40,13 +36,14 @@ export async function createServer(options: {
   secretKey: Buffer;
   core: Core;
   provider: OpenidProvider | undefined;
+  /** Timeout of forwarded calls, in ms. */
   timeoutMs: number;
+  /** Where the built pages are, if they are. */
+  appFolder: string;
   logger: Logger;
 }): Promise<FastifyInstance> {
   const { dashboardUrl, publicUrl, core, provider, logger } = options;
   const app = Fastify({
-    loggerInstance: logger as FastifyBaseLogger,
-    disableRequestLogging: true,
     bodyLimit: MAX_FORM_BYTES,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: IDLE_MS,
@@ -88,7 +85,7 @@ export async function createServer(options: {
   if (provider) signInAtProvider(app, { ...options, provider, sessions });
   else app.get('/sign-in', (request, reply) => sendPage(request, reply, 'no-provider'));
   await app.register(async (calls) => forwardCalls(calls, { ...options, sessions }));
-  await serveApp(app, APP);
+  await serveApp(app, options.appFolder);
   return app;
 }
 

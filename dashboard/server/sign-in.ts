@@ -61,7 +61,7 @@ export function signInAtProvider(
         logger.warn({ err: error }, 'the OpenID provider is unavailable');
         return sendPage(request, reply, 'provider-unavailable');
       }
-      logger.info({ err: error }, 'a sign-in at the OpenID provider was rejected');
+      logger.info({ reason: reasonOf(error) }, 'a sign-in at the OpenID provider was rejected');
       return sendPage(request, reply, 'sign-in-failed');
     }
   });
@@ -75,7 +75,7 @@ export function signInAtProvider(
     } catch (error) {
       const isProviders = error instanceof ProviderUnavailableError;
       if (isProviders) logger.warn({ err: error }, 'the OpenID provider is unavailable');
-      else logger.info({ err: error }, 'a logout token was rejected');
+      else logger.info({ reason: reasonOf(error) }, 'a logout token was rejected');
       return reply.code(isProviders ? 503 : 400).send({ error: 'invalid_request' });
     }
   });
@@ -101,4 +101,11 @@ export function signInByLink(
       return sendPage(request, reply, isCoreFailure(error) ? 'unavailable' : 'link-invalid');
     }
   });
+}
+
+/** Why something was rejected, as the libraries name it: their messages may quote what the caller or the provider sent. */
+function reasonOf(error: unknown): string {
+  const { code, error: answered } = error as { code?: unknown; error?: unknown };
+  const reason = typeof answered === 'string' ? answered : String(code ?? 'invalid');
+  return reason.slice(0, 60);
 }
