@@ -201,6 +201,26 @@ describe('a call is rejected before its message is read', () => {
   });
 });
 
+test('a rejected call is answered on a connection that can be used again', async () => {
+  const { hostname, port } = new URL(dashboard.url);
+  const message = JSON.stringify({ query: 'a'.repeat(50_000) });
+  const head = `POST /rpc/signpost.codes.v1.CodesService/ListCodes HTTP/1.1\r\nhost: ${hostname}:${port}\r\norigin: ${dashboard.url}\r\ncontent-type: application/json\r\ncontent-length: ${message.length}\r\n\r\n`;
+  const socket = connect(Number(port), hostname);
+  socket.setTimeout(10_000, () => socket.destroy(new Error('no answer')));
+  let received = '';
+  socket.on('data', (data) => {
+    received += data.toString();
+  });
+  socket.on('error', () => {});
+  for (let call = 1; call <= 3; call++) {
+    socket.write(head);
+    // The answer is sent before the message has arrived.
+    await expect.poll(() => received.split('HTTP/1.1 401').length - 1, { timeout: 5_000 }).toBe(call);
+    socket.write(message);
+  }
+  socket.destroy();
+});
+
 test('a message without an announced length is read up to 8 MiB', async () => {
   const chunk = new Uint8Array(1024 * 1024).fill(0x20);
   let sent = 0;

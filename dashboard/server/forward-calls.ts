@@ -9,6 +9,7 @@ import type { Dispatcher } from 'undici';
 import { failure } from '../../common/contract/errors.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
+import { discardBody } from './discard-body.ts';
 import { MEMBER_METHODS } from './member-methods.ts';
 import type { Session, Sessions } from './session.ts';
 
@@ -67,8 +68,7 @@ export function forwardCalls(
       const method = MEMBER_METHODS.get(`${service}/${name}`);
       const rejection = await admit(request, method);
       if (!method || rejection instanceof ConnectError) {
-        // The message is not read, so the connection can't be used again.
-        reply.header('connection', 'close');
+        discardBody(request, reply);
         return sendError(reply, method, rejection as ConnectError);
       }
       request.call = { method, session: rejection };
@@ -141,8 +141,7 @@ export function forwardCalls(
         : Buffer.from(await response.body.arrayBuffer());
       return reply.code(response.statusCode).headers(returnedHeaders(response)).send(answer);
     } catch (error) {
-      // What is left of the message is not read.
-      reply.header('connection', 'close');
+      discardBody(request, reply);
       return sendError(reply, method, failed(error));
     }
   }

@@ -4,6 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { serveApp } from './app-files.ts';
 import type { Core } from './core.ts';
+import { discardBody } from './discard-body.ts';
 import { forwardCalls } from './forward-calls.ts';
 import type { OpenidProvider } from './openid-provider.ts';
 import { sendPage, servePageFiles } from './pages/page.ts';
@@ -55,7 +56,7 @@ export async function createServer(options: {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(headers);
     if (isAllowedOrigin(request, dashboardUrl)) return;
-    reply.header('connection', 'close');
+    discardBody(request, reply);
     if (request.url.startsWith('/sign-in')) return sendPage(request, reply, 'foreign-origin');
     return reply
       .code(403)
