@@ -1,5 +1,5 @@
-# One image for all programs: the default command starts a core, `node gateway/main.ts` a gateway, `signpost` the command
-# line.
+# One image for all programs: the default command starts a core, `node gateway/main.ts` a gateway,
+# `node dashboard/server/main.ts` the dashboard, `signpost` the command line.
 ARG NODE=node:26-slim
 
 FROM ${NODE} AS packages
@@ -31,6 +31,7 @@ COPY proto/gen ./proto/gen
 COPY common ./common
 COPY src ./src
 COPY gateway ./gateway
+COPY dashboard ./dashboard
 COPY cli ./cli
 # The gateway's route table and scan spool, or the core's archives: mount a volume here that outlives the container.
 RUN install -d -o node -g node -m 0700 /data

@@ -9,7 +9,7 @@ export const LONG_TESTS = ['test/{clients,faults,helm,hostile,sdk,torture}/**/*.
 
 export default defineConfig({
   test: {
-    include: ['{common,src,gateway,local,cli,test}/**/*.test.ts'],
+    include: ['{common,src,gateway,dashboard,local,cli,test}/**/*.test.ts'],
     // The journey through the containers has a configuration of its own.
     exclude: [...LONG_TESTS, 'test/containers/**'],
     globalSetup: ['test/harness/global-setup.ts'],

@@ -25,7 +25,7 @@ export function dashboardCommands(dashboard: Command): void {
  * preview links do not use it up.
  */
 function signInUrl(base: URL, token: string): string {
-  return `${base.href.replace(/\/$/, '')}/sign-in#${token}`;
+  return `${base.href.replace(/\/$/, '')}/sign-in/link#${token}`;
 }
 
 function dashboardUrl(env: NodeJS.ProcessEnv): URL {

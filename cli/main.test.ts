@@ -253,9 +253,12 @@ test('a link to the dashboard has a token in its fragment, and begins with DASHB
   await json('member', 'add', '--account', accountId, '--email', 'anna@example.com', '--role', 'editor');
   const link = ['dashboard', 'link', '--account', accountId, '--email', 'ANNA@example.com'];
   const { url } = await json<{ url: string }>(...link);
-  expect(url).toMatch(/^http:\/\/localhost:8090\/sign-in#[\w-]{43}$/);
+  expect(url).toMatch(/^http:\/\/localhost:8090\/sign-in\/link#[\w-]{43}$/);
   const elsewhere = await run(link, { DASHBOARD_URL: 'https://signpost.example/admin/' });
-  expect(elsewhere).toMatchObject({ code: 0, stdout: expect.stringMatching(/^https:.*\/admin\/sign-in#[\w-]{43}\n$/) });
+  expect(elsewhere).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^https:.*\/admin\/sign-in\/link#[\w-]{43}\n$/),
+  });
   expect(elsewhere.stdout).not.toContain(url.split('#')[1]);
   expect(await run(link, { DASHBOARD_URL: 'signpost.example' })).toMatchObject({
     code: 1,

@@ -2,7 +2,7 @@ import { request as requestOverHttp } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 
 /**
- * The health check of a container: `node deploy/health.ts core` or `… gateway`. Exits with 0 if the program in this
+ * The health check of a container: `node deploy/health.ts core`, `… gateway` or `… dashboard`. Exits with 0 if the program in this
  * container serves, else with 1. A check takes 0.1 s of CPU time, most of it Node’s start.
  */
 const CHECKS = {
@@ -19,6 +19,7 @@ const CHECKS = {
     serves: (body: string) => body.includes('"SERVING"'),
   },
   gateway: { port: 8080, method: 'GET', path: '/readyz', headers: {}, body: '', serves: () => true },
+  dashboard: { port: 8090, method: 'GET', path: '/readyz', headers: {}, body: '', serves: () => true },
 };
 
 const check = CHECKS[process.argv[2] as keyof typeof CHECKS];

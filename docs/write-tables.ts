@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createProgram } from '../cli/program.ts';
 import { variablesTable } from '../common/runtime/variables.ts';
+import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
 import { CORE_VARIABLES } from '../src/config.ts';
 
@@ -13,7 +14,11 @@ const README = resolve(import.meta.dirname, '../README.md');
 const COMMANDS = resolve(import.meta.dirname, 'command-line.md');
 
 let readme = readFileSync(README, 'utf8');
-for (const [name, variables] of Object.entries({ core: CORE_VARIABLES, gateway: GATEWAY_VARIABLES })) {
+for (const [name, variables] of Object.entries({
+  core: CORE_VARIABLES,
+  gateway: GATEWAY_VARIABLES,
+  dashboard: DASHBOARD_VARIABLES,
+})) {
   readme = withSection(readme, `${name} variables`, variablesTable(variables));
 }
 writeFileSync(README, readme);

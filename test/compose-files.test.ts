@@ -4,18 +4,27 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { readVariables } from '../common/runtime/variables.ts';
+import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
 import { CORE_VARIABLES } from '../src/config.ts';
 
 /** What the compose files and the described variables say of each other; test/containers runs the files. */
 
-const PROGRAMS = { core: CORE_VARIABLES, gateway: GATEWAY_VARIABLES };
+const PROGRAMS = { core: CORE_VARIABLES, gateway: GATEWAY_VARIABLES, dashboard: DASHBOARD_VARIABLES };
 
 /** Set by the image, or the same in every container: others reach its ports by the names of services. */
-const FIXED = ['DATA_DIR', 'PORT', 'CORE_PORT', 'GRPC_PORT'];
+const FIXED = ['DATA_DIR', 'PORT', 'CORE_PORT', 'GRPC_PORT', 'DASHBOARD_PORT'];
 
 /** Set by the files that extend the services, as they depend on what else runs. */
-const SET_BY_FILES = ['DATABASE_URL', 'KAFKA_BROKERS', 'PUBLIC_URL', 'ROLES', 'CORE_ADDRESS'];
+const SET_BY_FILES = [
+  'DATABASE_URL',
+  'KAFKA_BROKERS',
+  'PUBLIC_URL',
+  'ROLES',
+  'CORE_ADDRESS',
+  'CORE_HOST',
+  'DASHBOARD_URL',
+];
 
 /** Variables of the command line in the container of a core. */
 const OF_THE_COMMAND_LINE = ['CORE_CA'];

@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import {
+  integer,
+  logLevel,
+  optionalOrigin,
+  optionalText,
+  origin,
+  port,
+  secret,
+  text,
+  textOr,
+  type Values,
+  type VariableType,
+} from '../../common/runtime/variables.ts';
+
+/** Hosts on which browsers accept `Secure` cookies without HTTPS. */
+const LOOPBACK_HOST = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+const ORIGIN = optionalOrigin('http://localhost:$DASHBOARD_PORT');
+
+/** The address of the dashboard. Its cookies are `Secure`, which browsers accept over plain http on loopback only. */
+const dashboardUrl: VariableType<string | undefined> = {
+  ...ORIGIN,
+  schema: ORIGIN.schema.refine((value) => value === undefined || isSecure(value)),
+  name: 'an https address without a path (http only on localhost)',
+};
+
+const issuer: VariableType<string | undefined> = {
+  schema: z
+    .string()
+    .refine((value) => URL.canParse(value) && isSecure(value))
+    .optional(),
+  name: 'an https address (http only on localhost)',
+  defaultText: '',
+};
+
+/** Every variable of the dashboard's server. */
+export const DASHBOARD_VARIABLES = {
+  DASHBOARD_PORT: { type: port(8090), about: 'The dashboard, its session and its calls to the core; health.' },
+  LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that the port listens on.' },
+  DASHBOARD_URL: {
+    type: dashboardUrl,
+    about:
+      'The address under which browsers open the dashboard. Requests that change something must come from its pages.',
+  },
+  PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'The platform’s own address, as for the core.' },
+  OIDC_ISSUER: {
+    type: issuer,
+    about: 'The issuer of the OpenID provider that members sign in with. Unset: they sign in with links only.',
+  },
+  OIDC_CLIENT_ID: { type: optionalText('text'), about: 'The dashboard’s client id at the OpenID provider.' },
+  OIDC_CLIENT_SECRET: { type: optionalText('text'), about: 'The dashboard’s client secret at the OpenID provider.' },
+  CORE_HOST: { type: textOr('a host', '127.0.0.1'), about: 'The host of the cores.' },
+  CORE_PORT: { type: port(8081), about: 'The Connect port of the cores.' },
+  CORE_CA: {
+    type: optionalText('a PEM file'),
+    about: 'The CA of the cores’ certificates. If set, the cores are called over TLS.',
+  },
+  CORE_TIMEOUT_MS: {
+    type: integer(100, 600_000, 30_000),
+    about: 'Timeout of a call to the core that is not a stream; after it the call fails with `deadline_exceeded`.',
+  },
+  SERVICE_TOKEN: {
+    type: text('the service token of the cores'),
+    about: 'Authenticates the calls to the core; of two tokens, separated by a comma, the first is used.',
+  },
+  SECRET_KEY: {
+    type: secret(32),
+    about: 'Encrypts session cookies. The same for all instances; changing it signs everybody out.',
+  },
+  LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
+} as const;
+
+export type DashboardConfig = Values<typeof DASHBOARD_VARIABLES>;
+
+/** Whether an address is https, or http on this machine. */
+function isSecure(address: string): boolean {
+  const { protocol, hostname } = new URL(address);
+  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK_HOST.test(hostname));
+}

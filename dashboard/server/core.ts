@@ -1,0 +1,76 @@
+import { type Client, Code, type ConnectError, createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { Agent } from 'undici';
+import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+
+/** How long the server's own calls may take, in ms: people wait for them when they sign in or open the dashboard. */
+const OWN_TIMEOUT_MS = 10_000;
+
+/** How long a connection may take to be established, TLS included, in ms. */
+const CONNECT_MS = 5_000;
+
+/** The core, as the dashboard's server calls it. */
+export interface Core {
+  /** `http://host:port`. */
+  readonly origin: string;
+  /** Of the service, for no account. */
+  readonly accounts: Client<typeof AccountsService>;
+  /** Connections for forwarded calls. */
+  readonly agent: Agent;
+  /** What authenticates a call, and names the member that it acts for. `account`: `acct_…`; `member`: `mbr_…`. */
+  metadata(actsFor?: { readonly account: string; readonly member: string }): Record<string, string>;
+  /** Whether a core can be reached and serves. */
+  isServing(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** `ca`: PEM; unencrypted if undefined. It connects with the first call, so it does not need a running core. */
+export function connectCore(options: {
+  host: string;
+  port: number;
+  ca: Buffer | undefined;
+  serviceToken: string;
+}): Core {
+  const { host, port, ca, serviceToken } = options;
+  const origin = `${ca ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const metadata: Core['metadata'] = (actsFor) => ({
+    authorization: `Bearer ${serviceToken}`,
+    'signpost-actor': 'dashboard',
+    ...(actsFor && { 'signpost-account': actsFor.account, 'signpost-member': actsFor.member }),
+  });
+  const transport = createConnectTransport({
+    baseUrl: origin,
+    httpVersion: '1.1',
+    defaultTimeoutMs: OWN_TIMEOUT_MS,
+    nodeOptions: { timeout: OWN_TIMEOUT_MS, ...(ca && { ca }) },
+    interceptors: [
+      (next) => (request) => {
+        for (const [name, value] of Object.entries(metadata())) request.header.set(name, value);
+        return next(request);
+      },
+    ],
+  });
+  const agent = new Agent({ connect: { timeout: CONNECT_MS, ...(ca && { ca }) } });
+  const health = createClient(Health, transport);
+  return {
+    origin,
+    metadata,
+    agent,
+    accounts: createClient(AccountsService, transport),
+    async isServing() {
+      try {
+        const { status } = await health.check({});
+        return status === HealthCheckResponse_ServingStatus.SERVING;
+      } catch {
+        return false;
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** Whether a call failed because of the core or the way to it, rather than because of what was asked. */
+export function isCoreFailure({ code }: ConnectError): boolean {
+  return code !== Code.NotFound && code !== Code.InvalidArgument && code !== Code.PermissionDenied;
+}

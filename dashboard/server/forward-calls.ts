@@ -1,0 +1,215 @@
+import { Readable, Transform } from 'node:stream';
+import type { DescMethod } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { encodeEnvelope, transformSplitEnvelope } from '@connectrpc/connect/protocol';
+import { contentTypeRegExp, endStreamFlag } from '@connectrpc/connect/protocol-connect';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
+import { failure } from '../../common/contract/errors.ts';
+import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
+import type { Core } from './core.ts';
+import { discardBody } from './discard-body.ts';
+import { MEMBER_METHODS } from './member-methods.ts';
+import type { Session, Sessions } from './session.ts';
+
+/** The most bytes of a call's message: as many as the core reads of a batch, and the frame around it. */
+const MAX_REQUEST_BYTES = 8 * 1024 * 1024 + 1024;
+
+/** The most bytes of one message of a stream. */
+const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+
+/** The most calls of one session at a time; a page makes about ten, and browsers open six connections over HTTP/1.1. */
+const MAX_CALLS = 50;
+
+/** How long a stream may last, in ms, as long as the core allows. Clients continue with another call. */
+const STREAM_MS = 10 * 60_000;
+
+/** How much later than the core this server gives a call up, in ms: normally the core reports the timeout. */
+const MARGIN_MS = 2_000;
+
+/** What is forwarded of a request. Nothing else that a browser sends reaches the core, cookies least of all. */
+const REQUEST_HEADERS = [
+  'content-type',
+  'content-encoding',
+  'content-length',
+  'accept-encoding',
+  'connect-protocol-version',
+  'connect-content-encoding',
+  'connect-accept-encoding',
+  'idempotency-key',
+];
+
+/** What is forwarded of a response. */
+const RESPONSE_HEADERS = /^(content-type|content-encoding|connect-.+|trailer-.+)$/;
+
+/**
+ * Forwards Connect calls of browsers to the core: `POST /rpc/package.Service/Method`, unary and server streaming, JSON
+ * and binary. Messages pass through as they are. The core decides what the member's role allows.
+ */
+export function forwardCalls(
+  app: FastifyInstance,
+  options: { core: Core; sessions: Sessions; timeoutMs: number; logger: Logger },
+): void {
+  const { core, sessions, timeoutMs, logger } = options;
+  const running = new Map<string, number>();
+  const stopping = new AbortController();
+  // Streams would otherwise hold up the stop; clients continue them elsewhere.
+  app.addHook('preClose', async () => stopping.abort());
+  // Messages are forwarded without being read.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+
+  app.post<{ Params: { service: string; method: string } }>('/rpc/:service/:method', {
+    // Before anything of the message is read.
+    onRequest: async (request, reply) => {
+      reply.header('cache-control', 'no-store');
+      const { service, method: name } = request.params;
+      const method = MEMBER_METHODS.get(`${service}/${name}`);
+      const rejection = await admit(request, method);
+      if (!method || rejection instanceof ConnectError) {
+        discardBody(request, reply);
+        return sendError(reply, method, rejection as ConnectError);
+      }
+      request.call = { method, session: rejection };
+    },
+    handler: (request, reply) => forward(request, reply, request.call),
+  });
+
+  /** The session of a call that may be made. */
+  async function admit(request: FastifyRequest, method: DescMethod | undefined): Promise<Session | ConnectError> {
+    const session = await sessions.of(request);
+    if (!session) return failure('UNAUTHENTICATED', 'You are signed out. Sign in again.');
+    if (!method) return failure('UNIMPLEMENTED', 'There is no such method for members.');
+    if (!contentTypeRegExp.test(request.headers['content-type'] ?? '')) {
+      return failure('INVALID_FIELD', 'content-type: must be one of the Connect protocol.');
+    }
+    if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return tooLarge();
+    if ((running.get(session.id) ?? 0) >= MAX_CALLS) {
+      return new ConnectError(`At most ${MAX_CALLS} calls may be running in one session.`, Code.ResourceExhausted);
+    }
+    return session;
+  }
+
+  async function forward(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { method, session }: Call,
+  ): Promise<FastifyReply> {
+    running.set(session.id, (running.get(session.id) ?? 0) + 1);
+    const closed = new AbortController();
+    reply.raw.once('close', () => {
+      const rest = (running.get(session.id) ?? 1) - 1;
+      if (rest > 0) running.set(session.id, rest);
+      else running.delete(session.id);
+      closed.abort();
+    });
+    const longest = isStreaming(method) ? STREAM_MS : timeoutMs;
+    const limitMs = Math.min(longest, requestedTimeout(request) ?? longest);
+    const deadline = AbortSignal.timeout(limitMs + MARGIN_MS);
+    const body = new LimitedBody();
+    request.raw.once('error', (error) => body.destroy(error));
+    request.raw.pipe(body);
+    body.on('error', () => {});
+    const failed = (cause: unknown) => {
+      if (body.isTooLarge) return tooLarge();
+      if (deadline.aborted) return failure('DEADLINE_EXCEEDED', 'The core did not respond in time.', {}, cause);
+      if (!closed.signal.aborted && !stopping.signal.aborted) logger.warn({ err: cause }, 'a call to the core failed');
+      return failure('UNAVAILABLE', 'Signpost is unavailable. Try again shortly.', {}, cause);
+    };
+    try {
+      const response = await core.agent.request({
+        origin: core.origin,
+        path: `/${method.parent.typeName}/${method.name}`,
+        method: 'POST',
+        headers: { ...forwardedHeaders(request), ...core.metadata(session), 'connect-timeout-ms': String(limitMs) },
+        body,
+        signal: AbortSignal.any([closed.signal, deadline, ...(isStreaming(method) ? [stopping.signal] : [])]),
+        headersTimeout: limitMs + MARGIN_MS,
+        bodyTimeout: limitMs + MARGIN_MS,
+      });
+      // About the service token, which is no concern of the browser's: it would take itself for signed out.
+      if (response.statusCode === 401) {
+        await response.body.dump();
+        logger.error('the core does not accept the service token of the dashboard');
+        return sendError(reply, method, failure('UNAVAILABLE', 'The dashboard is not configured correctly.'));
+      }
+      const isStream = isStreaming(method) && response.statusCode === 200;
+      // Complete before the first byte is sent, so that a core that breaks off half way is still a proper error.
+      const answer = isStream
+        ? Readable.from(wholeMessages(response.body, failed))
+        : Buffer.from(await response.body.arrayBuffer());
+      return reply.code(response.statusCode).headers(returnedHeaders(response)).send(answer);
+    } catch (error) {
+      discardBody(request, reply);
+      return sendError(reply, method, failed(error));
+    }
+  }
+}
+
+interface Call {
+  readonly method: DescMethod;
+  readonly session: Session;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of an admitted call. */
+    call: Call;
+  }
+}
+
+/** A request's body. Fails once it is longer than a message may be. */
+class LimitedBody extends Transform {
+  isTooLarge = false;
+  #length = 0;
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: (error: Error | null, chunk?: Buffer) => void) {
+    this.#length += chunk.length;
+    this.isTooLarge = this.#length > MAX_REQUEST_BYTES;
+    if (this.isTooLarge) done(new Error('the message is too large'));
+    else done(null, chunk);
+  }
+}
+
+/** The messages of a stream. If it breaks off, also in the middle of one, an error ends it as the protocol says. */
+async function* wholeMessages(
+  body: AsyncIterable<Uint8Array>,
+  failed: (cause: unknown) => ConnectError,
+): AsyncGenerator<Uint8Array> {
+  let hasEnded = false;
+  let cause: unknown = new Error('the stream has no end');
+  try {
+    for await (const { flags, data } of transformSplitEnvelope(MAX_MESSAGE_BYTES)(body)) {
+      hasEnded = (flags & endStreamFlag) !== 0;
+      yield encodeEnvelope(flags, data);
+    }
+  } catch (error) {
+    cause = error;
+  }
+  if (!hasEnded) yield endOfStream(failed(cause));
+}
+
+function forwardedHeaders({ headers }: FastifyRequest): Record<string, string> {
+  return Object.fromEntries(
+    REQUEST_HEADERS.flatMap((name) => {
+      const value = headers[name];
+      return value === undefined ? [] : [[name, String(value)]];
+    }),
+  );
+}
+
+function returnedHeaders({ headers }: Dispatcher.ResponseData): Record<string, string | string[]> {
+  const returned = Object.entries(headers).filter(([name]) => RESPONSE_HEADERS.test(name));
+  return Object.fromEntries(returned.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}
+
+/** The timeout that the browser asks for, in ms. */
+function requestedTimeout({ headers }: FastifyRequest): number | undefined {
+  const value = headers['connect-timeout-ms'];
+  return typeof value === 'string' && /^\d{1,10}$/.test(value) ? Number(value) : undefined;
+}
+
+function tooLarge(): ConnectError {
+  return failure('MESSAGE_TOO_LARGE', 'The message must have at most 8 MiB.');
+}

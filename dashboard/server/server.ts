@@ -1,0 +1,97 @@
+import { ConnectError } from '@connectrpc/connect';
+import cookie from '@fastify/cookie';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { serveApp } from './app-files.ts';
+import type { Core } from './core.ts';
+import { discardBody } from './discard-body.ts';
+import { forwardCalls } from './forward-calls.ts';
+import type { OpenidProvider } from './openid-provider.ts';
+import { sendPage, servePageFiles } from './pages/page.ts';
+import { securityHeaders } from './security-headers.ts';
+import { openSessions } from './session.ts';
+import { sessionRoutes } from './session-routes.ts';
+import { signInAtProvider, signInByLink } from './sign-in.ts';
+
+/** The most bytes of a form, and of the JSON to `/session`. */
+const MAX_FORM_BYTES = 16 * 1024;
+
+/** How long a request may take to arrive, its headers and in all, in ms; and a connection without requests. */
+const HEADERS_MS = 15_000;
+const REQUEST_MS = 60_000;
+const IDLE_MS = 75_000;
+
+/** The most connections; browsers open six each over HTTP/1.1, proxies one for each request in progress. */
+const MAX_CONNECTIONS = 5_000;
+
+/** Methods that change nothing. */
+const SAFE = ['GET', 'HEAD', 'OPTIONS'];
+
+/** Called by the OpenID provider, with a token of its own. */
+const FROM_ELSEWHERE = ['/back-channel-logout'];
+
+/** Composes the server. `provider`: undefined if people sign in with links only. */
+export async function createServer(options: {
+  dashboardUrl: string;
+  publicUrl: string;
+  secretKey: Buffer;
+  core: Core;
+  provider: OpenidProvider | undefined;
+  /** Timeout of forwarded calls, in ms. */
+  timeoutMs: number;
+  /** Where the built pages are, if they are. */
+  appFolder: string;
+  logger: Logger;
+}): Promise<FastifyInstance> {
+  const { dashboardUrl, publicUrl, core, provider, logger } = options;
+  const app = Fastify({
+    bodyLimit: MAX_FORM_BYTES,
+    requestTimeout: REQUEST_MS,
+    keepAliveTimeout: IDLE_MS,
+    http: { headersTimeout: HEADERS_MS },
+    forceCloseConnections: 'idle',
+  });
+  app.server.maxConnections = MAX_CONNECTIONS;
+  const headers = securityHeaders(dashboardUrl.startsWith('https:'));
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers(headers);
+    if (isAllowedOrigin(request, dashboardUrl)) return;
+    discardBody(request, reply);
+    if (request.url.startsWith('/sign-in')) return sendPage(request, reply, 'foreign-origin');
+    return reply
+      .code(403)
+      .send({ code: 'permission_denied', message: 'Only pages of the dashboard may ask for this.' });
+  });
+  app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
+    const status = error instanceof ConnectError ? 503 : (error.statusCode ?? 500);
+    if (status >= 500)
+      logger.error({ err: error, path: request.routeOptions.url }, 'a request to the dashboard failed');
+    if (status >= 500) return reply.code(503).send({ error: 'Signpost is unavailable. Try again shortly.' });
+    return reply.code(status).send({ error: 'The request is malformed, or too large.' });
+  });
+  await app.register(cookie);
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
+    done(null, new URLSearchParams(String(body))),
+  );
+
+  app.get('/healthz', () => ({ status: 'alive' }));
+  app.get('/readyz', async (_, reply) => {
+    const serving = await core.isServing();
+    return reply.code(serving ? 200 : 503).send({ status: serving ? 'ready' : 'the core is unavailable' });
+  });
+  const sessions = openSessions(options.secretKey);
+  servePageFiles(app);
+  sessionRoutes(app, { core, sessions, publicUrl, signIn: provider ? ['oidc'] : [] });
+  signInByLink(app, { core, sessions, logger });
+  if (provider) signInAtProvider(app, { ...options, provider, sessions });
+  else app.get('/sign-in', (request, reply) => sendPage(request, reply, 'no-provider'));
+  await app.register(async (calls) => forwardCalls(calls, { ...options, sessions }));
+  await serveApp(app, options.appFolder);
+  return app;
+}
+
+/** Whether a request changes nothing, or comes from a page of the dashboard. Browsers name the origin of all others. */
+function isAllowedOrigin({ method, headers, routeOptions }: FastifyRequest, dashboardUrl: string): boolean {
+  if (SAFE.includes(method) || FROM_ELSEWHERE.includes(routeOptions.url ?? '')) return true;
+  return headers.origin === dashboardUrl;
+}

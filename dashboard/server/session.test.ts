@@ -1,0 +1,271 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
+import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { Browser } from './browser.fixture.ts';
+import { type Dashboard, redeem, signInWithLink, startDashboard } from './dashboard.fixture.ts';
+import { sealFor } from './seal.ts';
+import { SESSION_S } from './session.ts';
+
+/** Sessions that links start: cookies, origins, switching accounts, signing out. */
+
+const EMAIL = 'anna@example.com';
+
+let signpost: Signpost;
+let dashboard: Dashboard;
+let pool: pg.Pool;
+let account: string;
+let member: string;
+
+beforeAll(async () => {
+  signpost = await startSignpost({ roles: ['rpc'] });
+  dashboard = await startDashboard(signpost);
+  pool = new pg.Pool({ connectionString: signpost.databaseUrl });
+  account = (await signpost.createAccount({ name: 'Bakery' })).accountId;
+  member = (await accounts().addMember({ email: EMAIL, role: Role.OWNER })).member?.id ?? '';
+});
+afterAll(() => pool.end());
+
+const accounts = () => internal(signpost, AccountsService, account);
+const newToken = async () => (await accounts().createSignInLink({ email: EMAIL })).token;
+const signIn = async () => signInWithLink(dashboard, await newToken());
+const session = (browser: Browser) => browser.request(`${dashboard.url}/session`);
+const statusOf = async (browser: Browser) => (await session(browser)).status;
+
+/** A browser with this cookie. */
+function withCookie(value: string): Browser {
+  const browser = new Browser();
+  browser.setCookie(dashboard.url, '__Host-session', value);
+  return browser;
+}
+
+describe('a sign-in link', () => {
+  test('shows a form that redeems it, so that previews do not', async () => {
+    const page = await new Browser().open(`${dashboard.url}/sign-in/link`);
+    expect(page.status).toBe(200);
+    expect(page.html).toContain('<form method="post" action="/sign-in/link">');
+    expect(page.html).not.toMatch(/<script>|<style| style=| on\w+=/);
+    for (const [, file] of page.html.matchAll(/(?:src|href)="([^"]+)"/g)) {
+      expect((await fetch(`${dashboard.url}${file}`)).status).toBe(200);
+    }
+    const german = await new Browser().open(`${dashboard.url}/sign-in/link`, {
+      headers: { 'accept-language': 'de-AT' },
+    });
+    expect(german.html).toMatch(/<html lang="de">.*Anmelden/s);
+  });
+
+  test('signs in once, to its account', async () => {
+    const token = await newToken();
+    const browser = await signInWithLink(dashboard, token);
+    expect(await (await session(browser)).json()).toEqual({
+      email: EMAIL,
+      name: null,
+      account: { id: account, name: 'Bakery', plan: 'business' },
+      member: { id: member, role: 'owner' },
+      accounts: [{ id: account, name: 'Bakery', role: 'owner' }],
+      publicUrl: signpost.url,
+    });
+    const again = await redeem(new Browser(), dashboard.url, token);
+    expect([again.status, await again.text()]).toEqual([400, expect.stringContaining('invalid, expired or used')]);
+  });
+
+  test('signs one of concurrent browsers in', async () => {
+    const token = await newToken();
+    const browsers = Array.from({ length: 5 }, () => new Browser());
+    const answers = await Promise.all(browsers.map((browser) => redeem(browser, dashboard.url, token)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 400, 400, 400, 400]);
+    expect((await Promise.all(browsers.map(statusOf))).sort()).toEqual([200, 401, 401, 401, 401]);
+  });
+
+  test('expires', async () => {
+    const token = await newToken();
+    await pool.query(`update sign_in_links set expires_at = now() - interval '1 second'`);
+    expect((await redeem(new Browser(), dashboard.url, token)).status).toBe(400);
+  });
+
+  test.each(['', 'a', 'a'.repeat(5_000), '\u0000'])('that is %j is invalid', async (token) => {
+    expect((await redeem(new Browser(), dashboard.url, token)).status).toBe(400);
+  });
+
+  test('proves no more than its own membership', async () => {
+    const other = (await signpost.createAccount({ name: 'Other' })).accountId;
+    await internal(signpost, AccountsService, other).addMember({ email: EMAIL, role: Role.OWNER });
+    const browser = await signIn();
+    expect(await (await session(browser)).json()).toMatchObject({ accounts: [{ id: account }] });
+    expect((await switchTo(browser, other)).status).toBe(403);
+  });
+});
+
+function switchTo(browser: Browser, id: unknown): Promise<Response> {
+  const headers = { 'content-type': 'application/json' };
+  return browser.request(`${dashboard.url}/session/account`, { method: 'POST', headers, body: JSON.stringify({ id }) });
+}
+
+test('a session opens any account of the person, and no other one', async () => {
+  const second = (await signpost.createAccount({ name: 'Second' })).accountId;
+  const added = await internal(signpost, AccountsService, second).addMember({ email: EMAIL, role: Role.VIEWER });
+  // As it is after sign-in at a provider.
+  const content = { id: 'x', startedAt: now(), expiresAt: now() + 60, email: EMAIL, name: 'Anna', subject: 'anna' };
+  const browser = withCookie(await seal({ ...content, account, member }));
+  const opened = await switchTo(browser, second);
+  expect([opened.status, await opened.json()]).toEqual([
+    200,
+    expect.objectContaining({
+      account: { id: second, name: 'Second', plan: 'business' },
+      member: { id: added.member?.id, role: 'viewer' },
+      accounts: expect.arrayContaining([{ id: account, name: 'Bakery', role: 'owner' }]),
+    }),
+  ]);
+  expect(await (await session(browser)).json()).toMatchObject({ account: { id: second } });
+  const foreign = (await signpost.createAccount()).accountId;
+  expect((await switchTo(browser, foreign)).status).toBe(403);
+  for (const id of [undefined, 7, '', 'acct_x']) expect((await switchTo(browser, id)).status).toBeOneOf([400, 403]);
+  expect(await (await session(browser)).json()).toMatchObject({ account: { id: second } });
+});
+
+const now = () => Math.floor(Date.now() / 1_000);
+const seal = (content: Record<string, unknown>, { expiresAt = now() + 60, key = dashboard.secretKey } = {}) =>
+  sealFor('session', key).close(content, expiresAt);
+
+describe('the session cookie', () => {
+  test('is for this host only, unreadable by scripts, and expires with the session', async () => {
+    const response = await redeem(new Browser(), dashboard.url, await newToken());
+    const [cookie = ''] = response.headers.getSetCookie();
+    expect(response.headers.getSetCookie()).toHaveLength(1);
+    const [content = '', ...attributes] = cookie.split('; ');
+    expect(content).toMatch(/^__Host-session=[\w.-]+$/);
+    expect(content.length).toBeLessThan(4_096);
+    expect(attributes.filter((each) => !each.startsWith('Expires')).sort()).toEqual([
+      'HttpOnly',
+      'Path=/',
+      'SameSite=Lax',
+      'Secure',
+    ]);
+    const expires = Date.parse(/Expires=(.+?)(?:;|$)/.exec(cookie)?.[1] ?? '') / 1_000;
+    expect(Math.abs(expires - now() - SESSION_S)).toBeLessThan(60);
+    expect(Buffer.from(content, 'base64').toString('latin1')).not.toContain(EMAIL);
+  });
+
+  test('is worthless when it is changed, of another key or purpose, or expired', async () => {
+    const valid = (await signIn()).cookie(dashboard.url, '__Host-session') ?? '';
+    expect(await statusOf(withCookie(valid))).toBe(200);
+    const content = { id: 'x', startedAt: now(), expiresAt: now() + 60, email: EMAIL, name: null, account, member };
+    const worthless = {
+      changed: `${valid.slice(0, -3)}${valid.at(-3) === 'A' ? 'B' : 'A'}${valid.slice(-2)}`,
+      cut: valid.slice(0, -10),
+      empty: 'x',
+      'of another key': await seal(content, { key: randomBytes(32) }),
+      'of another purpose': await sealFor('sign-in', dashboard.secretKey).close(content, now() + 60),
+      expired: await seal(content, { expiresAt: now() - 1 }),
+      incomplete: await seal({ ...content, member: undefined }),
+    };
+    for (const [what, value] of Object.entries(worthless)) {
+      expect([what, await statusOf(withCookie(value))]).toEqual([what, 401]);
+    }
+    expect(await statusOf(withCookie(await seal(content)))).toBe(200);
+  });
+
+  test('is worthless after signing out, also a copy of it', async () => {
+    const browser = await signIn();
+    const copy = withCookie(browser.cookie(dashboard.url, '__Host-session') ?? '');
+    const other = await signIn();
+    const response = await browser.request(`${dashboard.url}/session`, { method: 'DELETE' });
+    expect(response.status).toBe(204);
+    expect(browser.cookie(dashboard.url, '__Host-session')).toBeUndefined();
+    expect(await Promise.all([browser, copy, other].map(statusOf))).toEqual([401, 401, 200]);
+    expect((await browser.request(`${dashboard.url}/session`, { method: 'DELETE' })).status).toBe(204);
+  });
+
+  test('outlives a restart of the dashboard', async () => {
+    const browser = await signIn();
+    await dashboard.restart();
+    expect(await statusOf(browser)).toBe(200);
+  });
+});
+
+test('without a session or a provider there is no way to sign in but a link', async () => {
+  const response = await session(new Browser());
+  expect([response.status, await response.json()]).toEqual([401, { signIn: [] }]);
+  const page = await new Browser().open(`${dashboard.url}/sign-in`);
+  expect([page.status, page.html]).toEqual([404, expect.stringContaining('ask for a sign-in link')]);
+});
+
+test.each([
+  ['a foreign origin', { origin: 'https://evil.example' }],
+  ['the same host on another port', { origin: 'http://127.0.0.1:1' }],
+  ['an opaque origin', { origin: 'null' }],
+  ['no origin', undefined],
+])('requests that change something from %s are rejected', async (_, headers) => {
+  const cookie = `__Host-session=${(await signIn()).cookie(dashboard.url, '__Host-session')}`;
+  const token = await newToken();
+  const send = (path: string, method: string, body: string | URLSearchParams, type?: string) =>
+    fetch(`${dashboard.url}${path}`, {
+      method,
+      body,
+      headers: { cookie, ...headers, ...(type && { 'content-type': type }) },
+    });
+  const answers = [
+    await send('/sign-in/link', 'POST', new URLSearchParams({ token })),
+    await send('/session', 'DELETE', ''),
+    await send('/session/account', 'POST', JSON.stringify({ id: account }), 'application/json'),
+    await send('/rpc/signpost.accounts.v1.AccountsService/RotateKey', 'POST', '{}', 'application/json'),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
+  // Nothing has changed.
+  expect((await fetch(`${dashboard.url}/session`, { headers: { cookie } })).status).toBe(200);
+  expect((await redeem(new Browser(), dashboard.url, token)).status).toBe(303);
+});
+
+test('every answer carries the security headers', async () => {
+  const paths = [
+    '/',
+    '/session',
+    '/sign-in',
+    '/sign-in/link',
+    '/sign-in/sign-in.css',
+    '/healthz',
+    '/nowhere',
+    '/assets/x',
+  ];
+  for (const path of paths) {
+    const { headers } = await fetch(`${dashboard.url}${path}`);
+    const policy = headers.get('content-security-policy') ?? '';
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toMatch(/unsafe|https?:|\*/);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('referrer-policy')).toBe('same-origin');
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+    expect(headers.get('server') ?? headers.get('x-powered-by')).toBeNull();
+  }
+});
+
+test('health says whether a core can be reached', async () => {
+  expect((await fetch(`${dashboard.url}/healthz`)).status).toBe(200);
+  expect(await (await fetch(`${dashboard.url}/readyz`)).json()).toEqual({ status: 'ready' });
+});
+
+test.each([
+  ['a body that is no JSON', '/session/account', 'application/json', '{', 400],
+  ['a body of another type', '/session/account', 'text/xml', '<a/>', 415],
+  ['a large body', '/session/account', 'application/json', JSON.stringify({ id: 'a'.repeat(20_000) }), 413],
+])('%s is refused', async (_, path, type, body, status) => {
+  const browser = await signIn();
+  const response = await browser.request(`${dashboard.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': type },
+    body,
+  });
+  expect(response.status).toBe(status);
+});
+
+test.each([
+  ['DASHBOARD_URL', 'http://dashboard.example', 'DASHBOARD_URL must be an https address'],
+  ['OIDC_ISSUER', 'http://provider.example', 'OIDC_ISSUER must be an https address'],
+  ['OIDC_CLIENT_ID', 'dashboard', 'must be set together'],
+  ['SECRET_KEY', 'short', 'SECRET_KEY must be at least 32 random bytes'],
+])('the server does not start with %s=%s', async (name, value, sentence) => {
+  await expect(startDashboard(signpost, { env: { [name]: value } })).rejects.toThrow(sentence);
+});

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { type SealedCookie, sealedCookie } from './cookies.ts';
+import { type EndedSessions, endedSessions } from './ended-sessions.ts';
+
+/** How long a session lasts after sign-in, in s: a working day. */
+export const SESSION_S = 12 * 60 * 60;
+
+/** What the session cookie contains. Roles and names are not part of it: the core is asked for them. */
+const SESSION = z.object({
+  id: z.string(),
+  /** s since 1970. */
+  startedAt: z.number(),
+  expiresAt: z.number(),
+  /** As the OpenID provider verified it, or of the member whose link was redeemed. */
+  email: z.string(),
+  name: z.string().nullable(),
+  /** `acct_…` and `mbr_…`: the account that is open, and whom the calls to the core name. */
+  account: z.string(),
+  member: z.string(),
+  /** Set when the person signed in at the OpenID provider, which proves that the address is theirs; a link does not. */
+  subject: z.string().optional(),
+  /** The session at the OpenID provider (`sid`), if it says. */
+  providerSession: z.string().optional(),
+});
+
+export type Session = Readonly<z.infer<typeof SESSION>>;
+
+/** The sessions of browsers: read from cookies, started and ended. */
+export interface Sessions {
+  /** The session that a request carries; undefined if there is none that is valid. */
+  of(request: FastifyRequest): Promise<Session | undefined>;
+  /** Starts a session, with a new id whatever the request carried. */
+  start(reply: FastifyReply, person: Omit<Session, 'id' | 'startedAt' | 'expiresAt'>): Promise<void>;
+  /** Opens another account in a session, which lasts no longer for that. */
+  update(reply: FastifyReply, session: Session): Promise<void>;
+  end(reply: FastifyReply, session: Session): void;
+  readonly ended: EndedSessions;
+}
+
+export function openSessions(secretKey: Buffer): Sessions {
+  const cookie: SealedCookie = sealedCookie('session', secretKey);
+  const ended = endedSessions(SESSION_S, nowS);
+  const update = (reply: FastifyReply, session: Session) => cookie.write(reply, session, session.expiresAt);
+  return {
+    ended,
+    update,
+    async of(request) {
+      const { data: session } = SESSION.safeParse(await cookie.read(request));
+      return session && !ended.has(session) ? session : undefined;
+    },
+    start(reply, person) {
+      const startedAt = nowS();
+      return update(reply, { ...person, id: randomUUID(), startedAt, expiresAt: startedAt + SESSION_S });
+    },
+    end(reply, session) {
+      ended.end(session);
+      cookie.clear(reply);
+    },
+  };
+}
+
+/** The current time in whole s since 1970. */
+function nowS(): number {
+  return Math.floor(Date.now() / 1_000);
+}

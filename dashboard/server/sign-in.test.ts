@@ -1,0 +1,254 @@
+import { randomUUID } from 'node:crypto';
+import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
+import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { Browser } from './browser.fixture.ts';
+import { type Dashboard, startDashboard } from './dashboard.fixture.ts';
+import { passProvider, startProvider, type TestProvider } from './provider.fixture.ts';
+
+/** Sign-in at a real OpenID provider, over HTTP. */
+
+let signpost: Signpost;
+let provider: TestProvider;
+let dashboard: Dashboard;
+let account: string;
+
+beforeAll(async () => {
+  signpost = await startSignpost({ roles: ['rpc'] });
+  const port = await freePort();
+  provider = await startProvider(`http://${LOOPBACK}:${port}`);
+  dashboard = await startDashboard(signpost, {
+    port,
+    env: {
+      OIDC_ISSUER: provider.issuer,
+      OIDC_CLIENT_ID: provider.clientId,
+      OIDC_CLIENT_SECRET: provider.clientSecret,
+    },
+  });
+  account = (await signpost.createAccount({ name: 'Bakery' })).accountId;
+  await addMember(account, 'anna@example.com', Role.OWNER);
+  provider.people.set('anna', { email: 'Anna@Example.com', email_verified: true, name: 'Anna Arendt' });
+});
+
+async function addMember(accountId: string, email: string, role: Role): Promise<string> {
+  const { member } = await internal(signpost, AccountsService, accountId).addMember({ email, role });
+  return member?.id ?? '';
+}
+
+/** Starts a sign-in, and returns the provider's address. */
+async function begin(browser: Browser): Promise<URL> {
+  const response = await browser.request(`${dashboard.url}/sign-in`);
+  expect(response.status).toBe(303);
+  return new URL(response.headers.get('location') ?? '');
+}
+
+async function signIn(browser: Browser, person: string): Promise<Response> {
+  const callback = await passProvider(browser, (await begin(browser)).href, person);
+  return browser.request(callback);
+}
+
+const session = (browser: Browser) => browser.request(`${dashboard.url}/session`);
+
+test('a member with a verified address signs in', async () => {
+  const browser = new Browser();
+  const authorization = await begin(browser);
+  expect(Object.fromEntries(authorization.searchParams)).toMatchObject({
+    response_type: 'code',
+    scope: 'openid email profile',
+    code_challenge_method: 'S256',
+    state: expect.stringMatching(/^[\w-]{43}$/),
+    nonce: expect.stringMatching(/^[\w-]{43}$/),
+  });
+  const response = await browser.request(await passProvider(browser, authorization.href, 'anna'));
+  expect([response.status, response.headers.get('location')]).toEqual([303, '/']);
+  expect(await (await session(browser)).json()).toEqual({
+    email: 'Anna@Example.com',
+    name: 'Anna Arendt',
+    account: { id: account, name: 'Bakery', plan: 'business' },
+    member: { id: expect.stringMatching(/^mbr_/), role: 'owner' },
+    accounts: [{ id: account, name: 'Bakery', role: 'owner' }],
+    publicUrl: signpost.url,
+  });
+});
+
+test('an address that the provider has not verified signs nobody in', async () => {
+  await addMember(account, 'ben@example.com', Role.OWNER);
+  for (const email_verified of [false, undefined, 'true'] as const) {
+    provider.people.set('ben', { email: 'ben@example.com', ...(email_verified !== undefined && { email_verified }) });
+    const browser = new Browser();
+    const response = await signIn(browser, 'ben');
+    expect([response.status, await response.text()]).toEqual([403, expect.stringContaining('is not verified')]);
+    expect((await session(browser)).status).toBe(401);
+  }
+});
+
+test('a person who is no member of any account is not signed in', async () => {
+  provider.people.set('stranger', { email: 'stranger@example.com', email_verified: true });
+  const browser = new Browser();
+  const response = await signIn(browser, 'stranger');
+  expect([response.status, await response.text()]).toEqual([403, expect.stringContaining('belongs to no account')]);
+  expect((await session(browser)).status).toBe(401);
+});
+
+test('a removed member is signed out, or stays signed in to other accounts', async () => {
+  provider.people.set('carl', { email: 'carl@example.com', email_verified: true });
+  const second = (await signpost.createAccount({ name: 'Second' })).accountId;
+  const members = new Map<string, string>();
+  for (const id of [account, second]) members.set(id, await addMember(id, 'carl@example.com', Role.VIEWER));
+  await addMember(second, 'owner@example.com', Role.OWNER);
+  const browser = new Browser();
+  await signIn(browser, 'carl');
+  expect(await (await session(browser)).json()).toMatchObject({ account: { id: second } });
+  for (const [id, status] of [
+    [second, 200],
+    [account, 401],
+  ] as const) {
+    await internal(signpost, AccountsService, id).removeMember({ id: members.get(id) ?? '' });
+    expect((await session(browser)).status).toBe(status);
+  }
+  expect(browser.cookie(dashboard.url, '__Host-session')).toBeUndefined();
+});
+
+describe('a callback is rejected', () => {
+  /** Calls back, with the address changed, in this browser or another one. */
+  async function callBack(
+    { authorize = (_: URL) => {}, callback = (_: URL) => {} },
+    { by }: { by?: Browser } = {},
+  ): Promise<Response> {
+    const browser = new Browser();
+    const authorization = await begin(browser);
+    authorize(authorization);
+    const url = new URL(await passProvider(browser, authorization.href, 'anna'));
+    callback(url);
+    const at = by ?? browser;
+    const response = await at.request(url.href);
+    expect((await session(at)).status).toBe(401);
+    return response;
+  }
+  const set = (name: string, value: string) => (url: URL) => url.searchParams.set(name, value);
+
+  test.each([
+    ['with another state', { callback: set('state', 'a'.repeat(43)) }],
+    ['without a state', { callback: (url: URL) => url.searchParams.delete('state') }],
+    ['whose ID token has another nonce', { authorize: set('nonce', 'a'.repeat(43)) }],
+    ['whose code was asked for with another PKCE challenge', { authorize: set('code_challenge', 'a'.repeat(43)) }],
+    ['with a code that was not issued', { callback: set('code', 'a'.repeat(43)) }],
+    ['of another issuer', { callback: set('iss', 'https://provider.example') }],
+    ['with an error', { callback: set('error', 'access_denied') }],
+  ])('%s', async (_, change) => {
+    const response = await callBack(change);
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('Sign-in failed')]);
+  });
+
+  test('in another browser, and in one that has begun another sign-in', async () => {
+    expect((await callBack({}, { by: new Browser() })).status).toBe(400);
+    const other = new Browser();
+    await begin(other);
+    expect((await callBack({}, { by: other })).status).toBe(400);
+  });
+
+  test('the second time', async () => {
+    const browser = new Browser();
+    const callback = await passProvider(browser, (await begin(browser)).href, 'anna');
+    const checks = browser.cookie(dashboard.url, '__Host-sign-in') ?? '';
+    expect((await browser.request(callback)).status).toBe(303);
+    expect((await new Browser().request(callback)).status).toBe(400);
+    const copy = new Browser();
+    copy.setCookie(dashboard.url, '__Host-sign-in', checks);
+    expect((await copy.request(callback)).status).toBe(400);
+  });
+});
+
+describe('the provider ends sessions', () => {
+  const claims = (changes: Record<string, unknown> = {}): JWTPayload => ({
+    iss: provider.issuer,
+    aud: provider.clientId,
+    iat: Math.floor(Date.now() / 1_000),
+    exp: Math.floor(Date.now() / 1_000) + 120,
+    jti: randomUUID(),
+    sub: 'anna',
+    events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
+    ...changes,
+  });
+  const send = (token: string) =>
+    fetch(`${dashboard.url}/back-channel-logout`, {
+      method: 'POST',
+      body: new URLSearchParams({ logout_token: token }),
+    });
+
+  test('when the person signs out there', async () => {
+    const [here, elsewhere] = [new Browser(), new Browser()];
+    for (const browser of [here, elsewhere]) expect((await signIn(browser, 'anna')).status).toBe(303);
+    const page = await here.open(`${provider.issuer}/session/end`);
+    await here.submit(page, { logout: 'yes' });
+    await expect.poll(async () => (await session(here)).status, { timeout: 10_000 }).toBe(401);
+    expect((await session(elsewhere)).status).toBe(200);
+  });
+
+  test('of a whole subject, but not those that it starts later', async () => {
+    const [first, second, other] = [new Browser(), new Browser(), new Browser()];
+    await addMember(account, 'dora@example.com', Role.VIEWER);
+    provider.people.set('dora', { email: 'dora@example.com', email_verified: true });
+    for (const browser of [first, second]) await signIn(browser, 'anna');
+    await signIn(other, 'dora');
+    const response = await send(await provider.sign(claims()));
+    expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    const statuses = await Promise.all([first, second, other].map(async (each) => (await session(each)).status));
+    expect(statuses).toEqual([401, 401, 200]);
+    // Times have whole seconds.
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await signIn(first, 'anna');
+    expect((await session(first)).status).toBe(200);
+  });
+
+  test('by valid logout tokens only', async () => {
+    const browser = new Browser();
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await signIn(browser, 'anna');
+    const { privateKey } = await generateKeyPair('RS256');
+    const now = Math.floor(Date.now() / 1_000);
+    const tokens: Record<string, string> = {
+      'no token': '',
+      'of another key': await new SignJWT(claims()).setProtectedHeader({ alg: 'RS256', kid: 'first' }).sign(privateKey),
+      'signed with the client secret': await new SignJWT(claims())
+        .setProtectedHeader({ alg: 'HS256' })
+        .sign(Buffer.from(provider.clientSecret)),
+      'of another type': await provider.sign(claims(), 'at+jwt'),
+      'with a nonce': await provider.sign(claims({ nonce: 'a' })),
+      'without an event': await provider.sign(claims({ events: {} })),
+      'without events': await provider.sign(claims({ events: undefined })),
+      'without an id': await provider.sign(claims({ jti: undefined })),
+      'of another issuer': await provider.sign(claims({ iss: 'https://provider.example' })),
+      'for another client': await provider.sign(claims({ aud: 'other' })),
+      'of an hour ago': await provider.sign(claims({ iat: now - 3_600, exp: now + 60 })),
+      expired: await provider.sign(claims({ exp: now - 60 })),
+      'that names nobody': await provider.sign(claims({ sub: undefined })),
+    };
+    for (const [what, token] of Object.entries(tokens)) {
+      expect([what, (await send(token)).status]).toEqual([what, 400]);
+    }
+    expect((await session(browser)).status).toBe(200);
+  });
+});
+
+test('sign-in says so while the provider is unavailable, and works again afterwards', async () => {
+  const port = await freePort();
+  const issuer = `http://${LOOPBACK}:${await freePort()}`;
+  const env = { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: 'dashboard', OIDC_CLIENT_SECRET: 'secret' };
+  const waiting = await startDashboard(signpost, { port, env });
+  const unavailable = await new Browser().request(`${waiting.url}/sign-in`);
+  expect([unavailable.status, await unavailable.text()]).toEqual([503, expect.stringContaining('does not respond')]);
+  await startProvider(waiting.url, Number(new URL(issuer).port));
+  expect((await new Browser().request(`${waiting.url}/sign-in`)).status).toBe(303);
+});
+
+test('neither addresses nor secrets are in the log', async () => {
+  const log = await dashboard.log();
+  expect(log).toContain('a member has signed in');
+  expect(log).not.toMatch(/@|example\.com|Arendt/i);
+  expect(log).not.toContain(provider.clientSecret);
+  expect(log).not.toContain(signpost.serviceToken);
+});

@@ -1,0 +1,111 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { sealedCookie } from './cookies.ts';
+import { type Core, isCoreFailure } from './core.ts';
+import { membershipsOf } from './memberships.ts';
+import { type OpenidProvider, ProviderUnavailableError } from './openid-provider.ts';
+import { sendPage } from './pages/page.ts';
+import type { Sessions } from './session.ts';
+
+/** How long a person may take at the provider, in s. */
+const SIGN_IN_S = 10 * 60;
+
+const CHECKS = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
+
+/** Sign-in at the OpenID provider: `GET /sign-in` and `GET /sign-in/callback`. */
+export function signInAtProvider(
+  app: FastifyInstance,
+  options: {
+    dashboardUrl: string;
+    secretKey: Buffer;
+    core: Core;
+    sessions: Sessions;
+    provider: OpenidProvider;
+    logger: Logger;
+  },
+): void {
+  const { dashboardUrl, core, sessions, provider, logger } = options;
+  const pending = sealedCookie('sign-in', options.secretKey);
+
+  app.get('/sign-in', async (request, reply) => {
+    reply.header('cache-control', 'no-store');
+    try {
+      const { url, checks } = await provider.begin();
+      await pending.write(reply, { ...checks }, Math.floor(Date.now() / 1_000) + SIGN_IN_S);
+      return reply.redirect(url.href, 303);
+    } catch (error) {
+      logger.warn({ err: error }, 'the OpenID provider is unavailable');
+      return sendPage(request, reply, 'provider-unavailable');
+    }
+  });
+
+  app.get('/sign-in/callback', async (request, reply) => {
+    const { data: checks } = CHECKS.safeParse(await pending.read(request));
+    pending.clear(reply);
+    if (!checks) return sendPage(request, reply, 'sign-in-failed');
+    try {
+      const person = await provider.finish(new URL(request.url, dashboardUrl), checks);
+      const { verifiedEmail: email, name, subject, providerSession } = person;
+      if (email === undefined) return sendPage(request, reply, 'unverified');
+      const [membership] = await membershipsOf(core, email);
+      if (!membership) return sendPage(request, reply, 'not-a-member');
+      const { accountId: account, member: { id: member } = { id: '' } } = membership;
+      await sessions.start(reply, { email, name, account, member, subject, providerSession });
+      logger.info({ account, member, by: 'provider' }, 'a member has signed in');
+      return reply.header('cache-control', 'no-store').redirect('/', 303);
+    } catch (error) {
+      if (error instanceof ConnectError) return sendPage(request, reply, 'unavailable');
+      if (error instanceof ProviderUnavailableError) {
+        logger.warn({ err: error }, 'the OpenID provider is unavailable');
+        return sendPage(request, reply, 'provider-unavailable');
+      }
+      logger.info({ reason: reasonOf(error) }, 'a sign-in at the OpenID provider was rejected');
+      return sendPage(request, reply, 'sign-in-failed');
+    }
+  });
+
+  app.post<{ Body: URLSearchParams }>('/back-channel-logout', async (request, reply) => {
+    reply.header('cache-control', 'no-store');
+    try {
+      sessions.ended.endAt(await provider.readLogoutToken(request.body.get('logout_token') ?? ''));
+      logger.info('the OpenID provider has ended a session');
+      return reply.code(200).send();
+    } catch (error) {
+      const isProviders = error instanceof ProviderUnavailableError;
+      if (isProviders) logger.warn({ err: error }, 'the OpenID provider is unavailable');
+      else logger.info({ reason: reasonOf(error) }, 'a logout token was rejected');
+      return reply.code(isProviders ? 503 : 400).send({ error: 'invalid_request' });
+    }
+  });
+}
+
+/** Sign-in with a link that works once: `GET /sign-in/link` shows a form, which the token is added to by its script. */
+export function signInByLink(
+  app: FastifyInstance,
+  { core, sessions, logger }: { core: Core; sessions: Sessions; logger: Logger },
+): void {
+  app.get('/sign-in/link', (request, reply) => sendPage(request, reply, 'link'));
+
+  app.post<{ Body: URLSearchParams }>('/sign-in/link', async (request, reply) => {
+    try {
+      const { membership } = await core.accounts.redeemSignInLink({ token: request.body.get('token') ?? '' });
+      if (!membership?.member) throw new ConnectError('the core returned no member', Code.Internal);
+      const { accountId: account, member } = membership;
+      await sessions.start(reply, { email: member.email, name: null, account, member: member.id });
+      logger.info({ account, member: member.id, by: 'link' }, 'a member has signed in');
+      return reply.header('cache-control', 'no-store').redirect('/', 303);
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      return sendPage(request, reply, isCoreFailure(error) ? 'unavailable' : 'link-invalid');
+    }
+  });
+}
+
+/** Why something was rejected, as the libraries name it: their messages may quote what the caller or the provider sent. */
+function reasonOf(error: unknown): string {
+  const { code, error: answered } = error as { code?: unknown; error?: unknown };
+  const reason = typeof answered === 'string' ? answered : String(code ?? 'invalid');
+  return reason.slice(0, 60);
+}
