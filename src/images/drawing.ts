@@ -1,6 +1,7 @@
 import { clamp, IMAGE_PIXELS } from '../../common/contract/ranges.ts';
 import { SMALL_PIXELS } from '../../common/contract/small-image.ts';
-import { type Matrix, matrixOf, QUIET_ZONE } from './matrix.ts';
+import { type Matrix, QUIET_ZONE } from '../../common/qr/matrix.ts';
+import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { renderSvg } from './svg.ts';
 

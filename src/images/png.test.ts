@@ -1,7 +1,7 @@
 import { PNG } from 'pngjs';
 import qrcode from 'qrcode';
 import { expect, test } from 'vitest';
-import { type Matrix, QUIET_ZONE } from './matrix.ts';
+import { type Matrix, QUIET_ZONE } from '../../common/qr/matrix.ts';
 import { renderPng } from './png.ts';
 
 const DARK = [0x12, 0x34, 0x56] as const;

@@ -5,8 +5,9 @@ import { Resvg } from '@resvg/resvg-js';
 import * as fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { prepareZXingModule, readBarcodes } from 'zxing-wasm/reader';
+import { QUIET_ZONE } from '../../common/qr/matrix.ts';
 import { designWarning } from '../codes/design-warnings.ts';
-import { matrixOf, QUIET_ZONE } from './matrix.ts';
+import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { renderSvg } from './svg.ts';
 

@@ -1,7 +1,8 @@
 import { Resvg } from '@resvg/resvg-js';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Matrix, matrixOf } from './matrix.ts';
+import type { Matrix } from '../../common/qr/matrix.ts';
+import { matrixOf } from './matrix.ts';
 import { renderSvg } from './svg.ts';
 
 const COLOURS = { foreground: '#123456', background: '#fed' };

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { PNG } from 'pngjs';
-import { matrixOf, QUIET_ZONE } from '../../src/images/matrix.ts';
+import { QUIET_ZONE } from '../../common/qr/matrix.ts';
+import { matrixOf } from '../../src/images/matrix.ts';
 import { renderPng } from '../../src/images/png.ts';
 import { type RandomImage, randomImage } from '../decode/random-image.ts';
 import { openCv, type Reader, readByZbar, readByZxing } from '../decode/readers.ts';

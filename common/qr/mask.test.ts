@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import qrcode from 'qrcode';
 import { expect, test } from 'vitest';
-import { matrixOf } from './matrix.ts';
-import { textSegments } from './text-segments.ts';
+import { matrixOf } from '../../src/images/matrix.ts';
+import { textSegments } from '../../src/images/text-segments.ts';
 
 /** The modules as `qrcode` draws them when it chooses the mask itself. */
 function createWithQrcode(text: string) {

@@ -1,0 +1,45 @@
+import type { LucideIcon } from 'lucide-react';
+import type { ReactNode, Ref } from 'react';
+import { Button as AriaButton, type ButtonProps as AriaButtonProps } from 'react-aria-components';
+import styles from './button.module.css';
+
+interface ButtonProps extends Omit<AriaButtonProps, 'children' | 'className' | 'style'> {
+  readonly children: ReactNode;
+  readonly icon?: LucideIcon | undefined;
+  /** `primary`: the page's one main action; `quiet`: without a border; `danger`: destroys something. */
+  readonly look?: 'primary' | 'plain' | 'quiet' | 'danger' | undefined;
+  readonly ref?: Ref<HTMLButtonElement> | undefined;
+}
+
+export function Button({ children, icon: Icon, look = 'plain', ...props }: ButtonProps) {
+  return (
+    <AriaButton {...props} className={`${styles.button} ${styles[look]}`}>
+      {Icon && <Icon aria-hidden size={16} />}
+      {children}
+    </AriaButton>
+  );
+}
+
+interface IconButtonProps extends Omit<AriaButtonProps, 'children' | 'className' | 'style'> {
+  readonly icon: LucideIcon;
+  /** What it does; read aloud, and shown when hovered. */
+  readonly label: string;
+  readonly ref?: Ref<HTMLButtonElement> | undefined;
+}
+
+/** A button with an icon only, where repeated text would drown the content. */
+export function IconButton({ icon: Icon, label, ...props }: IconButtonProps) {
+  return (
+    <AriaButton {...props} aria-label={label} className={`${styles.button} ${styles.icon}`}>
+      <span title={label} className={styles.title}>
+        <Icon aria-hidden size={16} />
+      </span>
+    </AriaButton>
+  );
+}
+
+/** The look of a button for links, which lead to a page instead of doing something. */
+export const buttonLink = {
+  plain: `${styles.button} ${styles.plain}`,
+  primary: `${styles.button} ${styles.primary}`,
+} as const;

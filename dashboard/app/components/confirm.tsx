@@ -1,0 +1,55 @@
+import { type ReactNode, useState } from 'react';
+import { useMessages } from '../messages/index.ts';
+import { Button } from './button.tsx';
+import { Actions, Dialog } from './dialog.tsx';
+import { Field } from './field.tsx';
+
+interface ConfirmProps {
+  readonly title: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  /** What will happen, in sentences. */
+  readonly children: ReactNode;
+  /** What the button says: the verb of the action. */
+  readonly action: string;
+  /** Resolves when it is done; then the dialog closes. */
+  readonly onConfirm: () => Promise<unknown> | undefined;
+  /** For what can't be undone: the name that must be typed. */
+  readonly name?: string | undefined;
+}
+
+/** Asks before something is destroyed; what can't be undone takes the name as well. */
+export function Confirm({ title, isOpen, onClose, children, action, onConfirm, name }: ConfirmProps) {
+  const { common } = useMessages();
+  const [typed, setTyped] = useState('');
+  const [isPending, setPending] = useState(false);
+  const confirm = async () => {
+    setPending(true);
+    try {
+      await onConfirm();
+      onClose();
+    } catch {
+      // The caller has shown why; the dialog stays open.
+    } finally {
+      setPending(false);
+      setTyped('');
+    }
+  };
+  return (
+    <Dialog title={title} isOpen={isOpen} onClose={onClose} isAlert>
+      <div>{children}</div>
+      {name !== undefined && <Field label={common.confirmName(name)} value={typed} onChange={setTyped} autoFocus />}
+      <Actions>
+        <Button onPress={onClose}>{common.cancel}</Button>
+        <Button
+          look="danger"
+          isDisabled={name !== undefined && typed !== name}
+          isPending={isPending}
+          onPress={() => void confirm()}
+        >
+          {action}
+        </Button>
+      </Actions>
+    </Dialog>
+  );
+}

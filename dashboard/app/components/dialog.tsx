@@ -1,0 +1,47 @@
+import { X } from 'lucide-react';
+import type { ReactNode } from 'react';
+import { Dialog as AriaDialog, Heading, Modal, ModalOverlay } from 'react-aria-components';
+import { useMessages } from '../messages/index.ts';
+import { IconButton } from './button.tsx';
+import styles from './dialog.module.css';
+
+interface DialogProps {
+  readonly title: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+  /** `side`: a panel at the right edge, beside which the page stays visible. */
+  readonly kind?: 'window' | 'side' | undefined;
+  /** Interrupts with something that must be decided. */
+  readonly isAlert?: boolean | undefined;
+}
+
+/** A window over the page. Escape and a click beside it close it; focus returns to where it was. */
+export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAlert }: DialogProps) {
+  const { common } = useMessages();
+  return (
+    <ModalOverlay
+      isOpen={isOpen}
+      onOpenChange={(open) => !open && onClose()}
+      isDismissable={!isAlert}
+      className={`${styles.overlay} ${styles[`${kind}Overlay`]}`}
+    >
+      <Modal className={`${styles.modal} ${styles[kind]}`}>
+        <AriaDialog role={isAlert ? 'alertdialog' : 'dialog'} className={styles.dialog}>
+          <header className={styles.header}>
+            <Heading slot="title" level={2}>
+              {title}
+            </Heading>
+            <IconButton icon={X} label={common.close} onPress={onClose} />
+          </header>
+          {children}
+        </AriaDialog>
+      </Modal>
+    </ModalOverlay>
+  );
+}
+
+/** The buttons at the end of a dialog or form. */
+export function Actions({ children }: { readonly children: ReactNode }) {
+  return <div className={styles.actions}>{children}</div>;
+}

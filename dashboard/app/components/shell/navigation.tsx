@@ -1,0 +1,143 @@
+import { Link } from '@tanstack/react-router';
+import {
+  Check,
+  ChevronsUpDown,
+  FolderTree,
+  Globe,
+  KeyRound,
+  Layers,
+  LayoutDashboard,
+  LogOut,
+  Monitor,
+  Moon,
+  QrCode,
+  ScrollText,
+  Search,
+  Sun,
+  Users,
+  Webhook,
+} from 'lucide-react';
+import { LANGUAGES, setLanguage, setTheme, useLanguage, useTheme } from '../../data/preferences.ts';
+import { signOut, switchAccount, useSession } from '../../data/session.ts';
+import { useMessages } from '../../messages/index.ts';
+import { Button } from '../button.tsx';
+import { Menu } from '../menu.tsx';
+import { Logo } from './logo.tsx';
+import styles from './navigation.module.css';
+
+const PAGES = [
+  [
+    { to: '/', key: 'overview', icon: LayoutDashboard },
+    { to: '/codes', key: 'codes', icon: QrCode },
+    { to: '/batches', key: 'batches', icon: Layers },
+    { to: '/folders-and-tags', key: 'labels', icon: FolderTree },
+  ],
+  [
+    { to: '/domains', key: 'domains', icon: Globe },
+    { to: '/webhooks', key: 'webhooks', icon: Webhook },
+    { to: '/api', key: 'api', icon: KeyRound },
+  ],
+  [
+    { to: '/team', key: 'team', icon: Users },
+    { to: '/audit-log', key: 'audit', icon: ScrollText },
+  ],
+] as const;
+
+/** All pages, the account, search, and the person's own settings. */
+export function Navigation({ onSearch }: { readonly onSearch: () => void }) {
+  const { shell } = useMessages();
+  return (
+    <div className={styles.navigation}>
+      <Logo />
+      <AccountMenu />
+      <Button icon={Search} onPress={onSearch} aria-keyshortcuts="Control+K">
+        <span className={styles.search}>{shell.palette.open}</span>
+        <kbd>Ctrl K</kbd>
+      </Button>
+      <nav aria-label={shell.navigation} className={styles.pages}>
+        {PAGES.map((group) => (
+          <ul key={group[0].key}>
+            {group.map(({ to, key, icon: Icon }) => (
+              <li key={key}>
+                <Link to={to} activeOptions={{ exact: to === '/' }} className={styles.link}>
+                  <Icon aria-hidden size={16} />
+                  {shell.nav[key]}
+                </Link>
+              </li>
+            ))}
+          </ul>
+        ))}
+      </nav>
+      <PersonMenu />
+    </div>
+  );
+}
+
+/** The open account; a menu if the person has several. */
+function AccountMenu() {
+  const { shell } = useMessages();
+  const { account, accounts, member } = useSession();
+  const current = (
+    <span className={styles.account}>
+      <strong>{account.name}</strong>
+      <span className={styles.role}>{shell.roles[member.role]}</span>
+    </span>
+  );
+  if (accounts.length < 2) return <div className={styles.onlyAccount}>{current}</div>;
+  return (
+    <Menu
+      label={shell.switchAccount}
+      actions={accounts.map(({ id, name }) => ({
+        id,
+        label: name,
+        icon: id === account.id ? Check : undefined,
+        onAction: () => void switchAccount(id),
+      }))}
+    >
+      <Button aria-label={`${shell.switchAccount}: ${account.name}`}>
+        {current}
+        <ChevronsUpDown aria-hidden size={16} />
+      </Button>
+    </Menu>
+  );
+}
+
+const THEMES = [
+  { id: 'system', icon: Monitor },
+  { id: 'light', icon: Sun },
+  { id: 'dark', icon: Moon },
+] as const;
+
+function PersonMenu() {
+  const { shell } = useMessages();
+  const { email, name } = useSession();
+  const language = useLanguage();
+  const theme = useTheme();
+  return (
+    <div className={styles.person}>
+      <Menu
+        label={shell.signedInAs(email)}
+        actions={[
+          ...THEMES.map(({ id, icon }) => ({
+            id,
+            label: shell.themes[id],
+            icon: id === theme ? Check : icon,
+            onAction: () => setTheme(id),
+          })),
+          ...LANGUAGES.filter((each) => each !== language).map((each) => ({
+            id: each,
+            label: shell.languages[each],
+            icon: Globe,
+            onAction: () => setLanguage(each),
+          })),
+          { id: 'sign-out', label: shell.signOut, icon: LogOut, onAction: () => void signOut() },
+        ]}
+      >
+        <Button look="quiet" aria-label={shell.signedInAs(email)}>
+          <span className={styles.email}>{name ?? email}</span>
+          <ChevronsUpDown aria-hidden size={16} />
+        </Button>
+      </Menu>
+    </div>
+  );
+}

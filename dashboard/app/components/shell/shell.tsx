@@ -1,0 +1,89 @@
+import { useIsFetching, useSuspenseQuery } from '@tanstack/react-query';
+import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
+import { Menu as MenuIcon } from 'lucide-react';
+import { lazy, Suspense, useEffect, useState } from 'react';
+import { Dialog, Modal, ModalOverlay, RouterProvider } from 'react-aria-components';
+import { isTemporary, queryClient } from '../../data/queries.ts';
+import { isSignedOut, sessionQuery } from '../../data/session.ts';
+import { useMessages } from '../../messages/index.ts';
+import { IconButton } from '../button.tsx';
+import { Notice } from '../page.tsx';
+import { Toasts } from '../toasts.tsx';
+import { Logo } from './logo.tsx';
+import { Navigation } from './navigation.tsx';
+import styles from './shell.module.css';
+import { SignedOutPage } from './signed-out.tsx';
+
+const Palette = lazy(() => import('./palette.tsx'));
+
+/** The frame around all pages: navigation, the account, search, messages; or the way to sign in. */
+export function Shell() {
+  const { data: session } = useSuspenseQuery(sessionQuery);
+  const navigate = useNavigate();
+  if (isSignedOut(session)) return <SignedOutPage signIn={session.signIn} />;
+  return (
+    <RouterProvider navigate={(to) => void navigate({ to })}>
+      <Frame />
+    </RouterProvider>
+  );
+}
+
+function Frame() {
+  const { shell } = useMessages();
+  const [isNavigationOpen, setNavigationOpen] = useState(false);
+  const [isPaletteOpen, setPaletteOpen] = useState(false);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page closes the drawer.
+  useEffect(() => setNavigationOpen(false), [path]);
+  useEffect(() => {
+    const open = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      setPaletteOpen(true);
+    };
+    document.addEventListener('keydown', open);
+    return () => document.removeEventListener('keydown', open);
+  }, []);
+  const navigation = <Navigation onSearch={() => setPaletteOpen(true)} />;
+  return (
+    <div className={styles.shell}>
+      <a href="#content" className={styles.skip}>
+        {shell.skip}
+      </a>
+      <div className={styles.side}>{navigation}</div>
+      <header className={styles.bar}>
+        <Logo />
+        <IconButton icon={MenuIcon} label={shell.openNavigation} onPress={() => setNavigationOpen(true)} />
+      </header>
+      <ModalOverlay isOpen={isNavigationOpen} onOpenChange={setNavigationOpen} isDismissable className={styles.overlay}>
+        <Modal className={styles.drawer}>
+          <Dialog aria-label={shell.navigation} className={styles.drawerDialog}>
+            {navigation}
+          </Dialog>
+        </Modal>
+      </ModalOverlay>
+      <main id="content" tabIndex={-1} className={styles.content}>
+        <Unavailable />
+        <Suspense>
+          <Outlet />
+        </Suspense>
+      </main>
+      {isPaletteOpen && (
+        <Suspense>
+          <Palette onClose={() => setPaletteOpen(false)} />
+        </Suspense>
+      )}
+      <Toasts />
+    </div>
+  );
+}
+
+/** Says that calls fail because Signpost cannot be reached, as long as they are being repeated. */
+function Unavailable() {
+  const { shell } = useMessages();
+  const failing = useIsFetching({
+    predicate: ({ state }) => state.fetchFailureCount > 0 && isTemporary(state.fetchFailureReason),
+  });
+  // Reading the cache again when the browser is back online is left to the queries themselves.
+  return failing > 0 && queryClient.isFetching() > 0 ? <Notice look="warning">{shell.unavailable}</Notice> : null;
+}

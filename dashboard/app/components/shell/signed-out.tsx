@@ -1,0 +1,25 @@
+import { useMessages } from '../../messages/index.ts';
+import { buttonLink } from '../button.tsx';
+import { Logo } from './logo.tsx';
+import styles from './signed-out.module.css';
+
+/** For people who are not signed in. `signIn`: `['oidc']`, or empty if only links sign in. */
+export function SignedOutPage({ signIn }: { readonly signIn: readonly string[] }) {
+  const { shell } = useMessages();
+  return (
+    <main className={styles.page}>
+      <Logo />
+      <h1>{shell.signedOut.title}</h1>
+      {signIn.includes('oidc') ? (
+        <a href="/sign-in" className={buttonLink.primary}>
+          {shell.signedOut.provider}
+        </a>
+      ) : (
+        <>
+          <p>{shell.signedOut.link}</p>
+          <pre>signpost dashboard link --account acct_… --email …</pre>
+        </>
+      )}
+    </main>
+  );
+}

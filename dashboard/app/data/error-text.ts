@@ -1,0 +1,28 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
+import { type Messages, useMessages } from '../messages/index.ts';
+import { isTemporary } from './queries.ts';
+import type { RoleName } from './session.ts';
+
+/** The reason that the core gives, `google.rpc.ErrorInfo.reason`; undefined for errors of other origin. */
+export function reasonOf(error: unknown): string | undefined {
+  return ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason;
+}
+
+/** Explains a failed call: in the reader's language where the pages know more, else in the core's own sentence. */
+export function useErrorText(): (error: unknown) => string {
+  const messages = useMessages();
+  return (error) => errorText(error, messages);
+}
+
+export function errorText(error: unknown, { common, shell }: Messages): string {
+  if (isTemporary(error)) return common.unavailable;
+  const connectError = ConnectError.from(error);
+  const info = connectError.findDetails(ErrorInfoSchema)[0];
+  if (info?.reason === 'ROLE_REQUIRED') {
+    const role = info.metadata.role ?? 'owner';
+    return common.notAllowed(shell.roles[role as RoleName] ?? role);
+  }
+  if (connectError.code === Code.DeadlineExceeded) return common.unavailable;
+  return connectError.rawMessage;
+}

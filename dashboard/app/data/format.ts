@@ -1,0 +1,88 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { useMemo } from 'react';
+import { useLanguage } from './preferences.ts';
+
+/** An instant as messages of the core and pages have it. */
+export type Instant = Timestamp | Date;
+
+/** Writes numbers and times as the reader's language and region do. */
+export interface Format {
+  /** 12,345 */
+  number(value: number | bigint): string;
+  /** 1.2M: for axes and tiles, beside the exact number. */
+  compact(value: number | bigint): string;
+  /** 12.3 %, of a share between 0 and 1. */
+  percent(share: number): string;
+  /** 22 Nov 2026 */
+  date(instant: Instant): string;
+  /** 22 Nov 2026, 14:05:09 GMT+1 */
+  exact(instant: Instant): string;
+  /** 22 Nov: of a UTC day, `YYYY-MM-DD`. */
+  day(day: string): string;
+  /** 3 hours ago, in 5 minutes. */
+  relative(instant: Instant, now?: Date): string;
+  /** Germany, of `DE`; undefined if it is not a country. */
+  country(code: string): string | undefined;
+  /** a, b and c */
+  list(values: readonly string[]): string;
+}
+
+const UNITS = [
+  ['year', 31_557_600],
+  ['month', 2_629_800],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+
+export function useFormat(): Format {
+  const language = useLanguage();
+  return useMemo(() => createFormat(localeOf(language)), [language]);
+}
+
+/** The browser's locale of this language, which says how a region writes dates, or the language itself. */
+function localeOf(language: string): string {
+  return navigator.languages.find((tag) => tag.toLowerCase().split('-')[0] === language) ?? language;
+}
+
+export function createFormat(locale: string): Format {
+  const numbers = new Intl.NumberFormat(locale);
+  const compact = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 });
+  const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1 });
+  const dates = new Intl.DateTimeFormat(locale, { dateStyle: 'medium' });
+  const exact = new Intl.DateTimeFormat(locale, {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    timeZoneName: 'short',
+  });
+  const days = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone: 'UTC' });
+  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
+  const countries = new Intl.DisplayNames(locale, { type: 'region', fallback: 'none' });
+  const lists = new Intl.ListFormat(locale);
+  return {
+    number: (value) => numbers.format(value),
+    compact: (value) => compact.format(value),
+    percent: (share) => percent.format(share),
+    date: (instant) => dates.format(dateOf(instant)),
+    exact: (instant) => exact.format(dateOf(instant)),
+    day: (day) => days.format(new Date(`${day.slice(0, 10)}T00:00:00Z`)),
+    relative(instant, now = new Date()) {
+      const seconds = (dateOf(instant).getTime() - now.getTime()) / 1_000;
+      for (const [unit, length] of UNITS) {
+        if (Math.abs(seconds) >= length) return relative.format(Math.round(seconds / length), unit);
+      }
+      return relative.format(Math.round(seconds), 'second');
+    },
+    country: (code) => (/^[A-Z]{2}$/.test(code) ? countries.of(code) : undefined),
+    list: (values) => lists.format(values),
+  };
+}
+
+export function dateOf(instant: Instant): Date {
+  return instant instanceof Date ? instant : timestampDate(instant);
+}

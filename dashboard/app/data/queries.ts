@@ -1,0 +1,34 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { sessionQuery } from './session.ts';
+
+/** How often a query is repeated while Signpost is unavailable; afterwards the page offers to try again. */
+const RETRIES = 4;
+
+/** The most between two tries, in ms. */
+const MAX_RETRY_DELAY_MS = 8_000;
+
+/** Keeps what has been loaded; a session that has ended shows the sign-in page. */
+export const queryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: checkSession }),
+  mutationCache: new MutationCache({ onError: checkSession }),
+  defaultOptions: {
+    queries: {
+      staleTime: 10_000,
+      retry: (failures, error) => failures < RETRIES && isTemporary(error),
+      retryDelay: (failures) => Math.min(MAX_RETRY_DELAY_MS, 500 * 2 ** failures),
+    },
+  },
+});
+
+/** Whether a call failed because a part of Signpost could not be reached, so that it may succeed soon. */
+export function isTemporary(error: unknown): boolean {
+  if (error instanceof TypeError) return true;
+  return ConnectError.from(error).code === Code.Unavailable;
+}
+
+function checkSession(error: unknown): void {
+  if (ConnectError.from(error).code === Code.Unauthenticated) {
+    void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+  }
+}

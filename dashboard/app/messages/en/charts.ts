@@ -1,0 +1,18 @@
+/** Texts of charts and their tables. */
+export const charts = {
+  period: (from: string, to: string) => `${from} to ${to}, days in UTC`,
+  showTable: 'Show as a table',
+  showChart: 'Show as a chart',
+  download: 'Download CSV',
+  day: 'Day',
+  hour: 'Hour',
+  scans: 'Scans',
+  visitors: 'Visitors',
+  visitorsNote: 'Visitors are counted per day: someone who scans on two days counts twice.',
+  share: 'Share',
+  value: 'Value',
+  total: 'Total',
+  empty: 'No scans in this period.',
+  devices: { mobile: 'Mobile', tablet: 'Tablet', desktop: 'Desktop', bot: 'Bots', other: 'Other' },
+  direct: 'Camera or typed in',
+};

@@ -1,0 +1,83 @@
+import { existsSync } from 'node:fs';
+import type { DescService } from '@bufbuild/protobuf';
+import type { Client } from '@connectrpc/connect';
+import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, expect } from 'vitest';
+import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
+import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
+import { type Signpost, type SignpostOptions, startSignpost } from '../../test/harness/processes.ts';
+import { type Dashboard, startDashboard } from '../server/dashboard.fixture.ts';
+
+/** The browser that pages are tested in; undefined on machines without it. */
+export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
+if (!CHROMIUM && process.env.CI === 'true')
+  throw new Error('Tests of the dashboard need Chromium: apt-get install chromium.');
+
+/** An account's dashboard in a browser, with a core, a worker and a gateway behind it. */
+export interface DashboardPages {
+  readonly signpost: Signpost;
+  readonly dashboard: Dashboard;
+  /** `acct_…` */
+  readonly account: string;
+  readonly apiKey: string;
+  /** Calls the core for the account. */
+  client<S extends DescService>(service: S): Client<S>;
+  /** A page signed in as a member with this role; an owner unless given. Its errors fail the test at its end. */
+  open(path: string, options?: { role?: Role; context?: BrowserContextOptions }): Promise<Page>;
+}
+
+/** Starts everything that pages need. Call it in `beforeAll`; all of it stops after the file. */
+export async function startPages(options: SignpostOptions & { plan?: Plan } = {}): Promise<DashboardPages> {
+  const signpost = await startSignpost(options);
+  const dashboard = await startDashboard(signpost);
+  const created = await signpost.createAccount({ name: 'Harbour Kitchens', plan: options.plan ?? Plan.BUSINESS });
+  const { accountId: account, apiKey } = created;
+  const browser = await chromium.launch({ ...(CHROMIUM && { executablePath: CHROMIUM }), args: ['--no-sandbox'] });
+  const failures: string[] = [];
+  afterAll(async () => {
+    await browser.close();
+    expect(failures, 'errors in the browser').toEqual([]);
+  });
+  const accounts = internal(signpost, AccountsService, account);
+  const emails = new Map<Role, string>();
+  const contexts = new Map<string, Promise<BrowserContext>>();
+
+  const emailOf = async (role: Role) => {
+    const known = emails.get(role);
+    if (known !== undefined) return known;
+    const email = `${nameOf(ROLE_BY_NAME, role)}@harbour.example`;
+    await accounts.addMember({ email, role });
+    emails.set(role, email);
+    return email;
+  };
+  const signedIn = async (role: Role, context: BrowserContextOptions) => {
+    const { token } = await accounts.createSignInLink({ email: await emailOf(role) });
+    const created = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...context });
+    created.on('weberror', (error) => failures.push(String(error.error())));
+    created.on('console', (message) => {
+      if (/Content Security Policy|Refused to/.test(message.text())) failures.push(message.text());
+    });
+    const page = await created.newPage();
+    await page.goto(`${dashboard.url}/sign-in/link#${token}`);
+    await page.getByRole('button').click();
+    await page.waitForURL(`${dashboard.url}/`);
+    await page.close();
+    return created;
+  };
+  return {
+    signpost,
+    dashboard,
+    account,
+    apiKey,
+    client: (service) => internal(signpost, service, account),
+    async open(path, { role = Role.OWNER, context = {} } = {}) {
+      const key = JSON.stringify([role, context]);
+      const opened = contexts.get(key) ?? signedIn(role, context);
+      contexts.set(key, opened);
+      const page = await (await opened).newPage();
+      await page.goto(`${dashboard.url}${path}`);
+      return page;
+    },
+  };
+}

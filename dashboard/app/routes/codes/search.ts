@@ -1,0 +1,29 @@
+/** The filters of the page of codes, kept in its address. */
+export interface CodesSearch {
+  /** Part of a name or target, the start of a short code, or an id. */
+  readonly q?: string;
+  /** A folder's id, or `none`. */
+  readonly folder?: string;
+  /** Tags' ids. */
+  readonly tags?: readonly string[];
+  readonly state?: 'active' | 'paused' | 'deleted';
+  readonly kind?: 'dynamic' | 'static' | 'landing_page';
+}
+
+const STATES = ['active', 'paused', 'deleted'] as const;
+const KINDS = ['dynamic', 'static', 'landing_page'] as const;
+
+/** Reads the filters from an address; what is not understood is left out. */
+export function validateCodesSearch(search: Record<string, unknown>): CodesSearch {
+  const { q, folder, tags, state, kind } = search;
+  const knownState = STATES.find((each) => each === state);
+  const knownKind = KINDS.find((each) => each === kind);
+  const tagIds = Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [];
+  return {
+    ...(typeof q === 'string' && q !== '' && { q }),
+    ...(typeof folder === 'string' && folder !== '' && { folder }),
+    ...(tagIds.length > 0 && { tags: tagIds }),
+    ...(knownState && { state: knownState }),
+    ...(knownKind && { kind: knownKind }),
+  };
+}

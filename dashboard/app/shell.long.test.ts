@@ -1,0 +1,61 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { CHROMIUM, type DashboardPages, startPages } from './pages.fixture.ts';
+
+/** The frame around the pages: navigation, search, language, theme. */
+
+describe.skipIf(!CHROMIUM)('the frame', () => {
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    pages = await startPages();
+  });
+
+  test('leads to every page', async () => {
+    const page = await pages.open('/');
+    const links = page.getByRole('navigation').getByRole('link');
+    for (const link of await links.all()) {
+      const name = await link.textContent();
+      await link.click();
+      await expect.poll(() => page.title()).toBe(`${name} · Signpost`);
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(name);
+    }
+  });
+
+  test('opens a page by typing', async () => {
+    const page = await pages.open('/');
+    await page.getByRole('navigation').waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('searchbox').waitFor();
+    await page.keyboard.type('webho');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/webhooks');
+  });
+
+  test('speaks German where the browser does, and remembers a choice', async () => {
+    const page = await pages.open('/codes', { context: { locale: 'de-DE' } });
+    await expect.poll(() => page.locator('html').getAttribute('lang')).toBe('de');
+    await page.getByRole('navigation').getByRole('link', { name: 'Übersicht' }).waitFor();
+    await page.getByRole('button', { name: 'Angemeldet als owner@harbour.example' }).click();
+    await page.getByRole('menuitem', { name: 'English' }).click();
+    await page.getByRole('navigation').getByRole('link', { name: 'Overview' }).waitFor();
+    await page.reload();
+    await page.getByRole('navigation').getByRole('link', { name: 'Overview' }).waitFor();
+  });
+
+  test('has the theme that was chosen', async () => {
+    const page = await pages.open('/');
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    expect(await background()).toBe('rgb(253, 253, 251)');
+    await page.getByRole('button', { name: 'Signed in as' }).click();
+    await page.getByRole('menuitem', { name: 'Dark' }).click();
+    expect(await background()).toBe('rgb(20, 20, 18)');
+  });
+
+  test('signs out', async () => {
+    const page = await pages.open('/', { context: { viewport: { width: 390, height: 800 } } });
+    await page.getByRole('button', { name: 'Open navigation' }).click();
+    await page.getByRole('button', { name: 'Signed in as' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+  });
+});
