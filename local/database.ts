@@ -9,7 +9,7 @@ import type { Settings } from './settings.ts';
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** The Postgres of `DATABASE_URL`, for core and gateway alike; else a local one in `DATA_DIR`. */
-export async function useDatabase({ databaseUrl, dataDir }: Settings): Promise<LocalPostgres> {
+export async function startDatabase({ databaseUrl, dataDir }: Settings): Promise<LocalPostgres> {
   if (databaseUrl === undefined) return startPostgres({ folder: join(dataDir, 'postgres') });
   await expectReachable(databaseUrl);
   return { url: databaseUrl, gatewayUrl: databaseUrl, stop: async () => undefined };

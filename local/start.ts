@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type Child, type ChildOptions, startChild } from './child.ts';
 import { lockDataDir } from './data-dir.ts';
-import { useDatabase } from './database.ts';
+import { startDatabase } from './database.ts';
 import { isFree, LOOPBACK } from './free-port.ts';
 import { type Interruption, listenForInterruption } from './interruption.ts';
 import { localKey } from './local-key.ts';
@@ -22,7 +22,7 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
   await using running = new AsyncDisposableStack();
   running.use(await lockDataDir(dataDir));
   await expectFreePorts(settings);
-  const database = await useDatabase(settings);
+  const database = await startDatabase(settings);
   running.defer(() => database.stop());
   const serviceToken = process.env.SERVICE_TOKEN || (await readOrCreateSecret(join(dataDir, 'service-token')));
   const secretKey = process.env.SECRET_KEY || (await readOrCreateSecret(join(dataDir, 'secret-key')));
