@@ -61,6 +61,7 @@ test('every method that changes something leaves who called it in the account’
   const target = { targetUrl: 'https://example.com' };
 
   await accounts.updateAccount({ name: 'B' });
+  await accounts.renameAccount({ name: 'C' });
   const { member } = await accounts.addMember({ email: 'anna@example.com', role: Role.ADMIN });
   await accounts.updateMember({ id: there(member).id, role: Role.EDITOR });
   const { token } = await accounts.createSignInLink({ email: 'anna@example.com' });

@@ -153,6 +153,7 @@ test('the roles above editor, and what no member may call, are as documented', (
   expect(lowest('admin')).toEqual([
     'AccountsService/AddMember',
     'AccountsService/RemoveMember',
+    'AccountsService/RenameAccount',
     'AccountsService/UpdateMember',
     'DomainsService/AddDomain',
     'DomainsService/RemoveDomain',

@@ -96,6 +96,12 @@ export function accountsService(options: {
       });
       return { account: accountMessage(account) };
     },
+    async renameAccount({ name }, context) {
+      const account = await changeAccount(context, (found) => {
+        found.name = name;
+      });
+      return { account: accountMessage(account) };
+    },
     async closeAccount({ deleteData }, context) {
       const account = await changeAccount(context, async (found, em) => {
         const now = new Date();
