@@ -14,6 +14,7 @@ import {
   Plan,
   type UpdateAccountRequest,
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { listRequests } from '../access/api-requests.ts';
 import { listChanges, recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
@@ -133,6 +134,9 @@ export function accountsService(options: {
     listMemberships: (request) => listMemberships({ pool, cursors }, request),
     async listAuditEntries(request, context) {
       return listChanges({ pool, cursors }, accountOf(context).id, request);
+    },
+    async listApiRequests(request, context) {
+      return listRequests({ pool, cursors }, accountOf(context).id, request);
     },
   };
 }
