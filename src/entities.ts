@@ -7,6 +7,7 @@ import {
   IdempotencyEntity,
   MeterEntity,
 } from './access/entities.ts';
+import { EndedSessionEntity } from './accounts/ended-sessions.ts';
 import { MemberEntity } from './accounts/member.ts';
 import { SignInLinkEntity } from './accounts/sign-in-links.ts';
 import { BatchEntity, BatchRowEntity } from './batches/entities.ts';
@@ -35,6 +36,7 @@ export const entities = [
   CodeTagEntity,
   DeliveryEntity,
   DomainEntity,
+  EndedSessionEntity,
   EndpointEntity,
   FolderEntity,
   IdempotencyEntity,

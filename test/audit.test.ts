@@ -36,6 +36,8 @@ const changing = SERVICES.flatMap(({ methods }) => methods as DescMethod[]).filt
     method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS &&
     // It only reads, but not by GET: an email address would be in the URL.
     method !== AccountsService.method.listMemberships &&
+    // A session belongs to a person, not to an account.
+    method !== AccountsService.method.endSessions &&
     getOption(method, requires).caller !== Caller.ANYONE,
 );
 

@@ -24,6 +24,7 @@ import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
 import { accountMessage, overrideColumns } from './account.ts';
 import type { AccountCleanup } from './cleanup.ts';
+import { endedSessions } from './ended-sessions.ts';
 import { replaceKey, revokeKey } from './key.ts';
 import { listMemberships } from './memberships.ts';
 import { signInLinks } from './sign-in-links.ts';
@@ -56,6 +57,7 @@ export function accountsService(options: {
   return {
     ...team(database),
     ...signInLinks(pool),
+    ...endedSessions(pool),
     async createAccount({ name, plan, overrides }, context) {
       return ormTransactionOf(context, orm, async (em, tx) => {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };

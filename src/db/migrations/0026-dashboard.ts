@@ -1,7 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** The last 1,000 API requests of each account: a ring, whose rows are overwritten. */
-export class ApiRequests extends Migration {
+/**
+ * The last 1,000 API requests of each account, in a ring whose rows are overwritten, and the sessions of the dashboard that
+ * ended early.
+ */
+export class Dashboard extends Migration {
   override up(): void {
     this.addSql(`
       create table api_request_counts (
@@ -22,6 +25,13 @@ export class ApiRequests extends Migration {
         duration_ms integer not null,
         primary key (account_id, slot)
       ) with (fillfactor = 75);
+
+      create table ended_sessions (
+        -- HMAC of what identifies the session, which only the dashboard can compute.
+        key bytea primary key,
+        ended_at timestamptz not null default now()
+      );
+      create index ended_sessions_age on ended_sessions (ended_at);
     `);
   }
 }
