@@ -17,6 +17,7 @@ import { existingFolder, existingTags } from '../taxonomy/resolve.ts';
 import { type Filter, type FilterValues, filterOf, indexedCondition, nameOfFilter, orderOf } from './code-filter.ts';
 import { codeByShortCode } from './code-lookups.ts';
 import { CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
+import { codeRows } from './find-code.ts';
 import { testCodes } from './tested-codes.ts';
 
 /** What a page is: its rows, one more if another page follows, and the total. */
@@ -40,12 +41,6 @@ export const pageStatement = (filter: Filter, skips: boolean) => {
     `select ${CODE_COLUMNS} from codes c where ${where}${from} order by ${order} limit $6 + 1`,
   );
 };
-
-/** In any order. Index: codes_pkey. */
-const readRows = statement<CodeRow>(
-  'codes_read_listed',
-  `select ${CODE_COLUMNS} from codes c where c.account_id = $1 and c.id = any($2::uuid[])`,
-);
 
 /**
  * The total of all codes is a stored counter; the totals of filtered lists, and of codes after a cursor, are counted
@@ -129,7 +124,7 @@ async function readTested(
   range: Parameters<typeof testCodes>[3],
 ): Promise<ReadPage> {
   const { ids, total, last } = await testCodes(pool, filter, values, range);
-  const rows = ids.length === 0 ? [] : await run(pool, readRows, [values[0], ids]);
+  const rows = ids.length === 0 ? [] : await codeRows(pool, values[0], ids);
   const byId = new Map(rows.map((row) => [row.id, row]));
   return { rows: ids.flatMap((id) => byId.get(id) ?? []), total, lastTested: last };
 }
