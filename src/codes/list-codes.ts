@@ -5,7 +5,7 @@ import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { endPage, pageOf } from '../../common/contract/paging.ts';
 import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
-import { first, run, statement } from '../../common/postgres/sql.ts';
+import { first, run, type Statement, statement } from '../../common/postgres/sql.ts';
 import {
   type ListCodesRequest,
   type ListCodesResponse,
@@ -43,8 +43,8 @@ export const pageStatement = (filter: Filter, skips: boolean) => {
 };
 
 /**
- * The total of all codes is a stored counter; the totals of filtered lists, and of codes after a cursor, are counted
- * for each call. Index: code_counts_pkey.
+ * The total of all codes is a stored counter; the totals of filtered lists are counted for each call. Index:
+ * code_counts_pkey.
  */
 const countAll = statement<{ total: string }>(
   'codes_count_all',
@@ -55,6 +55,27 @@ const countFiltered = (filter: Filter) =>
     `codes_count_${nameOfFilter(filter)}`,
     `select count(*) as total from codes c where ${indexedCondition(filter)}`,
   );
+
+/**
+ * Of all codes after a cursor. If it is in the first half, the codes before it are counted instead: counting almost
+ * 1,000,000 took 0.24 s. Indexes: code_counts_pkey, codes_listed.
+ */
+const countAfter = (order: Filter['order']) => {
+  const [before, after] = order === 'newest' ? ['>=', '<'] : ['<=', '>'];
+  const half = '(select listed / 2 from counter)';
+  return statement<{ total: string }>(
+    `codes_count_after_${order}`,
+    `with counter as materialized (select listed from code_counts where account_id = $1),
+     skipped as materialized (
+       select count(*) as number from (
+         select from codes where account_id = $1 and deleted_at is null and id ${before} $2 limit ${half}
+       ) counted
+     )
+     select case when number < ${half} then (select listed from counter) - number else
+       (select count(*) from codes where account_id = $1 and deleted_at is null and id ${after} $2)
+     end as total from skipped`,
+  );
+};
 
 /**
  * Reads a page of the account's codes. `accountId`: UUID. Fails with INVALID_CURSOR, UNKNOWN_FOLDER or INVALID_FIELD.
@@ -110,11 +131,16 @@ async function readPage(
 ): Promise<ReadPage> {
   const [rows, counted] = await Promise.all([
     run(pool, pageStatement(filter, offset > 0), [...values, limit, ...(offset > 0 ? [offset] : [])]),
-    filter.folder === 'any' && !filter.tags && !filter.cursor
-      ? first(pool, countAll, [values[0]])
-      : first(pool, countFiltered(filter), values),
+    first(pool, ...count(filter, values)),
   ]);
   return { rows, total: Number(counted?.total ?? 0), lastTested: null };
+}
+
+/** The statement that counts the codes of a list, with its parameters. */
+function count(filter: Filter, values: FilterValues): readonly [Statement<{ total: string }>, readonly unknown[]] {
+  const [accountId, , , after] = values;
+  if (filter.folder !== 'any' || filter.tags) return [countFiltered(filter), values];
+  return after === null ? [countAll, [accountId]] : [countAfter(filter.order), [accountId, after]];
 }
 
 async function readTested(

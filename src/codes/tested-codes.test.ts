@@ -3,7 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cursors } from '../../common/contract/cursors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { CodeState, ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CodeOrder, CodeState, ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
@@ -67,5 +67,14 @@ test('any offset of the whole list returns the codes there', async () => {
     const { codes, total } = await list({ offset, limit: 2 });
     expect(codes.map(({ shortCode }) => shortCode)).toEqual([`code${CODES - offset}`, `code${CODES - offset - 1}`]);
     expect(total).toBe(BigInt(CODES));
+  }
+});
+
+test('the total after a cursor is that of the codes from there on, in both halves of the list and orders', async () => {
+  for (const order of [CodeOrder.NEWEST, CodeOrder.OLDEST]) {
+    for (const offset of [0, CODES / 2 - 2, CODES / 2 - 1, CODES / 2, CODES - 2]) {
+      const { nextCursor = '' } = await list({ order, offset, limit: 1 });
+      expect(await list({ order, cursor: nextCursor })).toMatchObject({ total: BigInt(CODES - offset - 1) });
+    }
   }
 });
