@@ -81,6 +81,7 @@ test('every method that changes something leaves who called it in the account’
   await acting(TargetsService).changeTargets({ rows: [{ code: { case: 'id', value: id }, ...target }] });
   await codes.deleteCode({ id });
   await codes.restoreCode({ id });
+  await codes.updateCodes({ ids: [id], paused: true, removeTags: ['a'] });
   await codes.createStaticCode({ content: { case: 'payload', value: 'x' } });
   await codes.createLandingPageCode({ landingPage: { title: 'x' } });
   await acting(BatchesService).createBatch({ rows: [target] });

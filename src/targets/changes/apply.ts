@@ -175,10 +175,7 @@ async function announceChanged(
     codes.map(({ id }) => id),
   );
   const codeOf = (row: CodeRow) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
-  for (const same of Map.groupBy(codes, (code) => changedFields(code).join(' ')).values()) {
-    const changed = same[0] ? changedFields(same[0]) : [];
-    await announceAll(tx, same, codeOf, { type: 'qr.updated', changed });
-  }
+  await announceAll(tx, codes, codeOf, (code) => ({ type: 'qr.updated', changed: changedFields(code) }));
 }
 
 /** The fields that the event of a code names. */
