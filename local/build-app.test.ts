@@ -31,6 +31,17 @@ test('pages are built if there is no build, and again after a change of a source
   expect(await isOutdated(app)).toBe(true);
 });
 
+test('pages are built again after a change of what they share', async () => {
+  const app = await emptyFolder();
+  const shared = await emptyFolder();
+  await write(join(app, 'index.html'), 2024);
+  await write(join(app, 'dist/index.html'), 2025);
+  await write(join(shared, 'qr/matrix.ts'), 2024);
+  expect(await isOutdated(app, [shared])).toBe(false);
+  await write(join(shared, 'qr/matrix.ts'), 2026);
+  expect(await isOutdated(app, [shared])).toBe(true);
+});
+
 test('without sources nothing is built', async () => {
   const app = await emptyFolder();
   expect(await isOutdated(join(app, 'missing'))).toBe(false);

@@ -6,6 +6,9 @@ import { runTask } from './task.ts';
 /** The sources of the dashboard's pages; `npm run build:dashboard` builds them to `dist` in it. */
 const APP = resolve(import.meta.dirname, '../dashboard/app');
 
+/** What the pages contain besides. */
+const SHARED = ['../common', '../proto/gen'].map((path) => resolve(import.meta.dirname, path));
+
 /**
  * Builds the dashboard's pages, if a source has changed since they were last built, and reports it on the console. After a
  * failure the dashboard serves the previous pages, or a page that says that there are none.
@@ -13,7 +16,7 @@ const APP = resolve(import.meta.dirname, '../dashboard/app');
 export async function buildApp(dataDir: string, signal: AbortSignal): Promise<void> {
   const log = join(dataDir, 'logs/dashboard-build.log');
   try {
-    if (!(await isOutdated(APP))) return;
+    if (!(await isAppOutdated())) return;
     console.log('The pages of the dashboard are being built.');
     const command = ['npm', 'run', 'build:dashboard'] as const;
     if ((await runTask({ command, env: process.env, log, signal })) || signal.aborted) return;
@@ -23,12 +26,18 @@ export async function buildApp(dataDir: string, signal: AbortSignal): Promise<vo
   }
 }
 
-/** Whether a source of the app in `folder` is newer than the build; false if there are no sources. */
-export async function isOutdated(folder: string): Promise<boolean> {
+/** Whether the pages in `dashboard/app/dist` are missing or older than a source. */
+export function isAppOutdated(): Promise<boolean> {
+  return isOutdated(APP, SHARED);
+}
+
+/** Whether a source of the app in `folder`, or a `shared` one, is newer than the build; false if the folder has no sources. */
+export async function isOutdated(folder: string, shared: readonly string[] = []): Promise<boolean> {
   const newest = await newestIn(folder);
   if (newest === undefined) return false;
+  const others = await Promise.all(shared.map(newestIn));
   const built = await changedAt(join(folder, 'dist/index.html'));
-  return built === undefined || newest > built;
+  return built === undefined || [newest, ...others].some((time) => time !== undefined && time > built);
 }
 
 /** When the newest source in a folder was changed, in ms since 1970; undefined if there is none. */
