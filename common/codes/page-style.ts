@@ -2,7 +2,7 @@ import type { LandingLink, LandingPage } from '../../proto/gen/signpost/pages/v1
 import { contrast, luminance, parseColour } from './colour.ts';
 
 /** The least contrast of text (WCAG 2.2). */
-const MIN_TEXT_CONTRAST = 4.5;
+export const MIN_TEXT_CONTRAST = 4.5;
 
 const LIGHT = '--ground:#f6f5f1;--ink:#1b1b18;--soft:#595850;--mark:#1b1b18';
 const DARK = '--ground:#161614;--ink:#f3f2ec;--soft:#b5b3a8;--mark:#f3f2ec';
