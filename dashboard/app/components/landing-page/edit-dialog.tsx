@@ -3,9 +3,9 @@ import { useMutation } from '@connectrpc/connect-query';
 import { useRef, useState } from 'react';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
-import { fieldErrorsOf } from '../../data/field-errors.ts';
-import { useRefresh } from '../../data/refresh.ts';
+import { fieldErrors } from '../../data/field-errors.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
 import { Actions, Dialog } from '../dialog.tsx';
@@ -36,13 +36,12 @@ function EditForm({ code, onClose }: { readonly code: Code; readonly onClose: ()
   const messages = useMessages();
   const { common, landingPage } = messages;
   const errorText = useErrorText();
-  const refresh = useRefresh();
   const before = code.landingPage ?? create(LandingPageSchema);
   const [page, setPage] = useState(before);
   const [wasSent, setSent] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const update = useMutation(CodesService.method.updateCode, {
-    onSuccess: () => refresh(CodesService),
+    onSuccess: refreshCodes,
   });
   const problems = landingPageProblems(page, messages);
   const save = (saved: typeof page) =>
@@ -76,7 +75,7 @@ function EditForm({ code, onClose }: { readonly code: Code; readonly onClose: ()
       <LandingPageEditor
         value={page}
         onChange={setPage}
-        errors={wasSent ? { ...fieldErrorsOf(update.error), ...problems } : {}}
+        errors={wasSent ? { ...Object.fromEntries(fieldErrors(update.error)), ...problems } : {}}
       />
       {update.isError && <Notice look="danger">{errorText(update.error)}</Notice>}
       <Actions>

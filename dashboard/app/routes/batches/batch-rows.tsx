@@ -10,7 +10,7 @@ import {
 } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
-import { Delayed } from '../../components/delayed.tsx';
+import { Loading } from '../../components/loading.tsx';
 import { Notice, Status } from '../../components/page.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { useErrorText } from '../../data/error-text.ts';
@@ -46,7 +46,7 @@ export function BatchRows({ batch, status }: { readonly batch: Batch; readonly s
       </Notice>
     );
   }
-  if (query.isPending) return <Delayed />;
+  if (query.isPending) return <Loading />;
   if (rows.length === 0) return <p>{batches.noRows}</p>;
   return (
     <>

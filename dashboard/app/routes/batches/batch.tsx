@@ -1,7 +1,7 @@
 import { useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Batch, BatchStatus, RowStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { Delayed } from '../../components/delayed.tsx';
+import { Loading } from '../../components/loading.tsx';
 import { Notice, Page, Section } from '../../components/page.tsx';
 import { Segmented } from '../../components/segmented.tsx';
 import { RelativeTime } from '../../components/time.tsx';
@@ -38,7 +38,7 @@ export function BatchPage() {
     >
       {error !== undefined && <Notice look="danger">{errorText(error)}</Notice>}
       {isReconnecting && <Notice look="warning">{batches.reconnecting}</Notice>}
-      {batch ? <BatchContent batch={batch} /> : error === undefined && <Delayed />}
+      {batch ? <BatchContent batch={batch} /> : error === undefined && <Loading />}
     </Page>
   );
 }

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { Layers, Plus } from 'lucide-react';
 import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { Button, buttonLink } from '../../components/button.tsx';
-import { Delayed } from '../../components/delayed.tsx';
+import { Loading } from '../../components/loading.tsx';
 import { Empty, Notice, Page, Status } from '../../components/page.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { RelativeTime } from '../../components/time.tsx';
@@ -51,7 +51,7 @@ export function Batches() {
           {errorText(query.error)}
         </Notice>
       ) : query.isPending ? (
-        <Delayed />
+        <Loading />
       ) : rows.length === 0 ? (
         <Empty icon={Layers} title={batches.emptyTitle} action={create}>
           {batches.emptyText}

@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
-import { useMutation } from '@tanstack/react-query';
+import { createConnectQueryKey } from '@connectrpc/connect-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import {
@@ -8,11 +9,9 @@ import {
   type BatchRowInput,
   CreateBatchRequestSchema,
 } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { showToast } from '../../components/toasts.tsx';
+import { refreshCodes } from '../../data/code-lists.ts';
 import { useIdempotencyKeys } from '../../data/idempotency-key.ts';
-import { useRefresh } from '../../data/refresh.ts';
 import { binaryTransport } from '../../data/transport.ts';
 
 /** What applies to all codes of a batch. */
@@ -36,12 +35,14 @@ const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
 /** How often the page looks for the batch while the core creates the first codes, which can take 20 s, in ms. */
 const LOOK_MS = 1_000;
 
+const BATCH_LISTS = createConnectQueryKey({ schema: BatchesService.method.listBatches, cardinality: undefined });
+
 const client = createClient(BatchesService, binaryTransport);
 
 /** Creates a batch and leads to its page as soon as its rows are staged. `version`: identifies the rows. */
 export function useCreateBatch() {
   const navigate = useNavigate();
-  const refresh = useRefresh();
+  const queries = useQueryClient();
   const keys = useIdempotencyKeys();
   const isShown = useRef(true);
   useEffect(() => {
@@ -70,7 +71,8 @@ export function useCreateBatch() {
     },
     onSettled: (_created, error) => keys.ended(error ?? undefined),
     onSuccess: ({ batch, warnings }) => {
-      refresh(BatchesService, CodesService, TaxonomyService);
+      void refreshCodes();
+      void queries.invalidateQueries({ queryKey: BATCH_LISTS });
       if (warnings.length > 0) showToast(warnings.join(' '), { kind: 'failed' });
       if (batch) show(batch.id);
     },

@@ -2,16 +2,14 @@ import { useTransport } from '@connectrpc/connect-query';
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
-import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { LandingPagePreview } from '../../components/landing-page/preview.tsx';
 import { Notice, Page, Section } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
+import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
-import { fieldErrorsOf } from '../../data/field-errors.ts';
+import { fieldErrors } from '../../data/field-errors.ts';
 import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
-import { useRefresh } from '../../data/refresh.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import { ContentFields } from './content-fields.tsx';
@@ -42,7 +40,7 @@ function NewCodeForm() {
   const form = useRef<HTMLFormElement>(null);
   const creation = useCreation();
   const problems = problemsOf(draft, messages);
-  const errors = wasSent ? { ...fieldErrorsOf(creation.error), ...problems } : {};
+  const errors = wasSent ? { ...Object.fromEntries(fieldErrors(creation.error)), ...problems } : {};
   const change = (changes: Partial<Draft>) => {
     // What the core said is about what was sent before.
     if (creation.isError && !isResultUnknown(creation.error)) creation.reset();
@@ -80,7 +78,7 @@ function NewCodeForm() {
       <aside className={styles.preview} aria-label={newCode.preview}>
         <CodePreview draft={draft} />
         {draft.kind === 'landing_page' && <LandingPagePreview page={draft.page} />}
-        {creation.isError && Object.keys(fieldErrorsOf(creation.error)).length === 0 && (
+        {creation.isError && fieldErrors(creation.error).size === 0 && (
           <Notice look="danger">
             {isResultUnknown(creation.error) ? newCode.unknownResult : errorText(creation.error)}
           </Notice>
@@ -98,7 +96,6 @@ function useCreation() {
   const { newCode } = useMessages();
   const errorText = useErrorText();
   const transport = useTransport();
-  const refresh = useRefresh();
   const navigate = useNavigate();
   const keys = useIdempotencyKeys();
   const tried = useRef<{ key: string; at: number }>(undefined);
@@ -111,7 +108,7 @@ function useCreation() {
     },
     onSettled: (_created, error) => keys.ended(error ?? undefined),
     onSuccess: ({ code, warnings, notFiled }: Created) => {
-      refresh(CodesService, TaxonomyService);
+      void refreshCodes();
       if (!code) return;
       const sentences = [
         newCode.createdToast(code.name || code.shortCode),
