@@ -268,7 +268,7 @@ test('the audit log has actor, action and subject, newest first, of this account
     ['anna@example.com', 'CodesService/DeleteCode', subject],
     ['anna@example.com', 'CodesService/UpdateCode', subject],
     ['anna@example.com', 'CodesService/CreateCode', subject],
-    ['service', 'AccountsService/CreateAccount', id],
+    ['npm start', 'AccountsService/CreateAccount', id],
   ]);
   const page = await accounts.listAuditEntries({ limit: 2, offset: 1 });
   expect(page.entries).toEqual(entries.slice(1, 3));

@@ -1,11 +1,21 @@
+import {
+  MAX_URL_CHARACTERS,
+  readWebAddress as parseWebAddress,
+  type WebAddressProblem,
+} from '../../common/codes/web-address.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { SHORT_CODE } from '../../common/contract/short-code.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
-import { isUsableHost } from './web-host.ts';
+import { hasValidPunycode } from './web-host.ts';
 
-/** Maximum length of a target, in characters. Source: docs/contract.md, "The QR code resource". */
-const MAX_CHARACTERS = 2_048;
+const PROBLEMS: Readonly<Record<WebAddressProblem, string>> = {
+  missing: 'is needed.',
+  too_long: `must have at most ${MAX_URL_CHARACTERS} characters.`,
+  not_absolute: 'must be an absolute http or https URL.',
+  credentials: 'must not carry a user name or password.',
+  host: 'must have a host that can be looked up.',
+};
 
 /** Domains of all accounts and removed ones, whose scans are still answered. Index: verified_hostnames_pkey. */
 const verifiedHosts = statement<{ hostname: string }>(
@@ -42,18 +52,9 @@ export async function readTargets(
  * Validates and trims an absolute http or https URL without credentials. `field`: the field that a problem mentions.
  */
 export function readWebAddress(field: string, input: string): Target {
-  const url = input.trim();
-  if (url === '') return { problem: `${field}: is needed.` };
-  if (url.length > MAX_CHARACTERS && [...url].length > MAX_CHARACTERS) {
-    return { problem: `${field}: must have at most ${MAX_CHARACTERS} characters.` };
-  }
-  // The URL parser drops control characters and corrects `http:host`; the result would not be what the caller meant.
-  const parsed = /^https?:\/\/[^/?#]/i.test(url) && !/[\s\p{Cc}\\]/u.test(url) ? URL.parse(url) : null;
-  if (!parsed) return { problem: `${field}: must be an absolute http or https URL.` };
-  const { username, password, hostname } = parsed;
-  if (username !== '' || password !== '') return { problem: `${field}: must not carry a user name or password.` };
-  if (!isUsableHost(hostname)) return { problem: `${field}: must have a host that can be looked up.` };
-  return { url };
+  const read = parseWebAddress(input);
+  if ('problem' in read) return { problem: `${field}: ${PROBLEMS[read.problem]}` };
+  return hasValidPunycode(read.hostname) ? { url: read.url } : { problem: `${field}: ${PROBLEMS.host}` };
 }
 
 /** Validates one target. Fails with INVALID_FIELD. */

@@ -1,6 +1,6 @@
 import { constants, crc32, deflateSync } from 'node:zlib';
+import { parseColour } from '../../common/codes/colour.ts';
 import { type Matrix, QUIET_ZONE } from '../../common/qr/matrix.ts';
-import { parseColour } from '../codes/colour.ts';
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const END = chunk('IEND', Buffer.alloc(0));

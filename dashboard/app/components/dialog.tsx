@@ -10,8 +10,8 @@ interface DialogProps {
   readonly isOpen: boolean;
   readonly onClose: () => void;
   readonly children: ReactNode;
-  /** `side`: a panel at the right edge, beside which the page stays visible. */
-  readonly kind?: 'window' | 'side' | undefined;
+  /** `side`: a panel at the right edge, beside which the page stays visible; `wide`: a window for two columns. */
+  readonly kind?: 'window' | 'wide' | 'side' | undefined;
   /** Interrupts with something that must be decided. */
   readonly isAlert?: boolean | undefined;
 }
@@ -24,7 +24,7 @@ export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAl
       isOpen={isOpen}
       onOpenChange={(open) => !open && onClose()}
       isDismissable={!isAlert}
-      className={`${styles.overlay} ${styles[`${kind}Overlay`]}`}
+      className={`${styles.overlay} ${kind === 'side' ? '' : styles.windowOverlay}`}
     >
       <Modal className={`${styles.modal} ${styles[kind]}`}>
         <AriaDialog role={isAlert ? 'alertdialog' : 'dialog'} className={styles.dialog}>

@@ -1,6 +1,9 @@
 import { ConnectError } from '@connectrpc/connect';
 import { BadRequestSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
 
+/** Sentences about fields, by the name of the field in the API: `landing_page.links[0].url`. */
+export type FieldErrors = Readonly<Partial<Record<string, string>>>;
+
 /** What the core says about single fields of a request, by the path of the field: `policy.rules[0].when.weekly`. */
 export function fieldErrors(error: unknown): ReadonlyMap<string, string> {
   const [request] = ConnectError.from(error).findDetails(BadRequestSchema);

@@ -23,8 +23,9 @@ export const queryClient = new QueryClient({
 
 /** Whether a call failed because a part of Signpost could not be reached, so that it may succeed soon. */
 export function isTemporary(error: unknown): boolean {
-  if (error instanceof TypeError) return true;
-  return ConnectError.from(error).code === Code.Unavailable;
+  const { code, cause } = ConnectError.from(error);
+  // What `fetch` throws when there is no answer, which the transport wraps.
+  return code === Code.Unavailable || cause instanceof TypeError;
 }
 
 function checkSession(error: unknown): void {

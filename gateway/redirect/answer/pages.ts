@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
+import { landingPageColours, PAGE_STYLE, shownLinks } from '../../../common/codes/page-style.ts';
 import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { type Language, languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
 
@@ -8,21 +9,6 @@ export interface Page {
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, string>>;
 }
-
-/** The pages are mostly read on a phone, standing in front of a print: one large message, in light and dark. */
-const STYLE = `
-:root{color-scheme:light dark;--ground:#f6f5f1;--ink:#1b1b18;--soft:#595850;--mark:#1b1b18}
-@media(prefers-color-scheme:dark){:root{--ground:#161614;--ink:#f3f2ec;--soft:#b5b3a8;--mark:#f3f2ec}}
-*{box-sizing:border-box;margin:0}
-body{min-height:100vh;min-height:100svh;display:grid;place-items:center;padding:2rem 1.5rem;background:var(--ground);color:var(--ink);font:1.125rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Noto Sans CJK SC",sans-serif}
-main{width:100%;max-width:26rem}
-svg{display:block;width:4rem;height:4rem;margin:0 0 2rem -.75rem;fill:none;stroke:var(--mark);stroke-width:3;stroke-linecap:round;stroke-linejoin:round}
-h1{font-size:clamp(1.75rem,8vw,2.5rem);line-height:1.15;letter-spacing:-.02em;text-wrap:balance;overflow-wrap:anywhere}
-p{margin-top:1rem;color:var(--soft);text-wrap:pretty;white-space:pre-line;overflow-wrap:anywhere}
-ul{list-style:none;padding:0;margin-top:2rem;display:grid;gap:.75rem}
-a{display:block;padding:1rem 1.25rem;border:2px solid currentColor;border-radius:.875rem;color:inherit;font-weight:600;text-decoration:none;overflow-wrap:anywhere}
-a:hover{text-decoration:underline}
-a:focus-visible{outline:3px solid currentColor;outline-offset:3px}`;
 
 /** A signpost icon for each page. */
 const ICONS: Readonly<Record<PageKind, string>> = {
@@ -68,8 +54,7 @@ export function landingPage(bytes: Buffer = Buffer.alloc(0)): Page {
 
 /** Its language is unknown. All input is escaped as text; its colours are used only if they are legible. */
 function renderLandingPage(page: LandingPage): Page {
-  const links = page.links
-    .filter(({ url }) => /^https?:\/\//i.test(url))
+  const links = shownLinks(page)
     .map(({ label, url }) => `<li><a href="${escaped(url)}" rel="noopener nofollow">${escaped(label)}</a></li>`)
     .join('');
   const body = [
@@ -77,13 +62,13 @@ function renderLandingPage(page: LandingPage): Page {
     page.text && `<p>${escaped(page.text)}</p>`,
     links && `<ul>${links}</ul>`,
   ].join('');
-  return document({ title: page.title, body, style: STYLE + colours(page) });
+  return document({ title: page.title, body, style: PAGE_STYLE + landingPageColours(page) });
 }
 
 function standardPage(kind: PageKind, language: Language): Page {
   const { title, text } = PAGE_TEXTS[language][kind];
   const icon = `<svg viewBox="0 0 64 64" aria-hidden="true">${ICONS[kind]}</svg>`;
-  return document({ title, language, body: `${icon}<h1>${title}</h1><p>${text}</p>`, style: STYLE });
+  return document({ title, language, body: `${icon}<h1>${title}</h1><p>${text}</p>`, style: PAGE_STYLE });
 }
 
 function document(page: { title: string; body: string; style: string; language?: Language }): Page {
@@ -104,28 +89,6 @@ function document(page: { title: string; body: string; style: string; language?:
       'x-robots-tag': 'noindex',
     },
   };
-}
-
-/** The page's background, with black or white text if its own has too little contrast; invalid colours are ignored. */
-function colours({ backgroundColor, foregroundColor }: LandingPage): string {
-  if (!/^#[0-9a-f]{6}$/i.test(backgroundColor)) return '';
-  const background = luminance(backgroundColor);
-  const isLegible = /^#[0-9a-f]{6}$/i.test(foregroundColor) && contrast(luminance(foregroundColor), background) >= 4.5;
-  const ink = isLegible ? foregroundColor : contrast(0, background) >= contrast(1, background) ? '#000000' : '#ffffff';
-  return `:root:root{--ground:${backgroundColor};--ink:${ink};--soft:${ink}}`;
-}
-
-function contrast(one: number, other: number): number {
-  return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-}
-
-/** Relative luminance of `#rrggbb`, 0–1 (WCAG 2.2). */
-function luminance(colour: string): number {
-  const channel = (at: number) => {
-    const share = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  };
-  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
 }
 
 function escaped(text: string): string {

@@ -50,7 +50,7 @@ function Frame() {
       <a href="#content" className={styles.skip}>
         {shell.skip}
       </a>
-      <div className={styles.side}>{navigation}</div>
+      <header className={styles.side}>{navigation}</header>
       <header className={styles.bar}>
         <Logo />
         <IconButton icon={MenuIcon} label={shell.openNavigation} onPress={() => setNavigationOpen(true)} />

@@ -33,4 +33,13 @@ export const common: typeof en = {
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
   codes: (count, formatted) => `${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
   scans: (count, formatted) => `${formatted} ${count === 1 ? 'Scan' : 'Scans'}`,
+  pickColour: (what) => `${what}: Farbe wählen`,
+  colourProblem: 'Bitte # und sechs hexadezimale Ziffern, zum Beispiel #0a5f49.',
+  urlProblems: {
+    missing: 'Bitte geben Sie eine Adresse ein.',
+    too_long: 'Eine Adresse hat höchstens 2.048 Zeichen.',
+    not_absolute: 'Bitte geben Sie die vollständige Adresse ein, mit https:// oder http:// am Anfang.',
+    credentials: 'Die Adresse darf keinen Benutzernamen und kein Passwort enthalten.',
+    host: 'Dieser Hostname ist ungültig.',
+  },
 };

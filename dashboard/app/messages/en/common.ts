@@ -32,4 +32,13 @@ export const common = {
   notAllowed: (role: string) => `Your role does not allow this. It takes the role “${role}”.`,
   codes: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'code' : 'codes'}`,
   scans: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'scan' : 'scans'}`,
+  pickColour: (what: string) => `${what}: pick a colour`,
+  colourProblem: 'Use # and six hexadecimal digits, like #0a5f49.',
+  urlProblems: {
+    missing: 'Enter an address.',
+    too_long: 'An address has at most 2,048 characters.',
+    not_absolute: 'Use a complete address that begins with https:// or http://.',
+    credentials: 'The address must not contain a user name or password.',
+    host: 'This host name is not valid.',
+  },
 };

@@ -1,1 +1,32 @@
-export const landingPage = {};
+/** Texts of the landing-page editor. */
+export const landingPage = {
+  edit: 'Edit landing page',
+  heading: 'Heading',
+  text: 'Text',
+  textHint: 'Line breaks are kept. Everything is shown literally, never as markup.',
+  links: 'Links',
+  linkLabel: (position: number) => `Link ${position}: text`,
+  linkUrl: (position: number) => `Link ${position}: address`,
+  addLink: 'Add a link',
+  moveUp: (position: number) => `Move link ${position} up`,
+  moveDown: (position: number) => `Move link ${position} down`,
+  remove: (position: number) => `Remove link ${position}`,
+  textColour: 'Text colour',
+  background: 'Page background',
+  coloursHint: 'Without a background, the page is light or dark as the phone is.',
+  illegible: 'The text colour has too little contrast. Black or white is used instead, whichever is easier to read.',
+  needsBackground: 'The text colour is used only together with a background.',
+  preview: 'Preview on a phone',
+  previewTheme: 'Phone',
+  themes: { light: 'Light', dark: 'Dark' },
+  untitled: 'Heading',
+  saved: 'The landing page was saved. Scans show it from now on.',
+  problems: {
+    title: 'Enter a heading of at most 200 characters.',
+    oneLine: 'This must be one line.',
+    text: 'The text has at most 5,000 characters.',
+    controlCharacters: 'The text must not contain control characters.',
+    label: 'Enter a text of at most 100 characters.',
+    links: 'A page has at most 20 links.',
+  },
+};

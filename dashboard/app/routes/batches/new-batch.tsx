@@ -1,7 +1,129 @@
-import { Page } from '../../components/page.tsx';
+import { useState } from 'react';
+import { Button } from '../../components/button.tsx';
+import { ColourField, isColour } from '../../components/colour-field.tsx';
+import { DomainSelect } from '../../components/domain-select.tsx';
+import { Field } from '../../components/field.tsx';
+import { FolderField, folderProblem, TagsField } from '../../components/filing-fields.tsx';
+import { Notice, Page, Section } from '../../components/page.tsx';
+import { useErrorText } from '../../data/error-text.ts';
+import { useFormat } from '../../data/format.ts';
+import { isResultUnknown } from '../../data/idempotency-key.ts';
+import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
+import styles from './batches.module.css';
+import { checkRows, guessMapping, type Mapping } from './check-rows.ts';
+import { CheckStep, usePlanLimits } from './check-step.tsx';
+import { FileStep } from './file-step.tsx';
+import { MappingStep } from './mapping-step.tsx';
+import { type CsvFile, type CsvProblem, readCsv } from './read-csv.ts';
+import { type BatchOptions, TooLarge, useCreateBatch } from './use-create-batch.ts';
 
+/** Makes codes out of a CSV file. Everything that can be checked is shown before anything is created. */
 export function NewBatch() {
-  const { shell } = useMessages();
-  return <Page title={shell.nav.batches}>{null}</Page>;
+  const { batches, common, shell } = useMessages();
+  const mayCreate = useMay('editor');
+  return (
+    <Page title={batches.new}>
+      {mayCreate ? <NewBatchForm /> : <Notice>{common.notAllowed(shell.roles.editor)}</Notice>}
+    </Page>
+  );
+}
+
+function NewBatchForm() {
+  const [file, setFile] = useState<CsvFile | CsvProblem>();
+  const [mapping, setMapping] = useState<Mapping>({});
+  const read = async (chosen: File) => {
+    const next = await readCsv(chosen);
+    setFile(next);
+    if ('header' in next) setMapping(guessMapping(next.header));
+  };
+  return (
+    <div className={styles.steps}>
+      <FileStep file={file} onFile={(chosen) => void read(chosen)} />
+      {file && 'rows' in file && (
+        <>
+          <MappingStep file={file} mapping={mapping} onChange={setMapping} />
+          {mapping.target_url !== undefined && <CreateStep key={file.version} file={file} mapping={mapping} />}
+        </>
+      )}
+    </div>
+  );
+}
+
+function CreateStep({ file, mapping }: { readonly file: CsvFile; readonly mapping: Mapping }) {
+  const messages = useMessages();
+  const { batches, common, newCode } = messages;
+  const errorText = useErrorText();
+  const format = useFormat();
+  const { batchLimit } = usePlanLimits();
+  const [options, setOptions] = useState<BatchOptions>({
+    name: file.name.replace(/\.csv$/i, '').slice(0, 200),
+    folder: '',
+    tags: [],
+    domainId: '',
+    foreground: '',
+    background: '',
+  });
+  const creation = useCreateBatch();
+  const checked = checkRows(file, mapping, messages);
+  const change = (changes: Partial<BatchOptions>) => setOptions({ ...options, ...changes });
+  const { good } = checked;
+  const cannotCreate =
+    good.length === 0 ||
+    (batchLimit !== undefined && good.length > batchLimit) ||
+    folderProblem(options.folder) !== undefined ||
+    !(isColour(options.foreground) && isColour(options.background));
+  return (
+    <>
+      <CheckStep file={file} checked={checked} />
+      <Section title={batches.optionsTitle}>
+        <div className={styles.pair}>
+          <Field
+            label={common.name}
+            value={options.name}
+            onChange={(name) => change({ name })}
+            description={batches.nameHint}
+            maxLength={200}
+            isOptional
+          />
+          <DomainSelect value={options.domainId} onChange={(domainId) => change({ domainId })} isForBatch />
+          <FolderField value={options.folder} onChange={(folder) => change({ folder })} />
+          <TagsField value={options.tags} onChange={(tags) => change({ tags })} />
+          <ColourField
+            label={newCode.foreground}
+            value={options.foreground}
+            onChange={(foreground) => change({ foreground })}
+            fallback="#000000"
+          />
+          <ColourField
+            label={newCode.background}
+            value={options.background}
+            onChange={(background) => change({ background })}
+            fallback="#ffffff"
+          />
+        </div>
+        <p className={styles.hint}>{batches.folderForAll}</p>
+      </Section>
+      {creation.isPending && <p role="status">{batches.sending}</p>}
+      {creation.isError && (
+        <Notice look="danger">
+          {creation.error instanceof TooLarge
+            ? batches.tooLarge
+            : isResultUnknown(creation.error)
+              ? batches.unknownResult
+              : errorText(creation.error)}
+        </Notice>
+      )}
+      <div className={styles.submit}>
+        <Button
+          look="primary"
+          isDisabled={cannotCreate}
+          isPending={creation.isPending}
+          onPress={() => creation.mutate({ rows: good, options, version: JSON.stringify([file.version, mapping]) })}
+        >
+          {batches.create(good.length, format.number(good.length))}
+        </Button>
+      </div>
+    </>
+  );
 }

@@ -1,7 +1,122 @@
-import { Page } from '../../components/page.tsx';
+import { useTransport } from '@connectrpc/connect-query';
+import { useMutation } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useRef, useState } from 'react';
+import { Button } from '../../components/button.tsx';
+import { LandingPagePreview } from '../../components/landing-page/preview.tsx';
+import { Notice, Page, Section } from '../../components/page.tsx';
+import { showToast } from '../../components/toasts.tsx';
+import { refreshCodes } from '../../data/code-lists.ts';
+import { useErrorText } from '../../data/error-text.ts';
+import { fieldErrors } from '../../data/field-errors.ts';
+import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
+import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
+import { ContentFields } from './content-fields.tsx';
+import { type Created, createCode } from './create-code.ts';
+import { type Draft, EMPTY_DRAFT, problemsOf } from './draft.ts';
+import { FilingFields, PrintFields } from './filing.tsx';
+import { KindChoice } from './kind-choice.tsx';
+import styles from './new-code.module.css';
+import { CodePreview } from './preview.tsx';
 
+/** Creates a code of any type; its image appears while one types. */
 export function NewCode() {
-  const { shell } = useMessages();
-  return <Page title={shell.nav.codes}>{null}</Page>;
+  const { newCode, common, shell } = useMessages();
+  const mayCreate = useMay('editor');
+  return (
+    <Page title={newCode.title}>
+      {mayCreate ? <NewCodeForm /> : <Notice>{common.notAllowed(shell.roles.editor)}</Notice>}
+    </Page>
+  );
+}
+
+function NewCodeForm() {
+  const messages = useMessages();
+  const { newCode } = messages;
+  const errorText = useErrorText();
+  const [draft, setDraft] = useState<Draft>(EMPTY_DRAFT);
+  const [wasSent, setSent] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  const creation = useCreation();
+  const problems = problemsOf(draft, messages);
+  const errors = wasSent ? { ...Object.fromEntries(fieldErrors(creation.error)), ...problems } : {};
+  const change = (changes: Partial<Draft>) => {
+    // What the core said is about what was sent before.
+    if (creation.isError && !isResultUnknown(creation.error)) creation.reset();
+    setDraft({ ...draft, ...changes });
+  };
+  const submit = () => {
+    setSent(true);
+    if (Object.values(problems).every((problem) => problem === undefined)) creation.mutate(draft);
+    // Once the errors are shown, the first field that has one takes the focus.
+    else setTimeout(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+  };
+  const fields = { draft, onChange: change, errors };
+  return (
+    <form
+      ref={form}
+      noValidate
+      className={styles.layout}
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      <div className={styles.fields}>
+        <KindChoice value={draft.kind} onChange={(kind) => change({ kind })} />
+        <Section title={newCode.content}>
+          <ContentFields {...fields} />
+        </Section>
+        <Section title={newCode.filing}>
+          <FilingFields {...fields} />
+        </Section>
+        <Section title={newCode.print}>
+          <PrintFields {...fields} />
+        </Section>
+      </div>
+      <aside className={styles.preview} aria-label={newCode.preview}>
+        <CodePreview draft={draft} />
+        {draft.kind === 'landing_page' && <LandingPagePreview page={draft.page} />}
+        {creation.isError && fieldErrors(creation.error).size === 0 && (
+          <Notice look="danger">
+            {isResultUnknown(creation.error) ? newCode.unknownResult : errorText(creation.error)}
+          </Notice>
+        )}
+        <Button type="submit" look="primary" isPending={creation.isPending}>
+          {newCode.create}
+        </Button>
+      </aside>
+    </form>
+  );
+}
+
+/** Sends the draft; a second try after a broken connection does not create a second code. */
+function useCreation() {
+  const { newCode } = useMessages();
+  const errorText = useErrorText();
+  const transport = useTransport();
+  const navigate = useNavigate();
+  const keys = useIdempotencyKeys();
+  const tried = useRef<{ key: string; at: number }>(undefined);
+  return useMutation({
+    mutationFn: (draft: Draft) => {
+      const key = keys.keyFor(JSON.stringify(draft));
+      const triedAt = tried.current?.key === key ? tried.current.at : undefined;
+      tried.current = { key, at: triedAt ?? Date.now() };
+      return createCode(transport, draft, { key, triedAt });
+    },
+    onSettled: (_created, error) => keys.ended(error ?? undefined),
+    onSuccess: ({ code, warnings, notFiled }: Created) => {
+      void refreshCodes();
+      if (!code) return;
+      const sentences = [
+        newCode.createdToast(code.name || code.shortCode),
+        ...warnings,
+        ...(notFiled === undefined ? [] : [newCode.notFiled(errorText(notFiled))]),
+      ];
+      showToast(sentences.join(' '), { kind: sentences.length === 1 ? 'done' : 'failed' });
+      void navigate({ to: '/codes/$codeId', params: { codeId: code.id } });
+    },
+  });
 }

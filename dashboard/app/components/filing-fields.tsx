@@ -1,0 +1,107 @@
+import { X } from 'lucide-react';
+import { type KeyboardEvent, useMemo, useState } from 'react';
+import { MAX_LABEL_CHARACTERS, MAX_TAGS, useFolders, useTags } from '../data/labels.ts';
+import { useMessages } from '../messages/index.ts';
+import styles from './combo-box.module.css';
+import { ComboBox } from './combo-box.tsx';
+
+interface FolderFieldProps {
+  /** The folder's name; empty for none. */
+  readonly value: string;
+  readonly onChange: (name: string) => void;
+  readonly error?: string | undefined;
+}
+
+/** Chooses a folder by its name, or names a new one, which the core creates. */
+export function FolderField({ value, onChange, error }: FolderFieldProps) {
+  const { common, labels } = useMessages();
+  const { data } = useFolders();
+  const names = useMemo(() => (data?.folders ?? []).map(({ name }) => name), [data]);
+  const isNew = value.trim() !== '' && data !== undefined && !isAmong(names, value);
+  return (
+    <ComboBox
+      label={labels.folder}
+      value={value}
+      onChange={onChange}
+      names={names}
+      isOptional
+      description={isNew ? labels.newFolder : undefined}
+      error={error ?? (folderProblem(value) && labels.problems[folderProblem(value) ?? 'reserved'])}
+      placeholder={common.none}
+    />
+  );
+}
+
+interface TagsFieldProps {
+  readonly value: readonly string[];
+  readonly onChange: (names: readonly string[]) => void;
+  readonly error?: string | undefined;
+}
+
+/** Chooses tags by their names, or names new ones. Enter or a comma adds one; Backspace removes the last. */
+export function TagsField({ value, onChange, error }: TagsFieldProps) {
+  const { labels } = useMessages();
+  const { data } = useTags();
+  const [text, setText] = useState('');
+  const names = useMemo(() => (data?.tags ?? []).map(({ name }) => name), [data]);
+  const free = useMemo(() => names.filter((name) => !isAmong(value, name)), [names, value]);
+  const add = (typed: string) => {
+    setText('');
+    const tags = typed.split(',').map((tag) => tag.trim().slice(0, MAX_LABEL_CHARACTERS));
+    const added = tags.filter((tag, at) => tag !== '' && !isAmong(value, tag) && !isAmong(tags.slice(0, at), tag));
+    if (added.length > 0) onChange([...value, ...added]);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const hasOptionFocused = (event.target as Element).getAttribute('aria-activedescendant');
+    if (event.key === 'Enter' && text.trim() !== '' && !hasOptionFocused) {
+      event.preventDefault();
+      add(text);
+    }
+    if (event.key === 'Backspace' && text === '') onChange(value.slice(0, -1));
+  };
+  return (
+    <div className={styles.tagsField}>
+      <ComboBox
+        label={labels.tags}
+        value={text}
+        onChange={(typed) => (typed.includes(',') ? add(typed) : setText(typed))}
+        onChoose={add}
+        onKeyDown={onKeyDown}
+        onBlur={() => add(text)}
+        names={free}
+        isOptional
+        description={labels.tagsHint}
+        error={error ?? (value.length > MAX_TAGS ? labels.problems.tooManyTags : undefined)}
+      />
+      {value.length > 0 && (
+        <ul aria-label={labels.chosenTags} className={styles.tags}>
+          {value.map((name) => (
+            <li key={name} className={styles.tag}>
+              {name}
+              <button
+                type="button"
+                aria-label={labels.removeTag(name)}
+                className={styles.remove}
+                onClick={() => onChange(value.filter((each) => each !== name))}
+              >
+                <X aria-hidden size={16} />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** Why no folder can have this name; undefined if one can, and for no folder. */
+export function folderProblem(name: string): 'reserved' | 'tooLong' | undefined {
+  if (name.trim().toLowerCase() === 'none') return 'reserved';
+  return [...name.trim()].length > MAX_LABEL_CHARACTERS ? 'tooLong' : undefined;
+}
+
+/** Whether a name is in a list, as the core compares: without regard to case. */
+function isAmong(names: readonly string[], name: string): boolean {
+  const wanted = name.trim().toLowerCase();
+  return names.some((each) => each.toLowerCase() === wanted);
+}

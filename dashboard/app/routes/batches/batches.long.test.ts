@@ -1,0 +1,182 @@
+import { readFile } from 'node:fs/promises';
+import AxeBuilder from '@axe-core/playwright';
+import { unzipSync } from 'fflate';
+import type { Download, Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+/** Making codes out of a CSV file, following the batch, and taking its files. */
+
+const HEADER = 'Link;Bezeichnung;Ordner;Schlagwörter;SKU;Notiz';
+const row = (n: number) => `https://example.com/table/${n};Tisch ${n};Tische;innen|Fenster;T-${n};x`;
+
+describe.skipIf(!CHROMIUM)('batches', () => {
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    pages = await startPages({ plan: Plan.ENTERPRISE });
+  });
+
+  const choose = (page: Page, name: string, content: string | Buffer) =>
+    page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(content) });
+  const contentOf = async (download: Download) => readFile((await download.path()) ?? '');
+  const batchesNamed = async (name: string) =>
+    (await pages.client(BatchesService).listBatches({})).batches.filter((batch) => batch.name === name);
+
+  test('a file becomes codes by keyboard; bad rows are shown before and can be taken along', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    const rows = [row(1), 'example.com;Tisch 2;;;T-2;x', row(3), row(4).replace('T-4', 'T-3')];
+    // As Excel writes it in German: semicolons and Windows-1252.
+    await choose(page, 'Tische.csv', Buffer.from([HEADER, ...rows].join('\r\n'), 'latin1'));
+    await page.getByText('1 row has errors and will be left out. 3 can be created.').waitFor();
+    await page.getByText('1 row should be looked at, but can be created.').waitFor();
+    const problems = page.getByRole('table', { name: 'Problem' });
+    await problems.getByRole('row', { name: /^3 Use a complete address/ }).waitFor();
+    const [bad] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download these rows as CSV' }).press('Enter'),
+    ]);
+    expect(bad.suggestedFilename()).toBe('Tische-errors.csv');
+    expect(String(await contentOf(bad))).toBe(
+      'Link,Bezeichnung,Ordner,Schlagwörter,SKU,Notiz,error\r\n' +
+        'example.com,Tisch 2,,,T-2,x,Use a complete address that begins with https:// or http://.\r\n',
+    );
+    const create = page.getByRole('button', { name: 'Create 3 codes' });
+    for (let steps = 0; steps < 60 && !(await create.evaluate((e) => e === document.activeElement)); steps++) {
+      await page.keyboard.press('Tab');
+    }
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/batches\/batch_/);
+    await page.getByRole('heading', { name: 'Tische', level: 1 }).waitFor();
+    await page.getByRole('cell', { name: 'Tisch 3' }).waitFor();
+    const { codes } = await pages.client(CodesService).listCodes({ folder: 'Tische' });
+    expect(codes.map(({ name }) => name)).toEqual(['Tisch 4', 'Tisch 3', 'Tisch 1']);
+    expect(codes[0]?.tags).toEqual(['Fenster', 'innen']);
+  });
+
+  test('columns can be assigned by hand', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'odd.csv', 'where,what\nhttps://example.com/a,A\n');
+    await page.getByText('Choose the column with the target URLs.').waitFor();
+    await page.getByRole('button', { name: 'Use of the column “where”' }).press('Enter');
+    await page.getByRole('option', { name: 'Target URL' }).press('Enter');
+    await page.getByRole('button', { name: 'Create 1 code', exact: true }).waitFor();
+  });
+
+  test.each([
+    ['target_url\n', 'The file has no rows below its header.'],
+    ['target_url,name\n"https://example.com', 'The file is not valid CSV'],
+    [`target_url\n${'https://example.com\n'.repeat(25_001)}`, 'The file has more than 25,000 rows.'],
+  ])('a file that cannot be used is refused: %#', async (content, sentence) => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'bad.csv', content);
+    await page.getByText(sentence).waitFor();
+  });
+
+  test('a batch is not created twice when the answer was lost', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'Lost.csv', `target_url\nhttps://example.com/lost\n`);
+    // The page would find the batch by itself.
+    await page.route(/ListBatches/, (route) => route.abort());
+    await page.route(
+      /CreateBatch/,
+      async (route) => {
+        await route.fetch();
+        await route.abort('connectionreset');
+      },
+      { times: 1 },
+    );
+    await page.getByRole('button', { name: 'Create 1 code', exact: true }).click();
+    await page.getByText('no code will be created twice').waitFor();
+    expect(await batchesNamed('Lost')).toHaveLength(1);
+    await page.getByRole('button', { name: 'Create 1 code', exact: true }).click();
+    await page.waitForURL(/\/batches\/batch_/);
+    expect(await batchesNamed('Lost')).toHaveLength(1);
+  });
+
+  test('the files of a batch: images, codes, failed rows', async () => {
+    const { batch } = await pages.client(BatchesService).createBatch({
+      name: 'Files',
+      rows: [{ targetUrl: 'https://example.com/1', name: 'One', externalRef: '=1+1' }, { targetUrl: 'nowhere' }],
+    });
+    const page = await pages.open(`/batches/${batch?.id}`, { role: Role.VIEWER });
+    const take = async (name: string) => {
+      await page.getByRole('button', { name: 'Download' }).press('Enter');
+      const item = page.getByRole('menuitem', { name });
+      await item.waitFor();
+      const [download] = await Promise.all([page.waitForEvent('download'), item.press('Enter')]);
+      return contentOf(download);
+    };
+    for (const type of ['PNG', 'SVG']) {
+      const files = Object.keys(unzipSync(await take(`Images as ${type}`)));
+      expect(files).toEqual([
+        expect.stringMatching(new RegExp(`^00001-.{7}\\.${type.toLowerCase()}$`)),
+        'manifest.csv',
+      ]);
+    }
+    expect(String(await take('Codes as CSV'))).toMatch(
+      /^index,id,.*\r\n0,qr_.*,https:\/\/example.com\/1,One,'=1\+1\r\n$/,
+    );
+    expect(String(await take('Failed and skipped rows'))).toMatch(/\r\n2,nowhere,,,"?target_url: must be/);
+  });
+
+  test('progress goes on after the core was killed', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    const many = Array.from({ length: 20_000 }, (_, n) => `https://example.com/${n}`);
+    await choose(page, 'Many.csv', ['url', ...many].join('\n'));
+    await page.getByRole('button', { name: 'Create 20,000 codes' }).click();
+    await page.waitForURL(/\/batches\/batch_/);
+    await page.getByRole('progressbar').waitFor();
+    const [core] = pages.signpost.cores;
+    await core?.kill();
+    await page.getByText('The connection broke. The batch goes on').waitFor();
+    await core?.restart();
+    await page.getByText('Completed').waitFor({ timeout: 90_000 });
+    await page.getByText('All 20,000').waitFor();
+    await expect.poll(() => page.getByText('Created 20,000').count()).toBe(1);
+  });
+
+  test('a viewer sees batches and makes none', async () => {
+    const page = await pages.open('/batches', { role: Role.VIEWER });
+    await page.getByRole('link', { name: 'Files' }).waitFor();
+    expect(await page.getByRole('link', { name: 'New batch' }).count()).toBe(0);
+    await page.goto(`${pages.dashboard.url}/batches/new`);
+    await page.getByText('Your role does not allow this.').waitFor();
+  });
+
+  test('speaks German', async () => {
+    const page = await pages.open('/batches', { context: { locale: 'de-DE' } });
+    await page.getByRole('columnheader', { name: 'Fortschritt' }).waitFor();
+    await page.getByRole('link', { name: 'Neuer Stapel' }).click();
+    await page.getByText('CSV-Datei hier ablegen').waitFor();
+  });
+
+  describe.each([1440, 390])('at %i px', (width) => {
+    test.each(['light', 'dark'] as const)('is accessible in %s', async (colorScheme) => {
+      const page = await pages.open('/batches', { context: { viewport: { width, height: 900 }, colorScheme } });
+      const check = async () => {
+        const { violations } = await new AxeBuilder({ page }).exclude('[class*="_navigation_"]').analyze();
+        expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+      };
+      await page.getByRole('link', { name: 'Files' }).waitFor();
+      await check();
+      await page.getByRole('link', { name: 'Files' }).click();
+      await page.getByText('nowhere').waitFor();
+      await check();
+      await page.goto(`${pages.dashboard.url}/batches/new`);
+      await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+      await check();
+      await choose(page, 'two.csv', ['url;name', 'https://example.com/1;1', 'x;2'].join('\n'));
+      await page.getByRole('table', { name: 'Problem' }).waitFor();
+      await check();
+    });
+  });
+});

@@ -1,0 +1,119 @@
+import { create } from '@bufbuild/protobuf';
+import { readWebAddress } from '../../../../common/codes/web-address.ts';
+import { type BatchRowInput, BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { folderProblem } from '../../components/filing-fields.tsx';
+import { MAX_TAGS } from '../../data/labels.ts';
+import type { Messages } from '../../messages/index.ts';
+import type { CsvFile } from './read-csv.ts';
+
+/** What a column can be. */
+export const FIELDS = ['target_url', 'name', 'folder', 'tags', 'external_ref', 'campaign_type'] as const;
+export type FieldName = (typeof FIELDS)[number];
+
+/** Which column, from 0, has which field. */
+export type Mapping = Readonly<Partial<Record<FieldName, number>>>;
+
+/** Names that people give such columns, in lower case and without punctuation. */
+const NAMES: Readonly<Record<FieldName, readonly string[]>> = {
+  target_url: ['targeturl', 'target', 'url', 'link', 'website', 'destination', 'zielurl', 'ziel', 'adresse'],
+  name: ['name', 'title', 'label', 'titel', 'bezeichnung'],
+  folder: ['folder', 'group', 'ordner'],
+  tags: ['tags', 'tag', 'labels', 'schlagwörter'],
+  external_ref: [
+    'externalref',
+    'externalreference',
+    'externalid',
+    'reference',
+    'ref',
+    'id',
+    'sku',
+    'referenz',
+    'nummer',
+  ],
+  campaign_type: ['campaigntype', 'campaign', 'kampagne', 'kampagnentyp'],
+};
+
+/** What the columns are, by their names. */
+export function guessMapping(header: readonly string[]): Mapping {
+  const names = header.map((name) => name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, ''));
+  const mapping: Partial<Record<FieldName, number>> = {};
+  for (const field of FIELDS) {
+    const wanted = NAMES[field].find((name) => names.includes(name));
+    if (wanted !== undefined) mapping[field] = names.indexOf(wanted);
+  }
+  return mapping;
+}
+
+/** Something about a row. `isError`: the core would not create its code. */
+export interface RowProblem {
+  /** From 0. */
+  readonly row: number;
+  readonly isError: boolean;
+  readonly text: string;
+  readonly value: string;
+}
+
+export interface CheckedRows {
+  /** Rows without errors, in the file's order. */
+  readonly good: readonly BatchRowInput[];
+  readonly problems: readonly RowProblem[];
+  /** Positions of rows with errors, in order. */
+  readonly bad: readonly number[];
+}
+
+/** The number that a spreadsheet shows beside a row; the header is row 1. */
+export function spreadsheetRow(row: number): number {
+  return row + 2;
+}
+
+/** Reads the rows and checks what can be checked here. The core decides finally, and rows fail one by one. */
+export function checkRows({ rows }: CsvFile, mapping: Mapping, { common, batches }: Messages): CheckedRows {
+  const good: BatchRowInput[] = [];
+  const problems: RowProblem[] = [];
+  const bad: number[] = [];
+  const refs = new Set<string>();
+  const texts = batches.rowProblems;
+  for (const [row, cells] of rows.entries()) {
+    const cell = (field: FieldName) => {
+      const column = mapping[field];
+      return column === undefined ? '' : (cells[column] ?? '').trim();
+    };
+    const before = problems.length;
+    const report = (isError: boolean, text: string, value: string) => problems.push({ row, isError, text, value });
+    const [url, name, folder, ref] = [cell('target_url'), cell('name'), cell('folder'), cell('external_ref')];
+    const tags = tagsIn(cell('tags'));
+    const address = readWebAddress(url);
+    if ('problem' in address) report(true, common.urlProblems[address.problem], url);
+    if (isLonger(name, 200)) report(true, texts.name, name);
+    if (isLonger(ref, 128)) report(true, texts.external_ref, ref);
+    if (isLonger(cell('campaign_type'), 64)) report(true, texts.campaign_type, cell('campaign_type'));
+    if (tags.length > MAX_TAGS) report(true, texts.tags, cell('tags'));
+    if (problems.length > before) {
+      bad.push(row);
+      continue;
+    }
+    if (folderProblem(folder)) report(false, texts.folder_name, folder);
+    if (ref !== '' && refs.has(ref)) report(false, texts.duplicate_ref, ref);
+    refs.add(ref);
+    good.push(
+      create(BatchRowInputSchema, {
+        targetUrl: url,
+        tags,
+        ...(name !== '' && { name }),
+        ...(folder !== '' && { folder }),
+        ...(ref !== '' && { externalRef: ref }),
+        ...(cell('campaign_type') !== '' && { campaignType: cell('campaign_type') }),
+      }),
+    );
+  }
+  return { good, problems, bad };
+}
+
+/** Tags of one cell: separated by commas, semicolons or bars. */
+function tagsIn(cell: string): string[] {
+  return [...new Set(cell.split(/[,;|]/).map((tag) => tag.trim()))].filter((tag) => tag !== '');
+}
+
+function isLonger(text: string, most: number): boolean {
+  return text.length > most && [...text].length > most;
+}

@@ -1,0 +1,110 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { createClient } from '@connectrpc/connect';
+import { createConnectQueryKey } from '@connectrpc/connect-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useEffect, useRef } from 'react';
+import {
+  BatchesService,
+  type BatchRowInput,
+  CreateBatchRequestSchema,
+} from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { showToast } from '../../components/toasts.tsx';
+import { refreshCodes } from '../../data/code-lists.ts';
+import { useIdempotencyKeys } from '../../data/idempotency-key.ts';
+import { binaryTransport } from '../../data/transport.ts';
+
+/** What applies to all codes of a batch. */
+export interface BatchOptions {
+  readonly name: string;
+  /** For rows without one. */
+  readonly folder: string;
+  /** In addition to those of a row. */
+  readonly tags: readonly string[];
+  readonly domainId: string;
+  readonly foreground: string;
+  readonly background: string;
+}
+
+/** The request has more bytes than the core reads. */
+export class TooLarge extends Error {}
+
+/** The most bytes of a request. Source: docs/contract.md, "Limits". */
+const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
+
+/** How often the page looks for the batch while the core creates the first codes, which can take 20 s, in ms. */
+const LOOK_MS = 1_000;
+
+const BATCH_LISTS = createConnectQueryKey({ schema: BatchesService.method.listBatches, cardinality: undefined });
+
+const client = createClient(BatchesService, binaryTransport);
+
+/** Creates a batch and leads to its page as soon as its rows are staged. `version`: identifies the rows. */
+export function useCreateBatch() {
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const keys = useIdempotencyKeys();
+  const isShown = useRef(true);
+  useEffect(() => {
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
+  const show = (batchId: string) => {
+    if (!isShown.current) return;
+    isShown.current = false;
+    void navigate({ to: '/batches/$batchId', params: { batchId } });
+  };
+  return useMutation({
+    async mutationFn(batch: { rows: readonly BatchRowInput[]; options: BatchOptions; version: string }) {
+      const request = requestFrom(batch.rows, batch.options);
+      if (toBinary(CreateBatchRequestSchema, request).length > MAX_REQUEST_BYTES) throw new TooLarge();
+      const key = keys.keyFor(JSON.stringify([batch.version, batch.options]));
+      const finished = new AbortController();
+      void findStaged(request.rows.length, finished.signal).then((id) => id !== undefined && show(id));
+      try {
+        return await client.createBatch(request, { headers: { 'idempotency-key': key } });
+      } finally {
+        finished.abort();
+      }
+    },
+    onSettled: (_created, error) => keys.ended(error ?? undefined),
+    onSuccess: ({ batch, warnings }) => {
+      void refreshCodes();
+      void queries.invalidateQueries({ queryKey: BATCH_LISTS });
+      if (warnings.length > 0) showToast(warnings.join(' '), { kind: 'failed' });
+      if (batch) show(batch.id);
+    },
+  });
+}
+
+function requestFrom(rows: readonly BatchRowInput[], options: BatchOptions) {
+  const { name, folder, tags, domainId, foreground, background } = options;
+  return create(CreateBatchRequestSchema, {
+    rows: rows.map((row) => ({
+      ...row,
+      tags: [...new Set([...row.tags, ...tags])],
+      ...(row.folder === undefined && folder.trim() !== '' && { folder: folder.trim() }),
+    })),
+    ...(name.trim() !== '' && { name: name.trim() }),
+    ...(domainId !== '' && { domainId }),
+    design: { foregroundColor: foreground, backgroundColor: background },
+  });
+}
+
+/** The id of the batch once its rows are staged: the newest one, if it appeared meanwhile and has this many rows. */
+async function findStaged(total: number, signal: AbortSignal): Promise<string | undefined> {
+  const newest = async () => (await client.listBatches({ limit: 1 }, { signal })).batches[0];
+  try {
+    const before = (await newest())?.id;
+    while (!signal.aborted) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      const found = await newest();
+      if (found && found.id !== before && found.counts?.total === total) return found.id;
+    }
+  } catch {
+    // The call that creates the batch reports what went wrong.
+  }
+  return undefined;
+}

@@ -1,0 +1,199 @@
+import AxeBuilder from '@axe-core/playwright';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+/** Creating codes of every type, by keyboard. */
+
+describe.skipIf(!CHROMIUM)('a new code', () => {
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    pages = await startPages();
+  });
+
+  /** The codes with this name. */
+  const named = async (name: string) =>
+    (await pages.client(CodesService).listCodes({ limit: 100 })).codes.filter((code) => code.name === name);
+
+  /** Moves on to the field with Tab, as somebody without a mouse does. */
+  async function tabTo(page: Page, name: string): Promise<void> {
+    const target = page
+      .getByRole('textbox', { name })
+      .or(page.getByRole('combobox', { name }))
+      .or(page.getByRole('button', { name }))
+      .first();
+    for (let steps = 0; steps < 40; steps++) {
+      if (await target.evaluate((element) => element === document.activeElement)) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`Tab does not lead to “${name}”.`);
+  }
+
+  test('is created by keyboard, in a new folder and with tags, and leads to its page', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByRole('img', { name: 'Preview of the code' }).waitFor();
+    await tabTo(page, 'Target URL');
+    await page.keyboard.type('https://example.com/menu');
+    await tabTo(page, 'Name (optional)');
+    await page.keyboard.type('Menu on table 4');
+    await tabTo(page, 'Folder (optional)');
+    await page.keyboard.type('Tables');
+    await tabTo(page, 'Tags (optional)');
+    await page.keyboard.type('spring,');
+    await page.keyboard.type('indoors');
+    await page.keyboard.press('Enter');
+    await page.getByRole('listitem').filter({ hasText: 'indoors' }).waitFor();
+    await tabTo(page, 'Create code');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/codes\/qr_/);
+    await page.getByRole('status').getByText('Menu on table 4 was created.').waitFor();
+    const [code, ...others] = await named('Menu on table 4');
+    expect(others).toEqual([]);
+    expect(code).toMatchObject({
+      type: CodeType.DYNAMIC,
+      targetUrl: 'https://example.com/menu',
+      folder: { name: 'Tables' },
+      tags: ['indoors', 'spring'],
+    });
+  });
+
+  test('says at the field what is wrong, keeps what was typed, and moves to the field', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByLabel('Target URL').fill('example.com');
+    await page.getByLabel('Name (optional)').fill('Kept');
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByText('Use a complete address that begins with https:// or http://.').waitFor();
+    await expect.poll(() => page.getByLabel('Target URL').evaluate((e) => e === document.activeElement)).toBe(true);
+    // What only the core knows: this is a scan URL.
+    await page.getByLabel('Target URL').fill(`${pages.signpost.url}/r/abcdefg`);
+    await page.keyboard.press('Enter');
+    await page.getByText('must not be a scan URL of this platform.').waitFor();
+    expect(await page.getByLabel('Name (optional)').inputValue()).toBe('Kept');
+    expect(await named('Kept')).toEqual([]);
+  });
+
+  test.each(['link', 'Wi-Fi'])('of type %s is not created twice when the answer was lost', async (kind) => {
+    const page = await pages.open('/codes/new');
+    const name = `Lost ${kind}`;
+    if (kind === 'Wi-Fi') {
+      await page.getByRole('radio', { name: /^Wi-Fi/ }).check({ force: true });
+      await page.getByLabel('Network name').fill('Harbour');
+      await page.getByLabel('Password').fill('fish and chips');
+    } else {
+      await page.getByLabel('Target URL').fill('https://example.com/lost');
+    }
+    await page.getByLabel('Name (optional)').fill(name);
+    // The core creates the code; the answer does not arrive.
+    await page.route(
+      /CodesService\/Create/,
+      async (route) => {
+        await route.fetch();
+        await route.abort('connectionreset');
+      },
+      { times: 1 },
+    );
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByText('the code will not be created twice').waitFor();
+    expect(await named(name)).toHaveLength(1);
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.waitForURL(/\/codes\/qr_/);
+    expect(await named(name)).toHaveLength(1);
+  });
+
+  test('for Wi-Fi contains the network, in its colours and folder', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByRole('radio', { name: /^Link/ }).focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.getByText('The code appears as soon as').waitFor();
+    await page.getByLabel('Network name').fill('Harbour guests');
+    await page.getByLabel('Password').fill('short');
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByText('A WPA password has 8 to 63 characters').waitFor();
+    await page.getByLabel('Password').fill('fish and chips');
+    await page.getByRole('img', { name: 'Preview of the code' }).waitFor();
+    await page.getByLabel('Modules', { exact: true }).fill('#ffd700');
+    await page.getByText('The contrast is only 1.4:1.').waitFor();
+    await page.getByLabel('Modules', { exact: true }).fill('#0a5f49');
+    await expect.poll(() => page.getByText('The contrast is only').count()).toBe(0);
+    await page.getByLabel('Name (optional)').fill('Guest network');
+    await page.getByRole('combobox', { name: 'Folder' }).fill('Networks');
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.waitForURL(/\/codes\/qr_/);
+    expect(await named('Guest network')).toMatchObject([
+      {
+        type: CodeType.STATIC,
+        payload: 'WIFI:T:WPA;S:Harbour guests;P:fish and chips;;',
+        design: { foregroundColor: '#0a5f49' },
+        folder: { name: 'Networks' },
+      },
+    ]);
+  });
+
+  test('with a landing page shows on the phone what the gateway will show', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByRole('radio', { name: /^Landing page/ }).check({ force: true });
+    await page.getByLabel('Heading').fill('Fish & <chips>');
+    await page.getByLabel('Text (optional)').fill('Open daily\nfrom 11:00');
+    await page.getByRole('button', { name: 'Add a link' }).click();
+    await page.keyboard.type('Our menu');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('https://example.com/menu?a=1&b=2');
+    await page.getByLabel('Page background', { exact: true }).fill('#036');
+    await page.getByLabel('Text colour', { exact: true }).fill('#ffcc00');
+    await page.getByLabel('Name (optional)').fill('Chip shop');
+    const phone = page.frameLocator('iframe').locator('main');
+    await phone.getByText('Our menu').waitFor();
+    const looks = (element: Element) => {
+      const { font, backgroundColor, color } = getComputedStyle(document.body);
+      const box = (selector: string) => {
+        const { x, width, height } = element.querySelector(selector)?.getBoundingClientRect() ?? new DOMRect();
+        return [x, width, height].map(Math.round);
+      };
+      return { html: element.innerHTML, font, backgroundColor, color, boxes: ['h1', 'p', 'a'].map(box) };
+    };
+    const previewed = await phone.evaluate(looks);
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.waitForURL(/\/codes\/qr_/);
+    const [code] = await named('Chip shop');
+    const phoneContext = await page
+      .context()
+      .browser()
+      ?.newContext({ viewport: { width: 390, height: 720 } });
+    const scanned = await phoneContext?.newPage();
+    await scanned?.goto(`${pages.signpost.url}/r/${code?.shortCode}`);
+    expect(await scanned?.locator('main').evaluate(looks)).toEqual(previewed);
+    await phoneContext?.close();
+  });
+
+  test('cannot be made by a viewer', async () => {
+    const page = await pages.open('/codes/new', { role: Role.VIEWER });
+    await page.getByText('Your role does not allow this.').waitFor();
+    expect(await page.getByRole('button', { name: 'Create code' }).count()).toBe(0);
+  });
+
+  test('speaks German', async () => {
+    const page = await pages.open('/codes/new', { context: { locale: 'de-DE' } });
+    await page.getByRole('heading', { name: 'Neuer Code', level: 1 }).waitFor();
+    await page.getByLabel('Ziel-URL').fill('beispiel.de');
+    await page.getByRole('button', { name: 'Code anlegen' }).click();
+    await page.getByText('Bitte geben Sie die vollständige Adresse ein').waitFor();
+  });
+
+  describe.each([1440, 390])('at %i px', (width) => {
+    test.each(['light', 'dark'] as const)('is accessible in %s', async (colorScheme) => {
+      const context = { viewport: { width, height: 900 }, colorScheme };
+      const page = await pages.open('/codes/new', { context });
+      for (const kind of ['Link', 'Landing page', 'Wi-Fi', 'Text']) {
+        await page.getByRole('radio', { name: new RegExp(`^${kind}`) }).check({ force: true });
+        await page.getByRole('button', { name: 'Create code' }).click();
+        await expect.poll(() => page.locator('[aria-invalid="true"]').count()).toBeGreaterThan(0);
+        const { violations } = await new AxeBuilder({ page }).exclude('[class*="_navigation_"]').analyze();
+        expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+      }
+    });
+  });
+});
