@@ -156,7 +156,7 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
 
     const page = await pages.open('/codes');
     const list = page.getByRole('grid', { name: 'Codes' });
-    await expect.poll(() => list.getAttribute('aria-rowcount')).toBe(String(COUNT + NAMES.length + 1));
+    await page.locator(`[role=grid][aria-rowcount="${COUNT + NAMES.length + 1}"]`).waitFor();
     const calls = vi.fn();
     page.on('request', (request) => request.url().includes('/ListCodes') && calls());
     // As a drag of the scrollbar does: through 20,000 rows in each frame.
