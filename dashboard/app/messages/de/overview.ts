@@ -31,7 +31,7 @@ export const overview: typeof en = {
     domainWaiting: (host) => `${host} ist noch nicht eingerichtet`,
     domainAction: 'DNS-Einträge ansehen',
     endpointDisabled: (url) => `Der Webhook ${url} ist abgeschaltet`,
-    endpointFailing: (url, since) => `Der Webhook ${url} schlägt seit ${since} fehl`,
+    endpointFailing: (url, since) => `Der Webhook ${url} schlägt fehl, zuerst ${since}`,
     endpointFailed: (url, count, isOne) =>
       isOne
         ? `Ein Ereignis der letzten 7 Tage hat ${url} nicht erreicht`

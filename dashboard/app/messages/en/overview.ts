@@ -30,7 +30,7 @@ export const overview = {
     domainWaiting: (host: string) => `${host} is not set up yet`,
     domainAction: 'See the DNS records',
     endpointDisabled: (url: string) => `The webhook ${url} is disabled`,
-    endpointFailing: (url: string, since: string) => `The webhook ${url} has been failing since ${since}`,
+    endpointFailing: (url: string, since: string) => `The webhook ${url} is failing, first ${since}`,
     endpointFailed: (url: string, count: string, isOne: boolean) =>
       `${count} ${isOne ? 'event' : 'events'} of the last 7 days did not reach ${url}`,
     endpointAction: 'See the deliveries',
