@@ -11,10 +11,14 @@ export interface Settings {
   readonly corePort: number;
   /** Native gRPC. `GRPC_PORT`, default 50051. */
   readonly grpcPort: number;
+  /** The dashboard. `DASHBOARD_PORT`, default 8090; undefined without a dashboard: `DASHBOARD=false`. */
+  readonly dashboardPort: number | undefined;
   /** The start of scan URLs. `PUBLIC_URL`, default `http://localhost:$PORT`. */
   readonly publicUrl: string;
   /** A Postgres to use instead of a local one. `DATABASE_URL`. */
   readonly databaseUrl: string | undefined;
+  /** Whether the account of a new installation gets sample data. `SAMPLE`, default true. */
+  readonly sample: boolean;
 }
 
 /** Reads the settings; an empty variable counts as unset. Throws an `OperatorError` if one is invalid. */
@@ -25,8 +29,10 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     port,
     corePort: readPort(env, 'CORE_PORT', 8081),
     grpcPort: readPort(env, 'GRPC_PORT', 50051),
+    dashboardPort: readFlag(env, 'DASHBOARD') ? readPort(env, 'DASHBOARD_PORT', 8090) : undefined,
     publicUrl: env.PUBLIC_URL || `http://localhost:${port}`,
     databaseUrl: env.DATABASE_URL || undefined,
+    sample: readFlag(env, 'SAMPLE'),
   };
 }
 
@@ -35,4 +41,11 @@ function readPort(env: NodeJS.ProcessEnv, name: string, fallback: number): numbe
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
     throw new OperatorError(`${name} must be a port: 1 to 65535.`);
   return port;
+}
+
+/** A variable that is `true` or `false`, by default true. */
+function readFlag(env: NodeJS.ProcessEnv, name: string): boolean {
+  const value = env[name] || 'true';
+  if (value !== 'true' && value !== 'false') throw new OperatorError(`${name} must be true or false.`);
+  return value === 'true';
 }

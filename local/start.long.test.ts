@@ -11,11 +11,12 @@ import { isolatedEnvironment, type LocalRun, startLocally } from '../test/harnes
 import { freePort, isFree, LOOPBACK } from './free-port.ts';
 
 type Place = Awaited<ReturnType<typeof isolatedEnvironment>>;
+type Ports = [postgres: number, core: number, gateway: number, dashboard: number];
 
-/** The addresses of Postgres, core and gateway, in the order in which they have to start. */
-async function portsOf({ DATA_DIR, CORE_PORT, PORT }: Place): Promise<[number, number, number]> {
+/** The ports of Postgres, core, gateway and dashboard, in the order in which they have to start. */
+async function portsOf({ DATA_DIR, CORE_PORT, PORT, DASHBOARD_PORT }: Place): Promise<Ports> {
   const config = await readFile(join(DATA_DIR, 'postgres/data/postgresql.conf'), 'utf8');
-  return [Number(/port = '(\d+)'/.exec(config)?.[1]), Number(CORE_PORT), Number(PORT)];
+  return [Number(/port = '(\d+)'/.exec(config)?.[1]), Number(CORE_PORT), Number(PORT), Number(DASHBOARD_PORT)];
 }
 
 async function expectNothingLeft(place: Place): Promise<void> {
@@ -68,15 +69,53 @@ describe('npm start', () => {
     expect(keyIn(await second.ready)).toBe(keyIn(printed));
   });
 
+  test('prints at each start a link that signs the owner in to the dashboard once', async () => {
+    const place = await isolatedEnvironment();
+    const accounts = new Set<string>();
+    for (let start = 1; start <= 2; start++) {
+      const run = startLocally(place);
+      const printed = await run.prints('dashboard link');
+      const [, origin = '', token = ''] = /(http:\S+)\/sign-in\/link#(\S+)/.exec(printed) ?? [];
+      expect(origin).toBe(`http://localhost:${place.DASHBOARD_PORT}`);
+      const signIn = () => {
+        const body = new URLSearchParams({ token });
+        return fetch(`${origin}/sign-in/link`, { method: 'POST', redirect: 'manual', headers: { origin }, body });
+      };
+      const { status, headers } = await signIn();
+      expect(status).toBe(303);
+      const cookie = headers
+        .getSetCookie()
+        .map((each) => each.split(';')[0])
+        .join('; ');
+      const session = await fetch(`${origin}/session`, { headers: { cookie } });
+      expect(await session.json()).toMatchObject({ email: 'owner@localhost', member: { role: 'owner' } });
+      expect((await signIn()).status).not.toBe(303);
+      accounts.add(/acct_[0-9a-z]+/.exec(printed)?.[0] ?? '');
+      expect(await endedBy(run, 'SIGINT')).toBe(0);
+    }
+    expect(accounts.size).toBe(1);
+  });
+
+  test('starts without a dashboard on request', async () => {
+    const place = await isolatedEnvironment();
+    const run = startLocally({ ...place, DASHBOARD: 'false' });
+    await run.ready;
+    expect(await readdir(join(place.DATA_DIR, 'logs'))).not.toContain('dashboard.log');
+    expect(await endedBy(run, 'SIGINT')).toBe(0);
+    expect((await run.ended).stdout).not.toContain('dashboard');
+  });
+
   test('makes its secrets readable by their owner only, and not available to the gateway', async () => {
     const place = await isolatedEnvironment();
     const run = startLocally(place);
-    await run.ready;
+    await run.prints('dashboard link');
     for (const name of ['api-key', 'service-token', 'secret-key']) {
       expect((await stat(join(place.DATA_DIR, name))).mode & 0o777).toBe(0o600);
     }
     const logs = await Promise.all(
-      ['core.log', 'worker.log', 'gateway.log'].map((name) => readFile(join(place.DATA_DIR, 'logs', name), 'utf8')),
+      ['core.log', 'worker.log', 'gateway.log', 'dashboard.log'].map((name) =>
+        readFile(join(place.DATA_DIR, 'logs', name), 'utf8'),
+      ),
     );
     for (const name of ['api-key', 'service-token', 'secret-key', 'postgres/password']) {
       const secret = (await readFile(join(place.DATA_DIR, name), 'utf8')).trim();
@@ -85,12 +124,12 @@ describe('npm start', () => {
   });
 
   test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    'on %s stops the gateway, then the core, then Postgres',
+    'on %s stops the dashboard, the gateway, the core and then Postgres',
     async (signal) => {
       const place = await isolatedEnvironment();
       const run = startLocally(place);
-      await run.ready;
-      const [postgres, core, gateway] = await portsOf(place);
+      await run.prints('dashboard link');
+      const [postgres, core, gateway, dashboard] = await portsOf(place);
       let gone = false;
       run.ended.then(() => (gone = true));
       const gatewayPid = await run.child('gateway');
@@ -102,7 +141,7 @@ describe('npm start', () => {
       process.kill(gatewayPid, 'SIGCONT');
       while (!gone) {
         // Those that stop later are checked first: if one has exited already, the others must have too.
-        const seen = [await answers(postgres), await answers(core), await answers(gateway)];
+        const seen = [await answers(postgres), await answers(core), await answers(gateway), await answers(dashboard)];
         expect(seen).toEqual(seen.toSorted().reverse());
       }
       expect((await run.ended).code).toBe(0);
@@ -131,12 +170,12 @@ describe('npm start', () => {
     await expectNothingLeft(place);
   });
 
-  test.each(['core', 'worker', 'gateway'] as const)(
+  test.each(['core', 'worker', 'gateway', 'dashboard'] as const)(
     'when the %s dies, says so, stops everything and exits 1',
     async (name) => {
       const place = await isolatedEnvironment();
       const run = startLocally(place);
-      await run.ready;
+      await run.prints('dashboard link');
       process.kill(await run.child(name), 'SIGKILL');
       const { code, stderr } = await run.ended;
       expect(code).toBe(1);
@@ -180,6 +219,11 @@ describe('npm start says in one sentence', () => {
     const other = createServer().listen(Number(place.CORE_PORT), LOOPBACK);
     onTestFinished(() => void other.close());
     await expectSentence(place, `Port ${place.CORE_PORT} is in use or not allowed: set CORE_PORT to another one.`);
+  });
+
+  test('that a variable is neither true nor false', async () => {
+    const place = await isolatedEnvironment();
+    await expectSentence({ ...place, SAMPLE: 'no' }, 'SAMPLE must be true or false.');
   });
 
   test('that a port is invalid', async () => {

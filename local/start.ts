@@ -1,27 +1,35 @@
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
+import { localAccount } from './account.ts';
+import { buildApp } from './build-app.ts';
 import { type Child, type ChildOptions, startChild } from './child.ts';
 import { lockDataDir } from './data-dir.ts';
 import { startDatabase } from './database.ts';
 import { isFree, LOOPBACK } from './free-port.ts';
 import { type Interruption, listenForInterruption } from './interruption.ts';
-import { localKey } from './local-key.ts';
+import { addSample } from './sample/add.ts';
 import { readOrCreateSecret } from './secret-file.ts';
 import { readSettings, type Settings } from './settings.ts';
-import { welcome } from './welcome.ts';
+import { signInText, welcome } from './welcome.ts';
 
 /**
- * `npm start`: Postgres, a core that answers calls, one for background work, and a gateway on this machine, each a separate
- * process as in production, and stopped in the opposite order. Processes that die are not restarted: supervisors do that
- * in production, and here it would hide the reason. Rejects with an `OperatorError`, or with the reason of
- * `interruption.stop`; by then everything has stopped.
+ * `npm start`: Postgres, a core that answers calls, one for background work, a gateway and the dashboard on this machine,
+ * each a separate process as in production, and stopped in the opposite order. Processes that die are not restarted:
+ * supervisors do that in production, and here it would hide the reason. Rejects with an `OperatorError`, or with the reason
+ * of `interruption.stop`; by then everything has stopped.
  */
 async function run(settings: Settings, interruption: Interruption): Promise<void> {
-  const { dataDir } = settings;
-  const { stop } = interruption;
+  const { dataDir, dashboardPort } = settings;
+  const { stop, force } = interruption;
+  const ending = new AbortController();
+  const signal = AbortSignal.any([stop, ending.signal]);
   await using running = new AsyncDisposableStack();
+  using _ = { [Symbol.dispose]: () => ending.abort() };
   running.use(await lockDataDir(dataDir));
   await expectFreePorts(settings);
+  // The API does not wait for the pages.
+  const built = dashboardPort === undefined ? Promise.resolve() : buildApp(dataDir, signal);
+  running.defer(() => built);
   const database = await startDatabase(settings);
   running.defer(() => database.stop());
   const serviceToken = process.env.SERVICE_TOKEN || (await readOrCreateSecret(join(dataDir, 'service-token')));
@@ -39,9 +47,9 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     TLS_CLIENT_CA: undefined,
     CORE_CA: undefined,
   };
-  const start = async (options: Omit<ChildOptions, 'log'>): Promise<Child> => {
-    const child = await startChild({ ...options, log: join(dataDir, 'logs', `${options.name}.log`) }, stop);
-    running.defer(() => stopChild(child, interruption.force));
+  const start = (options: Omit<ChildOptions, 'log'>): Promise<Child> => {
+    const child = startChild({ ...options, log: join(dataDir, 'logs', `${options.name}.log`) }, signal);
+    running.defer(() => child.then((started) => stopChild(started, force)).catch(() => undefined));
     return child;
   };
   const coreEnv = {
@@ -85,15 +93,34 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     }),
   ]);
   const children = [core, ...others.map(started)];
-  const key = await localKey(settings, serviceToken);
+  // Any of several tokens is accepted by the core.
+  const [token = ''] = serviceToken.split(',');
+  const coreOf = { corePort: settings.corePort, serviceToken: token };
+  const account = await localAccount(settings, coreOf);
   stop.throwIfAborted();
-  console.log(welcome(settings, key));
+  console.log(welcome(settings, account.apiKey));
+  const sample = addSample({ dataDir, account: account.id, env: coreEnv, signal }).catch(console.error);
+  running.defer(() => sample);
 
+  /** Starts the dashboard once its pages are built, and waits for its end. */
+  const runDashboard = async (port: number): Promise<string> => {
+    await built;
+    signal.throwIfAborted();
+    const { ended } = await start({
+      name: 'dashboard',
+      program: 'dashboard/server/main.ts',
+      // It has no need of the database.
+      env: { ...coreEnv, DASHBOARD_PORT: String(port), DATABASE_URL: undefined },
+    });
+    console.log(await signInText(coreOf, account.id, port));
+    return ended;
+  };
   const interrupted = new Promise<void>((resolve) => {
     if (stop.aborted) resolve();
     stop.addEventListener('abort', () => resolve(), { once: true });
   });
-  const failure = await Promise.race([interrupted, ...children.map(({ ended }) => ended)]);
+  const ends = [interrupted, ...children.map(({ ended }) => ended)];
+  const failure = await Promise.race(dashboardPort === undefined ? ends : [...ends, runDashboard(dashboardPort)]);
   if (failure !== undefined) throw new OperatorError(failure);
 }
 
@@ -103,9 +130,10 @@ function started(child: PromiseSettledResult<Child>): Child {
   return child.value;
 }
 
-async function expectFreePorts({ port, corePort, grpcPort }: Settings): Promise<void> {
-  for (const [name, wanted] of Object.entries({ PORT: port, CORE_PORT: corePort, GRPC_PORT: grpcPort })) {
-    if (!(await isFree(wanted))) {
+async function expectFreePorts({ port, corePort, grpcPort, dashboardPort }: Settings): Promise<void> {
+  const ports = { PORT: port, CORE_PORT: corePort, GRPC_PORT: grpcPort, DASHBOARD_PORT: dashboardPort };
+  for (const [name, wanted] of Object.entries(ports)) {
+    if (wanted !== undefined && !(await isFree(wanted))) {
       throw new OperatorError(`Port ${wanted} is in use or not allowed: set ${name} to another one.`);
     }
   }

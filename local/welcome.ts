@@ -1,8 +1,11 @@
 import { relative } from 'node:path';
+import { dashboardUrl } from '../cli/sign-in-url.ts';
+import type { Core } from './core.ts';
 import { session } from './session.ts';
 import type { Settings } from './settings.ts';
+import { createSignInLink, OWNER } from './sign-in-link.ts';
 
-/** The message of `npm start` once everything is running: addresses, the key, and a session to copy and paste. */
+/** The message of `npm start` once the API is ready: addresses, the key, and a session to copy and paste. */
 export function welcome(settings: Settings, apiKey: string): string {
   const { port, corePort, grpcPort, dataDir } = settings;
   return `
@@ -15,4 +18,19 @@ Signpost is running; Ctrl-C stops it.
   API key              ${apiKey}
 
 ${session(`http://localhost:${port}`, apiKey)}`;
+}
+
+/** The message once the dashboard is ready, with a new sign-in link. `account`: `acct_…`; `port`: the dashboard's. */
+export async function signInText(core: Core, account: string | undefined, port: number): Promise<string> {
+  const url = dashboardUrl({ DASHBOARD_URL: process.env.DASHBOARD_URL || `http://localhost:${port}` });
+  const command = `npm run signpost -- dashboard link --account ${account ?? 'acct_…'} --email ${OWNER}`;
+  if (account === undefined) return `The dashboard is at ${url}. This prints a link to sign in:\n\n  ${command}\n`;
+  return `Open the dashboard with this link, which works once and for 15 minutes:
+
+  ${await createSignInLink(core, account, url)}
+
+This prints another one:
+
+  ${command}
+`;
 }

@@ -16,6 +16,7 @@ import { TargetsService } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
+import { deleteApiRequests } from './access/api-requests.ts';
 import { deleteIdempotencyKeys } from './access/idempotency.ts';
 import { type AccountCleanup, createAccountCleanup } from './accounts/cleanup.ts';
 import { accountsService } from './accounts/service.ts';
@@ -67,6 +68,7 @@ export function accountCleanupFor(config: CoreConfig, database: Database): Accou
       (id) => deleteAccountLabels(pool, id),
       (id) => deleteEndpoints(pool, id),
       (id) => deleteIdempotencyKeys(pool, id),
+      (id) => deleteApiRequests(pool, id),
       (id) => deleteMembers(database, id),
     ],
   });

@@ -1,4 +1,13 @@
-import { AccountEntity, ApiKeyEntity, AuditEntryEntity, IdempotencyEntity, MeterEntity } from './access/entities.ts';
+import {
+  AccountEntity,
+  ApiKeyEntity,
+  ApiRequestCountEntity,
+  ApiRequestEntity,
+  AuditEntryEntity,
+  IdempotencyEntity,
+  MeterEntity,
+} from './access/entities.ts';
+import { EndedSessionEntity } from './accounts/ended-sessions.ts';
 import { MemberEntity } from './accounts/member.ts';
 import { SignInLinkEntity } from './accounts/sign-in-links.ts';
 import { BatchEntity, BatchRowEntity } from './batches/entities.ts';
@@ -15,6 +24,8 @@ import { AttemptBudgetEntity, AttemptEntity, DeliveryEntity, EndpointEntity } fr
 export const entities = [
   AccountEntity,
   ApiKeyEntity,
+  ApiRequestCountEntity,
+  ApiRequestEntity,
   AttemptBudgetEntity,
   AttemptEntity,
   AuditEntryEntity,
@@ -25,6 +36,7 @@ export const entities = [
   CodeTagEntity,
   DeliveryEntity,
   DomainEntity,
+  EndedSessionEntity,
   EndpointEntity,
   FolderEntity,
   IdempotencyEntity,

@@ -16,6 +16,7 @@ import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { deleteExpiredKeys } from './access/idempotency.ts';
 import { serviceTokens } from './access/service-token.ts';
+import { forgetEndedSessions } from './accounts/ended-sessions.ts';
 import { deleteExpiredLinks } from './accounts/sign-in-links.ts';
 import { measureBacklogs, measurePool } from './backlog-metrics.ts';
 import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
@@ -168,6 +169,9 @@ async function main(config: CoreConfig): Promise<void> {
       );
       deleteExpiredLinks(pool).catch((error: unknown) =>
         logger.warn({ err: error }, 'deleting expired sign-in links failed; it is retried'),
+      );
+      forgetEndedSessions(pool).catch((error: unknown) =>
+        logger.warn({ err: error }, 'forgetting ended sessions failed; it is retried'),
       );
     }, SWEEP_MS);
     running.defer(() => clearInterval(sweeper));

@@ -36,6 +36,8 @@ const changing = SERVICES.flatMap(({ methods }) => methods as DescMethod[]).filt
     method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS &&
     // It only reads, but not by GET: an email address would be in the URL.
     method !== AccountsService.method.listMemberships &&
+    // A session belongs to a person, not to an account.
+    method !== AccountsService.method.endSessions &&
     getOption(method, requires).caller !== Caller.ANYONE,
 );
 
@@ -61,6 +63,7 @@ test('every method that changes something leaves who called it in the account’
   const target = { targetUrl: 'https://example.com' };
 
   await accounts.updateAccount({ name: 'B' });
+  await accounts.renameAccount({ name: 'C' });
   const { member } = await accounts.addMember({ email: 'anna@example.com', role: Role.ADMIN });
   await accounts.updateMember({ id: there(member).id, role: Role.EDITOR });
   const { token } = await accounts.createSignInLink({ email: 'anna@example.com' });
@@ -78,6 +81,7 @@ test('every method that changes something leaves who called it in the account’
   await acting(TargetsService).changeTargets({ rows: [{ code: { case: 'id', value: id }, ...target }] });
   await codes.deleteCode({ id });
   await codes.restoreCode({ id });
+  await codes.updateCodes({ ids: [id], paused: true, removeTags: ['a'] });
   await codes.createStaticCode({ content: { case: 'payload', value: 'x' } });
   await codes.createLandingPageCode({ landingPage: { title: 'x' } });
   await acting(BatchesService).createBatch({ rows: [target] });

@@ -15,6 +15,28 @@ import { startSignpost } from './harness/processes.ts';
 const EVENTUALLY = { timeout: 20_000, interval: 100 };
 const hasCaddy = spawnSync('caddy', ['version']).status === 0;
 
+/** A route in Caddy's own format: the hosts that it matches, and, somewhere in it, where it sends requests. */
+interface AdaptedRoute {
+  readonly match?: readonly { readonly host?: readonly string[] }[];
+}
+
+test.skipIf(!hasCaddy && !process.env.CI)('deploy/Caddyfile sends only the dashboard’s host to the dashboard', () => {
+  const env = {
+    ...process.env,
+    ACME_EMAIL: 'ops@sign.example',
+    PUBLIC_URL: 'https://sign.example',
+    DASHBOARD_URL: 'https://dashboard.sign.example',
+  };
+  const args = ['adapt', '--config', 'deploy/Caddyfile', '--adapter', 'caddyfile'];
+  const { stdout } = spawnSync('caddy', args, { env, encoding: 'utf8' });
+  const servers: Record<string, { routes: AdaptedRoute[] }> = JSON.parse(stdout).apps.http.servers;
+  const routes = Object.values(servers).flatMap((server) => server.routes);
+  const hosts = routes
+    .filter((route) => JSON.stringify(route).includes('"dashboard:8090"'))
+    .flatMap(({ match }) => match?.flatMap(({ host }) => host ?? []));
+  expect(hosts).toEqual(['dashboard.sign.example']);
+});
+
 describe.skipIf(!hasCaddy && !process.env.CI)('Caddy (apt-get install caddy), as the documentation sets it up', () => {
   let httpsPort: number;
   let httpPort: number;

@@ -72,10 +72,16 @@ export function timeJson(time: Timestamp | undefined): string {
   return isoTime(timestampMs(time));
 }
 
-let latest = { ms: 0, text: new Date(0).toISOString() };
+/** More than the different times of a batch or change, which take turns. */
+const MAX_CACHED = 100;
+const cached = new Map<number, string>();
 
-/** The same for ms since 1970. It is cached: rows of a batch share one time, and formatting it takes as long as a row. */
+/** The same for ms since 1970. It is cached: rows of a batch share their times, and formatting one takes as long as a row. */
 export function isoTime(ms: number): string {
-  if (ms !== latest.ms) latest = { ms, text: new Date(ms).toISOString() };
-  return latest.text;
+  const known = cached.get(ms);
+  if (known !== undefined) return known;
+  if (cached.size === MAX_CACHED) cached.clear();
+  const text = new Date(ms).toISOString();
+  cached.set(ms, text);
+  return text;
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { COUNTRIES, countryCode, openCountries } from './countries.ts';
+import { countryCode, openCountries } from './countries.ts';
+import { COUNTRIES } from './country-codes.ts';
 
 const countryOf = await openCountries();
 

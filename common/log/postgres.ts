@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { binaryArray } from '../postgres/binary-array.ts';
 import { connectionOptions } from '../postgres/connection-options.ts';
 import { logIdleErrors } from '../postgres/idle-errors.ts';
 import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../postgres/sql.ts';
@@ -93,11 +94,15 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
   async function publish(over: Queryable, topic: string, records: readonly NewRecord[]): Promise<void> {
     if (records.length === 0) return;
     const { partitions, compacted } = await topicInfo(topic);
+    const partitionsOf = records.map(({ key }) => crc32(key) % partitions);
+    const keys = records.map(({ key }) => key);
+    const headersOf = records.map(({ headers }) => JSON.stringify(headers ?? {}));
+    const values = records.map(({ value }) => value);
     const columns = [
-      records.map(({ key }) => crc32(key) % partitions),
-      records.map(({ key }) => key),
-      records.map(({ headers }) => JSON.stringify(headers ?? {})),
-      records.map(({ value }) => value),
+      binaryArray('integer', partitionsOf),
+      binaryArray('text', keys),
+      binaryArray('jsonb', headersOf),
+      binaryArray('bytea', values),
     ];
     if (topic === SCANS.name) await run(over, appendScans, columns);
     else await run(over, append, [topic, compacted, ...columns]);

@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
+import { worldMap } from './world-map-plugin.ts';
 
 const DIST = join(import.meta.dirname, 'dist');
 
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [react(), compressed()],
+  plugins: [react(), worldMap(), compressed()],
   resolve: {
     alias: {
       '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js': join(

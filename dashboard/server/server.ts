@@ -79,7 +79,7 @@ export async function createServer(options: {
     const serving = await core.isServing();
     return reply.code(serving ? 200 : 503).send({ status: serving ? 'ready' : 'the core is unavailable' });
   });
-  const sessions = openSessions(options.secretKey);
+  const sessions = openSessions(options);
   servePageFiles(app);
   sessionRoutes(app, { core, sessions, publicUrl, signIn: provider ? ['oidc'] : [] });
   signInByLink(app, { core, sessions, logger });

@@ -36,7 +36,7 @@ export function sessionRoutes(
   app.delete('/session', async (request, reply) => {
     reply.header('cache-control', 'no-store');
     const session = await sessions.of(request);
-    if (session) sessions.end(reply, session);
+    if (session) await sessions.end(reply, session);
     return reply.code(204).send();
   });
 
@@ -47,7 +47,7 @@ export function sessionRoutes(
   async function describe(reply: FastifyReply, session: Session, memberships: readonly Membership[]) {
     const current = memberships.find(({ accountId }) => accountId === session.account) ?? memberships[0];
     if (!current?.member) {
-      sessions.end(reply, session);
+      await sessions.end(reply, session);
       return reply.code(401).send({ signIn });
     }
     const { accountId, accountName, member } = current;

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { forgetEndedSessions } from '../../src/accounts/ended-sessions.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 import { Browser } from './browser.fixture.ts';
@@ -268,4 +269,59 @@ test.each([
   ['SECRET_KEY', 'short', 'SECRET_KEY must be at least 32 random bytes'],
 ])('the server does not start with %s=%s', async (name, value, sentence) => {
   await expect(startDashboard(signpost, { env: { [name]: value } })).rejects.toThrow(sentence);
+});
+
+describe('another instance', () => {
+  const startOther = () => startDashboard(signpost, { env: { SECRET_KEY: dashboard.secretKey.toString('base64') } });
+  /** The status of a copied cookie at an instance. */
+  async function statusAt(instance: Dashboard, cookie: string): Promise<number> {
+    const browser = new Browser();
+    browser.setCookie(instance.url, '__Host-session', cookie);
+    return (await browser.request(`${instance.url}/session`)).status;
+  }
+  const cookieOf = (browser: Browser) => browser.cookie(dashboard.url, '__Host-session') ?? '';
+  const signOut = (browser: Browser) =>
+    browser.request(`${dashboard.url}/session`, { method: 'DELETE', headers: { origin: dashboard.url } });
+
+  test('learns within seconds that a session ended, and remembers it after a restart', async () => {
+    const other = await startOther();
+    const [ended, open] = [await signIn(), await signIn()];
+    const [cookie, openCookie] = [cookieOf(ended), cookieOf(open)];
+    expect(await statusAt(other, cookie)).toBe(200);
+    expect((await signOut(ended)).status).toBe(204);
+    await expect.poll(() => statusAt(other, cookie), { timeout: 10_000 }).toBe(401);
+    await other.restart();
+    // The first request already.
+    expect(await statusAt(other, cookie)).toBe(401);
+    expect(await statusAt(other, openCookie)).toBe(200);
+    const { rows } = await pool.query<{ row: string }>('select s::text as row from ended_sessions s');
+    expect(rows.length).toBeGreaterThan(0);
+    expect(rows.map(({ row }) => row).join()).not.toMatch(/anna|id |[0-9a-f]{8}-/);
+  });
+
+  test('learns later of a session that ended while no core was available', async () => {
+    const other = await startOther();
+    const browser = await signIn();
+    const cookie = cookieOf(browser);
+    expect(await statusAt(other, cookie)).toBe(200);
+    const [core] = signpost.cores;
+    await core?.kill();
+    expect((await signOut(browser)).status).toBe(204);
+    expect(await statusAt(dashboard, cookie)).toBe(401);
+    await core?.restart();
+    // Whoever uses the first instance makes it tell the others.
+    const next = await signIn();
+    await expect
+      .poll(async () => [await statusOf(next), await statusAt(other, cookie)], { timeout: 30_000 })
+      .toEqual([200, 401]);
+  }, 90_000);
+});
+
+test('sessions that ended are forgotten after 24 hours', async () => {
+  await pool.query(
+    `insert into ended_sessions values ('old', now() - interval '25 hours'), ('new', now() - interval '23 hours')`,
+  );
+  await forgetEndedSessions(pool);
+  const { rows } = await pool.query(`select key::text from ended_sessions where key in ('old', 'new')`);
+  expect(rows).toEqual([{ key: '\\x6e6577' }]);
 });

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
 import { z } from 'zod';
 import { type SealedCookie, sealedCookie } from './cookies.ts';
+import type { Core } from './core.ts';
 import { type EndedSessions, endedSessions } from './ended-sessions.ts';
 
 /** How long a session lasts after sign-in, in s: a working day. */
@@ -35,28 +37,28 @@ export interface Sessions {
   start(reply: FastifyReply, person: Omit<Session, 'id' | 'startedAt' | 'expiresAt'>): Promise<void>;
   /** Opens another account in a session, which lasts no longer for that. */
   update(reply: FastifyReply, session: Session): Promise<void>;
-  end(reply: FastifyReply, session: Session): void;
+  end(reply: FastifyReply, session: Session): Promise<void>;
   readonly ended: EndedSessions;
 }
 
-export function openSessions(secretKey: Buffer): Sessions {
-  const cookie: SealedCookie = sealedCookie('session', secretKey);
-  const ended = endedSessions(SESSION_S, nowS);
+export function openSessions(options: { secretKey: Buffer; core: Core; logger: Logger }): Sessions {
+  const cookie: SealedCookie = sealedCookie('session', options.secretKey);
+  const ended = endedSessions({ ...options, lifetimeS: SESSION_S });
   const update = (reply: FastifyReply, session: Session) => cookie.write(reply, session, session.expiresAt);
   return {
     ended,
     update,
     async of(request) {
       const { data: session } = SESSION.safeParse(await cookie.read(request));
-      return session && !ended.has(session) ? session : undefined;
+      return session && !(await ended.has(session)) ? session : undefined;
     },
     start(reply, person) {
       const startedAt = nowS();
       return update(reply, { ...person, id: randomUUID(), startedAt, expiresAt: startedAt + SESSION_S });
     },
-    end(reply, session) {
-      ended.end(session);
+    async end(reply, session) {
       cookie.clear(reply);
+      await ended.end(session);
     },
   };
 }

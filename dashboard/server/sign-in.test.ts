@@ -188,8 +188,23 @@ describe('the provider ends sessions', () => {
     expect((await session(elsewhere)).status).toBe(200);
   });
 
+  test('at all instances, by telling one', async () => {
+    const other = await startDashboard(signpost, { env: { SECRET_KEY: dashboard.secretKey.toString('base64') } });
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    const browser = new Browser();
+    await signIn(browser, 'anna');
+    const copy = new Browser();
+    copy.setCookie(other.url, '__Host-session', browser.cookie(dashboard.url, '__Host-session') ?? '');
+    const statusAtOther = async () => (await copy.request(`${other.url}/session`)).status;
+    expect(await statusAtOther()).toBe(200);
+    expect((await send(await provider.sign(claims()))).status).toBe(200);
+    await expect.poll(statusAtOther, { timeout: 10_000 }).toBe(401);
+  });
+
   test('of a whole subject, but not those that it starts later', async () => {
     const [first, second, other] = [new Browser(), new Browser(), new Browser()];
+    // Times have whole seconds.
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
     await addMember(account, 'dora@example.com', Role.VIEWER);
     provider.people.set('dora', { email: 'dora@example.com', email_verified: true });
     for (const browser of [first, second]) await signIn(browser, 'anna');
@@ -198,7 +213,6 @@ describe('the provider ends sessions', () => {
     expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
     const statuses = await Promise.all([first, second, other].map(async (each) => (await session(each)).status));
     expect(statuses).toEqual([401, 401, 200]);
-    // Times have whole seconds.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     await signIn(first, 'anna');
     expect((await session(first)).status).toBe(200);

@@ -69,8 +69,11 @@ export function signInAtProvider(
   app.post<{ Body: URLSearchParams }>('/back-channel-logout', async (request, reply) => {
     reply.header('cache-control', 'no-store');
     try {
-      sessions.ended.endAt(await provider.readLogoutToken(request.body.get('logout_token') ?? ''));
+      const named = await provider.readLogoutToken(request.body.get('logout_token') ?? '');
+      const known = await sessions.ended.endAt(named);
       logger.info('the OpenID provider has ended a session');
+      // Other instances don't know yet: the provider may repeat it, and this one does.
+      if (!known) return reply.code(503).send({ error: 'temporarily_unavailable' });
       return reply.code(200).send();
     } catch (error) {
       const isProviders = error instanceof ProviderUnavailableError;

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyRequest } from 'fastify';
 import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../common/contract/api-key.ts';
+import type { Endpoint } from './endpoint.ts';
 
 /** Sent in place of an idempotency key that metadata can't carry. The core rejects it, because it contains spaces. */
 const UNSENDABLE_KEY = 'not visible ASCII';
@@ -7,11 +9,15 @@ const UNSENDABLE_KEY = 'not visible ASCII';
 /** Values that gRPC metadata can carry. */
 const SENDABLE = /^[\x20-\x7e]*$/;
 
-/** The metadata of the call for a request, without the caller's credentials: the request id and the idempotency key. */
-export function callMetadata(requestId: string, headers: IncomingHttpHeaders, idempotent: boolean): Headers {
-  const metadata = new Headers({ 'x-request-id': requestId });
+/**
+ * The metadata of the call for a request, without the caller's credentials: the request id, what the core records of the
+ * request, and the idempotency key.
+ */
+export function callMetadata(endpoint: Endpoint, { id, method, headers }: FastifyRequest): Headers {
+  const [status] = Object.keys(endpoint.success);
+  const metadata = new Headers({ 'x-request-id': id, 'signpost-request': `${method} ${endpoint.path} ${status}` });
   const key = headers['idempotency-key'];
-  if (idempotent && typeof key === 'string') {
+  if (endpoint.idempotent && typeof key === 'string') {
     metadata.set('idempotency-key', SENDABLE.test(key) ? key : UNSENDABLE_KEY);
   }
   return metadata;

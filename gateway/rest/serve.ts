@@ -34,7 +34,7 @@ export async function serve(
   reply: FastifyReply,
 ): Promise<number> {
   const { core, logger, logUnavailable, isFirstFailure } = serving;
-  const metadata = callMetadata(request.id, request.headers, endpoint.idempotent === true);
+  const metadata = callMetadata(endpoint, request);
   const shared = {
     headers: metadata,
     onHeader: (received: Headers) => void reply.headers(rateHeaders(received)),

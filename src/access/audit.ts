@@ -7,7 +7,7 @@ import { pageById } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { ListAuditEntriesRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { columnsOf, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
+import { arrayParameters, arraysOf, columnsOf, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
 import { accountOf, callerKey } from './caller.ts';
 import { AuditEntryEntity } from './entities.ts';
 
@@ -20,6 +20,11 @@ const NEW_COLUMNS = COLUMNS.filter(({ name }) => name !== 'at');
 const insertEntry = statement(
   'access_record_change',
   `insert into audit_entries (${listed(NEW_COLUMNS)}) values (${parameters(NEW_COLUMNS)})`,
+);
+
+const insertEntries = statement(
+  'access_record_changes',
+  `insert into audit_entries (${listed(NEW_COLUMNS)}) select * from unnest(${arrayParameters(NEW_COLUMNS)})`,
 );
 
 async function insert(on: Queryable, entry: Omit<EntryRow, 'id' | 'at'>): Promise<void> {
@@ -37,10 +42,27 @@ export async function recordChange(
   subject: string,
   accountId: string = accountOf(context).id,
 ): Promise<void> {
+  await insert(on, { ...entryOf(context), account_id: accountId, subject });
+}
+
+/** Adds an entry for each of many subjects of one call. */
+export async function recordChanges(
+  on: Queryable,
+  context: HandlerContext,
+  subjects: readonly string[],
+): Promise<void> {
+  const entry = { ...entryOf(context), account_id: accountOf(context).id };
+  const entries = subjects.map((subject) => ({ id: newUuid(), ...entry, subject }));
+  await run(on, insertEntries, arraysOf(NEW_COLUMNS, entries));
+}
+
+/** Who calls which method. */
+function entryOf(context: HandlerContext): Pick<EntryRow, 'actor' | 'action'> {
   const caller = context.values.get(callerKey);
-  const actor = caller.kind === 'service' ? caller.actor : caller.kind;
-  const action = `${context.service.name}/${context.method.name}`;
-  await insert(on, { account_id: accountId, actor, action, subject });
+  return {
+    actor: caller.kind === 'service' ? caller.actor : caller.kind,
+    action: `${context.service.name}/${context.method.name}`,
+  };
 }
 
 /** Who makes a change, for what is kept with it: `api` for a caller with the account's key, else the internal caller. */

@@ -34,7 +34,13 @@ export interface Member {
 /** The caller: unauthenticated, an account by its API key, or an internal service, possibly on behalf of an account. */
 export type Caller =
   | { readonly kind: 'anyone' }
-  | { readonly kind: 'key'; readonly account: Account; readonly rate: Rate }
+  | {
+      readonly kind: 'key';
+      readonly account: Account;
+      readonly rate: Rate;
+      /** When the call was received, of `performance.now()`. */
+      readonly receivedAt: number;
+    }
   | {
       readonly kind: 'service';
       readonly account?: Account;

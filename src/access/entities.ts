@@ -105,3 +105,44 @@ export const AuditEntryEntity = defineEntity({
 });
 
 export type AuditEntryEntity = InferEntity<typeof AuditEntryEntity>;
+
+/** How many API requests of an account were recorded, which determines the next slot. */
+export const ApiRequestCountEntity = defineEntity({
+  name: 'ApiRequestCount',
+  tableName: 'api_request_counts',
+  properties: {
+    accountId: accountOfRow('api_request_counts').primary(),
+    recorded: p.bigint('number'),
+  },
+});
+
+/** The last API requests of an account: a ring of `KEPT_REQUESTS` slots, which are overwritten. */
+export const ApiRequestEntity = defineEntity({
+  name: 'ApiRequest',
+  tableName: 'api_requests',
+  properties: {
+    accountId: p
+      .manyToOne(ApiRequestCountEntity)
+      .mapToPk()
+      .fieldName('account_id')
+      .foreignKeyName('api_requests_account_id_fkey')
+      .updateRule('no action')
+      .deleteRule('cascade')
+      .primary(),
+    slot: p.smallint().primary(),
+    /** UUIDv7. */
+    id: p.uuid(),
+    at: p.datetime(),
+    /** Empty if a call to the core itself had none. */
+    requestId: p.text(),
+    method: p.text(),
+    /** Without ids, query and anything else that a caller chooses. */
+    path: p.text(),
+    status: p.smallint(),
+    /** From the catalogue of errors; null if the request succeeded. */
+    reason: p.text().nullable(),
+    durationMs: p.integer(),
+  },
+});
+
+export type ApiRequestEntity = InferEntity<typeof ApiRequestEntity>;

@@ -26,6 +26,7 @@ import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { commitByIn } from './commit-limit.ts';
 import { isForMembers, memberWithRole } from './member-role.ts';
+import type { RequestLog } from './request-log.ts';
 import { requirementsOf, type StandardCallers, standardService } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
 
@@ -47,7 +48,7 @@ export interface Access {
   readonly admit: (context: HandlerContext) => Promise<void>;
   /**
    * Adds the rate to every answer to a call by API key, errors included, as `ratelimit-limit`, `-remaining` and
-   * `-reset`, and Postgres's clock at admission as `signpost-clock`.
+   * `-reset`, and Postgres's clock at admission as `signpost-clock`; and adds the call to the account's list of requests.
    */
   readonly interceptor: Interceptor;
 }
@@ -62,8 +63,9 @@ export function access(options: {
   tokens: ServiceTokens;
   standardCallers: StandardCallers;
   methodNamed(name: string): DescMethod | undefined;
+  requestLog: RequestLog;
 }): Access {
-  const { pool, tokens, standardCallers } = options;
+  const { pool, tokens, standardCallers, requestLog } = options;
   const knownKeys = new KnownKeys();
   const inTurn = fairQueue(UNKNOWN_KEYS);
   const admissions = metrics.getMeter('signpost.core').createCounter('signpost.admissions', {
@@ -106,6 +108,7 @@ export function access(options: {
     target: DescMethod,
     { header, values, signal }: { header: Headers; values: ContextValues; signal: AbortSignal },
   ): Promise<Caller> {
+    const receivedAt = performance.now();
     const needs = requirementsOf(target);
     if (isOpen(target, values)) return { kind: 'anyone' };
     const { actor, token } = identify(method, header, values);
@@ -135,8 +138,13 @@ export function access(options: {
     if (needs.caller !== CallerKind.ACCOUNT) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key cannot call it.');
     }
-    if (admission.rejection) throw withRate(admission.rejection, admission.rate);
-    return { kind: 'key', account: admission.account, rate: admission.rate };
+    const { account, rate, rejection } = admission;
+    if (rejection) {
+      const { reason } = readFailure(rejection);
+      requestLog.add({ accountId: account.id, method: target, header, receivedAt, reason });
+      throw withRate(rejection, rate);
+    }
+    return { kind: 'key', account, rate, receivedAt };
   }
 
   /** Checks a call and counts the result. */
@@ -169,12 +177,20 @@ export function access(options: {
         throw new Error('a call reached the interceptor without admission');
       }
       if (caller.kind !== 'key') return next(request);
+      const call = { accountId: caller.account.id, method, header, receivedAt: caller.receivedAt };
       try {
         const response = await next(request);
         writeRate(response.header, caller.rate);
+        // The request that was authenticated follows.
+        if (method !== AdmissionService.method.authenticate) {
+          requestLog.add({ ...call, response: response.stream ? undefined : response.message });
+        }
         return response;
       } catch (error) {
-        throw withRate(asFailure(error, request), caller.rate);
+        const failed = asFailure(error, request);
+        const ended = signal.aborted ? asFailure(signal.reason) : failed;
+        requestLog.add({ ...call, reason: readFailure(ended).reason });
+        throw withRate(failed, caller.rate);
       }
     },
   };

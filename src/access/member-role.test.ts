@@ -153,6 +153,7 @@ test('the roles above editor, and what no member may call, are as documented', (
   expect(lowest('admin')).toEqual([
     'AccountsService/AddMember',
     'AccountsService/RemoveMember',
+    'AccountsService/RenameAccount',
     'AccountsService/UpdateMember',
     'DomainsService/AddDomain',
     'DomainsService/RemoveDomain',
@@ -173,7 +174,9 @@ test('the roles above editor, and what no member may call, are as documented', (
   expect(lowest(undefined)).toEqual([
     'AccountsService/CreateAccount',
     'AccountsService/CreateSignInLink',
+    'AccountsService/EndSessions',
     'AccountsService/ListAccounts',
+    'AccountsService/ListEndedSessions',
     'AccountsService/ListMemberships',
     'AccountsService/RedeemSignInLink',
     'AccountsService/UpdateAccount',

@@ -99,6 +99,21 @@ test('an empty or invalid update changes nothing', async () => {
   expect((await accounts.getAccount({})).account).toEqual(account);
 });
 
+test('a member who is admin renames the account, by the rule for new ones, and changes nothing else', async () => {
+  const { id, accounts } = await newAccount({ name: 'Trattoria', plan: Plan.SCALE, overrides: { codeLimit: 5n } });
+  const { account: before } = await accounts.getAccount({});
+  const as = async (role: Role) => {
+    const { member } = await accounts.addMember({ email: `${role}@example.com`, role });
+    return asMember(id, member?.id ?? '', AccountsService);
+  };
+  const admin = await as(Role.ADMIN);
+  const renamed = { ...before, name: 'Ö'.repeat(200) };
+  expect((await admin.renameAccount({ name: renamed.name })).account).toEqual(renamed);
+  for (const name of ['', 'x'.repeat(201)]) expect(await reasonOf(admin.renameAccount({ name }))).toBe('INVALID_FIELD');
+  expect(await reasonOf((await as(Role.EDITOR)).renameAccount({ name: 'x' }))).toBe('ROLE_REQUIRED');
+  expect((await accounts.getAccount({})).account).toEqual(renamed);
+});
+
 test('members are added, listed by email and removed, with one event each', async () => {
   const { id, accounts } = await newAccount();
   const { member: zoe } = await accounts.addMember({ email: 'zoe@example.com', role: Role.VIEWER });
@@ -253,7 +268,7 @@ test('the audit log has actor, action and subject, newest first, of this account
     ['anna@example.com', 'CodesService/DeleteCode', subject],
     ['anna@example.com', 'CodesService/UpdateCode', subject],
     ['anna@example.com', 'CodesService/CreateCode', subject],
-    ['service', 'AccountsService/CreateAccount', id],
+    ['npm start', 'AccountsService/CreateAccount', id],
   ]);
   const page = await accounts.listAuditEntries({ limit: 2, offset: 1 });
   expect(page.entries).toEqual(entries.slice(1, 3));

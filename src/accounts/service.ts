@@ -14,6 +14,7 @@ import {
   Plan,
   type UpdateAccountRequest,
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { listRequests } from '../access/api-requests.ts';
 import { listChanges, recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
@@ -23,6 +24,7 @@ import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
 import { accountMessage, overrideColumns } from './account.ts';
 import type { AccountCleanup } from './cleanup.ts';
+import { endedSessions } from './ended-sessions.ts';
 import { replaceKey, revokeKey } from './key.ts';
 import { listMemberships } from './memberships.ts';
 import { signInLinks } from './sign-in-links.ts';
@@ -55,6 +57,7 @@ export function accountsService(options: {
   return {
     ...team(database),
     ...signInLinks(pool),
+    ...endedSessions(pool),
     async createAccount({ name, plan, overrides }, context) {
       return ormTransactionOf(context, orm, async (em, tx) => {
         const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
@@ -96,6 +99,12 @@ export function accountsService(options: {
       });
       return { account: accountMessage(account) };
     },
+    async renameAccount({ name }, context) {
+      const account = await changeAccount(context, (found) => {
+        found.name = name;
+      });
+      return { account: accountMessage(account) };
+    },
     async closeAccount({ deleteData }, context) {
       const account = await changeAccount(context, async (found, em) => {
         const now = new Date();
@@ -127,6 +136,9 @@ export function accountsService(options: {
     listMemberships: (request) => listMemberships({ pool, cursors }, request),
     async listAuditEntries(request, context) {
       return listChanges({ pool, cursors }, accountOf(context).id, request);
+    },
+    async listApiRequests(request, context) {
+      return listRequests({ pool, cursors }, accountOf(context).id, request);
     },
   };
 }

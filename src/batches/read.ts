@@ -82,7 +82,7 @@ export async function getBatch(
   });
 }
 
-/** A page of the account's batches, newest first. Index: batches_listed, also for the count. */
+/** A page of the account's batches, newest first. Index: batches_listed, also for the count; or batches_unfinished. */
 export async function listBatches(
   { orm }: Database,
   cursors: Cursors,
@@ -91,9 +91,10 @@ export async function listBatches(
 ): Promise<ListBatchesResponse> {
   const { before, limit, offset, end } = pageById([cursors, `batches ${accountId}`], request, PAGE_LIMIT);
   const em = orm.em.fork();
+  const where = { accountId, ...(request.unfinished && { completedAt: null }) };
   const [batches, total] = await Promise.all([
-    em.find(BatchEntity, { accountId, id: { $lt: before } }, { orderBy: { id: 'desc' }, limit, offset }),
-    em.count(BatchEntity, { accountId }),
+    em.find(BatchEntity, { ...where, id: { $lt: before } }, { orderBy: { id: 'desc' }, limit, offset }),
+    em.count(BatchEntity, where),
   ]);
   const { items, next } = end(batches);
   return create(ListBatchesResponseSchema, {

@@ -6,7 +6,9 @@ import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type CodeChange, codeEvent } from '../events/events.ts';
 import { addToOutbox, copyToOutbox, type OutboxRecord } from '../events/outbox.ts';
-import type { CodeRow } from './code-row.ts';
+import { scanCounts } from '../scans/reports/scan-counts.ts';
+import { type CodeRow, codeFrom } from './code-row.ts';
+import { codeRows } from './find-code.ts';
 
 /**
  * Announces a change of a code: writes an event for subscribers and a route for gateways to the outbox, in the
@@ -18,14 +20,27 @@ export async function announce(tx: PoolClient, row: CodeRow, code: Code, change:
   return route;
 }
 
-/** Announces the same change of many codes. */
-export function announceAll(
+/** Announces changes of many codes. */
+export function announceAll<Row extends CodeRow>(
   tx: PoolClient,
-  rows: readonly CodeRow[],
-  codeOf: (row: CodeRow) => Code,
-  change: CodeChange,
+  rows: readonly Row[],
+  codeOf: (row: Row) => Code,
+  changeOf: (row: Row) => CodeChange,
 ): Promise<void> {
-  return copyToOutbox(tx, rows, (row) => recordsOf(row, routeOf(row), codeOf(row), change));
+  return copyToOutbox(tx, rows, (row) => recordsOf(row, routeOf(row), codeOf(row), changeOf(row)));
+}
+
+/** Reads codes as the transaction has left them, and announces their changes. Ids are UUIDs. */
+export async function announceCurrent(
+  tx: PoolClient,
+  platformUrl: string,
+  accountId: string,
+  ids: readonly string[],
+  changeOf: (row: CodeRow) => CodeChange,
+): Promise<void> {
+  const rows = await codeRows(tx, accountId, ids);
+  const scans = await scanCounts(tx, accountId, ids);
+  await announceAll(tx, rows, (row) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0), changeOf);
 }
 
 function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): OutboxRecord[] {

@@ -9,6 +9,17 @@ export async function codeExists(pool: Pool, accountId: string, codeId: string):
   return (await first(pool, exists, [codeId, accountId])) !== undefined;
 }
 
+/** Index: codes_short_code_key. */
+const byShortCode = statement<{ id: string }>(
+  'codes_by_short_code',
+  'select id from codes where short_code = $2 and account_id = $1',
+);
+
+/** The UUID of the account's code with this short code, deleted or not. `accountId`: UUID. */
+export async function codeByShortCode(pool: Pool, accountId: string, shortCode: string): Promise<string | undefined> {
+  return (await first(pool, byShortCode, [accountId, shortCode]))?.id;
+}
+
 /** Index: codes_in_folder. */
 const inFolder = statement<{ id: string }>(
   'codes_in_folder_ids',

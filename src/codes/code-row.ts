@@ -107,5 +107,6 @@ export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code
     version: BigInt(row.version),
     createdAt: timestampFromDate(row.created_at),
     updatedAt: timestampFromDate(row.updated_at),
+    ...(row.deleted_at === null ? {} : { deletedAt: timestampFromDate(row.deleted_at) }),
   });
 }

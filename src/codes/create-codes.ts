@@ -131,7 +131,12 @@ export async function createCodes(
   });
   await insertAll(tx, rows);
   if (labels.length > 0) await run(tx, insertTags, [labels.map(({ code }) => code), labels.map(({ tag }) => tag)]);
-  await announceAll(tx, rows, (row) => codeFrom(row, platformUrl, 0), { type: 'qr.created' });
+  await announceAll(
+    tx,
+    rows,
+    (row) => codeFrom(row, platformUrl, 0),
+    () => ({ type: 'qr.created' }),
+  );
   // Last, because it locks the counter until the transaction ends.
   await run(tx, incrementListed, [account_id, rows.length]);
   return warnings;

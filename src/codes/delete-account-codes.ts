@@ -3,9 +3,8 @@ import { ROUTED_COLUMNS, type RoutedCode } from '../../common/contract/route.ts'
 import { run, statement, transaction } from '../../common/postgres/sql.ts';
 import { listed } from '../db/columns.ts';
 import { copyToOutbox } from '../events/outbox.ts';
-import { scanCounts } from '../scans/reports/scan-counts.ts';
-import { announceAll, routeRecord } from './announce.ts';
-import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom, ERASED_COLUMNS } from './code-row.ts';
+import { announceCurrent, routeRecord } from './announce.ts';
+import { CHANGED, ERASED_COLUMNS } from './code-row.ts';
 
 /** Codes per transaction: few enough to block others only briefly, enough to delete a million codes within minutes. */
 const MAX_CODES = 500;
@@ -29,12 +28,6 @@ const remove = statement(
    where account_id = $1`,
 );
 
-/** Index: codes_pkey. */
-const read = statement<CodeRow>(
-  'codes_read_all',
-  `select ${CODE_COLUMNS} from codes c where c.account_id = $1 and c.id = any($2::uuid[])`,
-);
-
 /**
  * Deletes all codes of an account and announces each as if it had been deleted on its own. Continues where an earlier
  * call was interrupted. `accountId`, here and below: UUID.
@@ -49,11 +42,19 @@ export async function deleteAccountCodes(pool: Pool, platformUrl: string, accoun
 async function deleteSome(tx: PoolClient, platformUrl: string, accountId: string): Promise<boolean> {
   const ids = (await run(tx, lockNext, [accountId])).map(({ id }) => id);
   if (ids.length === 0) return false;
-  await run(tx, remove, [accountId, ids]);
-  const scans = await scanCounts(tx, accountId, ids);
-  const rows = await run(tx, read, [accountId, ids]);
-  await announceAll(tx, rows, (row) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0), { type: 'qr.archived' });
+  await deleteLocked(tx, platformUrl, accountId, ids);
   return true;
+}
+
+/** Deletes and announces codes that the transaction has locked and that are not deleted. Ids are UUIDs. */
+export async function deleteLocked(
+  tx: PoolClient,
+  platformUrl: string,
+  accountId: string,
+  ids: readonly string[],
+): Promise<void> {
+  await run(tx, remove, [accountId, ids]);
+  await announceCurrent(tx, platformUrl, accountId, ids, () => ({ type: 'qr.archived' }));
 }
 
 const ASSIGNMENTS = ERASED_COLUMNS.map(({ name, nullable }) => `${name} = ${nullable ? 'null' : 'default'}`).join(', ');

@@ -47,6 +47,12 @@ export const CodeEntity = defineEntity({
     { name: 'codes_in_folder', properties: ['accountId', 'folderId', 'id'], where: 'deleted_at is null' },
     { name: 'codes_filed', properties: ['folderId'], where: 'folder_id is not null' },
     { name: 'codes_deleted', properties: ['accountId', 'id'], where: 'deleted_at is not null' },
+    { name: 'codes_paused', properties: ['accountId', 'id'], where: 'paused and deleted_at is null' },
+    {
+      name: 'codes_not_dynamic',
+      properties: ['accountId', 'type', 'id'],
+      where: `type <> 'dynamic' and deleted_at is null`,
+    },
   ],
 });
 

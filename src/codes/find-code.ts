@@ -31,3 +31,26 @@ export async function lockCode(tx: PoolClient, accountId: string, id: string): P
   if (uuid !== undefined) await run(tx, lock, [uuid, accountId]);
   return findCode(tx, accountId, id);
 }
+
+/** Index: codes_pkey. */
+const findAll = statement<CodeRow>(
+  'codes_find_all',
+  `select ${CODE_COLUMNS} from codes c where c.account_id = $1 and c.id = any($2::uuid[])`,
+);
+
+/** Ordered as in `deleteAccountCodes`, so that two transactions cannot deadlock. Index: codes_pkey. */
+const lockAll = statement(
+  'codes_lock_all',
+  'select from codes where account_id = $1 and id = any($2::uuid[]) order by id desc for update',
+);
+
+/** Those of the codes that exist, deleted ones included, in any order. Ids are UUIDs. */
+export function codeRows(on: Queryable, accountId: string, ids: readonly string[]): Promise<CodeRow[]> {
+  return run(on, findAll, [accountId, ids]);
+}
+
+/** Reads codes as `codeRows` does, after locking them until the transaction ends. */
+export async function lockCodes(tx: PoolClient, accountId: string, ids: readonly string[]): Promise<CodeRow[]> {
+  await run(tx, lockAll, [accountId, ids]);
+  return codeRows(tx, accountId, ids);
+}

@@ -79,10 +79,21 @@ test('page 1 and page 1,000 read the same number of rows, through the index, and
   );
   const plans: string[] = [];
   for (const after of [null, rows[0]?.id ?? null]) {
-    const { text } = pageStatement({ folder: 'any', tags: false, cursor: after !== null });
+    const { text } = pageStatement(
+      {
+        state: 'live',
+        type: 'any',
+        folder: 'any',
+        tags: false,
+        cursor: after !== null,
+        search: 'none',
+        order: 'newest',
+      },
+      false,
+    );
     const explained = await database.pool.query<{ 'QUERY PLAN': string }>(
       `explain (analyze, buffers, costs off, timing off, summary off) ${text}`,
-      [accountId, null, null, after, 100, 0],
+      [accountId, null, null, after, null, 100],
     );
     // The subplans read the labels of the page's rows.
     plans.push(

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Cursors } from '../../common/contract/cursors.ts';
-import { CodesService, CreateCodeResponseSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { authorOf, recordChange, recordInternalChange } from '../access/audit.ts';
+import { CodesService, CreateCodeResponseSchema, UpdateOutcome } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { authorOf, recordChange, recordChanges, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
@@ -18,6 +18,7 @@ import { listCodes } from './list-codes.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { restoreCode } from './restore-code.ts';
 import { updateCode } from './update-code.ts';
+import { updateCodes } from './update-codes.ts';
 
 /** Codes of an account. `platformUrl`: start of scan URLs on the platform's host. */
 export function codesService(options: {
@@ -75,6 +76,13 @@ export function codesService(options: {
         const { code, changed: restored } = await restoreCode(em, platformUrl, accountOf(context), id);
         if (restored) await recordChange(tx, context, id);
         return { code };
+      }),
+    updateCodes: (request, context) =>
+      transactionOf(context, pool, async (tx) => {
+        const results = await updateCodes(tx, platformUrl, accountOf(context), request);
+        const changed = results.filter(({ outcome }) => outcome === UpdateOutcome.CHANGED);
+        if (changed.length > 0) await recordChanges(tx, context, [...new Set(changed.map(({ id }) => id))]);
+        return { results };
       }),
   };
 }

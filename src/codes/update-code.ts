@@ -146,7 +146,7 @@ async function apply(
 }
 
 /** Resolves references to labels. Fails with INVALID_FIELD if any has none, since an update is applied as a whole. */
-async function labelsOrFailure(
+export async function labelsOrFailure(
   tx: PoolClient,
   kind: LabelKind,
   accountId: string,

@@ -8,6 +8,7 @@ import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { access } from '../access/interceptor.ts';
+import { openRequestLog } from '../access/request-log.ts';
 import { requirementsOf, type StandardCallers } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
 import { serveConnect } from './connect-server.ts';
@@ -89,7 +90,8 @@ export async function serve(options: {
   };
   const observer = observe(options.logger);
   const methodNamed = (name: string): DescMethod | undefined => methods.get(name);
-  const { admit, interceptor: accessInterceptor } = access({ ...options, methodNamed });
+  const requestLog = openRequestLog(options.pool, options.logger);
+  const { admit, interceptor: accessInterceptor } = access({ ...options, methodNamed, requestLog });
   const interceptors: Interceptor[] = [observer.interceptor, accessInterceptor, limitImages(), validate];
   const servers: Listening[] = [];
   const drain = () => {
@@ -99,6 +101,7 @@ export async function serve(options: {
   const stop = async (graceMs: number) => {
     drain();
     await Promise.all(servers.map((server) => server.stop(graceMs)));
+    await requestLog.stop();
   };
   try {
     const { host, tls, logger } = options;

@@ -1,5 +1,5 @@
 import Bowser from 'bowser';
-import { COUNTRIES } from '../../common/contract/countries.ts';
+import { COUNTRIES } from '../../common/contract/country-codes.ts';
 import { failure } from '../../common/contract/errors.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import { mapTargets, targetsOf } from '../../common/targets/policy.ts';

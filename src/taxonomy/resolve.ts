@@ -48,13 +48,14 @@ export async function existingFolder(on: Queryable, accountId: string, reference
   return (await findByReference(on, FOLDER.find, FOLDER, accountId, [reference])).get(reference);
 }
 
-/** Finds tags by their ids or names; unknown ones are skipped. */
+/** Finds tags by their ids or names, and locks them with `TAG.findAndLock`; unknown ones are skipped. */
 export async function existingTags(
   on: Queryable,
   accountId: string,
   references: readonly string[],
+  find = TAG.find,
 ): Promise<readonly Label[]> {
-  const found = await findByReference(on, TAG.find, TAG, accountId, references);
+  const found = await findByReference(on, find, TAG, accountId, references);
   return [...new Map(found.values().map((label) => [label.id, label])).values()];
 }
 

@@ -8,6 +8,7 @@ import { expectBelowLimit } from '../../common/contract/limits.ts';
 import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { type Endpoint, EndpointSchema } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { lockAccount } from '../access/lock-account.ts';
+import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { EVENT_TYPES, type EventType } from '../events/cloud-event.ts';
 import { EndpointEntity } from './entities.ts';
@@ -44,9 +45,23 @@ export async function insertEndpoint(
   return added;
 }
 
-/** Returns the account's endpoints, newest first. Index: webhook_endpoints_of_account. */
-export function listEndpoints(em: EntityManager, accountId: string): Promise<EndpointEntity[]> {
-  return em.find(EndpointEntity, { accountId }, { orderBy: { id: 'desc' } });
+/** Counts no more than it takes to see that there are many. Indexes: webhook_endpoints_of_account, webhook_deliveries_failed. */
+const countFailed = statement<{ id: string; failed: number }>(
+  'webhooks_count_failed',
+  `select e.id, (
+     select count(*)::integer from (
+       select from webhook_deliveries where endpoint_id = e.id and status = 'failed' limit 100
+     ) failed
+   ) as failed
+   from webhook_endpoints e where e.account_id = $1`,
+);
+
+/** Returns the account's endpoints, newest first, with their failed deliveries. Index: webhook_endpoints_of_account. */
+export async function listEndpoints({ orm, pool }: Database, accountId: string): Promise<Endpoint[]> {
+  const counts = await run(pool, countFailed, [accountId]);
+  const failed = new Map(counts.map((row) => [row.id, row.failed]));
+  const endpoints = await orm.em.fork().find(EndpointEntity, { accountId }, { orderBy: { id: 'desc' } });
+  return endpoints.map((each) => ({ ...endpointMessage(each), failedDeliveries: failed.get(each.id) ?? 0 }));
 }
 
 /**

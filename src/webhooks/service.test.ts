@@ -268,6 +268,15 @@ describe('deliveries', () => {
     expect((await auditLog()).at(-1)).toBe(`a test: SendTestEvent ${id}`);
   });
 
+  test('the list of endpoints counts the failed deliveries of each, up to 100', async () => {
+    const [few, many, none] = [await create(), await create(), await create()];
+    for (const status of ['failed', 'failed', 'succeeded', 'pending'] as const) await addDelivery(few.id, status);
+    for (let n = 0; n < 101; n++) await addDelivery(many.id, 'failed');
+    const { endpoints } = await account.webhooks.listEndpoints({});
+    const counts = [none, many, few].map(({ id }) => endpoints.find((each) => each.id === id)?.failedDeliveries);
+    expect(counts).toEqual([0, 100, 2]);
+  });
+
   test('a page lists deliveries newest first, optionally of one status, with their attempts oldest first', async () => {
     const { id } = await create();
     const failed = await addDelivery(id, 'failed');

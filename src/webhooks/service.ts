@@ -81,7 +81,7 @@ export function webhooksService({
       });
     },
     async listEndpoints(_, context) {
-      return { endpoints: (await listEndpoints(orm.em.fork(), accountOf(context).id)).map(endpointMessage) };
+      return { endpoints: await listEndpoints(database, accountOf(context).id) };
     },
     async updateEndpoint(request, context) {
       const { id: accountId } = accountOf(context);

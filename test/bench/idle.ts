@@ -40,7 +40,7 @@ try {
 
 /** Runs the script `start` of package.json; resolves once Signpost is running. */
 async function start(): Promise<{ pid: number; stop(): Promise<void> }> {
-  const [port, corePort, grpcPort] = [await freePort(), await freePort(), await freePort()];
+  const [port, corePort, grpcPort, dashboardPort] = await Promise.all(Array.from({ length: 4 }, freePort));
   const child = spawn('sh', ['-c', packageJson.scripts.start], {
     env: {
       PATH: process.env.PATH,
@@ -49,13 +49,15 @@ async function start(): Promise<{ pid: number; stop(): Promise<void> }> {
       PORT: String(port),
       CORE_PORT: String(corePort),
       GRPC_PORT: String(grpcPort),
+      DASHBOARD_PORT: String(dashboardPort),
+      SAMPLE: 'false',
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
   const ready = Promise.withResolvers<void>();
   child.stdout.on('data', (text) => {
-    if (String(text).includes('Signpost is running')) ready.resolve();
+    if (String(text).includes('dashboard link')) ready.resolve();
   });
   await Promise.race([ready.promise, ended.then(() => Promise.reject(new Error('npm start has ended')))]);
   return {

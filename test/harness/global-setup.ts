@@ -1,15 +1,17 @@
-import { fork } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { isAppOutdated } from '../../local/build-app.ts';
 import type { Services } from './services.ts';
 
 declare module 'vitest' {
   interface ProvidedContext extends Services {}
 }
 
-/** Starts the services shared by all tests; vitest calls the returned function after the tests. */
+/** Builds the dashboard's pages and starts the services shared by all tests; vitest calls the returned function after the tests. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  if (await isAppOutdated()) execFileSync('npm', ['run', '--silent', 'build:dashboard'], { stdio: 'inherit' });
   const process = fork(join(import.meta.dirname, 'services.ts'), {
     detached: true,
     execArgv: [],

@@ -1,4 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,8 +17,10 @@ export interface Ended {
 /** A run of `npm start`. */
 export interface LocalRun {
   readonly pid: number;
-  /** Resolves with the output once everything runs; rejects if it ends before. */
+  /** Resolves with the output once the API is ready; rejects if it ends before. */
   readonly ready: Promise<string>;
+  /** Resolves with the output once that contains a text; rejects if it ends before. */
+  prints(text: string): Promise<string>;
   readonly ended: Promise<Ended>;
   /** Sends a signal to the whole process group, as Ctrl-C in a terminal does. */
   signal(name: NodeJS.Signals): void;
@@ -30,20 +33,28 @@ const PROGRAMS = {
   core: ['src/main.ts', 'ROLES=rpc'],
   worker: ['src/main.ts', 'ROLES=relay,recorder,worker'],
   gateway: ['gateway/main.ts', undefined],
+  dashboard: ['dashboard/server/main.ts', undefined],
 } as const;
 
 type ChildName = keyof typeof PROGRAMS;
 
-/** Creates a folder and picks ports that no other run uses; the folder is removed after the test. */
-export async function isolatedEnvironment(): Promise<Record<'DATA_DIR' | 'PORT' | 'CORE_PORT' | 'GRPC_PORT', string>> {
+/** Variables of an isolated run. */
+type Environment = Record<'DATA_DIR' | 'PORT' | 'CORE_PORT' | 'GRPC_PORT' | 'DASHBOARD_PORT' | 'SAMPLE', string>;
+
+/**
+ * Creates a folder and picks ports that no other run uses, without sample data; the folder is removed after the test.
+ */
+export async function isolatedEnvironment(): Promise<Environment> {
   const folder = await mkdtemp(join(tmpdir(), 'signpost-start-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const [port, corePort, grpcPort] = await Promise.all([freePort(), freePort(), freePort()]);
+  const [port, corePort, grpcPort, dashboardPort] = await Promise.all(Array.from({ length: 4 }, freePort));
   return {
     DATA_DIR: join(folder, 'data'),
     PORT: String(port),
     CORE_PORT: String(corePort),
     GRPC_PORT: String(grpcPort),
+    DASHBOARD_PORT: String(dashboardPort),
+    SAMPLE: 'false',
   };
 }
 
@@ -60,18 +71,21 @@ export function startLocally(env: Readonly<Record<string, string>>, command = ['
   if (pid === undefined) throw new Error(`${program} could not be started.`);
   let stdout = '';
   let stderr = '';
-  const ready = Promise.withResolvers<string>();
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
-    if (stdout.includes('/analytics')) ready.resolve(stdout);
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
   const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
-  ended.then(({ code }) => ready.reject(new Error(`npm start ended with code ${code}: ${stderr}`)));
+  const prints = async (text: string) => {
+    const failed = ended.then(({ code }) => Promise.reject(new Error(`npm start ended with code ${code}: ${stderr}`)));
+    while (!stdout.includes(text)) await Promise.race([once(child.stdout, 'data'), failed]);
+    return stdout;
+  };
+  const ready = prints('/analytics');
   // Some tests expect it to end before it is ready.
-  ready.promise.catch(() => undefined);
+  ready.catch(() => undefined);
   const signal = (name: NodeJS.Signals) => void process.kill(-pid, name);
   onTestFinished(async () => {
     if (child.exitCode === null && child.signalCode === null) signal('SIGTERM');
@@ -79,7 +93,8 @@ export function startLocally(env: Readonly<Record<string, string>>, command = ['
   });
   return {
     pid,
-    ready: ready.promise,
+    ready,
+    prints,
     ended,
     signal,
     async child(name) {

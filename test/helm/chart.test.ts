@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { DASHBOARD_VARIABLES } from '../../dashboard/server/config.ts';
 import { GATEWAY_VARIABLES } from '../../gateway/config.ts';
 import { CORE_VARIABLES } from '../../src/config.ts';
 
@@ -92,11 +93,12 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
     for (const version of supported) {
       const minimal = await decode(version, await template(version, '--set', 'publicUrl=https://sign.example'));
       expect(minimal.map(({ kind }) => kind)).not.toContain('HorizontalPodAutoscaler');
+      expect(minimal.map(({ metadata }) => metadata.name)).not.toContain('signpost-dashboard');
       const full = await decode(version, await template(version, '--values', EXAMPLE));
       const count = (kind: string) => full.filter((object) => object.kind === kind).length;
       expect(
         ['Deployment', 'StatefulSet', 'Job', 'PodDisruptionBudget', 'NetworkPolicy', 'PodMonitor'].map(count),
-      ).toEqual([2, 1, 1, 3, 3, 1]);
+      ).toEqual([3, 1, 1, 3, 4, 1]);
     }
     const misspelt = (await template(latest, '--values', EXAMPLE)).replace('readinessProbe', 'readynessProbe');
     await expect(decode(latest, misspelt)).rejects.toThrow('unknown field');
@@ -108,6 +110,7 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
       [named(objects, 'Deployment', 'core'), CORE_VARIABLES],
       [named(objects, 'Deployment', 'worker'), CORE_VARIABLES],
       [named(objects, 'StatefulSet', 'gateway'), GATEWAY_VARIABLES],
+      [named(objects, 'Deployment', 'dashboard'), DASHBOARD_VARIABLES],
       [named(objects, 'Job', 'migration'), CORE_VARIABLES],
     ] as const;
     for (const [{ spec }, variables] of programs) {
@@ -159,6 +162,21 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
       const ports = pod.spec.containers[0].ports.map(({ name }: { name: string }) => name);
       for (const { targetPort } of spec.ports) expect(ports).toContain(targetPort);
     }
+  });
+
+  test('the dashboard needs an address, calls cores over Connect, and may', async () => {
+    const objects = await example();
+    const { env } = named(objects, 'Deployment', 'dashboard').spec.template.spec.containers[0];
+    expect(env).toContainEqual({ name: 'DASHBOARD_URL', value: 'https://dashboard.sign.example' });
+    expect(env).toContainEqual({ name: 'CORE_HOST', value: 'signpost-core' });
+    const { ports } = named(objects, 'Service', 'core').spec;
+    expect(ports).toContainEqual({ name: 'connect', port: 8081, targetPort: 'connect' });
+    const rules: { from?: unknown; ports: unknown }[] = named(objects, 'NetworkPolicy', 'core').spec.ingress;
+    const dashboard = named(objects, 'Deployment', 'dashboard').spec.selector;
+    expect(rules).toContainEqual({ from: [{ podSelector: dashboard }], ports: [{ port: 'connect' }] });
+    await expect(template(latest, '--values', EXAMPLE, '--set', 'dashboard.url=')).rejects.toThrow(
+      "at '/dashboard/url'",
+    );
   });
 
   test('workers are probed on the port of their metrics, as they have no other', async () => {

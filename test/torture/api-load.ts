@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CodeJson } from '../../common/contract/code-json.ts';
+import type { Random } from '../../local/sample/random.ts';
 import { type RequestResult, sendRequest } from './http.ts';
 import {
   type Change,
@@ -13,7 +14,6 @@ import {
   targetOf,
 } from './ledger.ts';
 import type { Platform } from './platform.ts';
-import type { Random } from './random.ts';
 
 const PAUSE_MS = 80;
 const PAUSE_AFTER_FAILURE_MS = 500;

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import { EVENTS, ROUTES, SCANS } from '../../common/log/topics.ts';
+import type { Random } from '../../local/sample/random.ts';
 import type { TcpProxy } from '../harness/open-tcp-proxy.ts';
 import type { Gateway } from './gateway-machine.ts';
 import type { Ledger } from './ledger.ts';
 import type { Platform } from './platform.ts';
-import type { Random } from './random.ts';
 import type { Supervised } from './supervised.ts';
 
 export interface FaultContext {

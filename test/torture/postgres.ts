@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
+import type { Random } from '../../local/sample/random.ts';
 import { childrenOf } from '../bench/process-tree.ts';
 import { killUsers } from './disk.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import type { PowerCutDisk } from './power-cut.ts';
-import type { Random } from './random.ts';
 
 /** How long the remains of a killed server may prevent the next start, in ms. */
 const START_MS = 60_000;

@@ -1,10 +1,10 @@
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../../local/sample/random.ts';
 import { PHONE_HEADERS } from '../bench/phone.ts';
 import { sendRequest } from './http.ts';
 import { type Ledger, numberIn, type TrackedCode } from './ledger.ts';
 import type { Platform } from './platform.ts';
-import type { Random } from './random.ts';
 
 /** The pause between the scans of a client, in ms, so that two CPU cores are not saturated. */
 const PAUSE_MS = 25;

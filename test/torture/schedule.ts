@@ -1,5 +1,5 @@
+import { type Random, randomFrom } from '../../local/sample/random.ts';
 import type { Fault } from './faults.ts';
-import { type Random, randomFrom } from './random.ts';
 
 /** Faults that are injected together, each with its duration and its source of random choices. */
 export interface Injection {

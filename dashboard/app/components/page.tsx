@@ -9,17 +9,19 @@ interface PageProps {
   readonly actions?: ReactNode;
   /** A sentence below the title, or where the page belongs. */
   readonly subtitle?: ReactNode;
+  /** Fills the height of the window, within which its last part scrolls. */
+  readonly isFull?: boolean | undefined;
   readonly children: ReactNode;
 }
 
 /** A page: its title, which is the window's as well, its actions and its content. */
-export function Page({ title, actions, subtitle, children }: PageProps) {
+export function Page({ title, actions, subtitle, isFull, children }: PageProps) {
   const { shell } = useMessages();
   useEffect(() => {
     document.title = `${title} · ${shell.product}`;
   }, [title, shell.product]);
   return (
-    <div className={styles.page}>
+    <div className={isFull ? `${styles.page} ${styles.full}` : styles.page}>
       <header className={styles.header}>
         <div className={styles.heading}>
           <h1>{title}</h1>

@@ -20,15 +20,24 @@ export interface Format {
   date(instant: Instant): string;
   /** 22 Nov 2026, 14:05:09 GMT+1 */
   exact(instant: Instant): string;
+  /** 14:05:09 */
+  time(instant: Instant): string;
   /** 22 Nov: of a UTC day, `YYYY-MM-DD`. */
   day(day: string): string;
   /** 3 hours ago, in 5 minutes. */
   relative(instant: Instant, now?: Date): string;
   /** Germany, of `DE`; undefined if it is not a country. */
   country(code: string): string | undefined;
+  /** German, of `de`; the tag itself if it is none that the browser knows. */
+  language(tag: string): string;
+  /** Mon, of `mon`. */
+  weekday(day: string): string;
   /** a, b and c */
   list(values: readonly string[]): string;
 }
+
+/** As policies name them; 1 January 2024 was a Monday. */
+const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 
 const UNITS = [
   ['year', 31_557_600],
@@ -67,9 +76,12 @@ export function createFormat(locale: string): Format {
     second: '2-digit',
     timeZoneName: 'short',
   });
+  const times = new Intl.DateTimeFormat(locale, { timeStyle: 'medium' });
   const days = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone: 'UTC' });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
   const countries = new Intl.DisplayNames(locale, { type: 'region', fallback: 'none' });
+  const languages = new Intl.DisplayNames(locale, { type: 'language' });
+  const weekdays = new Intl.DateTimeFormat(locale, { weekday: 'short', timeZone: 'UTC' });
   const lists = new Intl.ListFormat(locale);
   return {
     number: (value) => numbers.format(value),
@@ -78,6 +90,7 @@ export function createFormat(locale: string): Format {
     change: (share) => changes.format(share),
     date: (instant) => dates.format(dateOf(instant)),
     exact: (instant) => exact.format(dateOf(instant)),
+    time: (instant) => times.format(dateOf(instant)),
     day: (day) => days.format(new Date(`${day.slice(0, 10)}T00:00:00Z`)),
     relative(instant, now = new Date()) {
       const seconds = (dateOf(instant).getTime() - now.getTime()) / 1_000;
@@ -87,8 +100,19 @@ export function createFormat(locale: string): Format {
       return relative.format(Math.round(seconds), 'second');
     },
     country: (code) => (/^[A-Z]{2}$/.test(code) ? countries.of(code) : undefined),
+    language: (tag) => (/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/.test(tag) ? displayName(languages, tag) : tag),
+    weekday: (day) => weekdays.format(Date.UTC(2024, 0, 1 + WEEKDAYS.indexOf(day))),
     list: (values) => lists.format(values),
   };
+}
+
+/** A language's name; tags that are not well-formed are their own names. */
+function displayName(names: Intl.DisplayNames, tag: string): string {
+  try {
+    return names.of(tag) ?? tag;
+  } catch {
+    return tag;
+  }
 }
 
 export function dateOf(instant: Instant): Date {

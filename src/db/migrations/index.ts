@@ -21,6 +21,8 @@ import { Targets } from './0019-targets.ts';
 import { TargetChanges } from './0021-target-changes.ts';
 import { ScanTargets } from './0022-scan-targets.ts';
 import { SignInLinks } from './0024-sign-in-links.ts';
+import { FilteredCodes } from './0025-filtered-codes.ts';
+import { Dashboard } from './0026-dashboard.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -46,4 +48,6 @@ export const migrations: MigrationObject[] = [
   { name: '0021-target-changes', class: TargetChanges },
   { name: '0022-scan-targets', class: ScanTargets },
   { name: '0024-sign-in-links', class: SignInLinks },
+  { name: '0025-filtered-codes', class: FilteredCodes },
+  { name: '0026-dashboard', class: Dashboard },
 ];

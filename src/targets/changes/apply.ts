@@ -73,12 +73,9 @@ const apply = statement<ChangedCode>(
      select * from next where (new_url, new_policy) is distinct from (old_url, old_policy)
    ), versions as (
      insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
-     select n.account_id, n.id, v.*
-     from changed n, lateral (values
-       (1, n.old_url, n.old_policy, '', '', n.code_created_at),
-       (n.old_version + 1, n.new_url, n.new_policy, $4, $5, greatest(n.code_updated_at, now()))
-     ) as v (version, target_url, policy, author, note, created_at)
-     where v.version > 1 or n.old_version = 1
+     select account_id, id, 1, old_url, old_policy, '', '', code_created_at from changed where old_version = 1
+     union all
+     select account_id, id, old_version + 1, new_url, new_policy, $4, $5, greatest(code_updated_at, now()) from changed
    )
    update codes c set target_url = new_url, policy = new_policy, target_version = old_version + 1, ${CHANGED}
    from changed n where c.account_id = n.account_id and c.id = n.id
@@ -175,10 +172,7 @@ async function announceChanged(
     codes.map(({ id }) => id),
   );
   const codeOf = (row: CodeRow) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
-  for (const same of Map.groupBy(codes, (code) => changedFields(code).join(' ')).values()) {
-    const changed = same[0] ? changedFields(same[0]) : [];
-    await announceAll(tx, same, codeOf, { type: 'qr.updated', changed });
-  }
+  await announceAll(tx, codes, codeOf, (code) => ({ type: 'qr.updated', changed: changedFields(code) }));
 }
 
 /** The fields that the event of a code names. */

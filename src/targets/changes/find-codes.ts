@@ -16,7 +16,11 @@ type CodeByReference = FoundCode & { readonly reference: string };
 
 const COLUMNS = 'c.id, c.type, c.target_version';
 
-/** Statements that find codes of account $1 by their references $2. */
+/**
+ * Statements that find codes of account $1 by their references $2. From the sixth time on, a connection uses a plan that does
+ * not know $2. In such a plan, `= any($2)` that no index carries compares a column to one element after the other: for 25,000
+ * references that took 4 s instead of 0.05.
+ */
 const STATEMENTS: Readonly<Record<Reference['kind'], Statement<CodeByReference>>> = {
   /** By UUID. Index: codes_pkey. */
   id: statement(
@@ -24,16 +28,18 @@ const STATEMENTS: Readonly<Record<Reference['kind'], Statement<CodeByReference>>
     `select c.id as reference, ${COLUMNS} from codes c
      where c.account_id = $1 and c.id = any($2::uuid[]) and c.deleted_at is null`,
   ),
-  /** Index: codes_short_code_key. */
+  /** Index: codes_short_code_key, whatever the statistics are: `offset 0` keeps the look-ups apart. */
   short_code: statement(
     'target_changes_find_by_short_code',
-    `select c.short_code as reference, ${COLUMNS} from codes c
-     where c.account_id = $1 and c.short_code = any($2::text[]) and c.deleted_at is null`,
+    `select n.reference, ${COLUMNS}
+     from unnest($2::text[]) as n (reference)
+     cross join lateral (select * from codes where short_code = n.reference offset 0) c
+     where c.account_id = $1 and c.deleted_at is null`,
   ),
   /**
    * Reads all rows of the account's batches, and only these: a join could read those of all accounts. An index would take
-   * more of every batch than the third of a second that it saves here for a million rows. Indexes: batches_listed,
-   * batch_rows_pkey, codes_pkey.
+   * more of every batch than the third of a second that it saves here for a million rows. `is true` makes Postgres hash the
+   * references. Indexes: batches_listed, batch_rows_pkey, codes_pkey.
    */
   external_ref: statement(
     'target_changes_find_by_external_ref',
@@ -41,7 +47,8 @@ const STATEMENTS: Readonly<Record<Reference['kind'], Statement<CodeByReference>>
        select b.account_id, r.*
        from batches b
        cross join lateral (
-         select external_ref, code_id from batch_rows where batch_id = b.id and external_ref = any($2::text[]) offset 0
+         select external_ref, code_id from batch_rows
+         where batch_id = b.id and (external_ref in (select unnest($2::text[]))) is true offset 0
        ) r
        where b.account_id = $1
      )
@@ -63,18 +70,19 @@ export type CodeOfRow = { readonly problem: string; readonly code?: FoundCode } 
 /** Finds the code of each row that is valid by itself, in order. `accountId`: UUID. */
 export async function findCodes(on: Queryable, accountId: string, rows: readonly ReadRow[]): Promise<CodeOfRow[]> {
   const references = rows.flatMap(({ reference, problem }) => (reference && problem === undefined ? reference : []));
-  const found = new Map<string, CodeByReference[]>();
+  const found = new Map<Reference['kind'], Map<string, CodeByReference[]>>();
   for (const [kind, ofKind] of Map.groupBy(references, (reference) => reference.kind)) {
     const keys = [...new Set(ofKind.flatMap((reference) => keyOf(reference) ?? []))];
-    for (const code of await run(on, STATEMENTS[kind], [accountId, keys])) {
-      const key = `${kind} ${code.reference}`;
-      found.set(key, [...(found.get(key) ?? []), code]);
-    }
+    const codes = await run(on, STATEMENTS[kind], [accountId, keys]);
+    found.set(
+      kind,
+      Map.groupBy(codes, (code) => code.reference),
+    );
   }
   const rowsOfCodes = new Map<string, number>();
   return rows.map(({ reference, problem }, index) => {
     if (!reference || problem !== undefined) return { problem: problem ?? '' };
-    const [code, another] = found.get(`${reference.kind} ${keyOf(reference)}`) ?? [];
+    const [code, another] = found.get(reference.kind)?.get(keyOf(reference) ?? '') ?? [];
     if (!code) return { problem: NONE[reference.kind] };
     if (another) return { problem: SEVERAL };
     if (code.type !== 'dynamic') return { problem: 'Only dynamic codes have a target.', code };

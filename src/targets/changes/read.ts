@@ -74,7 +74,7 @@ export async function getTargetChange(
   return { change: changeMessage(change), rows: items.map((row) => rowMessage(change, row)), ...next };
 }
 
-/** A page of the account's changes, newest first. Index: target_changes_listed. `cursors`: for ids. */
+/** A page of the account's changes, newest first. Index: target_changes_listed or target_changes_unfinished. `cursors`: for ids. */
 export async function listTargetChanges(
   { orm }: Database,
   cursors: Cursors,
@@ -83,9 +83,8 @@ export async function listTargetChanges(
 ) {
   const requested = { limit: request.limit, cursor: request.cursor || undefined };
   const { before, limit, end } = pageById([cursors, `target changes ${accountId}`], requested, PAGE_LIMIT);
-  const found = await orm.em
-    .fork()
-    .find(TargetChangeEntity, { accountId, id: { $lt: before } }, { orderBy: { id: 'desc' }, limit });
+  const where = { accountId, id: { $lt: before }, ...(request.unfinished && { completedAt: null }) };
+  const found = await orm.em.fork().find(TargetChangeEntity, where, { orderBy: { id: 'desc' }, limit });
   const { items, next } = end(found);
   return { changes: items.map(changeMessage), ...next };
 }

@@ -1,4 +1,5 @@
 import { Download } from 'lucide-react';
+import { useState } from 'react';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
@@ -14,6 +15,9 @@ export interface Bar {
   readonly scans: number;
 }
 
+/** The rows that are shown until somebody asks for all; breakdowns have up to 51. */
+const FIRST_ROWS = 10;
+
 /** A breakdown as a table with a bar in each row: nothing needs to be hovered, and it is read aloud as it is seen. */
 export function Bars({
   title,
@@ -26,6 +30,7 @@ export function Bars({
 }) {
   const { charts } = useMessages();
   const format = useFormat();
+  const [isAll, setAll] = useState(false);
   const total = bars.reduce((sum, { scans }) => sum + scans, 0);
   const most = Math.max(1, ...bars.map(({ scans }) => scans));
   return (
@@ -57,7 +62,7 @@ export function Bars({
             </tr>
           </thead>
           <tbody>
-            {bars.map(({ value, label, scans }) => (
+            {(isAll ? bars : bars.slice(0, FIRST_ROWS)).map(({ value, label, scans }) => (
               <tr key={value}>
                 <th scope="row">
                   <span className={styles.bar} style={{ width: `${(scans / most) * 100}%` }} />
@@ -69,6 +74,14 @@ export function Bars({
             ))}
           </tbody>
         </table>
+      )}
+      {!isAll && bars.length > FIRST_ROWS && (
+        <div>
+          <Button look="quiet" onPress={() => setAll(true)}>
+            {charts.showAll(format.number(bars.length))}
+            <span className="visually-hidden"> ({title})</span>
+          </Button>
+        </div>
       )}
     </figure>
   );

@@ -4,6 +4,7 @@ export const charts: typeof en = {
   period: (from, to) => `${from} bis ${to}, Tage in UTC`,
   showTable: 'Als Tabelle zeigen',
   showChart: 'Als Diagramm zeigen',
+  showAll: (formatted) => `Alle ${formatted} zeigen`,
   download: 'CSV herunterladen',
   day: 'Tag',
   hour: 'Stunde',

@@ -3,6 +3,7 @@ export const charts = {
   period: (from: string, to: string) => `${from} to ${to}, days in UTC`,
   showTable: 'Show as a table',
   showChart: 'Show as a chart',
+  showAll: (formatted: string) => `Show all ${formatted}`,
   download: 'Download CSV',
   day: 'Day',
   hour: 'Hour',

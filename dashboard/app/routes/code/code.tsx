@@ -1,7 +1,125 @@
-import { Page } from '../../components/page.tsx';
+import { useQuery } from '@connectrpc/connect-query';
+import { Link, useParams } from '@tanstack/react-router';
+import { ArrowLeft, Ellipsis, Pause, Pencil, Play, Trash2 } from 'lucide-react';
+import { useState } from 'react';
+import { type Code, CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { Button } from '../../components/button.tsx';
+import { Confirm } from '../../components/confirm.tsx';
+import { Copyable } from '../../components/copy-button.tsx';
+import { Loading } from '../../components/loading.tsx';
+import { Menu } from '../../components/menu.tsx';
+import { Notice, Page } from '../../components/page.tsx';
+import { useCodeActions } from '../../data/code-actions.ts';
+import { nameOfCode } from '../../data/code-names.ts';
+import { useErrorText } from '../../data/error-text.ts';
+import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
+import { CodeState } from '../codes/code-row.tsx';
+import { Analytics } from './analytics.tsx';
+import styles from './code.module.css';
+import { DetailsPanel } from './details-panel.tsx';
+import { History } from './history.tsx';
+import { ImagePanel } from './image-panel.tsx';
+import { LandingPageSection, StaticContent } from './other-types.tsx';
+import { RenameDialog } from './rename-dialog.tsx';
+import { TargetSection } from './target-section.tsx';
 
+/** One code: its image, where it leads, who scanned it, and what it led to before. */
 export function CodePage() {
+  const { codeId } = useParams({ from: '/codes/$codeId' });
   const { shell } = useMessages();
-  return <Page title={shell.nav.codes}>{null}</Page>;
+  const errorText = useErrorText();
+  const { data, error, refetch } = useQuery(CodesService.method.getCode, { id: codeId });
+  if (data?.code) return <Loaded key={codeId} code={data.code} />;
+  return (
+    <Page title={shell.nav.codes} subtitle={<BackLink />}>
+      {error ? (
+        <Notice look="danger" action={<Button onPress={() => void refetch()}>{shell.failed.retry}</Button>}>
+          {errorText(error)}
+        </Notice>
+      ) : (
+        <Loading />
+      )}
+    </Page>
+  );
+}
+
+function Loaded({ code }: { readonly code: Code }) {
+  const { codes, code: texts, common } = useMessages();
+  const mayEdit = useMay('editor');
+  const actions = useCodeActions();
+  const [dialog, setDialog] = useState<'rename' | 'delete'>();
+  const isStatic = code.type === CodeType.STATIC;
+  const close = () => setDialog(undefined);
+  return (
+    <Page
+      title={nameOfCode(code)}
+      subtitle={
+        <div className={styles.subtitle}>
+          <BackLink />
+          <CodeState code={code} />
+          {!isStatic && <Copyable text={code.scanUrl} what={codes.shortUrl} href={code.scanUrl} />}
+        </div>
+      }
+      actions={
+        mayEdit && (
+          <>
+            {!isStatic && (
+              <Button icon={code.paused ? Play : Pause} onPress={() => void actions.setPaused(code, !code.paused)}>
+                {code.paused ? codes.bulk.resume : codes.bulk.pause}
+              </Button>
+            )}
+            <Menu
+              label={texts.more}
+              actions={[
+                { id: 'rename', label: texts.details.rename, icon: Pencil, onAction: () => setDialog('rename') },
+                {
+                  id: 'delete',
+                  label: common.delete,
+                  icon: Trash2,
+                  isDanger: true,
+                  onAction: () => setDialog('delete'),
+                },
+              ]}
+            >
+              <Button icon={Ellipsis}>{common.more}</Button>
+            </Menu>
+          </>
+        )
+      }
+    >
+      <div className={styles.columns}>
+        <div className={styles.side}>
+          <ImagePanel code={code} />
+          <DetailsPanel code={code} />
+        </div>
+        <div className={styles.main}>
+          {code.type === CodeType.DYNAMIC && <TargetSection code={code} />}
+          {code.type === CodeType.LANDING_PAGE && <LandingPageSection code={code} />}
+          {isStatic ? <StaticContent code={code} /> : <Analytics code={code} />}
+          {code.type === CodeType.DYNAMIC && <History code={code} />}
+        </div>
+      </div>
+      {dialog === 'rename' && <RenameDialog code={code} onClose={close} />}
+      <Confirm
+        title={texts.delete.title(nameOfCode(code))}
+        isOpen={dialog === 'delete'}
+        onClose={close}
+        action={common.delete}
+        onConfirm={() => actions.remove(code)}
+      >
+        {texts.delete.text}
+      </Confirm>
+    </Page>
+  );
+}
+
+function BackLink() {
+  const { code } = useMessages();
+  return (
+    <Link to="/codes" className={styles.back}>
+      <ArrowLeft aria-hidden size={16} />
+      {code.back}
+    </Link>
+  );
 }

@@ -1,3 +1,5 @@
+import type { CodesFilter } from '../../data/code-lists.ts';
+
 /** The filters of the page of codes, kept in its address. */
 export interface CodesSearch {
   /** Part of a name or target, the start of a short code, or an id. */
@@ -8,14 +10,16 @@ export interface CodesSearch {
   readonly tags?: readonly string[];
   readonly state?: 'active' | 'paused' | 'deleted';
   readonly kind?: 'dynamic' | 'static' | 'landing_page';
+  /** The code whose details are shown beside the list. */
+  readonly code?: string;
 }
 
-const STATES = ['active', 'paused', 'deleted'] as const;
-const KINDS = ['dynamic', 'static', 'landing_page'] as const;
+export const STATES = ['active', 'paused', 'deleted'] as const;
+export const KINDS = ['dynamic', 'static', 'landing_page'] as const;
 
 /** Reads the filters from an address; what is not understood is left out. */
 export function validateCodesSearch(search: Record<string, unknown>): CodesSearch {
-  const { q, folder, tags, state, kind } = search;
+  const { q, folder, tags, state, kind, code } = search;
   const knownState = STATES.find((each) => each === state);
   const knownKind = KINDS.find((each) => each === kind);
   const tagIds = Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [];
@@ -25,5 +29,11 @@ export function validateCodesSearch(search: Record<string, unknown>): CodesSearc
     ...(tagIds.length > 0 && { tags: tagIds }),
     ...(knownState && { state: knownState }),
     ...(knownKind && { kind: knownKind }),
+    ...(typeof code === 'string' && code !== '' && { code }),
   };
+}
+
+/** The filters as the core takes them. */
+export function filterOf({ folder, tags }: CodesSearch): CodesFilter {
+  return { ...(folder !== undefined && { folder }), ...(tags && { tags: [...tags] }) };
 }

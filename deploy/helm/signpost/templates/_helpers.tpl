@@ -88,6 +88,11 @@ prometheus.io/path: /metrics
 {{- if $values.metrics.port }}
 - { name: METRICS_PORT, value: {{ $values.metrics.port | quote }} }
 {{- end }}
+{{- include "signpost.ownEnv" . | nindent 0 }}
+{{- end }}
+
+{{/* Secrets and variables of one component. */}}
+{{- define "signpost.ownEnv" -}}
 {{- range .secret.keys }}
 - { name: {{ . }}_FILE, value: /secrets/{{ . }} }
 {{- end }}
@@ -98,8 +103,13 @@ prometheus.io/path: /metrics
 {{- end }}
 
 {{- define "signpost.mounts" -}}
-- { name: secrets, mountPath: /secrets, readOnly: true }
 - { name: data, mountPath: /data }
+{{ include "signpost.commonMounts" . }}
+{{- end }}
+
+{{/* All mounts but `data`. */}}
+{{- define "signpost.commonMounts" -}}
+- { name: secrets, mountPath: /secrets, readOnly: true }
 - { name: tmp, mountPath: /tmp }
 {{- if .Values.configSecret }}
 - { name: config, mountPath: /config, readOnly: true }

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signpost/accounts/v1/accounts.proto.
  */
 export const file_signpost_accounts_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("CiNzaWducG9zdC9hY2NvdW50cy92MS9hY2NvdW50cy5wcm90bxIUc2lnbnBvc3QuYWNjb3VudHMudjEikgIKCU92ZXJyaWRlcxIsCg1tb250aGx5X3F1b3RhGAEgASgDQhC6SA0iCxj/////////DygASACIAQESKQoKY29kZV9saW1pdBgCIAEoA0IQukgNIgsY/////////w8oAEgBiAEBEiUKC2JhdGNoX2xpbWl0GAMgASgFQgu6SAgaBhiowwEoAEgCiAEBEhAKA2FwaRgEIAEoCEgDiAEBEhEKBGJ1bGsYBSABKAhIBIgBARITCgZpbWFnZXMYBiABKAhIBYgBAUIQCg5fbW9udGhseV9xdW90YUINCgtfY29kZV9saW1pdEIOCgxfYmF0Y2hfbGltaXRCBgoEX2FwaUIHCgVfYnVsa0IJCgdfaW1hZ2VzIuABCgdBY2NvdW50EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSKAoEcGxhbhgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlBsYW4SMgoJb3ZlcnJpZGVzGAQgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKBVVzYWdlEhoKDW1vbnRobHlfcXVvdGEYASABKANIAIgBARIVCg1yZXF1ZXN0c191c2VkGAIgASgDEhcKCmNvZGVfbGltaXQYAyABKANIAYgBARISCgpjb2Rlc191c2VkGAQgASgDEhMKC2JhdGNoX2xpbWl0GAUgASgFQhAKDl9tb250aGx5X3F1b3RhQg0KC19jb2RlX2xpbWl0IpoBChRDcmVhdGVBY2NvdW50UmVxdWVzdBIYCgRuYW1lGAEgASgJQgq6SAdyBRABGMgBEjQKBHBsYW4YAiABKA4yGi5zaWducG9zdC5hY2NvdW50cy52MS5QbGFuQgq6SAeCAQQQASAAEjIKCW92ZXJyaWRlcxgDIAEoCzIfLnNpZ25wb3N0LmFjY291bnRzLnYxLk92ZXJyaWRlcyJdChVDcmVhdGVBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSFAoHYXBpX2tleRgCIAEoCUIDgAEBIhMKEUdldEFjY291bnRSZXF1ZXN0InAKEkdldEFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudBIqCgV1c2FnZRgCIAEoCzIbLnNpZ25wb3N0LmFjY291bnRzLnYxLlVzYWdlInMKE0xpc3RBY2NvdW50c1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIoABChRMaXN0QWNjb3VudHNSZXNwb25zZRIvCghhY2NvdW50cxgBIAMoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSDQoFdG90YWwYAiABKAMSGAoLbmV4dF9jdXJzb3IYAyABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3Ii9gEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0Eh0KBG5hbWUYASABKAlCCrpIB3IFEAEYyAFIAIgBARIyCgRwbGFuGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUGxhbkIIukgFggECEAESMgoJb3ZlcnJpZGVzGAMgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEk4KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0Idukga4gEXEgRuYW1lEgRwbGFuEglvdmVycmlkZXNCBwoFX25hbWUiRwoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IioKE0Nsb3NlQWNjb3VudFJlcXVlc3QSEwoLZGVsZXRlX2RhdGEYASABKAgiRgoUQ2xvc2VBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQiEgoQUm90YXRlS2V5UmVxdWVzdCIpChFSb3RhdGVLZXlSZXNwb25zZRIUCgdhcGlfa2V5GAEgASgJQgOAAQEiEgoQUmV2b2tlS2V5UmVxdWVzdCITChFSZXZva2VLZXlSZXNwb25zZSJ9CgZNZW1iZXISCgoCaWQYASABKAkSDQoFZW1haWwYAiABKAkSKAoEcm9sZRgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvbGUSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYwoQQWRkTWVtYmVyUmVxdWVzdBIZCgVlbWFpbBgBIAEoCUIKukgHcgUY/gFgARI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJBChFBZGRNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiVwoTVXBkYXRlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCRI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJEChRVcGRhdGVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiIQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCSJEChRSZW1vdmVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiFAoSTGlzdE1lbWJlcnNSZXF1ZXN0IkQKE0xpc3RNZW1iZXJzUmVzcG9uc2USLQoHbWVtYmVycxgBIAMoCzIcLnNpZ25wb3N0LmFjY291bnRzLnYxLk1lbWJlciJxChZMaXN0TWVtYmVyc2hpcHNSZXF1ZXN0EhkKBWVtYWlsGAEgASgJQgq6SAdyBRABGP4BEhIKBWxpbWl0GAIgASgFSACIAQESEwoGY3Vyc29yGAMgASgJSAGIAQFCCAoGX2xpbWl0QgkKB19jdXJzb3IiegoXTGlzdE1lbWJlcnNoaXBzUmVzcG9uc2USNQoLbWVtYmVyc2hpcHMYASADKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXJzaGlwEhgKC25leHRfY3Vyc29yGAIgASgJSACIAQFCDgoMX25leHRfY3Vyc29yImQKCk1lbWJlcnNoaXASEgoKYWNjb3VudF9pZBgBIAEoCRIUCgxhY2NvdW50X25hbWUYAiABKAkSLAoGbWVtYmVyGAMgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIjQKF0NyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0EhkKBWVtYWlsGAEgASgJQgq6SAdyBRABGP4BIl4KGENyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZRISCgV0b2tlbhgBIAEoCUIDgAEBEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjYKF1JlZGVlbVNpZ25JbkxpbmtSZXF1ZXN0EhsKBXRva2VuGAEgASgJQgyAAQG6SAZyBBABGGQiUAoYUmVkZWVtU2lnbkluTGlua1Jlc3BvbnNlEjQKCm1lbWJlcnNoaXAYASABKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXJzaGlwIncKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhIKBWxpbWl0GAEgASgFSACIAQESEwoGb2Zmc2V0GAIgASgFSAGIAQESEwoGY3Vyc29yGAMgASgJSAKIAQFCCAoGX2xpbWl0QgkKB19vZmZzZXRCCQoHX2N1cnNvciJ3ChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USMQoHZW50cmllcxgBIAMoCzIgLnNpZ25wb3N0LmFjY291bnRzLnYxLkF1ZGl0RW50cnkSGAoLbmV4dF9jdXJzb3IYAiABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3IicAoKQXVkaXRFbnRyeRIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDgoGYWN0aW9uGAQgASgJEg8KB3N1YmplY3QYBSABKAkqYwoEUGxhbhIUChBQTEFOX1VOU1BFQ0lGSUVEEAASDQoJUExBTl9GUkVFEAESEQoNUExBTl9CVVNJTkVTUxACEg4KClBMQU5fU0NBTEUQAxITCg9QTEFOX0VOVEVSUFJJU0UQBCpeCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIOCgpST0xFX09XTkVSEAESDgoKUk9MRV9BRE1JThACEg8KC1JPTEVfRURJVE9SEAMSDwoLUk9MRV9WSUVXRVIQBDLKDQoPQWNjb3VudHNTZXJ2aWNlEnAKDUNyZWF0ZUFjY291bnQSKi5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVBY2NvdW50UmVxdWVzdBorLnNpZ25wb3N0LmFjY291bnRzLnYxLkNyZWF0ZUFjY291bnRSZXNwb25zZSIGqrsYAggEEm4KCkdldEFjY291bnQSJy5zaWducG9zdC5hY2NvdW50cy52MS5HZXRBY2NvdW50UmVxdWVzdBooLnNpZ25wb3N0LmFjY291bnRzLnYxLkdldEFjY291bnRSZXNwb25zZSINkAIBqrsYBggDKAEwAhJwCgxMaXN0QWNjb3VudHMSKS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QWNjb3VudHNSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEFjY291bnRzUmVzcG9uc2UiCZACAaq7GAIIBBJyCg1VcGRhdGVBY2NvdW50Eiouc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlQWNjb3VudFJlcXVlc3QaKy5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVBY2NvdW50UmVzcG9uc2UiCKq7GAQIAzABEnEKDENsb3NlQWNjb3VudBIpLnNpZ25wb3N0LmFjY291bnRzLnYxLkNsb3NlQWNjb3VudFJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5DbG9zZUFjY291bnRSZXNwb25zZSIKqrsYBggDKAEwBRJmCglSb3RhdGVLZXkSJi5zaWducG9zdC5hY2NvdW50cy52MS5Sb3RhdGVLZXlSZXF1ZXN0Gicuc2lnbnBvc3QuYWNjb3VudHMudjEuUm90YXRlS2V5UmVzcG9uc2UiCKq7GAQIAzAFEmYKCVJldm9rZUtleRImLnNpZ25wb3N0LmFjY291bnRzLnYxLlJldm9rZUtleVJlcXVlc3QaJy5zaWducG9zdC5hY2NvdW50cy52MS5SZXZva2VLZXlSZXNwb25zZSIIqrsYBAgDMAUSZgoJQWRkTWVtYmVyEiYuc2lnbnBvc3QuYWNjb3VudHMudjEuQWRkTWVtYmVyUmVxdWVzdBonLnNpZ25wb3N0LmFjY291bnRzLnYxLkFkZE1lbWJlclJlc3BvbnNlIgiquxgECAMwBBJvCgxVcGRhdGVNZW1iZXISKS5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVNZW1iZXJSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlTWVtYmVyUmVzcG9uc2UiCKq7GAQIAzAEEm8KDFJlbW92ZU1lbWJlchIpLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5SZW1vdmVNZW1iZXJSZXNwb25zZSIIqrsYBAgDMAQSbwoLTGlzdE1lbWJlcnMSKC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1JlcXVlc3QaKS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1Jlc3BvbnNlIguQAgGquxgECAMwAhJ2Cg9MaXN0TWVtYmVyc2hpcHMSLC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc2hpcHNSZXF1ZXN0Gi0uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNoaXBzUmVzcG9uc2UiBqq7GAIIBBJ7ChBDcmVhdGVTaWduSW5MaW5rEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVTaWduSW5MaW5rUmVzcG9uc2UiCKq7GAQIAzABEnkKEFJlZGVlbVNpZ25JbkxpbmsSLS5zaWducG9zdC5hY2NvdW50cy52MS5SZWRlZW1TaWduSW5MaW5rUmVxdWVzdBouLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlZGVlbVNpZ25JbkxpbmtSZXNwb25zZSIGqrsYAggEEoABChBMaXN0QXVkaXRFbnRyaWVzEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiDZACAaq7GAYIAygBMAJCPQoYY29tLnNpZ25wb3N0LmFjY291bnRzLnYxUAFaH3NpZ25wb3N0L2FjY291bnRzL3YxO2FjY291bnRzdjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
+  fileDesc("CiNzaWducG9zdC9hY2NvdW50cy92MS9hY2NvdW50cy5wcm90bxIUc2lnbnBvc3QuYWNjb3VudHMudjEikgIKCU92ZXJyaWRlcxIsCg1tb250aGx5X3F1b3RhGAEgASgDQhC6SA0iCxj/////////DygASACIAQESKQoKY29kZV9saW1pdBgCIAEoA0IQukgNIgsY/////////w8oAEgBiAEBEiUKC2JhdGNoX2xpbWl0GAMgASgFQgu6SAgaBhiowwEoAEgCiAEBEhAKA2FwaRgEIAEoCEgDiAEBEhEKBGJ1bGsYBSABKAhIBIgBARITCgZpbWFnZXMYBiABKAhIBYgBAUIQCg5fbW9udGhseV9xdW90YUINCgtfY29kZV9saW1pdEIOCgxfYmF0Y2hfbGltaXRCBgoEX2FwaUIHCgVfYnVsa0IJCgdfaW1hZ2VzIuABCgdBY2NvdW50EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSKAoEcGxhbhgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlBsYW4SMgoJb3ZlcnJpZGVzGAQgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKBVVzYWdlEhoKDW1vbnRobHlfcXVvdGEYASABKANIAIgBARIVCg1yZXF1ZXN0c191c2VkGAIgASgDEhcKCmNvZGVfbGltaXQYAyABKANIAYgBARISCgpjb2Rlc191c2VkGAQgASgDEhMKC2JhdGNoX2xpbWl0GAUgASgFQhAKDl9tb250aGx5X3F1b3RhQg0KC19jb2RlX2xpbWl0IpoBChRDcmVhdGVBY2NvdW50UmVxdWVzdBIYCgRuYW1lGAEgASgJQgq6SAdyBRABGMgBEjQKBHBsYW4YAiABKA4yGi5zaWducG9zdC5hY2NvdW50cy52MS5QbGFuQgq6SAeCAQQQASAAEjIKCW92ZXJyaWRlcxgDIAEoCzIfLnNpZ25wb3N0LmFjY291bnRzLnYxLk92ZXJyaWRlcyJdChVDcmVhdGVBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSFAoHYXBpX2tleRgCIAEoCUIDgAEBIhMKEUdldEFjY291bnRSZXF1ZXN0InAKEkdldEFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudBIqCgV1c2FnZRgCIAEoCzIbLnNpZ25wb3N0LmFjY291bnRzLnYxLlVzYWdlInMKE0xpc3RBY2NvdW50c1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIoABChRMaXN0QWNjb3VudHNSZXNwb25zZRIvCghhY2NvdW50cxgBIAMoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSDQoFdG90YWwYAiABKAMSGAoLbmV4dF9jdXJzb3IYAyABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3Ii9gEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0Eh0KBG5hbWUYASABKAlCCrpIB3IFEAEYyAFIAIgBARIyCgRwbGFuGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUGxhbkIIukgFggECEAESMgoJb3ZlcnJpZGVzGAMgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEk4KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0Idukga4gEXEgRuYW1lEgRwbGFuEglvdmVycmlkZXNCBwoFX25hbWUiRwoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IjAKFFJlbmFtZUFjY291bnRSZXF1ZXN0EhgKBG5hbWUYASABKAlCCrpIB3IFEAEYyAEiRwoVUmVuYW1lQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IioKE0Nsb3NlQWNjb3VudFJlcXVlc3QSEwoLZGVsZXRlX2RhdGEYASABKAgiRgoUQ2xvc2VBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQiEgoQUm90YXRlS2V5UmVxdWVzdCIpChFSb3RhdGVLZXlSZXNwb25zZRIUCgdhcGlfa2V5GAEgASgJQgOAAQEiEgoQUmV2b2tlS2V5UmVxdWVzdCITChFSZXZva2VLZXlSZXNwb25zZSJ9CgZNZW1iZXISCgoCaWQYASABKAkSDQoFZW1haWwYAiABKAkSKAoEcm9sZRgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvbGUSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYwoQQWRkTWVtYmVyUmVxdWVzdBIZCgVlbWFpbBgBIAEoCUIKukgHcgUY/gFgARI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJBChFBZGRNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiVwoTVXBkYXRlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCRI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJEChRVcGRhdGVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiIQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCSJEChRSZW1vdmVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiFAoSTGlzdE1lbWJlcnNSZXF1ZXN0IkQKE0xpc3RNZW1iZXJzUmVzcG9uc2USLQoHbWVtYmVycxgBIAMoCzIcLnNpZ25wb3N0LmFjY291bnRzLnYxLk1lbWJlciJxChZMaXN0TWVtYmVyc2hpcHNSZXF1ZXN0EhkKBWVtYWlsGAEgASgJQgq6SAdyBRABGP4BEhIKBWxpbWl0GAIgASgFSACIAQESEwoGY3Vyc29yGAMgASgJSAGIAQFCCAoGX2xpbWl0QgkKB19jdXJzb3IiegoXTGlzdE1lbWJlcnNoaXBzUmVzcG9uc2USNQoLbWVtYmVyc2hpcHMYASADKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXJzaGlwEhgKC25leHRfY3Vyc29yGAIgASgJSACIAQFCDgoMX25leHRfY3Vyc29yImQKCk1lbWJlcnNoaXASEgoKYWNjb3VudF9pZBgBIAEoCRIUCgxhY2NvdW50X25hbWUYAiABKAkSLAoGbWVtYmVyGAMgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIjQKF0NyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0EhkKBWVtYWlsGAEgASgJQgq6SAdyBRABGP4BIl4KGENyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZRISCgV0b2tlbhgBIAEoCUIDgAEBEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjYKF1JlZGVlbVNpZ25JbkxpbmtSZXF1ZXN0EhsKBXRva2VuGAEgASgJQgyAAQG6SAZyBBABGGQiUAoYUmVkZWVtU2lnbkluTGlua1Jlc3BvbnNlEjQKCm1lbWJlcnNoaXAYASABKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXJzaGlwIjUKEkVuZFNlc3Npb25zUmVxdWVzdBIfCgRrZXlzGAEgAygMQhG6SA6SAQsIARDoByIEegJoICIVChNFbmRTZXNzaW9uc1Jlc3BvbnNlIkUKGExpc3RFbmRlZFNlc3Npb25zUmVxdWVzdBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAifAoZTGlzdEVuZGVkU2Vzc2lvbnNSZXNwb25zZRI0CghzZXNzaW9ucxgBIAMoCzIiLnNpZ25wb3N0LmFjY291bnRzLnYxLkVuZGVkU2Vzc2lvbhIpCgVhc19vZhgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiSQoMRW5kZWRTZXNzaW9uEgsKA2tleRgBIAEoDBIsCghlbmRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAidwoXTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIncKGExpc3RBdWRpdEVudHJpZXNSZXNwb25zZRIxCgdlbnRyaWVzGAEgAygLMiAuc2lnbnBvc3QuYWNjb3VudHMudjEuQXVkaXRFbnRyeRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciJwCgpBdWRpdEVudHJ5EgoKAmlkGAEgASgJEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgDIAEoCRIOCgZhY3Rpb24YBCABKAkSDwoHc3ViamVjdBgFIAEoCSKbAQoWTGlzdEFwaVJlcXVlc3RzUmVxdWVzdBISCgVsaW1pdBgBIAEoBUgAiAEBEhMKBmN1cnNvchgCIAEoCUgBiAEBEiUKDHN0YXR1c19jbGFzcxgDIAEoBUIPukgMGgowADACMAMwBDAFEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABQggKBl9saW1pdEIJCgdfY3Vyc29yIncKF0xpc3RBcGlSZXF1ZXN0c1Jlc3BvbnNlEjIKCHJlcXVlc3RzGAEgAygLMiAuc2lnbnBvc3QuYWNjb3VudHMudjEuQXBpUmVxdWVzdBIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciKnAQoKQXBpUmVxdWVzdBIKCgJpZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZtZXRob2QYBCABKAkSDAoEcGF0aBgFIAEoCRIOCgZzdGF0dXMYBiABKAUSDgoGcmVhc29uGAcgASgJEhMKC2R1cmF0aW9uX21zGAggASgFKmMKBFBsYW4SFAoQUExBTl9VTlNQRUNJRklFRBAAEg0KCVBMQU5fRlJFRRABEhEKDVBMQU5fQlVTSU5FU1MQAhIOCgpQTEFOX1NDQUxFEAMSEwoPUExBTl9FTlRFUlBSSVNFEAQqXgoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDgoKUk9MRV9PV05FUhABEg4KClJPTEVfQURNSU4QAhIPCgtST0xFX0VESVRPUhADEg8KC1JPTEVfVklFV0VSEAQyqBEKD0FjY291bnRzU2VydmljZRJwCg1DcmVhdGVBY2NvdW50Eiouc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaKy5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVBY2NvdW50UmVzcG9uc2UiBqq7GAIIBBJuCgpHZXRBY2NvdW50Eicuc2lnbnBvc3QuYWNjb3VudHMudjEuR2V0QWNjb3VudFJlcXVlc3QaKC5zaWducG9zdC5hY2NvdW50cy52MS5HZXRBY2NvdW50UmVzcG9uc2UiDZACAaq7GAYIAygBMAIScAoMTGlzdEFjY291bnRzEikuc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEFjY291bnRzUmVxdWVzdBoqLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBY2NvdW50c1Jlc3BvbnNlIgmQAgGquxgCCAQScgoNVXBkYXRlQWNjb3VudBIqLnNpZ25wb3N0LmFjY291bnRzLnYxLlVwZGF0ZUFjY291bnRSZXF1ZXN0Gisuc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlQWNjb3VudFJlc3BvbnNlIgiquxgECAMwARJyCg1SZW5hbWVBY2NvdW50Eiouc2lnbnBvc3QuYWNjb3VudHMudjEuUmVuYW1lQWNjb3VudFJlcXVlc3QaKy5zaWducG9zdC5hY2NvdW50cy52MS5SZW5hbWVBY2NvdW50UmVzcG9uc2UiCKq7GAQIAzAEEnEKDENsb3NlQWNjb3VudBIpLnNpZ25wb3N0LmFjY291bnRzLnYxLkNsb3NlQWNjb3VudFJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5DbG9zZUFjY291bnRSZXNwb25zZSIKqrsYBggDKAEwBRJmCglSb3RhdGVLZXkSJi5zaWducG9zdC5hY2NvdW50cy52MS5Sb3RhdGVLZXlSZXF1ZXN0Gicuc2lnbnBvc3QuYWNjb3VudHMudjEuUm90YXRlS2V5UmVzcG9uc2UiCKq7GAQIAzAFEmYKCVJldm9rZUtleRImLnNpZ25wb3N0LmFjY291bnRzLnYxLlJldm9rZUtleVJlcXVlc3QaJy5zaWducG9zdC5hY2NvdW50cy52MS5SZXZva2VLZXlSZXNwb25zZSIIqrsYBAgDMAUSZgoJQWRkTWVtYmVyEiYuc2lnbnBvc3QuYWNjb3VudHMudjEuQWRkTWVtYmVyUmVxdWVzdBonLnNpZ25wb3N0LmFjY291bnRzLnYxLkFkZE1lbWJlclJlc3BvbnNlIgiquxgECAMwBBJvCgxVcGRhdGVNZW1iZXISKS5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVNZW1iZXJSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlTWVtYmVyUmVzcG9uc2UiCKq7GAQIAzAEEm8KDFJlbW92ZU1lbWJlchIpLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5SZW1vdmVNZW1iZXJSZXNwb25zZSIIqrsYBAgDMAQSbwoLTGlzdE1lbWJlcnMSKC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1JlcXVlc3QaKS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1Jlc3BvbnNlIguQAgGquxgECAMwAhJ2Cg9MaXN0TWVtYmVyc2hpcHMSLC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc2hpcHNSZXF1ZXN0Gi0uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNoaXBzUmVzcG9uc2UiBqq7GAIIBBJ7ChBDcmVhdGVTaWduSW5MaW5rEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVTaWduSW5MaW5rUmVzcG9uc2UiCKq7GAQIAzABEnkKEFJlZGVlbVNpZ25JbkxpbmsSLS5zaWducG9zdC5hY2NvdW50cy52MS5SZWRlZW1TaWduSW5MaW5rUmVxdWVzdBouLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlZGVlbVNpZ25JbkxpbmtSZXNwb25zZSIGqrsYAggEEmoKC0VuZFNlc3Npb25zEiguc2lnbnBvc3QuYWNjb3VudHMudjEuRW5kU2Vzc2lvbnNSZXF1ZXN0Gikuc2lnbnBvc3QuYWNjb3VudHMudjEuRW5kU2Vzc2lvbnNSZXNwb25zZSIGqrsYAggEEn8KEUxpc3RFbmRlZFNlc3Npb25zEi4uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEVuZGVkU2Vzc2lvbnNSZXF1ZXN0Gi8uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEVuZGVkU2Vzc2lvbnNSZXNwb25zZSIJkAIBqrsYAggEEoABChBMaXN0QXVkaXRFbnRyaWVzEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiDZACAaq7GAYIAygBMAISewoPTGlzdEFwaVJlcXVlc3RzEiwuc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEFwaVJlcXVlc3RzUmVxdWVzdBotLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBcGlSZXF1ZXN0c1Jlc3BvbnNlIguQAgGquxgECAMwAkI9Chhjb20uc2lnbnBvc3QuYWNjb3VudHMudjFQAVofc2lnbnBvc3QvYWNjb3VudHMvdjE7YWNjb3VudHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
  * Limits and features that override the plan's for one account; absent means the plan's.
@@ -418,6 +418,48 @@ export const UpdateAccountResponseSchema: GenMessage<UpdateAccountResponse> = /*
   messageDesc(file_signpost_accounts_v1_accounts, 10);
 
 /**
+ * Renames the account named in the metadata.
+ *
+ * @generated from message signpost.accounts.v1.RenameAccountRequest
+ */
+export type RenameAccountRequest = Message<"signpost.accounts.v1.RenameAccountRequest"> & {
+  /**
+   * 1–200 characters.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.RenameAccountRequest.
+ * Use `create(RenameAccountRequestSchema)` to create a new message.
+ */
+export const RenameAccountRequestSchema: GenMessage<RenameAccountRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 11);
+
+/**
+ * The renamed account.
+ *
+ * @generated from message signpost.accounts.v1.RenameAccountResponse
+ */
+export type RenameAccountResponse = Message<"signpost.accounts.v1.RenameAccountResponse"> & {
+  /**
+   * The account.
+   *
+   * @generated from field: signpost.accounts.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.RenameAccountResponse.
+ * Use `create(RenameAccountResponseSchema)` to create a new message.
+ */
+export const RenameAccountResponseSchema: GenMessage<RenameAccountResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 12);
+
+/**
  * Closes the account named in the metadata.
  *
  * @generated from message signpost.accounts.v1.CloseAccountRequest
@@ -436,7 +478,7 @@ export type CloseAccountRequest = Message<"signpost.accounts.v1.CloseAccountRequ
  * Use `create(CloseAccountRequestSchema)` to create a new message.
  */
 export const CloseAccountRequestSchema: GenMessage<CloseAccountRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 11);
+  messageDesc(file_signpost_accounts_v1_accounts, 13);
 
 /**
  * The closed account.
@@ -457,7 +499,7 @@ export type CloseAccountResponse = Message<"signpost.accounts.v1.CloseAccountRes
  * Use `create(CloseAccountResponseSchema)` to create a new message.
  */
 export const CloseAccountResponseSchema: GenMessage<CloseAccountResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 12);
+  messageDesc(file_signpost_accounts_v1_accounts, 14);
 
 /**
  * Rotates the API key of the account named in the metadata.
@@ -472,7 +514,7 @@ export type RotateKeyRequest = Message<"signpost.accounts.v1.RotateKeyRequest"> 
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 13);
+  messageDesc(file_signpost_accounts_v1_accounts, 15);
 
 /**
  * The new key.
@@ -493,7 +535,7 @@ export type RotateKeyResponse = Message<"signpost.accounts.v1.RotateKeyResponse"
  * Use `create(RotateKeyResponseSchema)` to create a new message.
  */
 export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 14);
+  messageDesc(file_signpost_accounts_v1_accounts, 16);
 
 /**
  * Revokes the API key of the account named in the metadata.
@@ -508,7 +550,7 @@ export type RevokeKeyRequest = Message<"signpost.accounts.v1.RevokeKeyRequest"> 
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 15);
+  messageDesc(file_signpost_accounts_v1_accounts, 17);
 
 /**
  * The API key is revoked.
@@ -523,7 +565,7 @@ export type RevokeKeyResponse = Message<"signpost.accounts.v1.RevokeKeyResponse"
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 16);
+  messageDesc(file_signpost_accounts_v1_accounts, 18);
 
 /**
  * A member of an account's team.
@@ -565,7 +607,7 @@ export type Member = Message<"signpost.accounts.v1.Member"> & {
  * Use `create(MemberSchema)` to create a new message.
  */
 export const MemberSchema: GenMessage<Member> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 17);
+  messageDesc(file_signpost_accounts_v1_accounts, 19);
 
 /**
  * A member to add.
@@ -593,7 +635,7 @@ export type AddMemberRequest = Message<"signpost.accounts.v1.AddMemberRequest"> 
  * Use `create(AddMemberRequestSchema)` to create a new message.
  */
 export const AddMemberRequestSchema: GenMessage<AddMemberRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 18);
+  messageDesc(file_signpost_accounts_v1_accounts, 20);
 
 /**
  * The new member.
@@ -614,7 +656,7 @@ export type AddMemberResponse = Message<"signpost.accounts.v1.AddMemberResponse"
  * Use `create(AddMemberResponseSchema)` to create a new message.
  */
 export const AddMemberResponseSchema: GenMessage<AddMemberResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 19);
+  messageDesc(file_signpost_accounts_v1_accounts, 21);
 
 /**
  * A change of a member.
@@ -642,7 +684,7 @@ export type UpdateMemberRequest = Message<"signpost.accounts.v1.UpdateMemberRequ
  * Use `create(UpdateMemberRequestSchema)` to create a new message.
  */
 export const UpdateMemberRequestSchema: GenMessage<UpdateMemberRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 20);
+  messageDesc(file_signpost_accounts_v1_accounts, 22);
 
 /**
  * The changed member.
@@ -663,7 +705,7 @@ export type UpdateMemberResponse = Message<"signpost.accounts.v1.UpdateMemberRes
  * Use `create(UpdateMemberResponseSchema)` to create a new message.
  */
 export const UpdateMemberResponseSchema: GenMessage<UpdateMemberResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 21);
+  messageDesc(file_signpost_accounts_v1_accounts, 23);
 
 /**
  * Selects the member to remove.
@@ -684,7 +726,7 @@ export type RemoveMemberRequest = Message<"signpost.accounts.v1.RemoveMemberRequ
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 22);
+  messageDesc(file_signpost_accounts_v1_accounts, 24);
 
 /**
  * The removed member.
@@ -705,7 +747,7 @@ export type RemoveMemberResponse = Message<"signpost.accounts.v1.RemoveMemberRes
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 23);
+  messageDesc(file_signpost_accounts_v1_accounts, 25);
 
 /**
  * Lists the team of the account named in the metadata.
@@ -720,7 +762,7 @@ export type ListMembersRequest = Message<"signpost.accounts.v1.ListMembersReques
  * Use `create(ListMembersRequestSchema)` to create a new message.
  */
 export const ListMembersRequestSchema: GenMessage<ListMembersRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 24);
+  messageDesc(file_signpost_accounts_v1_accounts, 26);
 
 /**
  * The team.
@@ -741,7 +783,7 @@ export type ListMembersResponse = Message<"signpost.accounts.v1.ListMembersRespo
  * Use `create(ListMembersResponseSchema)` to create a new message.
  */
 export const ListMembersResponseSchema: GenMessage<ListMembersResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 25);
+  messageDesc(file_signpost_accounts_v1_accounts, 27);
 
 /**
  * Selects a page of the memberships of an email address.
@@ -776,7 +818,7 @@ export type ListMembershipsRequest = Message<"signpost.accounts.v1.ListMembershi
  * Use `create(ListMembershipsRequestSchema)` to create a new message.
  */
 export const ListMembershipsRequestSchema: GenMessage<ListMembershipsRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 26);
+  messageDesc(file_signpost_accounts_v1_accounts, 28);
 
 /**
  * A page of memberships.
@@ -804,7 +846,7 @@ export type ListMembershipsResponse = Message<"signpost.accounts.v1.ListMembersh
  * Use `create(ListMembershipsResponseSchema)` to create a new message.
  */
 export const ListMembershipsResponseSchema: GenMessage<ListMembershipsResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 27);
+  messageDesc(file_signpost_accounts_v1_accounts, 29);
 
 /**
  * A membership in an account.
@@ -839,7 +881,7 @@ export type Membership = Message<"signpost.accounts.v1.Membership"> & {
  * Use `create(MembershipSchema)` to create a new message.
  */
 export const MembershipSchema: GenMessage<Membership> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 28);
+  messageDesc(file_signpost_accounts_v1_accounts, 30);
 
 /**
  * Selects the member who may sign in.
@@ -860,7 +902,7 @@ export type CreateSignInLinkRequest = Message<"signpost.accounts.v1.CreateSignIn
  * Use `create(CreateSignInLinkRequestSchema)` to create a new message.
  */
 export const CreateSignInLinkRequestSchema: GenMessage<CreateSignInLinkRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 29);
+  messageDesc(file_signpost_accounts_v1_accounts, 31);
 
 /**
  * A link to sign in.
@@ -888,7 +930,7 @@ export type CreateSignInLinkResponse = Message<"signpost.accounts.v1.CreateSignI
  * Use `create(CreateSignInLinkResponseSchema)` to create a new message.
  */
 export const CreateSignInLinkResponseSchema: GenMessage<CreateSignInLinkResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 30);
+  messageDesc(file_signpost_accounts_v1_accounts, 32);
 
 /**
  * A sign-in link to redeem.
@@ -909,7 +951,7 @@ export type RedeemSignInLinkRequest = Message<"signpost.accounts.v1.RedeemSignIn
  * Use `create(RedeemSignInLinkRequestSchema)` to create a new message.
  */
 export const RedeemSignInLinkRequestSchema: GenMessage<RedeemSignInLinkRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 31);
+  messageDesc(file_signpost_accounts_v1_accounts, 33);
 
 /**
  * The member who has signed in.
@@ -930,7 +972,120 @@ export type RedeemSignInLinkResponse = Message<"signpost.accounts.v1.RedeemSignI
  * Use `create(RedeemSignInLinkResponseSchema)` to create a new message.
  */
 export const RedeemSignInLinkResponseSchema: GenMessage<RedeemSignInLinkResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 32);
+  messageDesc(file_signpost_accounts_v1_accounts, 34);
+
+/**
+ * Sessions to end.
+ *
+ * @generated from message signpost.accounts.v1.EndSessionsRequest
+ */
+export type EndSessionsRequest = Message<"signpost.accounts.v1.EndSessionsRequest"> & {
+  /**
+   * 32 bytes each, from which nobody but the dashboard can tell a session or a person.
+   *
+   * @generated from field: repeated bytes keys = 1;
+   */
+  keys: Uint8Array[];
+};
+
+/**
+ * Describes the message signpost.accounts.v1.EndSessionsRequest.
+ * Use `create(EndSessionsRequestSchema)` to create a new message.
+ */
+export const EndSessionsRequestSchema: GenMessage<EndSessionsRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 35);
+
+/**
+ * The sessions have ended.
+ *
+ * @generated from message signpost.accounts.v1.EndSessionsResponse
+ */
+export type EndSessionsResponse = Message<"signpost.accounts.v1.EndSessionsResponse"> & {
+};
+
+/**
+ * Describes the message signpost.accounts.v1.EndSessionsResponse.
+ * Use `create(EndSessionsResponseSchema)` to create a new message.
+ */
+export const EndSessionsResponseSchema: GenMessage<EndSessionsResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 36);
+
+/**
+ * Selects sessions that ended early.
+ *
+ * @generated from message signpost.accounts.v1.ListEndedSessionsRequest
+ */
+export type ListEndedSessionsRequest = Message<"signpost.accounts.v1.ListEndedSessionsRequest"> & {
+  /**
+   * Only those that ended at this time or later; absent means all.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 1;
+   */
+  since?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.ListEndedSessionsRequest.
+ * Use `create(ListEndedSessionsRequestSchema)` to create a new message.
+ */
+export const ListEndedSessionsRequestSchema: GenMessage<ListEndedSessionsRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 37);
+
+/**
+ * Sessions that ended early.
+ *
+ * @generated from message signpost.accounts.v1.ListEndedSessionsResponse
+ */
+export type ListEndedSessionsResponse = Message<"signpost.accounts.v1.ListEndedSessionsResponse"> & {
+  /**
+   * The latest first.
+   *
+   * @generated from field: repeated signpost.accounts.v1.EndedSession sessions = 1;
+   */
+  sessions: EndedSession[];
+
+  /**
+   * The time of the list. One that asks for later sessions next should allow a minute for calls that are still running.
+   *
+   * @generated from field: google.protobuf.Timestamp as_of = 2;
+   */
+  asOf?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.ListEndedSessionsResponse.
+ * Use `create(ListEndedSessionsResponseSchema)` to create a new message.
+ */
+export const ListEndedSessionsResponseSchema: GenMessage<ListEndedSessionsResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 38);
+
+/**
+ * A session that ended early.
+ *
+ * @generated from message signpost.accounts.v1.EndedSession
+ */
+export type EndedSession = Message<"signpost.accounts.v1.EndedSession"> & {
+  /**
+   * As given to EndSessions.
+   *
+   * @generated from field: bytes key = 1;
+   */
+  key: Uint8Array;
+
+  /**
+   * When it ended, or ended again.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 2;
+   */
+  endedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.EndedSession.
+ * Use `create(EndedSessionSchema)` to create a new message.
+ */
+export const EndedSessionSchema: GenMessage<EndedSession> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 39);
 
 /**
  * Selects a page of audit entries.
@@ -965,7 +1120,7 @@ export type ListAuditEntriesRequest = Message<"signpost.accounts.v1.ListAuditEnt
  * Use `create(ListAuditEntriesRequestSchema)` to create a new message.
  */
 export const ListAuditEntriesRequestSchema: GenMessage<ListAuditEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 33);
+  messageDesc(file_signpost_accounts_v1_accounts, 40);
 
 /**
  * A page of audit entries.
@@ -993,7 +1148,7 @@ export type ListAuditEntriesResponse = Message<"signpost.accounts.v1.ListAuditEn
  * Use `create(ListAuditEntriesResponseSchema)` to create a new message.
  */
 export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 34);
+  messageDesc(file_signpost_accounts_v1_accounts, 41);
 
 /**
  * An audit entry.
@@ -1043,7 +1198,148 @@ export type AuditEntry = Message<"signpost.accounts.v1.AuditEntry"> & {
  * Use `create(AuditEntrySchema)` to create a new message.
  */
 export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 35);
+  messageDesc(file_signpost_accounts_v1_accounts, 42);
+
+/**
+ * Selects a page of the API requests of the account named in the metadata.
+ *
+ * @generated from message signpost.accounts.v1.ListApiRequestsRequest
+ */
+export type ListApiRequestsRequest = Message<"signpost.accounts.v1.ListApiRequestsRequest"> & {
+  /**
+   * Page size: 1–1,000, clamped; default 100.
+   *
+   * @generated from field: optional int32 limit = 1;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_cursor` of the previous page.
+   *
+   * @generated from field: optional string cursor = 2;
+   */
+  cursor?: string | undefined;
+
+  /**
+   * Only requests whose status begins with this digit: 2, 3, 4 or 5; 0 means all.
+   *
+   * @generated from field: int32 status_class = 3;
+   */
+  statusClass: number;
+
+  /**
+   * Only requests with this id; empty means all.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.ListApiRequestsRequest.
+ * Use `create(ListApiRequestsRequestSchema)` to create a new message.
+ */
+export const ListApiRequestsRequestSchema: GenMessage<ListApiRequestsRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 43);
+
+/**
+ * A page of API requests.
+ *
+ * @generated from message signpost.accounts.v1.ListApiRequestsResponse
+ */
+export type ListApiRequestsResponse = Message<"signpost.accounts.v1.ListApiRequestsResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated signpost.accounts.v1.ApiRequest requests = 1;
+   */
+  requests: ApiRequest[];
+
+  /**
+   * Cursor of the next page; absent on the last page.
+   *
+   * @generated from field: optional string next_cursor = 2;
+   */
+  nextCursor?: string | undefined;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.ListApiRequestsResponse.
+ * Use `create(ListApiRequestsResponseSchema)` to create a new message.
+ */
+export const ListApiRequestsResponseSchema: GenMessage<ListApiRequestsResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 44);
+
+/**
+ * A request with the account's API key that was authenticated.
+ *
+ * @generated from message signpost.accounts.v1.ApiRequest
+ */
+export type ApiRequest = Message<"signpost.accounts.v1.ApiRequest"> & {
+  /**
+   * UUIDv7.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * `X-Request-Id` of its response, which the caller may have chosen; empty if a call to the core itself had none.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * When the core received it.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 3;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * HTTP method; `POST` for a call to the core itself.
+   *
+   * @generated from field: string method = 4;
+   */
+  method: string;
+
+  /**
+   * The path of the endpoint, with `{id}` for an id, such as `/api/v1/qr-codes/{id}`; for a call to the core itself
+   * `/package.Service/Method`.
+   *
+   * @generated from field: string path = 5;
+   */
+  path: string;
+
+  /**
+   * HTTP status of the response.
+   *
+   * @generated from field: int32 status = 6;
+   */
+  status: number;
+
+  /**
+   * Why it failed, from the catalogue of errors, such as `BURST_LIMIT`; empty if it succeeded.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+
+  /**
+   * How long the core took to answer, in ms.
+   *
+   * @generated from field: int32 duration_ms = 8;
+   */
+  durationMs: number;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.ApiRequest.
+ * Use `create(ApiRequestSchema)` to create a new message.
+ */
+export const ApiRequestSchema: GenMessage<ApiRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 45);
 
 /**
  * Plans of accounts.
@@ -1202,6 +1498,16 @@ export const AccountsService: GenService<{
     output: typeof UpdateAccountResponseSchema;
   },
   /**
+   * Changes only the name of the account, which UpdateAccount changes too.
+   *
+   * @generated from rpc signpost.accounts.v1.AccountsService.RenameAccount
+   */
+  renameAccount: {
+    methodKind: "unary";
+    input: typeof RenameAccountRequestSchema;
+    output: typeof RenameAccountResponseSchema;
+  },
+  /**
    * Closes an account permanently: its key becomes invalid, its domains become available to others, its codes stop
    * resolving. With `delete_data`, also in a later call, everything that it stored is deleted, except the account's id
    * and plan, its audit, and its short codes, which are never assigned again. Work that is not finished when the call
@@ -1311,6 +1617,27 @@ export const AccountsService: GenService<{
     output: typeof RedeemSignInLinkResponseSchema;
   },
   /**
+   * Ends sessions of the dashboard before they expire: all its instances learn of it by ListEndedSessions. The core
+   * remembers the keys for 24 hours, which is longer than any session lasts.
+   *
+   * @generated from rpc signpost.accounts.v1.AccountsService.EndSessions
+   */
+  endSessions: {
+    methodKind: "unary";
+    input: typeof EndSessionsRequestSchema;
+    output: typeof EndSessionsResponseSchema;
+  },
+  /**
+   * Lists the keys of sessions that ended early, at most the latest 50,000.
+   *
+   * @generated from rpc signpost.accounts.v1.AccountsService.ListEndedSessions
+   */
+  listEndedSessions: {
+    methodKind: "unary";
+    input: typeof ListEndedSessionsRequestSchema;
+    output: typeof ListEndedSessionsResponseSchema;
+  },
+  /**
    * Lists audit entries, newest first. Errors: `invalid_argument` for a cursor that was not issued to this account.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.ListAuditEntries
@@ -1319,6 +1646,18 @@ export const AccountsService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditEntriesRequestSchema;
     output: typeof ListAuditEntriesResponseSchema;
+  },
+  /**
+   * Lists the last 1,000 requests that were made with the account's API key, newest first. They are recorded within
+   * about a second; a few are missing if a core or Postgres failed meanwhile. Errors: `invalid_argument` for a cursor
+   * that was not issued to this account.
+   *
+   * @generated from rpc signpost.accounts.v1.AccountsService.ListApiRequests
+   */
+  listApiRequests: {
+    methodKind: "unary";
+    input: typeof ListApiRequestsRequestSchema;
+    output: typeof ListApiRequestsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signpost_accounts_v1_accounts, 0);

@@ -20,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signpost/codes/v1/codes.proto.
  */
 export const file_signpost_codes_v1_codes: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zaWducG9zdC9jb2Rlcy92MS9jb2Rlcy5wcm90bxIRc2lnbnBvc3QuY29kZXMudjEi+AQKBENvZGUSCgoCaWQYASABKAkSKQoEdHlwZRgCIAEoDjIbLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGVUeXBlEhIKCnNob3J0X2NvZGUYAyABKAkSEAoIc2Nhbl91cmwYBCABKAkSFwoKdGFyZ2V0X3VybBgFIAEoCUgAiAEBEhQKB3BheWxvYWQYBiABKAlIAYgBARIRCgRuYW1lGAcgASgJSAKIAQESDgoGcGF1c2VkGAggASgIEigKBmZvbGRlchgJIAEoCzIYLnNpZ25wb3N0LmNvZGVzLnYxLkxhYmVsEgwKBHRhZ3MYCiADKAkSEgoKc2Nhbl9jb3VudBgLIAEoAxIaCg1jYW1wYWlnbl90eXBlGAwgASgJSAOIAQESFgoJZG9tYWluX2lkGA0gASgJSASIAQESKQoGZGVzaWduGA4gASgLMhkuc2lnbnBvc3QuY29kZXMudjEuRGVzaWduEjQKDGxhbmRpbmdfcGFnZRgPIAEoCzIeLnNpZ25wb3N0LnBhZ2VzLnYxLkxhbmRpbmdQYWdlEi4KCmNyZWF0ZWRfYXQYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YEiABKAMSKwoGcG9saWN5GBMgASgLMhsuc2lnbnBvc3QudGFyZ2V0cy52MS5Qb2xpY3lCDQoLX3RhcmdldF91cmxCCgoIX3BheWxvYWRCBwoFX25hbWVCEAoOX2NhbXBhaWduX3R5cGVCDAoKX2RvbWFpbl9pZCIhCgVMYWJlbBIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJIpgBCgZEZXNpZ24SRgoQZm9yZWdyb3VuZF9jb2xvchgBIAEoCUIsukgpcicyJV4oIyhbMC05QS1GYS1mXXszfXxbMC05QS1GYS1mXXs2fSkpPyQSRgoQYmFja2dyb3VuZF9jb2xvchgCIAEoCUIsukgpcicyJV4oIyhbMC05QS1GYS1mXXszfXxbMC05QS1GYS1mXXs2fSkpPyQi4QEKEUNyZWF0ZUNvZGVSZXF1ZXN0EhIKCnRhcmdldF91cmwYASABKAkSGwoEbmFtZRgCIAEoCUIIukgFcgMYyAFIAIgBARIjCg1jYW1wYWlnbl90eXBlGAMgASgJQge6SARyAhhASAGIAQESHwoJZG9tYWluX2lkGAQgASgJQge6SARyAhhASAKIAQESEwoGZm9sZGVyGAUgASgJSAOIAQESDAoEdGFncxgGIAMoCUIHCgVfbmFtZUIQCg5fY2FtcGFpZ25fdHlwZUIMCgpfZG9tYWluX2lkQgkKB19mb2xkZXIidwoSQ3JlYXRlQ29kZVJlc3BvbnNlEiUKBGNvZGUYASABKAsyFy5zaWducG9zdC5jb2Rlcy52MS5Db2RlEhAKCHdhcm5pbmdzGAIgAygJEigKBXJvdXRlGAMgASgLMhkuc2lnbnBvc3Qucm91dGVzLnYxLlJvdXRlIsQBChdDcmVhdGVTdGF0aWNDb2RlUmVxdWVzdBIbCgRuYW1lGAEgASgJQgi6SAVyAxjIAUgBiAEBEh0KB3BheWxvYWQYAiABKAlCCrpIB3IFEAEomxJIABInCgR3aWZpGAMgASgLMhcuc2lnbnBvc3QuY29kZXMudjEuV2lmaUgAEikKBmRlc2lnbhgEIAEoCzIZLnNpZ25wb3N0LmNvZGVzLnYxLkRlc2lnbkIQCgdjb250ZW50EgW6SAIIAUIHCgVfbmFtZSKKAQoEV2lmaRIXCgRzc2lkGAEgASgJQgm6SAZyBBABKCASHAoIcGFzc3dvcmQYAiABKAlCCoABAbpIBHICGEASOwoIc2VjdXJpdHkYAyABKA4yHy5zaWducG9zdC5jb2Rlcy52MS5XaWZpU2VjdXJpdHlCCLpIBYIBAhABEg4KBmhpZGRlbhgEIAEoCCJTChhDcmVhdGVTdGF0aWNDb2RlUmVzcG9uc2USJQoEY29kZRgBIAEoCzIXLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGUSEAoId2FybmluZ3MYAiADKAki3AEKHENyZWF0ZUxhbmRpbmdQYWdlQ29kZVJlcXVlc3QSGwoEbmFtZRgBIAEoCUIIukgFcgMYyAFIAIgBARI8CgxsYW5kaW5nX3BhZ2UYAiABKAsyHi5zaWducG9zdC5wYWdlcy52MS5MYW5kaW5nUGFnZUIGukgDyAEBEh8KCWRvbWFpbl9pZBgDIAEoCUIHukgEcgIYQEgBiAEBEikKBmRlc2lnbhgEIAEoCzIZLnNpZ25wb3N0LmNvZGVzLnYxLkRlc2lnbkIHCgVfbmFtZUIMCgpfZG9tYWluX2lkIlgKHUNyZWF0ZUxhbmRpbmdQYWdlQ29kZVJlc3BvbnNlEiUKBGNvZGUYASABKAsyFy5zaWducG9zdC5jb2Rlcy52MS5Db2RlEhAKCHdhcm5pbmdzGAIgAygJIhwKDkdldENvZGVSZXF1ZXN0EgoKAmlkGAEgASgJIjgKD0dldENvZGVSZXNwb25zZRIlCgRjb2RlGAEgASgLMhcuc2lnbnBvc3QuY29kZXMudjEuQ29kZSKeAQoQTGlzdENvZGVzUmVxdWVzdBISCgVsaW1pdBgBIAEoBUgAiAEBEhMKBm9mZnNldBgCIAEoBUgBiAEBEhMKBmN1cnNvchgDIAEoCUgCiAEBEhMKBmZvbGRlchgEIAEoCUgDiAEBEgwKBHRhZ3MYBSADKAlCCAoGX2xpbWl0QgkKB19vZmZzZXRCCQoHX2N1cnNvckIJCgdfZm9sZGVyIqMBChFMaXN0Q29kZXNSZXNwb25zZRImCgVjb2RlcxgBIAMoCzIXLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGUSDQoFbGltaXQYAiABKAUSEwoGb2Zmc2V0GAMgASgFSACIAQESGAoLbmV4dF9jdXJzb3IYBCABKAlIAYgBARINCgV0b3RhbBgFIAEoA0IJCgdfb2Zmc2V0Qg4KDF9uZXh0X2N1cnNvciLTAgoRVXBkYXRlQ29kZVJlcXVlc3QSCgoCaWQYASABKAkScAoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQj+6SDzIAQHiATYSCnRhcmdldF91cmwSBG5hbWUSBnBhdXNlZBIGZm9sZGVyEgR0YWdzEgxsYW5kaW5nX3BhZ2USFwoKdGFyZ2V0X3VybBgDIAEoCUgAiAEBEhsKBG5hbWUYBCABKAlCCLpIBXIDGMgBSAGIAQESDgoGcGF1c2VkGAUgASgIEhMKBmZvbGRlchgGIAEoCUgCiAEBEgwKBHRhZ3MYByADKAkSNAoMbGFuZGluZ19wYWdlGAggASgLMh4uc2lnbnBvc3QucGFnZXMudjEuTGFuZGluZ1BhZ2VCDQoLX3RhcmdldF91cmxCBwoFX25hbWVCCQoHX2ZvbGRlciJlChJVcGRhdGVDb2RlUmVzcG9uc2USJQoEY29kZRgBIAEoCzIXLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGUSKAoFcm91dGUYAiABKAsyGS5zaWducG9zdC5yb3V0ZXMudjEuUm91dGUiHwoRRGVsZXRlQ29kZVJlcXVlc3QSCgoCaWQYASABKAkiSgoSRGVsZXRlQ29kZVJlc3BvbnNlEgoKAmlkGAEgASgJEigKBXJvdXRlGAIgASgLMhkuc2lnbnBvc3Qucm91dGVzLnYxLlJvdXRlIiAKElJlc3RvcmVDb2RlUmVxdWVzdBIKCgJpZBgBIAEoCSI8ChNSZXN0b3JlQ29kZVJlc3BvbnNlEiUKBGNvZGUYASABKAsyFy5zaWducG9zdC5jb2Rlcy52MS5Db2RlKm4KCENvZGVUeXBlEhkKFUNPREVfVFlQRV9VTlNQRUNJRklFRBAAEhUKEUNPREVfVFlQRV9EWU5BTUlDEAESFAoQQ09ERV9UWVBFX1NUQVRJQxACEhoKFkNPREVfVFlQRV9MQU5ESU5HX1BBR0UQAypzCgxXaWZpU2VjdXJpdHkSHQoZV0lGSV9TRUNVUklUWV9VTlNQRUNJRklFRBAAEhUKEVdJRklfU0VDVVJJVFlfV1BBEAESFQoRV0lGSV9TRUNVUklUWV9XRVAQAhIWChJXSUZJX1NFQ1VSSVRZX05PTkUQAzLvBgoMQ29kZXNTZXJ2aWNlEmgKCkNyZWF0ZUNvZGUSJC5zaWducG9zdC5jb2Rlcy52MS5DcmVhdGVDb2RlUmVxdWVzdBolLnNpZ25wb3N0LmNvZGVzLnYxLkNyZWF0ZUNvZGVSZXNwb25zZSINqrsYCQgCEgEBIAEwAxJ1ChBDcmVhdGVTdGF0aWNDb2RlEiouc2lnbnBvc3QuY29kZXMudjEuQ3JlYXRlU3RhdGljQ29kZVJlcXVlc3QaKy5zaWducG9zdC5jb2Rlcy52MS5DcmVhdGVTdGF0aWNDb2RlUmVzcG9uc2UiCKq7GAQIAzADEoQBChVDcmVhdGVMYW5kaW5nUGFnZUNvZGUSLy5zaWducG9zdC5jb2Rlcy52MS5DcmVhdGVMYW5kaW5nUGFnZUNvZGVSZXF1ZXN0GjAuc2lnbnBvc3QuY29kZXMudjEuQ3JlYXRlTGFuZGluZ1BhZ2VDb2RlUmVzcG9uc2UiCKq7GAQIAzADEl0KB0dldENvZGUSIS5zaWducG9zdC5jb2Rlcy52MS5HZXRDb2RlUmVxdWVzdBoiLnNpZ25wb3N0LmNvZGVzLnYxLkdldENvZGVSZXNwb25zZSILkAIBqrsYBAgCMAISZgoJTGlzdENvZGVzEiMuc2lnbnBvc3QuY29kZXMudjEuTGlzdENvZGVzUmVxdWVzdBokLnNpZ25wb3N0LmNvZGVzLnYxLkxpc3RDb2Rlc1Jlc3BvbnNlIg6QAgGquxgHCAISAQEwAhJjCgpVcGRhdGVDb2RlEiQuc2lnbnBvc3QuY29kZXMudjEuVXBkYXRlQ29kZVJlcXVlc3QaJS5zaWducG9zdC5jb2Rlcy52MS5VcGRhdGVDb2RlUmVzcG9uc2UiCKq7GAQIAjADEmMKCkRlbGV0ZUNvZGUSJC5zaWducG9zdC5jb2Rlcy52MS5EZWxldGVDb2RlUmVxdWVzdBolLnNpZ25wb3N0LmNvZGVzLnYxLkRlbGV0ZUNvZGVSZXNwb25zZSIIqrsYBAgCMAMSZgoLUmVzdG9yZUNvZGUSJS5zaWducG9zdC5jb2Rlcy52MS5SZXN0b3JlQ29kZVJlcXVlc3QaJi5zaWducG9zdC5jb2Rlcy52MS5SZXN0b3JlQ29kZVJlc3BvbnNlIgiquxgECAMwA0I0ChVjb20uc2lnbnBvc3QuY29kZXMudjFQAVoZc2lnbnBvc3QvY29kZXMvdjE7Y29kZXN2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signpost_access_v1_requirements, file_signpost_pages_v1_landing_page, file_signpost_routes_v1_route, file_signpost_targets_v1_policy]);
+  fileDesc("Ch1zaWducG9zdC9jb2Rlcy92MS9jb2Rlcy5wcm90bxIRc2lnbnBvc3QuY29kZXMudjEiqAUKBENvZGUSCgoCaWQYASABKAkSKQoEdHlwZRgCIAEoDjIbLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGVUeXBlEhIKCnNob3J0X2NvZGUYAyABKAkSEAoIc2Nhbl91cmwYBCABKAkSFwoKdGFyZ2V0X3VybBgFIAEoCUgAiAEBEhQKB3BheWxvYWQYBiABKAlIAYgBARIRCgRuYW1lGAcgASgJSAKIAQESDgoGcGF1c2VkGAggASgIEigKBmZvbGRlchgJIAEoCzIYLnNpZ25wb3N0LmNvZGVzLnYxLkxhYmVsEgwKBHRhZ3MYCiADKAkSEgoKc2Nhbl9jb3VudBgLIAEoAxIaCg1jYW1wYWlnbl90eXBlGAwgASgJSAOIAQESFgoJZG9tYWluX2lkGA0gASgJSASIAQESKQoGZGVzaWduGA4gASgLMhkuc2lnbnBvc3QuY29kZXMudjEuRGVzaWduEjQKDGxhbmRpbmdfcGFnZRgPIAEoCzIeLnNpZ25wb3N0LnBhZ2VzLnYxLkxhbmRpbmdQYWdlEi4KCmNyZWF0ZWRfYXQYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YEiABKAMSKwoGcG9saWN5GBMgASgLMhsuc2lnbnBvc3QudGFyZ2V0cy52MS5Qb2xpY3kSLgoKZGVsZXRlZF9hdBgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDQoLX3RhcmdldF91cmxCCgoIX3BheWxvYWRCBwoFX25hbWVCEAoOX2NhbXBhaWduX3R5cGVCDAoKX2RvbWFpbl9pZCIhCgVMYWJlbBIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJIpgBCgZEZXNpZ24SRgoQZm9yZWdyb3VuZF9jb2xvchgBIAEoCUIsukgpcicyJV4oIyhbMC05QS1GYS1mXXszfXxbMC05QS1GYS1mXXs2fSkpPyQSRgoQYmFja2dyb3VuZF9jb2xvchgCIAEoCUIsukgpcicyJV4oIyhbMC05QS1GYS1mXXszfXxbMC05QS1GYS1mXXs2fSkpPyQi4QEKEUNyZWF0ZUNvZGVSZXF1ZXN0EhIKCnRhcmdldF91cmwYASABKAkSGwoEbmFtZRgCIAEoCUIIukgFcgMYyAFIAIgBARIjCg1jYW1wYWlnbl90eXBlGAMgASgJQge6SARyAhhASAGIAQESHwoJZG9tYWluX2lkGAQgASgJQge6SARyAhhASAKIAQESEwoGZm9sZGVyGAUgASgJSAOIAQESDAoEdGFncxgGIAMoCUIHCgVfbmFtZUIQCg5fY2FtcGFpZ25fdHlwZUIMCgpfZG9tYWluX2lkQgkKB19mb2xkZXIidwoSQ3JlYXRlQ29kZVJlc3BvbnNlEiUKBGNvZGUYASABKAsyFy5zaWducG9zdC5jb2Rlcy52MS5Db2RlEhAKCHdhcm5pbmdzGAIgAygJEigKBXJvdXRlGAMgASgLMhkuc2lnbnBvc3Qucm91dGVzLnYxLlJvdXRlIsQBChdDcmVhdGVTdGF0aWNDb2RlUmVxdWVzdBIbCgRuYW1lGAEgASgJQgi6SAVyAxjIAUgBiAEBEh0KB3BheWxvYWQYAiABKAlCCrpIB3IFEAEomxJIABInCgR3aWZpGAMgASgLMhcuc2lnbnBvc3QuY29kZXMudjEuV2lmaUgAEikKBmRlc2lnbhgEIAEoCzIZLnNpZ25wb3N0LmNvZGVzLnYxLkRlc2lnbkIQCgdjb250ZW50EgW6SAIIAUIHCgVfbmFtZSKKAQoEV2lmaRIXCgRzc2lkGAEgASgJQgm6SAZyBBABKCASHAoIcGFzc3dvcmQYAiABKAlCCoABAbpIBHICGEASOwoIc2VjdXJpdHkYAyABKA4yHy5zaWducG9zdC5jb2Rlcy52MS5XaWZpU2VjdXJpdHlCCLpIBYIBAhABEg4KBmhpZGRlbhgEIAEoCCJTChhDcmVhdGVTdGF0aWNDb2RlUmVzcG9uc2USJQoEY29kZRgBIAEoCzIXLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGUSEAoId2FybmluZ3MYAiADKAki3AEKHENyZWF0ZUxhbmRpbmdQYWdlQ29kZVJlcXVlc3QSGwoEbmFtZRgBIAEoCUIIukgFcgMYyAFIAIgBARI8CgxsYW5kaW5nX3BhZ2UYAiABKAsyHi5zaWducG9zdC5wYWdlcy52MS5MYW5kaW5nUGFnZUIGukgDyAEBEh8KCWRvbWFpbl9pZBgDIAEoCUIHukgEcgIYQEgBiAEBEikKBmRlc2lnbhgEIAEoCzIZLnNpZ25wb3N0LmNvZGVzLnYxLkRlc2lnbkIHCgVfbmFtZUIMCgpfZG9tYWluX2lkIlgKHUNyZWF0ZUxhbmRpbmdQYWdlQ29kZVJlc3BvbnNlEiUKBGNvZGUYASABKAsyFy5zaWducG9zdC5jb2Rlcy52MS5Db2RlEhAKCHdhcm5pbmdzGAIgAygJIhwKDkdldENvZGVSZXF1ZXN0EgoKAmlkGAEgASgJIjgKD0dldENvZGVSZXNwb25zZRIlCgRjb2RlGAEgASgLMhcuc2lnbnBvc3QuY29kZXMudjEuQ29kZSLbAgoQTGlzdENvZGVzUmVxdWVzdBISCgVsaW1pdBgBIAEoBUgAiAEBEhMKBm9mZnNldBgCIAEoBUgBiAEBEhMKBmN1cnNvchgDIAEoCUgCiAEBEhMKBmZvbGRlchgEIAEoCUgDiAEBEgwKBHRhZ3MYBSADKAkSGAoGc2VhcmNoGAYgASgJQgi6SAVyAxjIARI1CgVzdGF0ZRgHIAEoDjIcLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGVTdGF0ZUIIukgFggECEAESMwoEdHlwZRgIIAEoDjIbLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGVUeXBlQgi6SAWCAQIQARI1CgVvcmRlchgJIAEoDjIcLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGVPcmRlckIIukgFggECEAFCCAoGX2xpbWl0QgkKB19vZmZzZXRCCQoHX2N1cnNvckIJCgdfZm9sZGVyIsEBChFMaXN0Q29kZXNSZXNwb25zZRImCgVjb2RlcxgBIAMoCzIXLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGUSDQoFbGltaXQYAiABKAUSEwoGb2Zmc2V0GAMgASgFSACIAQESGAoLbmV4dF9jdXJzb3IYBCABKAlIAYgBARINCgV0b3RhbBgFIAEoAxIcChR0b3RhbF9pc19sb3dlcl9ib3VuZBgGIAEoCEIJCgdfb2Zmc2V0Qg4KDF9uZXh0X2N1cnNvciLTAgoRVXBkYXRlQ29kZVJlcXVlc3QSCgoCaWQYASABKAkScAoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQj+6SDzIAQHiATYSCnRhcmdldF91cmwSBG5hbWUSBnBhdXNlZBIGZm9sZGVyEgR0YWdzEgxsYW5kaW5nX3BhZ2USFwoKdGFyZ2V0X3VybBgDIAEoCUgAiAEBEhsKBG5hbWUYBCABKAlCCLpIBXIDGMgBSAGIAQESDgoGcGF1c2VkGAUgASgIEhMKBmZvbGRlchgGIAEoCUgCiAEBEgwKBHRhZ3MYByADKAkSNAoMbGFuZGluZ19wYWdlGAggASgLMh4uc2lnbnBvc3QucGFnZXMudjEuTGFuZGluZ1BhZ2VCDQoLX3RhcmdldF91cmxCBwoFX25hbWVCCQoHX2ZvbGRlciJlChJVcGRhdGVDb2RlUmVzcG9uc2USJQoEY29kZRgBIAEoCzIXLnNpZ25wb3N0LmNvZGVzLnYxLkNvZGUSKAoFcm91dGUYAiABKAsyGS5zaWducG9zdC5yb3V0ZXMudjEuUm91dGUiHwoRRGVsZXRlQ29kZVJlcXVlc3QSCgoCaWQYASABKAkiSgoSRGVsZXRlQ29kZVJlc3BvbnNlEgoKAmlkGAEgASgJEigKBXJvdXRlGAIgASgLMhkuc2lnbnBvc3Qucm91dGVzLnYxLlJvdXRlIiAKElJlc3RvcmVDb2RlUmVxdWVzdBIKCgJpZBgBIAEoCSI8ChNSZXN0b3JlQ29kZVJlc3BvbnNlEiUKBGNvZGUYASABKAsyFy5zaWducG9zdC5jb2Rlcy52MS5Db2RlIsgBChJVcGRhdGVDb2Rlc1JlcXVlc3QSHgoDaWRzGAEgAygJQhG6SA6SAQsIARDoByIEcgIYQBITCgZwYXVzZWQYAiABKAhIAIgBARITCgZmb2xkZXIYAyABKAlIAYgBARIQCghhZGRfdGFncxgEIAMoCRIeCgtyZW1vdmVfdGFncxgFIAMoCUIJukgGkgEDEOgHEhQKB2RlbGV0ZWQYBiABKAhIAogBAUIJCgdfcGF1c2VkQgkKB19mb2xkZXJCCgoIX2RlbGV0ZWQiRgoTVXBkYXRlQ29kZXNSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4uc2lnbnBvc3QuY29kZXMudjEuVXBkYXRlZENvZGUibQoLVXBkYXRlZENvZGUSCgoCaWQYASABKAkSMQoHb3V0Y29tZRgCIAEoDjIgLnNpZ25wb3N0LmNvZGVzLnYxLlVwZGF0ZU91dGNvbWUSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkqbgoIQ29kZVR5cGUSGQoVQ09ERV9UWVBFX1VOU1BFQ0lGSUVEEAASFQoRQ09ERV9UWVBFX0RZTkFNSUMQARIUChBDT0RFX1RZUEVfU1RBVElDEAISGgoWQ09ERV9UWVBFX0xBTkRJTkdfUEFHRRADKnMKDFdpZmlTZWN1cml0eRIdChlXSUZJX1NFQ1VSSVRZX1VOU1BFQ0lGSUVEEAASFQoRV0lGSV9TRUNVUklUWV9XUEEQARIVChFXSUZJX1NFQ1VSSVRZX1dFUBACEhYKEldJRklfU0VDVVJJVFlfTk9ORRADKm0KCUNvZGVTdGF0ZRIaChZDT0RFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRQ09ERV9TVEFURV9BQ1RJVkUQARIVChFDT0RFX1NUQVRFX1BBVVNFRBACEhYKEkNPREVfU1RBVEVfREVMRVRFRBADKlUKCUNvZGVPcmRlchIaChZDT0RFX09SREVSX1VOU1BFQ0lGSUVEEAASFQoRQ09ERV9PUkRFUl9ORVdFU1QQARIVChFDT0RFX09SREVSX09MREVTVBACKqMBCg1VcGRhdGVPdXRjb21lEh4KGlVQREFURV9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGgoWVVBEQVRFX09VVENPTUVfQ0hBTkdFRBABEhwKGFVQREFURV9PVVRDT01FX1VOQ0hBTkdFRBACEhwKGFVQREFURV9PVVRDT01FX05PVF9GT1VORBADEhoKFlVQREFURV9PVVRDT01FX1JFRlVTRUQQBDLXBwoMQ29kZXNTZXJ2aWNlEmgKCkNyZWF0ZUNvZGUSJC5zaWducG9zdC5jb2Rlcy52MS5DcmVhdGVDb2RlUmVxdWVzdBolLnNpZ25wb3N0LmNvZGVzLnYxLkNyZWF0ZUNvZGVSZXNwb25zZSINqrsYCQgCEgEBIAEwAxJ1ChBDcmVhdGVTdGF0aWNDb2RlEiouc2lnbnBvc3QuY29kZXMudjEuQ3JlYXRlU3RhdGljQ29kZVJlcXVlc3QaKy5zaWducG9zdC5jb2Rlcy52MS5DcmVhdGVTdGF0aWNDb2RlUmVzcG9uc2UiCKq7GAQIAzADEoQBChVDcmVhdGVMYW5kaW5nUGFnZUNvZGUSLy5zaWducG9zdC5jb2Rlcy52MS5DcmVhdGVMYW5kaW5nUGFnZUNvZGVSZXF1ZXN0GjAuc2lnbnBvc3QuY29kZXMudjEuQ3JlYXRlTGFuZGluZ1BhZ2VDb2RlUmVzcG9uc2UiCKq7GAQIAzADEl0KB0dldENvZGUSIS5zaWducG9zdC5jb2Rlcy52MS5HZXRDb2RlUmVxdWVzdBoiLnNpZ25wb3N0LmNvZGVzLnYxLkdldENvZGVSZXNwb25zZSILkAIBqrsYBAgCMAISZgoJTGlzdENvZGVzEiMuc2lnbnBvc3QuY29kZXMudjEuTGlzdENvZGVzUmVxdWVzdBokLnNpZ25wb3N0LmNvZGVzLnYxLkxpc3RDb2Rlc1Jlc3BvbnNlIg6QAgGquxgHCAISAQEwAhJjCgpVcGRhdGVDb2RlEiQuc2lnbnBvc3QuY29kZXMudjEuVXBkYXRlQ29kZVJlcXVlc3QaJS5zaWducG9zdC5jb2Rlcy52MS5VcGRhdGVDb2RlUmVzcG9uc2UiCKq7GAQIAjADEmMKCkRlbGV0ZUNvZGUSJC5zaWducG9zdC5jb2Rlcy52MS5EZWxldGVDb2RlUmVxdWVzdBolLnNpZ25wb3N0LmNvZGVzLnYxLkRlbGV0ZUNvZGVSZXNwb25zZSIIqrsYBAgCMAMSZgoLUmVzdG9yZUNvZGUSJS5zaWducG9zdC5jb2Rlcy52MS5SZXN0b3JlQ29kZVJlcXVlc3QaJi5zaWducG9zdC5jb2Rlcy52MS5SZXN0b3JlQ29kZVJlc3BvbnNlIgiquxgECAMwAxJmCgtVcGRhdGVDb2RlcxIlLnNpZ25wb3N0LmNvZGVzLnYxLlVwZGF0ZUNvZGVzUmVxdWVzdBomLnNpZ25wb3N0LmNvZGVzLnYxLlVwZGF0ZUNvZGVzUmVzcG9uc2UiCKq7GAQIAzADQjQKFWNvbS5zaWducG9zdC5jb2Rlcy52MVABWhlzaWducG9zdC9jb2Rlcy92MTtjb2Rlc3YxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signpost_access_v1_requirements, file_signpost_pages_v1_landing_page, file_signpost_routes_v1_route, file_signpost_targets_v1_policy]);
 
 /**
  * A QR code. Source: Resources and their fields.
@@ -160,6 +160,13 @@ export type Code = Message<"signpost.codes.v1.Code"> & {
    * @generated from field: signpost.targets.v1.Policy policy = 19;
    */
   policy?: Policy | undefined;
+
+  /**
+   * When it was deleted; absent on codes that are not. Only ListCodes returns deleted codes.
+   *
+   * @generated from field: google.protobuf.Timestamp deleted_at = 20;
+   */
+  deletedAt?: Timestamp | undefined;
 };
 
 /**
@@ -564,7 +571,7 @@ export type ListCodesRequest = Message<"signpost.codes.v1.ListCodesRequest"> & {
   limit?: number | undefined;
 
   /**
-   * Codes to skip, newest first; ignored with a cursor; default 0.
+   * Codes to skip, in the order of the list; ignored with a cursor; default 0.
    *
    * @generated from field: optional int32 offset = 2;
    */
@@ -590,6 +597,39 @@ export type ListCodesRequest = Message<"signpost.codes.v1.ListCodesRequest"> & {
    * @generated from field: repeated string tags = 5;
    */
   tags: string[];
+
+  /**
+   * Codes whose name or target URL contains this text, or whose short code begins with it, in any spelling of upper and
+   * lower case. The id or the complete short code of a code selects only that code. Spaces around it are ignored; empty
+   * means all codes.
+   *
+   * With `search`, `state` or `type`, a call tests at most 100,000 codes, in the order of the list. The page may then
+   * have fewer codes than its limit, or none, although `next_cursor` is set: the page after it continues the search.
+   *
+   * @generated from field: string search = 6;
+   */
+  search: string;
+
+  /**
+   * Codes in this state.
+   *
+   * @generated from field: signpost.codes.v1.CodeState state = 7;
+   */
+  state: CodeState;
+
+  /**
+   * Codes of this type; unspecified means any.
+   *
+   * @generated from field: signpost.codes.v1.CodeType type = 8;
+   */
+  type: CodeType;
+
+  /**
+   * Order of the list. A cursor is used with the order that it was issued for.
+   *
+   * @generated from field: signpost.codes.v1.CodeOrder order = 9;
+   */
+  order: CodeOrder;
 };
 
 /**
@@ -606,7 +646,7 @@ export const ListCodesRequestSchema: GenMessage<ListCodesRequest> = /*@__PURE__*
  */
 export type ListCodesResponse = Message<"signpost.codes.v1.ListCodesResponse"> & {
   /**
-   * Newest first.
+   * In the order of the request.
    *
    * @generated from field: repeated signpost.codes.v1.Code codes = 1;
    */
@@ -639,6 +679,14 @@ export type ListCodesResponse = Message<"signpost.codes.v1.ListCodesResponse"> &
    * @generated from field: int64 total = 5;
    */
   total: bigint;
+
+  /**
+   * Whether `total` counts only the codes that this call tested, as it does when they are not all: see
+   * `ListCodesRequest.search`.
+   *
+   * @generated from field: bool total_is_lower_bound = 6;
+   */
+  totalIsLowerBound: boolean;
 };
 
 /**
@@ -839,6 +887,125 @@ export const RestoreCodeResponseSchema: GenMessage<RestoreCodeResponse> = /*@__P
   messageDesc(file_signpost_codes_v1_codes, 19);
 
 /**
+ * Changes to many codes: at least one. `deleted` cannot be combined with the others.
+ *
+ * @generated from message signpost.codes.v1.UpdateCodesRequest
+ */
+export type UpdateCodesRequest = Message<"signpost.codes.v1.UpdateCodesRequest"> & {
+  /**
+   * `qr_…`. An id that occurs several times is one code.
+   *
+   * @generated from field: repeated string ids = 1;
+   */
+  ids: string[];
+
+  /**
+   * True pauses, false resumes.
+   *
+   * @generated from field: optional bool paused = 2;
+   */
+  paused?: boolean | undefined;
+
+  /**
+   * Folder id or name; an unknown name creates a folder; `none` (case-insensitive) removes codes from their folder.
+   *
+   * @generated from field: optional string folder = 3;
+   */
+  folder?: string | undefined;
+
+  /**
+   * Tags to add, by id or name; unknown names create tags. A code that would then have more than 20 is refused.
+   *
+   * @generated from field: repeated string add_tags = 4;
+   */
+  addTags: string[];
+
+  /**
+   * Tags to remove, by id or name. Unknown ones are ignored.
+   *
+   * @generated from field: repeated string remove_tags = 5;
+   */
+  removeTags: string[];
+
+  /**
+   * True deletes; false restores.
+   *
+   * @generated from field: optional bool deleted = 6;
+   */
+  deleted?: boolean | undefined;
+};
+
+/**
+ * Describes the message signpost.codes.v1.UpdateCodesRequest.
+ * Use `create(UpdateCodesRequestSchema)` to create a new message.
+ */
+export const UpdateCodesRequestSchema: GenMessage<UpdateCodesRequest> = /*@__PURE__*/
+  messageDesc(file_signpost_codes_v1_codes, 20);
+
+/**
+ * The results.
+ *
+ * @generated from message signpost.codes.v1.UpdateCodesResponse
+ */
+export type UpdateCodesResponse = Message<"signpost.codes.v1.UpdateCodesResponse"> & {
+  /**
+   * One for each requested id, in that order.
+   *
+   * @generated from field: repeated signpost.codes.v1.UpdatedCode results = 1;
+   */
+  results: UpdatedCode[];
+};
+
+/**
+ * Describes the message signpost.codes.v1.UpdateCodesResponse.
+ * Use `create(UpdateCodesResponseSchema)` to create a new message.
+ */
+export const UpdateCodesResponseSchema: GenMessage<UpdateCodesResponse> = /*@__PURE__*/
+  messageDesc(file_signpost_codes_v1_codes, 21);
+
+/**
+ * What became of one code.
+ *
+ * @generated from message signpost.codes.v1.UpdatedCode
+ */
+export type UpdatedCode = Message<"signpost.codes.v1.UpdatedCode"> & {
+  /**
+   * The requested id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What became of it.
+   *
+   * @generated from field: signpost.codes.v1.UpdateOutcome outcome = 2;
+   */
+  outcome: UpdateOutcome;
+
+  /**
+   * Reason of a refusal, as of an error of UpdateCode or RestoreCode: `QR_LIMIT_REACHED` or `INVALID_FIELD`; else empty.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * The refusal as a sentence; else empty.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message signpost.codes.v1.UpdatedCode.
+ * Use `create(UpdatedCodeSchema)` to create a new message.
+ */
+export const UpdatedCodeSchema: GenMessage<UpdatedCode> = /*@__PURE__*/
+  messageDesc(file_signpost_codes_v1_codes, 22);
+
+/**
  * Types of codes.
  *
  * @generated from enum signpost.codes.v1.CodeType
@@ -935,6 +1102,150 @@ export const WifiSecuritySchema: GenEnum<WifiSecurity> = /*@__PURE__*/
   enumDesc(file_signpost_codes_v1_codes, 1);
 
 /**
+ * States of codes.
+ *
+ * @generated from enum signpost.codes.v1.CodeState
+ */
+export const CodeState = {
+  /**
+   * Codes that are not deleted.
+   *
+   * @generated from enum value: CODE_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Neither paused nor deleted.
+   *
+   * @generated from enum value: CODE_STATE_ACTIVE = 1;
+   */
+  ACTIVE: 1,
+
+  /**
+   * Paused and not deleted.
+   *
+   * @generated from enum value: CODE_STATE_PAUSED = 2;
+   */
+  PAUSED: 2,
+
+  /**
+   * Deleted; RestoreCode and UpdateCodes restore such codes.
+   *
+   * @generated from enum value: CODE_STATE_DELETED = 3;
+   */
+  DELETED: 3,
+} as const;
+
+/**
+ * States of codes.
+ *
+ * @generated from enum signpost.codes.v1.CodeState
+ */
+export type CodeState = (typeof CodeState)[keyof typeof CodeState] | UnknownEnum;
+
+/**
+ * Describes the enum signpost.codes.v1.CodeState.
+ */
+export const CodeStateSchema: GenEnum<CodeState> = /*@__PURE__*/
+  enumDesc(file_signpost_codes_v1_codes, 2);
+
+/**
+ * Orders of lists of codes.
+ *
+ * @generated from enum signpost.codes.v1.CodeOrder
+ */
+export const CodeOrder = {
+  /**
+   * Newest first.
+   *
+   * @generated from enum value: CODE_ORDER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Newest first.
+   *
+   * @generated from enum value: CODE_ORDER_NEWEST = 1;
+   */
+  NEWEST: 1,
+
+  /**
+   * Oldest first.
+   *
+   * @generated from enum value: CODE_ORDER_OLDEST = 2;
+   */
+  OLDEST: 2,
+} as const;
+
+/**
+ * Orders of lists of codes.
+ *
+ * @generated from enum signpost.codes.v1.CodeOrder
+ */
+export type CodeOrder = (typeof CodeOrder)[keyof typeof CodeOrder] | UnknownEnum;
+
+/**
+ * Describes the enum signpost.codes.v1.CodeOrder.
+ */
+export const CodeOrderSchema: GenEnum<CodeOrder> = /*@__PURE__*/
+  enumDesc(file_signpost_codes_v1_codes, 3);
+
+/**
+ * What became of a code in a change of many.
+ *
+ * @generated from enum signpost.codes.v1.UpdateOutcome
+ */
+export const UpdateOutcome = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: UPDATE_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The code was changed.
+   *
+   * @generated from enum value: UPDATE_OUTCOME_CHANGED = 1;
+   */
+  CHANGED: 1,
+
+  /**
+   * The code already was as requested.
+   *
+   * @generated from enum value: UPDATE_OUTCOME_UNCHANGED = 2;
+   */
+  UNCHANGED: 2,
+
+  /**
+   * The account has no such code, or it is deleted and the change is not its restoration.
+   *
+   * @generated from enum value: UPDATE_OUTCOME_NOT_FOUND = 3;
+   */
+  NOT_FOUND: 3,
+
+  /**
+   * The code cannot be changed in this way; `reason` and `message` say why.
+   *
+   * @generated from enum value: UPDATE_OUTCOME_REFUSED = 4;
+   */
+  REFUSED: 4,
+} as const;
+
+/**
+ * What became of a code in a change of many.
+ *
+ * @generated from enum signpost.codes.v1.UpdateOutcome
+ */
+export type UpdateOutcome = (typeof UpdateOutcome)[keyof typeof UpdateOutcome] | UnknownEnum;
+
+/**
+ * Describes the enum signpost.codes.v1.UpdateOutcome.
+ */
+export const UpdateOutcomeSchema: GenEnum<UpdateOutcome> = /*@__PURE__*/
+  enumDesc(file_signpost_codes_v1_codes, 4);
+
+/**
  * QR codes. Every method acts for one account and sees only its codes.
  *
  * @generated from service signpost.codes.v1.CodesService
@@ -987,8 +1298,9 @@ export const CodesService: GenService<{
     output: typeof GetCodeResponseSchema;
   },
   /**
-   * Lists the account's codes, newest first, without deleted ones. Errors: `invalid_argument` for an unknown
-   * folder or a cursor that was not issued to this account. Source: GET /api/v1/qr-codes.
+   * Lists the account's codes, newest first and without deleted ones unless the request says otherwise. Errors:
+   * `invalid_argument` for an unknown folder or a cursor that was not issued to this account.
+   * Source: GET /api/v1/qr-codes.
    *
    * @generated from rpc signpost.codes.v1.CodesService.ListCodes
    */
@@ -1030,6 +1342,19 @@ export const CodesService: GenService<{
     methodKind: "unary";
     input: typeof RestoreCodeRequestSchema;
     output: typeof RestoreCodeResponseSchema;
+  },
+  /**
+   * Makes the same change to up to 1,000 codes in one transaction. Each code has a result of its own: one that is
+   * missing or cannot be changed does not keep the others from being changed. Every changed code has its event, route
+   * and audit entry, as if it had been changed on its own. Errors, which change nothing: `invalid_argument` for a
+   * request without a change, for changes that cannot be combined, and for a bad folder or tag.
+   *
+   * @generated from rpc signpost.codes.v1.CodesService.UpdateCodes
+   */
+  updateCodes: {
+    methodKind: "unary";
+    input: typeof UpdateCodesRequestSchema;
+    output: typeof UpdateCodesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signpost_codes_v1_codes, 0);

@@ -1,5 +1,7 @@
 /** A pseudo-random generator: the same seed gives the same numbers. */
 export interface Random {
+  /** A number from 0 to below 1. */
+  fraction(): number;
   /** A whole number from `min` to `max`, both inclusive. */
   between(min: number, max: number): number;
   /** An item of a non-empty list. */
@@ -8,7 +10,7 @@ export interface Random {
   shuffled<Item>(list: readonly Item[]): Item[];
 }
 
-/** Mulberry32: 32 bits of state, enough to choose faults. */
+/** Mulberry32: 32 bits of state, enough to choose faults and sample scans. */
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0;
   const next = () => {
@@ -19,6 +21,7 @@ export function randomFrom(seed: number): Random {
   };
   const between = (min: number, max: number) => min + Math.floor(next() * (max - min + 1));
   return {
+    fraction: next,
     between,
     oneOf: (list) => list[between(0, list.length - 1)] as (typeof list)[number],
     shuffled(list) {

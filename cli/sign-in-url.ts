@@ -1,0 +1,16 @@
+import { OperatorError } from '../common/runtime/operator-error.ts';
+
+/**
+ * The address of a sign-in link. The token is in the fragment, which browsers send to nobody: it is in no log of a server
+ * or proxy, and programs that preview links do not use it up.
+ */
+export function signInUrl(base: URL, token: string): string {
+  return `${base.href.replace(/\/$/, '')}/sign-in/link#${token}`;
+}
+
+/** The address of the dashboard, `DASHBOARD_URL`. Throws an `OperatorError` if that is not an address. */
+export function dashboardUrl(env: NodeJS.ProcessEnv): URL {
+  const url = URL.parse(env.DASHBOARD_URL || 'http://localhost:8090');
+  if (url && /^https?:$/.test(url.protocol) && !url.search && !url.hash) return url;
+  throw new OperatorError('DASHBOARD_URL must be an http or https address, such as https://signpost.example.');
+}

@@ -1,0 +1,101 @@
+import { type ReactNode, useDeferredValue, useState } from 'react';
+import {
+  Autocomplete,
+  Dialog,
+  DialogTrigger,
+  Input,
+  ListBox,
+  ListBoxItem,
+  Popover,
+  SearchField,
+  Text,
+} from 'react-aria-components';
+import { useFormat } from '../data/format.ts';
+import { useMessages } from '../messages/index.ts';
+import field from './field.module.css';
+import menu from './menu.module.css';
+import styles from './picker.module.css';
+import type { Option } from './select.tsx';
+
+/** The most options that are shown at a time; an account has up to 10,000 folders. */
+const MAX_SHOWN = 50;
+
+/** The id of the option that creates what was typed. */
+const CREATE = ' create';
+
+interface PickerProps {
+  /** What is chosen: `Folder`. */
+  readonly label: string;
+  readonly options: readonly Option<string>[];
+  /** The chosen ids. */
+  readonly value: readonly string[];
+  readonly onChange: (value: readonly string[]) => void;
+  /** Several can be chosen; otherwise choosing closes the list. */
+  readonly isMultiple?: boolean | undefined;
+  /** Called with a typed name that no option has, if such names can be chosen. */
+  readonly onCreate?: ((name: string) => void) | undefined;
+  /** The button that opens the list. */
+  readonly children: ReactNode;
+}
+
+/** A choice from a long list, narrowed down by typing. */
+export function Picker({ label, options, value, onChange, isMultiple, onCreate, children }: PickerProps) {
+  const { codes } = useMessages();
+  const format = useFormat();
+  const [isOpen, setOpen] = useState(false);
+  const [text, setText] = useState('');
+  const wanted = useDeferredValue(text.trim());
+  const folded = wanted.toLocaleLowerCase();
+  const matching = options.filter((option) => option.label.toLocaleLowerCase().includes(folded));
+  const isNew = wanted !== '' && !options.some((option) => option.label.toLocaleLowerCase() === folded);
+  const shown: Option<string>[] = matching.slice(0, MAX_SHOWN);
+  if (onCreate && isNew) shown.push({ id: CREATE, label: codes.filters.create(wanted) });
+  const close = () => {
+    setOpen(false);
+    setText('');
+  };
+  const choose = (id: string) => {
+    if (id === CREATE) onCreate?.(wanted);
+    else if (!isMultiple) onChange([id]);
+    else onChange(value.includes(id) ? value.filter((each) => each !== id) : [...value, id]);
+    if (!isMultiple || id === CREATE) close();
+  };
+  return (
+    <DialogTrigger isOpen={isOpen} onOpenChange={(open) => (open ? setOpen(true) : close())}>
+      {children}
+      <Popover className={menu.popover} offset={4} placement="bottom start">
+        <Dialog aria-label={label} className={styles.dialog}>
+          <Autocomplete inputValue={text} onInputChange={setText}>
+            <SearchField aria-label={codes.filters.find(label)} autoFocus>
+              <Input placeholder={codes.filters.find(label)} className={styles.input} />
+            </SearchField>
+            <ListBox
+              aria-label={label}
+              items={shown}
+              className={styles.list}
+              onAction={(key) => choose(String(key))}
+              renderEmptyState={() => <p className={styles.none}>{codes.filters.noMatch}</p>}
+            >
+              {(option) => (
+                <ListBoxItem id={option.id} textValue={option.label} className={menu.item}>
+                  <span className={value.includes(option.id) ? styles.chosen : styles.label}>
+                    {value.includes(option.id) && <span className="visually-hidden">✓ </span>}
+                    {option.label}
+                  </span>
+                  {option.description && (
+                    <Text slot="description" className={field.description}>
+                      {option.description}
+                    </Text>
+                  )}
+                </ListBoxItem>
+              )}
+            </ListBox>
+            {matching.length > MAX_SHOWN && (
+              <p className={styles.none}>{codes.filters.refine(format.number(matching.length - MAX_SHOWN))}</p>
+            )}
+          </Autocomplete>
+        </Dialog>
+      </Popover>
+    </DialogTrigger>
+  );
+}

@@ -1,0 +1,77 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { createConnectQueryKey, createQueryOptions } from '@connectrpc/connect-query';
+import { useQueries } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { type Code, CodesService, type ListCodesRequestSchema } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { TaxonomyService } from '../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { queryClient } from './queries.ts';
+import { transport } from './transport.ts';
+
+/** Codes per call: the most that the core returns. */
+export const PAGE = 100;
+
+/** For how long the list must have stood still before its rows are loaded, in ms: a drag of the scrollbar crosses thousands. */
+const SETTLED_MS = 60;
+
+/** Which codes a list has, without the part of them that a call returns. */
+export type CodesFilter = Pick<MessageInitShape<typeof ListCodesRequestSchema>, 'folder' | 'tags'>;
+
+/** A list of codes of which only the visible part is loaded. */
+export interface CodesList {
+  /** Undefined until the first page has arrived. */
+  readonly total: number | undefined;
+  readonly error: unknown;
+  /** The code in this row; undefined while it is not loaded. */
+  codeAt(index: number): Code | undefined;
+  retry(): void;
+}
+
+/**
+ * Reads the pages with the rows from `first` to before `last`, and the first one, which has the total. Calls for pages
+ * that are out of sight again are aborted: nothing observes their queries any more.
+ */
+export function useCodesList(filter: CodesFilter, first: number, last: number): CodesList {
+  const settled = useSettled(`${Math.floor(first / PAGE)}-${Math.floor(Math.max(first, last - 1) / PAGE)}`);
+  const [from = 0, to = 0] = settled.split('-').map(Number);
+  const pages = [...new Set([0, ...Array.from({ length: to - from + 1 }, (_, index) => from + index)])];
+  const results = useQueries({ queries: pages.map((page) => pageQuery(filter, page)) });
+  const failed = results.find(({ error, data }) => error && !data);
+  const top = results[0]?.data;
+  return {
+    total: top && Number(top.total),
+    error: failed?.error ?? null,
+    codeAt: (index) => {
+      const page = Math.floor(index / PAGE);
+      const shown = results[pages.indexOf(page)]?.data ?? queryClient.getQueryData(pageQuery(filter, page).queryKey);
+      return shown?.codes[index % PAGE];
+    },
+    retry: () => {
+      for (const { refetch, isError } of results) if (isError) void refetch();
+    },
+  };
+}
+
+/** The query of a page, counted from 0. */
+export function pageQuery(filter: CodesFilter, page: number) {
+  const input = { ...filter, limit: PAGE, ...(page > 0 && { offset: page * PAGE }) };
+  return createQueryOptions(CodesService.method.listCodes, input, { transport });
+}
+
+/** Reads again what changes of codes change: codes, their lists, and how many of them folders and tags have. */
+export async function refreshCodes(): Promise<void> {
+  await Promise.all(
+    [CodesService, TaxonomyService].map((schema) =>
+      queryClient.invalidateQueries({ queryKey: createConnectQueryKey({ schema, cardinality: undefined }) }),
+    ),
+  );
+}
+
+/** A value once it has not changed for a moment; the first one at once. */
+function useSettled<T>(value: T): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}

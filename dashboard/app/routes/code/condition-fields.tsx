@@ -1,0 +1,172 @@
+import { ChevronDown } from 'lucide-react';
+import { ToggleButton, ToggleButtonGroup } from 'react-aria-components';
+import { Button } from '../../components/button.tsx';
+import { Field } from '../../components/field.tsx';
+import { Picker } from '../../components/picker.tsx';
+import { useFormat } from '../../data/format.ts';
+import { useMessages } from '../../messages/index.ts';
+import { useCountries } from './countries.ts';
+import type { ConditionKind, DraftRule } from './policy-draft.ts';
+import styles from './target-editor.module.css';
+import { DAYS, DEVICES, SYSTEMS } from './target-words.ts';
+
+interface ConditionFieldsProps {
+  readonly kind: ConditionKind;
+  readonly rule: DraftRule;
+  /** Of the rule's conditions: `policy.rules[0].when`. */
+  readonly path: string;
+  readonly errors: ReadonlyMap<string, string>;
+  readonly onChange: (rule: DraftRule) => void;
+}
+
+/** The fields of one condition. */
+export function ConditionFields({ kind, rule, path, errors, onChange }: ConditionFieldsProps) {
+  const { target, charts } = useMessages();
+  const { form } = target;
+  const format = useFormat();
+  const countries = useCountries();
+  const { weekly } = rule;
+  const setWeekly = (change: Partial<DraftRule['weekly']>) => onChange({ ...rule, weekly: { ...weekly, ...change } });
+  const error = (field: string) => errors.get(`${path}.${field}`);
+  switch (kind) {
+    case 'period':
+      return (
+        <div className={styles.two}>
+          <Field
+            label={form.from}
+            type="datetime-local"
+            value={rule.from}
+            onChange={(from) => onChange({ ...rule, from })}
+            description={form.zoneHelp(Intl.DateTimeFormat().resolvedOptions().timeZone)}
+            error={error('from')}
+            isOptional
+          />
+          <Field
+            label={form.until}
+            type="datetime-local"
+            value={rule.until}
+            onChange={(until) => onChange({ ...rule, until })}
+            error={error('until')}
+            isOptional
+          />
+        </div>
+      );
+    case 'weekly':
+      return (
+        <>
+          <Choices
+            label={form.days}
+            options={DAYS.map((id) => ({ id, label: format.weekday(id) }))}
+            value={weekly.days}
+            onChange={(days) => setWeekly({ days: DAYS.filter((day) => days.includes(day)) })}
+            error={error('weekly.days')}
+          />
+          <div className={styles.three}>
+            <Field
+              label={form.from}
+              type="time"
+              value={weekly.from}
+              onChange={(from) => setWeekly({ from })}
+              error={error('weekly.from')}
+            />
+            <Field
+              label={form.until}
+              type="time"
+              value={weekly.until}
+              onChange={(until) => setWeekly({ until })}
+              description={form.untilHelp}
+              error={error('weekly.until')}
+            />
+            <Field
+              label={form.zone}
+              value={weekly.zone}
+              onChange={(zone) => setWeekly({ zone })}
+              error={error('weekly.time_zone')}
+            />
+          </div>
+        </>
+      );
+    case 'countries':
+      return (
+        <>
+          <div>
+            <Picker
+              label={form.kinds.countries}
+              options={[...countries, { id: 'unknown', label: target.preview.anyCountry }]}
+              value={rule.countries}
+              onChange={(chosen) => onChange({ ...rule, countries: chosen })}
+              isMultiple
+            >
+              <Button>
+                {rule.countries.length === 0
+                  ? form.choose
+                  : format.list(rule.countries.map((code) => format.country(code) ?? target.preview.anyCountry))}
+                <ChevronDown aria-hidden size={16} />
+              </Button>
+            </Picker>
+          </div>
+          {error('countries') && <p className={styles.error}>{error('countries')}</p>}
+        </>
+      );
+    case 'languages':
+      return (
+        <Field
+          label={form.kinds.languages}
+          value={rule.languages}
+          onChange={(languages) => onChange({ ...rule, languages })}
+          description={form.languagesHelp}
+          error={[...errors].find(([field]) => field.startsWith(`${path}.languages`))?.[1]}
+        />
+      );
+    case 'devices':
+      return (
+        <Choices
+          label={form.kinds.devices}
+          options={DEVICES.map((id) => ({ id, label: charts.devices[id] }))}
+          value={rule.devices}
+          onChange={(devices) => onChange({ ...rule, devices })}
+          error={error('devices')}
+        />
+      );
+    case 'systems':
+      return (
+        <Choices
+          label={form.kinds.systems}
+          options={SYSTEMS.map((name) => ({ id: name.toLowerCase(), label: name }))}
+          value={rule.systems}
+          onChange={(systems) => onChange({ ...rule, systems })}
+          error={error('operating_systems')}
+        />
+      );
+  }
+}
+
+interface ChoicesProps {
+  readonly label: string;
+  readonly options: readonly { readonly id: string; readonly label: string }[];
+  readonly value: readonly string[];
+  readonly onChange: (value: readonly string[]) => void;
+  readonly error: string | undefined;
+}
+
+/** Some of few values, each a button. */
+function Choices({ label, options, value, onChange, error }: ChoicesProps) {
+  return (
+    <>
+      <ToggleButtonGroup
+        aria-label={label}
+        selectionMode="multiple"
+        selectedKeys={value}
+        onSelectionChange={(keys) => onChange([...keys].map(String))}
+        className={styles.choices}
+      >
+        {options.map(({ id, label }) => (
+          <ToggleButton key={id} id={id} className={styles.choice}>
+            {label}
+          </ToggleButton>
+        ))}
+      </ToggleButtonGroup>
+      {error !== undefined && <p className={styles.error}>{error}</p>}
+    </>
+  );
+}

@@ -1,0 +1,139 @@
+import { clone, equals } from '@bufbuild/protobuf';
+import { createConnectQueryKey, useInfiniteQuery, useMutation } from '@connectrpc/connect-query';
+import { RotateCcw } from 'lucide-react';
+import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { type Target, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { Button } from '../../components/button.tsx';
+import { Loading } from '../../components/loading.tsx';
+import { Notice, Section } from '../../components/page.tsx';
+import { RelativeTime } from '../../components/time.tsx';
+import { showToast } from '../../components/toasts.tsx';
+import { refreshCodes } from '../../data/code-lists.ts';
+import { useErrorText } from '../../data/error-text.ts';
+import { queryClient } from '../../data/queries.ts';
+import { useMay } from '../../data/session.ts';
+import { useMessages } from '../../messages/index.ts';
+import styles from './history.module.css';
+
+/** Everything that the code has ever led to, newest first: who changed it, when, from what, to what. */
+export function History({ code }: { readonly code: Code }) {
+  const { target: texts, common } = useMessages();
+  const errorText = useErrorText();
+  const mayEdit = useMay('editor');
+  const { data, error, fetchNextPage, hasNextPage, isFetchingNextPage } = useInfiniteQuery(
+    TargetsService.method.listTargetVersions,
+    { id: code.id, limit: 25, cursor: '' },
+    { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
+  );
+  const rollBack = useRollBack(code);
+  const versions = data?.pages.flatMap((page) => page.versions) ?? [];
+  const current = versions[0]?.version ?? 0;
+  return (
+    <Section title={texts.history.title}>
+      {error && <Notice look="danger">{errorText(error)}</Notice>}
+      {!data && !error && <Loading />}
+      <ol className={styles.versions}>
+        {versions.map((version, index) => (
+          <li key={version.version} className={version.version === current ? styles.current : styles.version}>
+            <div className={styles.head}>
+              <span>
+                <strong>
+                  {version.version === current ? texts.history.current : texts.history.version(version.version)}
+                </strong>{' '}
+                <span className={styles.muted}>
+                  <RelativeTime instant={version.createdAt} /> <Author author={version.author} />
+                </span>
+              </span>
+              {mayEdit && version.version !== current && (
+                <Button look="quiet" icon={RotateCcw} onPress={() => void rollBack(version.version, current)}>
+                  {texts.history.rollBack}
+                  <span className="visually-hidden"> ({texts.history.version(version.version)})</span>
+                </Button>
+              )}
+            </div>
+            {version.note !== '' && <p>{version.note}</p>}
+            <Change version={version} before={versions[index + 1]} />
+          </li>
+        ))}
+      </ol>
+      {hasNextPage && (
+        <div>
+          <Button isPending={isFetchingNextPage} onPress={() => void fetchNextPage()}>
+            {common.loadMore}
+          </Button>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+function Author({ author }: { readonly author: string }) {
+  const { target: texts } = useMessages();
+  if (author === '') return null;
+  return <>{texts.history.by(author === 'api' ? texts.history.api : author)}</>;
+}
+
+/** What the version changed: the address, from and to, and the rules. */
+function Change({ version, before }: { readonly version: Target; readonly before: Target | undefined }) {
+  const { history } = useMessages().target;
+  if (!before) return <p className={styles.address}>{version.targetUrl}</p>;
+  const [rules, rulesBefore] = [version.policy?.rules.length ?? 0, before.policy?.rules.length ?? 0];
+  const words: string[] = [];
+  if (!samePolicy(version.policy, before.policy)) {
+    if (rules !== rulesBefore) words.push(history.rules(rulesBefore, rules));
+    else words.push(sameRules(version.policy, before.policy) ? history.settingsChanged : history.rulesChanged);
+  }
+  return (
+    <>
+      {version.targetUrl !== before.targetUrl && (
+        <dl className={styles.change}>
+          <dt>{history.from}</dt>
+          <dd className={styles.address}>{before.targetUrl}</dd>
+          <dt>{history.to}</dt>
+          <dd className={styles.address}>{version.targetUrl}</dd>
+        </dl>
+      )}
+      {words.map((word) => (
+        <p key={word}>{word}</p>
+      ))}
+    </>
+  );
+}
+
+function samePolicy(one: Policy | undefined, other: Policy | undefined): boolean {
+  return one && other ? equals(PolicySchema, one, other) : one === other;
+}
+
+function sameRules(one: Policy | undefined, other: Policy | undefined): boolean {
+  if (!one || !other) return false;
+  const alike = clone(PolicySchema, one);
+  alike.passQuery = other.passQuery;
+  alike.parameters = other.parameters;
+  return equals(PolicySchema, alike, other);
+}
+
+/** Sets the target to an earlier version's; it can be undone, which is a roll-back to the version before. */
+function useRollBack(code: Code) {
+  const { target: texts } = useMessages();
+  const errorText = useErrorText();
+  const { mutateAsync } = useMutation(TargetsService.method.rollBackTarget);
+  const rollBack = async (version: number, current: number): Promise<void> => {
+    try {
+      const { target } = await mutateAsync({ id: code.id, version, expectedVersion: current });
+      const reached = target?.version ?? 0;
+      showToast(texts.history.rolledBack(version), { undo: () => void rollBack(current, reached) });
+    } catch (error) {
+      showToast(errorText(error), { kind: 'failed' });
+    } finally {
+      await refreshTarget();
+    }
+  };
+  return rollBack;
+}
+
+/** Reads again what depends on a code's target. */
+export async function refreshTarget(): Promise<void> {
+  const queryKey = createConnectQueryKey({ schema: TargetsService, cardinality: undefined });
+  await Promise.all([refreshCodes(), queryClient.invalidateQueries({ queryKey })]);
+}

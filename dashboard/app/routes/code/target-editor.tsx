@@ -1,0 +1,163 @@
+import { useMutation } from '@connectrpc/connect-query';
+import { Plus } from 'lucide-react';
+import { useState } from 'react';
+import { Checkbox } from 'react-aria-components';
+import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Target, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { Button } from '../../components/button.tsx';
+import { Actions } from '../../components/dialog.tsx';
+import { Field } from '../../components/field.tsx';
+import { Notice, Panel, Section } from '../../components/page.tsx';
+import { showToast } from '../../components/toasts.tsx';
+import { reasonOf, useErrorText } from '../../data/error-text.ts';
+import { fieldErrors } from '../../data/field-errors.ts';
+import { useMessages } from '../../messages/index.ts';
+import { refreshTarget } from './history.tsx';
+import { areParameters, type DraftRule, draftOf, newRule, policyOf } from './policy-draft.ts';
+import { RuleForm } from './rule-form.tsx';
+import styles from './target-editor.module.css';
+import { TargetPreview } from './target-preview.tsx';
+
+const MAX_RULES = 20;
+
+interface TargetEditorProps {
+  readonly code: Code;
+  /** The version that the form began with. */
+  readonly target: Target;
+  readonly onClose: () => void;
+}
+
+/** Changes the address, the rules and the parameters of a target as one version. */
+export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
+  const { target: texts, common } = useMessages();
+  const { form } = texts;
+  const errorText = useErrorText();
+  const [draft, setDraft] = useState(() => draftOf(target));
+  // Somebody else's change is shown once; saving again replaces it.
+  const [isConflict, setConflict] = useState(false);
+  const save = useMutation(TargetsService.method.setTarget);
+  const rollBack = useMutation(TargetsService.method.rollBackTarget);
+  const errors = save.error ? fieldErrors(save.error) : new Map<string, string>();
+  const setRule = (index: number, rule: DraftRule) =>
+    setDraft({ ...draft, rules: draft.rules.map((each, at) => (at === index ? rule : each)) });
+  const moveRule = (index: number, to: number) => {
+    const rules = [...draft.rules];
+    rules.splice(to, 0, ...rules.splice(index, 1));
+    setDraft({ ...draft, rules });
+  };
+  const hasRules = draft.rules.length > 0;
+  const submit = async () => {
+    if (!areParameters(draft.parameters)) return;
+    try {
+      const { target: saved } = await save.mutateAsync({
+        id: code.id,
+        targetUrl: draft.url.trim(),
+        policy: policyOf(draft),
+        note: draft.note.trim(),
+        ...(!isConflict && { expectedVersion: target.version }),
+      });
+      const version = saved?.version ?? target.version;
+      onClose();
+      await refreshTarget();
+      if (version === target.version) return showToast(form.unchanged);
+      const undo = async () => {
+        try {
+          await rollBack.mutateAsync({ id: code.id, version: target.version, expectedVersion: version });
+          showToast(texts.history.rolledBack(target.version));
+        } catch (error) {
+          showToast(errorText(error), { kind: 'failed' });
+        }
+        await refreshTarget();
+      };
+      showToast(form.saved(version), { undo: () => void undo() });
+    } catch (error) {
+      if (reasonOf(error) === 'TARGET_CHANGED') setConflict(true);
+    }
+  };
+  return (
+    <Section title={form.title}>
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
+        <Panel>
+          <Field
+            label={form.url}
+            description={hasRules ? form.urlHelp : undefined}
+            value={draft.url}
+            onChange={(url) => setDraft({ ...draft, url })}
+            error={errors.get('target_url')}
+            inputMode="url"
+            autoFocus
+            mono
+          />
+          {hasRules && (
+            <div>
+              <h3>{form.rules}</h3>
+              <p className={styles.muted}>{form.rulesHelp}</p>
+            </div>
+          )}
+          {draft.rules.map((rule, index) => (
+            <RuleForm
+              key={rule.key}
+              rule={rule}
+              number={index + 1}
+              isLast={index === draft.rules.length - 1}
+              errors={errors}
+              onChange={(changed) => setRule(index, changed)}
+              onMove={(to) => moveRule(index, to)}
+              onRemove={() => setDraft({ ...draft, rules: draft.rules.filter((each) => each.key !== rule.key) })}
+            />
+          ))}
+          {draft.rules.length < MAX_RULES && (
+            <div>
+              <Button icon={Plus} onPress={() => setDraft({ ...draft, rules: [...draft.rules, newRule()] })}>
+                {form.addRule}
+              </Button>
+            </div>
+          )}
+          <div className={styles.two}>
+            <Field
+              label={form.parameters}
+              description={form.parametersHelp}
+              value={draft.parameters}
+              onChange={(parameters) => setDraft({ ...draft, parameters })}
+              error={areParameters(draft.parameters) ? errors.get('policy.parameters') : form.parametersError}
+              rows={2}
+              isOptional
+              mono
+            />
+            <Checkbox
+              className={styles.check}
+              isSelected={draft.passQuery}
+              onChange={(passQuery) => setDraft({ ...draft, passQuery })}
+            >
+              <span className={styles.box} aria-hidden="true" />
+              {form.passQuery}
+            </Checkbox>
+          </div>
+          <Field
+            label={form.note}
+            description={form.noteHelp}
+            value={draft.note}
+            onChange={(note) => setDraft({ ...draft, note })}
+            error={errors.get('note')}
+            maxLength={200}
+            isOptional
+          />
+          {hasRules && <TargetPreview code={code} draft={{ targetUrl: draft.url.trim(), policy: policyOf(draft) }} />}
+          {save.error && <Notice look="danger">{isConflict ? form.conflict : errorText(save.error)}</Notice>}
+          <Actions>
+            <Button onPress={onClose}>{common.cancel}</Button>
+            <Button look="primary" type="submit" isPending={save.isPending}>
+              {form.save}
+            </Button>
+          </Actions>
+        </Panel>
+      </form>
+    </Section>
+  );
+}

@@ -1,0 +1,116 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { useQuery } from '@connectrpc/connect-query';
+import { keepPreviousData } from '@tanstack/react-query';
+import { ChevronDown } from 'lucide-react';
+import { useState } from 'react';
+import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { Page, type PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { Button } from '../../components/button.tsx';
+import field from '../../components/field.module.css';
+import { Field } from '../../components/field.tsx';
+import { Picker } from '../../components/picker.tsx';
+import { Select } from '../../components/select.tsx';
+import { useErrorText } from '../../data/error-text.ts';
+import { useFormat } from '../../data/format.ts';
+import { useMessages } from '../../messages/index.ts';
+import { useCountries } from './countries.ts';
+import styles from './target.module.css';
+import { DEVICES, SYSTEMS } from './target-words.ts';
+
+interface TargetPreviewProps {
+  readonly code: Code;
+  /** What is not saved yet, to be previewed instead of the current target. */
+  readonly draft?: { readonly targetUrl: string; readonly policy: MessageInitShape<typeof PolicySchema> } | undefined;
+}
+
+/** Says where a reader whom one describes would land, by the evaluator that answers scans. */
+export function TargetPreview({ code, draft }: TargetPreviewProps) {
+  const { target: texts, charts } = useMessages();
+  const format = useFormat();
+  const errorText = useErrorText();
+  const { preview } = texts;
+  const countries = useCountries();
+  const [country, setCountry] = useState('');
+  const [language, setLanguage] = useState('');
+  const [device, setDevice] = useState<string>('mobile');
+  const [system, setSystem] = useState<string>('ios');
+  const [at, setAt] = useState('');
+  const instant = new Date(at);
+  const { data, error } = useQuery(
+    TargetsService.method.previewTarget,
+    {
+      id: code.id,
+      country,
+      language: language.trim(),
+      device,
+      operatingSystem: system,
+      ...(!Number.isNaN(instant.getTime()) && { at: timestampFromDate(instant) }),
+      ...draft,
+    },
+    { placeholderData: keepPreviousData, retry: false, staleTime: 0 },
+  );
+  const place = data?.result.case === 'page' ? pageName(data.result.value, texts.pages) : data?.result.value;
+  return (
+    <section className={styles.preview} aria-label={preview.title}>
+      <h3>{preview.title}</h3>
+      {draft && <p className={styles.muted}>{preview.ofDraft}</p>}
+      <div className={styles.previewFields}>
+        <div className={field.field}>
+          <span className={field.label} id="preview-country">
+            {preview.country}
+          </span>
+          <Picker
+            label={preview.country}
+            options={[{ id: '', label: preview.anyCountry }, ...countries]}
+            value={[country]}
+            onChange={([chosen = '']) => setCountry(chosen)}
+          >
+            <Button aria-describedby="preview-country">
+              {country === '' ? preview.anyCountry : format.country(country)}
+              <ChevronDown aria-hidden size={16} />
+            </Button>
+          </Picker>
+        </div>
+        <Field label={preview.language} value={language} onChange={setLanguage} placeholder="de-CH" maxLength={35} />
+        <Select
+          label={preview.device}
+          options={DEVICES.map((id) => ({ id, label: charts.devices[id] }))}
+          value={device}
+          onChange={setDevice}
+        />
+        <Select
+          label={preview.system}
+          options={[
+            ...SYSTEMS.map((name) => ({ id: name.toLowerCase(), label: name })),
+            { id: 'unknown', label: preview.anyCountry },
+          ]}
+          value={system}
+          onChange={setSystem}
+        />
+        <Field label={preview.at} type="datetime-local" value={at} onChange={setAt} description={preview.now} />
+      </div>
+      <div className={styles.result} role="status">
+        {error ? (
+          errorText(error)
+        ) : (
+          <>
+            {preview.result}
+            <strong>{place ?? '…'}</strong>
+            {data && (
+              <span className={styles.muted}>
+                {data.rule > 0 ? preview.byRule(data.rule, data.ruleName) : preview.byNone}
+                {data.variant !== '' && ` ${preview.variant(data.variant)}`}
+              </span>
+            )}
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function pageName(page: Page, pages: { readonly paused: string; readonly gone: string }): string {
+  return page === Page.GONE ? pages.gone : pages.paused;
+}

@@ -1,0 +1,129 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { useNavigate } from '@tanstack/react-router';
+import { ChevronDown, Search, X } from 'lucide-react';
+import { useEffect, useState } from 'react';
+import { Input, SearchField } from 'react-aria-components';
+import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { Button, IconButton } from '../../components/button.tsx';
+import { Picker } from '../../components/picker.tsx';
+import type { Option } from '../../components/select.tsx';
+import { useFormat } from '../../data/format.ts';
+import { useMessages } from '../../messages/index.ts';
+import styles from './filters.module.css';
+import { type CodesSearch, KINDS, STATES } from './search.ts';
+
+/** After how long without typing the list is searched, in ms. */
+const TYPED_MS = 250;
+
+/** Search and filters above the list; each is in the address. */
+export function Filters({ search }: { readonly search: CodesSearch }) {
+  const { codes } = useMessages();
+  const format = useFormat();
+  const set = useSetSearch();
+  const folders = useQuery(TaxonomyService.method.listFolders, {});
+  const tags = useQuery(TaxonomyService.method.listTags, {});
+  const counted = (id: string, label: string, count: bigint) => ({
+    id,
+    label,
+    description: codes.count(Number(count), format.number(count)),
+  });
+  return (
+    <search className={styles.filters} aria-label={codes.filters.label}>
+      <SearchText text={search.q ?? ''} />
+      <Filter
+        label={codes.filters.folder}
+        options={[
+          { id: 'none', label: codes.unfiled },
+          ...(folders.data?.folders ?? []).map(({ id, name, codeCount }) => counted(id, name, codeCount)),
+        ]}
+        value={search.folder === undefined ? [] : [search.folder]}
+        onChange={([folder]) => set({ folder })}
+      />
+      <Filter
+        label={codes.filters.tags}
+        options={(tags.data?.tags ?? []).map(({ id, name, codeCount }) => counted(id, name, codeCount))}
+        value={search.tags ?? []}
+        onChange={(chosen) => set({ tags: chosen.length > 0 ? chosen : undefined })}
+        isMultiple
+      />
+      <Filter
+        label={codes.filters.state}
+        options={STATES.map((id) => ({ id, label: codes.states[id] }))}
+        value={search.state === undefined ? [] : [search.state]}
+        onChange={([chosen]) => set({ state: STATES.find((state) => state === chosen) })}
+      />
+      <Filter
+        label={codes.filters.kind}
+        options={KINDS.map((id) => ({ id, label: codes.kinds[id] }))}
+        value={search.kind === undefined ? [] : [search.kind]}
+        onChange={([chosen]) => set({ kind: KINDS.find((kind) => kind === chosen) })}
+      />
+      {Object.keys(search).some((key) => key !== 'code') && (
+        <Button
+          look="quiet"
+          onPress={() => set({ q: undefined, folder: undefined, tags: undefined, state: undefined, kind: undefined })}
+        >
+          {codes.filters.clear}
+        </Button>
+      )}
+    </search>
+  );
+}
+
+/** Changes some of the filters in the address. */
+export function useSetSearch() {
+  const navigate = useNavigate();
+  return (changes: { [K in keyof CodesSearch]?: CodesSearch[K] | undefined }) =>
+    void navigate({
+      to: '/codes',
+      // What is undefined is left out of the address.
+      search: (before) => JSON.parse(JSON.stringify({ ...before, ...changes })) as CodesSearch,
+      replace: true,
+    });
+}
+
+function SearchText({ text }: { readonly text: string }) {
+  const { codes } = useMessages();
+  const set = useSetSearch();
+  const [typed, setTyped] = useState(text);
+  useEffect(() => setTyped(text), [text]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only typing starts the search.
+  useEffect(() => {
+    if (typed.trim() === text) return;
+    const timer = setTimeout(() => set({ q: typed.trim() || undefined }), TYPED_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return (
+    <SearchField aria-label={codes.filters.search} value={typed} onChange={setTyped} className={styles.search}>
+      <Search aria-hidden size={16} />
+      <Input placeholder={codes.filters.placeholder} maxLength={200} className={styles.input} />
+    </SearchField>
+  );
+}
+
+interface FilterProps {
+  readonly label: string;
+  readonly options: readonly Option<string>[];
+  readonly value: readonly string[];
+  readonly onChange: (value: readonly string[]) => void;
+  readonly isMultiple?: boolean | undefined;
+}
+
+/** A filter as a chip: what it is set to, and a way to remove it. */
+function Filter({ label, options, value, onChange, isMultiple }: FilterProps) {
+  const { codes } = useMessages();
+  const format = useFormat();
+  const names = value.map((id) => options.find((option) => option.id === id)?.label ?? '…');
+  const isSet = value.length > 0;
+  return (
+    <div className={isSet ? styles.setChip : styles.chip}>
+      <Picker label={label} options={options} value={value} onChange={onChange} isMultiple={isMultiple}>
+        <Button look="quiet">
+          <span className={styles.value}>{isSet ? `${label}: ${format.list(names)}` : label}</span>
+          {!isSet && <ChevronDown aria-hidden size={16} />}
+        </Button>
+      </Picker>
+      {isSet && <IconButton icon={X} label={codes.filters.remove(label)} onPress={() => onChange([])} />}
+    </div>
+  );
+}

@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
+import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { accountsOf, type Core, coreTransport } from './core.ts';
+import { createAccount } from './create-account.ts';
+import { requestSample } from './sample/request.ts';
+import { readSecret, writeSecret } from './secret-file.ts';
+import type { Settings } from './settings.ts';
+import { OWNER } from './sign-in-link.ts';
+
+/** The account of a local run. */
+export interface LocalAccount {
+  /** `acct_…`. Undefined if it can't be told: the key has used up a limit, and the account has no owner yet. */
+  readonly id: string | undefined;
+  readonly apiKey: string;
+}
+
+/**
+ * The account whose API key is stored in `DATA_DIR/api-key`. It is created on the first start, and again if the stored
+ * key is no longer valid: it was rotated, or another Postgres is used. If it is the first account of the installation,
+ * it gets sample data.
+ */
+export async function localAccount(settings: Settings, core: Core): Promise<LocalAccount> {
+  const path = join(settings.dataDir, 'api-key');
+  const stored = await readSecret(path);
+  const existing = stored === undefined ? undefined : await accountOf(stored, core);
+  if (existing) return existing;
+  // First, so that it is not forgotten if this process dies before it has stored the key.
+  if (settings.sample && (await isEmpty(core))) await requestSample(settings.dataDir);
+  const { accountId: id, apiKey } = await createAccount(core, { name: 'Local', plan: Plan.BUSINESS });
+  await writeSecret(path, apiKey);
+  return { id, apiKey };
+}
+
+/** The account of a key, without metering the call; undefined if the key is invalid. */
+async function accountOf(apiKey: string, core: Core): Promise<LocalAccount | undefined> {
+  const transport = coreTransport(core.corePort, { authorization: `Bearer ${apiKey}` });
+  const method = 'signpost.taxonomy.v1.TaxonomyService/ListFolders';
+  try {
+    const { accountId: id } = await createClient(AdmissionService, transport).authenticate({ method });
+    return { id, apiKey };
+  } catch (error) {
+    const { code } = ConnectError.from(error);
+    if (code === Code.Unauthenticated) return undefined;
+    if (code !== Code.ResourceExhausted) throw error;
+    // The key is valid, but it has used up a limit.
+    const { memberships } = await accountsOf(core).listMemberships({ email: OWNER, limit: 1 });
+    return { id: memberships[0]?.accountId, apiKey };
+  }
+}
+
+async function isEmpty(core: Core): Promise<boolean> {
+  const { total } = await accountsOf(core).listAccounts({ limit: 1 });
+  return total === 0n;
+}

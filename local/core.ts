@@ -1,0 +1,34 @@
+import { type Client, createClient, type Transport } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { LOOPBACK } from './free-port.ts';
+
+/** The port of a core on this machine, and a token for internal callers. */
+export interface Core {
+  readonly corePort: number;
+  readonly serviceToken: string;
+}
+
+/** Calls a core on this machine, with these headers. */
+export function coreTransport(corePort: number, headers: Readonly<Record<string, string>>): Transport {
+  return createConnectTransport({
+    baseUrl: `http://${LOOPBACK}:${corePort}`,
+    httpVersion: '1.1',
+    interceptors: [
+      (next) => (request) => {
+        for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+        return next(request);
+      },
+    ],
+  });
+}
+
+/** The core's service of accounts. `account`: the account to act for, `acct_…`. */
+export function accountsOf({ corePort, serviceToken }: Core, account?: string): Client<typeof AccountsService> {
+  const headers = {
+    authorization: `Bearer ${serviceToken}`,
+    'signpost-actor': 'npm start',
+    ...(account !== undefined && { 'signpost-account': account }),
+  };
+  return createClient(AccountsService, coreTransport(corePort, headers));
+}

@@ -1,0 +1,61 @@
+import type { PoolClient } from 'pg';
+import { readFailure } from '../../common/contract/errors.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
+import { UpdateOutcome } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import type { Account } from '../access/caller.ts';
+import { announceCurrent } from './announce.ts';
+import { CHANGED, type CodeRow } from './code-row.ts';
+import { codeLimitReached } from './create-code.ts';
+import type { Result } from './update-codes.ts';
+
+/** Index: code_counts_pkey. */
+const lockCounter = statement<{ live: string }>(
+  'codes_lock_counter',
+  'select live from code_counts where account_id = $1 for update',
+);
+
+/** Indexes: codes_pkey, code_counts_pkey. */
+const restore = statement(
+  'codes_restore_all',
+  `with restored as (
+     update codes set deleted_at = null, ${CHANGED}
+     where account_id = $1 and id = any($2::uuid[]) returning type
+   )
+   update code_counts
+   set listed = listed + (select count(*) from restored),
+       live = live + (select count(*) from restored where type = 'dynamic')
+   where account_id = $1`,
+);
+
+/**
+ * Restores and announces those of the rows that are deleted, as far as the plan's limit of dynamic codes allows. The
+ * transaction must have locked the codes. Returns the results by UUID.
+ */
+export async function restoreLocked(
+  tx: PoolClient,
+  platformUrl: string,
+  { id: accountId, codeLimit }: Account,
+  rows: readonly CodeRow[],
+): Promise<ReadonlyMap<string, Result>> {
+  const counter = await first(tx, lockCounter, [accountId]);
+  let used = Number(counter?.live ?? 0);
+  const restored: string[] = [];
+  const results = new Map<string, Result>();
+  for (const { id, type, deleted_at } of rows) {
+    if (deleted_at === null) {
+      results.set(id, { outcome: UpdateOutcome.UNCHANGED });
+    } else if (type === 'dynamic' && codeLimit !== null && used >= codeLimit) {
+      const { reason, message } = readFailure(codeLimitReached(codeLimit, used));
+      results.set(id, { outcome: UpdateOutcome.REFUSED, reason, message });
+    } else {
+      if (type === 'dynamic') used += 1;
+      restored.push(id);
+      results.set(id, { outcome: UpdateOutcome.CHANGED });
+    }
+  }
+  if (restored.length > 0) {
+    await run(tx, restore, [accountId, restored]);
+    await announceCurrent(tx, platformUrl, accountId, restored, () => ({ type: 'qr.updated', changed: ['deleted'] }));
+  }
+  return results;
+}
