@@ -7,7 +7,7 @@ export const labels: typeof en = {
   folders: 'Ordner',
   tag: 'Tag',
   tags: 'Tags',
-  intro: 'Ein Ordner oder Tag entsteht, sobald ein Code ihn zum ersten Mal erhält.',
+  intro: 'Ordner und Tags entstehen, sobald ein Code sie zum ersten Mal erhält.',
   newFolder: 'Neuer Ordner: Er wird mit dem Code angelegt.',
   tagsHint: 'Mit der Eingabetaste oder einem Komma fügen Sie ein Tag hinzu.',
   chosenTags: 'Gewählte Tags',

@@ -7,7 +7,7 @@ export const labels = {
   folders: 'Folders',
   tag: 'Tag',
   tags: 'Tags',
-  intro: 'A folder or tag comes into being when a code first gets it.',
+  intro: 'Folders and tags are created when a code first gets them.',
   newFolder: 'New folder: it is created with the code.',
   tagsHint: 'Enter or a comma adds a tag.',
   chosenTags: 'Chosen tags',
