@@ -14,12 +14,17 @@ export const PAGE = 100;
 const SETTLED_MS = 60;
 
 /** Which codes a list has, without the part of them that a call returns. */
-export type CodesFilter = Pick<MessageInitShape<typeof ListCodesRequestSchema>, 'folder' | 'tags'>;
+export type CodesFilter = Pick<
+  MessageInitShape<typeof ListCodesRequestSchema>,
+  'search' | 'folder' | 'tags' | 'state' | 'type'
+>;
 
 /** A list of codes of which only the visible part is loaded. */
 export interface CodesList {
   /** Undefined until the first page has arrived. */
   readonly total: number | undefined;
+  /** Whether the list may go on: the core searches only so many codes at a time. */
+  readonly isLowerBound: boolean;
   readonly error: unknown;
   /** The code in this row; undefined while it is not loaded. */
   codeAt(index: number): Code | undefined;
@@ -39,6 +44,7 @@ export function useCodesList(filter: CodesFilter, first: number, last: number): 
   const top = results[0]?.data;
   return {
     total: top && Number(top.total),
+    isLowerBound: top?.totalIsLowerBound ?? false,
     error: failed?.error ?? null,
     codeAt: (index) => {
       const page = Math.floor(index / PAGE);

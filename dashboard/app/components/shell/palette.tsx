@@ -1,4 +1,5 @@
 import { useQuery } from '@connectrpc/connect-query';
+import { keepPreviousData } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useState } from 'react';
 import {
@@ -39,7 +40,11 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const navigate = useNavigate();
   const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
-  const { data } = useQuery(CodesService.method.listCodes, { limit: MAX_CODES }, { enabled: wanted !== '' });
+  const { data } = useQuery(
+    CodesService.method.listCodes,
+    { search: wanted, limit: MAX_CODES },
+    { enabled: wanted !== '', placeholderData: keepPreviousData },
+  );
   const pages = Object.entries(PAGES)
     .map(([key, to]) => ({ id: to, name: shell.nav[key as keyof typeof PAGES] }))
     .filter(({ name }) => name.toLowerCase().includes(wanted.toLowerCase()));

@@ -2,7 +2,6 @@ import type { code as en } from '../en/code.ts';
 
 export const code: typeof en = {
   back: 'Alle Codes',
-  notFound: 'Diesen Code gibt es in diesem Konto nicht, oder er wurde gelöscht.',
   more: 'Weitere Aktionen',
   image: {
     title: 'Bild',

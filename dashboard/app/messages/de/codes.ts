@@ -3,7 +3,7 @@ import type { codes as en } from '../en/codes.ts';
 export const codes: typeof en = {
   newCode: 'Neuer Code',
   count: (count, formatted) => `${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
-  atLeast: (formatted) => `Mindestens ${formatted} Codes`,
+  atLeast: (_, formatted) => `Mindestens ${formatted} Codes`,
   columns: {
     image: 'Bild',
     select: 'Auswahl',
@@ -47,11 +47,8 @@ export const codes: typeof en = {
     action: 'Code anlegen',
   },
   noMatch: { title: 'Kein Code passt', text: 'Kein Code dieses Kontos erfüllt alle Filter.' },
-  searchOn: {
-    text: (formatted) =>
-      `Die neuesten Codes sind durchsucht: ${formatted} gefunden. Ältere Codes wurden noch nicht durchsucht.`,
-    action: 'Ältere Codes durchsuchen',
-  },
+  partlySearched:
+    'Nur die neuesten 100.000 Codes sind durchsucht. Wählen Sie einen Ordner oder ein Tag, um auch ältere zu durchsuchen; ein vollständiger Kurzcode oder eine Id findet immer den Code.',
   retry: 'Erneut versuchen',
   list: 'Codes',
   keys: 'Pfeiltasten bewegen, Leertaste wählt aus, Eingabe zeigt Einzelheiten, Strg+A wählt alle aus.',
@@ -72,9 +69,12 @@ export const codes: typeof en = {
     delete: 'Löschen',
     restore: 'Wiederherstellen',
     export: 'CSV exportieren',
+    tooManyExported: (most) =>
+      `Es lassen sich höchstens ${most} Codes auf einmal exportieren. Grenzen Sie die Auswahl mit Filtern ein.`,
     exportName: 'codes.csv',
     progress: (done, total) => `${done} von ${total}`,
     stop: 'Anhalten',
+    undone: 'Die Änderung ist rückgängig gemacht.',
     stopped: 'Angehalten.',
     done: (changed, formatted) => `${formatted} ${changed === 1 ? 'Code' : 'Codes'} geändert.`,
     nothing: 'Nichts zu ändern: Die Codes waren schon so.',
@@ -85,6 +85,7 @@ export const codes: typeof en = {
     failures: 'Fehler herunterladen',
     notFound: 'Den Code gibt es nicht mehr.',
     titles: {
+      export: 'Codes werden gesammelt',
       folder: 'Codes werden verschoben',
       addTag: 'Tag wird hinzugefügt',
       removeTag: 'Tag wird entfernt',
@@ -113,7 +114,6 @@ export const codes: typeof en = {
     label: (name) => `Einzelheiten zu ${name}`,
     open: 'Code öffnen',
     close: 'Einzelheiten schließen',
-    notFound: 'Diesen Code gibt es nicht mehr.',
   },
   done: {
     paused: (name) => `${name} ist pausiert.`,

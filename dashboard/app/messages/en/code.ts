@@ -1,7 +1,6 @@
 /** Texts of the page of one code. */
 export const code = {
   back: 'All codes',
-  notFound: 'There is no such code in this account, or it was deleted.',
   more: 'More actions',
   image: {
     title: 'Image',

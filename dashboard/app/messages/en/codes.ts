@@ -2,7 +2,7 @@
 export const codes = {
   newCode: 'New code',
   count: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'code' : 'codes'}`,
-  atLeast: (formatted: string) => `At least ${formatted} codes`,
+  atLeast: (_: number, formatted: string) => `At least ${formatted} codes`,
   columns: {
     image: 'Image',
     select: 'Selection',
@@ -46,11 +46,8 @@ export const codes = {
     action: 'Create a code',
   },
   noMatch: { title: 'No code matches', text: 'No code of this account has all that the filters ask for.' },
-  searchOn: {
-    text: (formatted: string) =>
-      `The newest codes have been searched: ${formatted} found. Older codes were not searched yet.`,
-    action: 'Search older codes',
-  },
+  partlySearched:
+    'Only the newest 100,000 codes have been searched. Choose a folder or a tag to search the older ones; a complete short code or id always finds its code.',
   retry: 'Try again',
   list: 'Codes',
   keys: 'Arrow keys move, Space selects, Enter shows details, Ctrl+A selects all.',
@@ -70,9 +67,12 @@ export const codes = {
     delete: 'Delete',
     restore: 'Restore',
     export: 'Export CSV',
+    tooManyExported: (most: string) =>
+      `At most ${most} codes can be exported at a time. Narrow the selection with filters.`,
     exportName: 'codes.csv',
     progress: (done: string, total: string) => `${done} of ${total}`,
     stop: 'Stop',
+    undone: 'The change is undone.',
     stopped: 'Stopped.',
     done: (changed: number, formatted: string) => `${formatted} ${changed === 1 ? 'code' : 'codes'} changed.`,
     nothing: 'Nothing to change: the codes were like this already.',
@@ -83,6 +83,7 @@ export const codes = {
     failures: 'Download failures',
     notFound: 'The code does not exist any more.',
     titles: {
+      export: 'Collecting codes',
       folder: 'Moving codes',
       addTag: 'Adding the tag',
       removeTag: 'Removing the tag',
@@ -110,7 +111,6 @@ export const codes = {
     label: (name: string) => `Details of ${name}`,
     open: 'Open the code',
     close: 'Close details',
-    notFound: 'This code does not exist any more.',
   },
   done: {
     paused: (name: string) => `${name} is paused.`,

@@ -1,8 +1,7 @@
-import { useQuery } from '@connectrpc/connect-query';
 import { Link, useParams } from '@tanstack/react-router';
-import { ArrowLeft, Ellipsis, Pause, Pencil, Play, Trash2 } from 'lucide-react';
+import { ArrowLeft, Ellipsis, Pause, Pencil, Play, RotateCcw, Trash2 } from 'lucide-react';
 import { useState } from 'react';
-import { type Code, CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
@@ -13,6 +12,7 @@ import { useCodeActions } from '../../data/code-actions.ts';
 import { nameOfCode } from '../../data/code-names.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useMay } from '../../data/session.ts';
+import { useCode } from '../../data/use-code.ts';
 import { useMessages } from '../../messages/index.ts';
 import { CodeState } from '../codes/code-row.tsx';
 import { Analytics } from './analytics.tsx';
@@ -29,12 +29,12 @@ export function CodePage() {
   const { codeId } = useParams({ from: '/codes/$codeId' });
   const { shell } = useMessages();
   const errorText = useErrorText();
-  const { data, error, refetch } = useQuery(CodesService.method.getCode, { id: codeId });
-  if (data?.code) return <Loaded key={codeId} code={data.code} />;
+  const { code, error, retry } = useCode(codeId);
+  if (code) return code.deletedAt ? <Deleted code={code} /> : <Loaded key={codeId} code={code} />;
   return (
     <Page title={shell.nav.codes} subtitle={<BackLink />}>
       {error ? (
-        <Notice look="danger" action={<Button onPress={() => void refetch()}>{shell.failed.retry}</Button>}>
+        <Notice look="danger" action={<Button onPress={retry}>{shell.failed.retry}</Button>}>
           {errorText(error)}
         </Notice>
       ) : (
@@ -110,6 +110,38 @@ function Loaded({ code }: { readonly code: Code }) {
       >
         {texts.delete.text}
       </Confirm>
+    </Page>
+  );
+}
+
+/** A deleted code: all that can be done with it is to restore it. */
+function Deleted({ code }: { readonly code: Code }) {
+  const { codes, code: texts } = useMessages();
+  const mayEdit = useMay('editor');
+  const actions = useCodeActions();
+  return (
+    <Page
+      title={nameOfCode(code)}
+      subtitle={
+        <div className={styles.subtitle}>
+          <BackLink />
+          <CodeState code={code} />
+        </div>
+      }
+    >
+      <Notice
+        look="warning"
+        action={
+          mayEdit && (
+            <Button icon={RotateCcw} onPress={() => void actions.restore(code)}>
+              {codes.bulk.restore}
+            </Button>
+          )
+        }
+      >
+        {texts.deleted}
+      </Notice>
+      <p className={styles.muted}>{code.targetUrl}</p>
     </Page>
   );
 }

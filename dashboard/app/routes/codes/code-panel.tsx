@@ -1,9 +1,9 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Link } from '@tanstack/react-router';
-import { Pause, Play, X } from 'lucide-react';
+import { Pause, Play, RotateCcw, X } from 'lucide-react';
 import { useMemo } from 'react';
 import { AnalyticsService } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import { type Code, CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button, buttonLink, IconButton } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
@@ -17,6 +17,7 @@ import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMedia } from '../../data/media.ts';
 import { useMay } from '../../data/session.ts';
+import { useCode } from '../../data/use-code.ts';
 import { useMessages } from '../../messages/index.ts';
 import { CodeState, Destination } from './code-row.tsx';
 import styles from './codes.module.css';
@@ -28,8 +29,7 @@ export function CodePanel({ id }: { readonly id: string }) {
   const errorText = useErrorText();
   const setSearch = useSetSearch();
   const hasRoom = useMedia('(min-width: 1200px)');
-  const { data, error } = useQuery(CodesService.method.getCode, { id });
-  const code = data?.code;
+  const { code, error } = useCode(id);
   const close = () => setSearch({ code: undefined });
   const title = code ? nameOfCode(code) : '';
   const content = error ? <Notice>{errorText(error)}</Notice> : code ? <Details code={code} /> : <Loading />;
@@ -89,7 +89,7 @@ function Details({ code }: { readonly code: Code }) {
             <CodeState code={code} />
           </dd>
         </div>
-        {!isStatic && (
+        {!isStatic && !code.deletedAt && (
           <div>
             <dt>{codes.columns.scans}</dt>
             <dd>
@@ -115,7 +115,12 @@ function Details({ code }: { readonly code: Code }) {
         </div>
       </dl>
       <div className={styles.buttons}>
-        {mayEdit && !isStatic && (
+        {mayEdit && code.deletedAt && (
+          <Button icon={RotateCcw} onPress={() => void actions.restore(code)}>
+            {codes.bulk.restore}
+          </Button>
+        )}
+        {mayEdit && !isStatic && !code.deletedAt && (
           <Button icon={code.paused ? Play : Pause} onPress={() => void actions.setPaused(code, !code.paused)}>
             {code.paused ? codes.bulk.resume : codes.bulk.pause}
           </Button>

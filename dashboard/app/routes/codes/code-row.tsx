@@ -87,9 +87,9 @@ export function Destination({ code }: { readonly code: Code }) {
   );
 }
 
-export function CodeState({ code, isDeleted }: { readonly code: Code; readonly isDeleted?: boolean }) {
+export function CodeState({ code }: { readonly code: Code }) {
   const { codes } = useMessages();
-  if (isDeleted) return <Status look="danger">{codes.states.deleted}</Status>;
+  if (code.deletedAt) return <Status look="danger">{codes.states.deleted}</Status>;
   return code.paused ? (
     <Status look="warning">{codes.states.paused}</Status>
   ) : (

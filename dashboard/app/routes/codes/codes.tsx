@@ -11,6 +11,7 @@ import { useFormat } from '../../data/format.ts';
 import { queryClient } from '../../data/queries.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
+import { BulkBar } from './bulk-bar.tsx';
 import { CodePanel } from './code-panel.tsx';
 import { CodeTable } from './code-table.tsx';
 import styles from './codes.module.css';
@@ -101,7 +102,9 @@ export function Codes() {
   return (
     <Page
       title={shell.nav.codes}
-      subtitle={total === undefined ? ' ' : codes.count(total, format.number(total))}
+      subtitle={
+        total === undefined ? ' ' : (list.isLowerBound ? codes.atLeast : codes.count)(total, format.number(total))
+      }
       actions={create}
       isFull
     >
@@ -110,6 +113,10 @@ export function Codes() {
         <Notice look="danger" action={<Button onPress={list.retry}>{codes.retry}</Button>}>
           {errorText(list.error)}
         </Notice>
+      )}
+      {list.isLowerBound && <Notice>{codes.partlySearched}</Notice>}
+      {mayEdit && total !== undefined && (
+        <BulkBar selecting={selecting} filter={filter} total={total} isDeleted={search.state === 'deleted'} />
       )}
       {content}
     </Page>

@@ -1,3 +1,5 @@
+import { CODE_TYPE_BY_NAME } from '../../../../common/contract/names.ts';
+import { CodeState } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { CodesFilter } from '../../data/code-lists.ts';
 
 /** The filters of the page of codes, kept in its address. */
@@ -34,6 +36,14 @@ export function validateCodesSearch(search: Record<string, unknown>): CodesSearc
 }
 
 /** The filters as the core takes them. */
-export function filterOf({ folder, tags }: CodesSearch): CodesFilter {
-  return { ...(folder !== undefined && { folder }), ...(tags && { tags: [...tags] }) };
+export function filterOf({ q, folder, tags, state, kind }: CodesSearch): CodesFilter {
+  return {
+    ...(q !== undefined && { search: q }),
+    ...(folder !== undefined && { folder }),
+    ...(tags && { tags: [...tags] }),
+    ...(state && { state: STATE_OF[state] }),
+    ...(kind && { type: CODE_TYPE_BY_NAME[kind] }),
+  };
 }
+
+const STATE_OF = { active: CodeState.ACTIVE, paused: CodeState.PAUSED, deleted: CodeState.DELETED } as const;

@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { AxeBuilder } from '@axe-core/playwright';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { CHROMIUM, type DashboardPages, startPages } from './pages.fixture.ts';
+
+/** What holds for every page, of the account with sample data: in both themes and languages, on large and small screens. */
+
+/** Where screenshots are written, when it is set: `docs/dashboard`. */
+const { SCREENSHOTS } = process.env;
+
+const LARGE = { width: 1440, height: 900 };
+const SMALL = { width: 390, height: 844 };
+
+/** The pages by the names of their pictures; `…` stands for the id of what the sample contains. */
+const PAGES = {
+  overview: '/',
+  codes: '/codes',
+  'one-code': '/codes/…',
+  'new-code': '/codes/new',
+  batches: '/batches',
+  'new-batch': '/batches/new',
+  'one-batch': '/batches/…',
+  'folders-and-tags': '/folders-and-tags',
+  domains: '/domains',
+  webhooks: '/webhooks',
+  'one-endpoint': '/webhooks/…',
+  api: '/api',
+  team: '/team',
+  'audit-log': '/audit-log',
+} as const;
+
+type Name = keyof typeof PAGES;
+const NAMES = Object.keys(PAGES) as Name[];
+
+describe.skipIf(!CHROMIUM)('every page', () => {
+  let pages: DashboardPages;
+  const ids = new Map<Name, string>();
+
+  beforeAll(async () => {
+    pages = await startPages();
+    const { signpost, account } = pages;
+    await promisify(execFile)(process.execPath, ['local/sample/main.ts', account, String(Date.now())], {
+      env: {
+        PATH: process.env.PATH,
+        DATABASE_URL: signpost.databaseUrl,
+        DATA_DIR: signpost.dataDir,
+        CORE_PORT: String(signpost.corePort),
+        SERVICE_TOKEN: signpost.serviceToken,
+        PUBLIC_URL: signpost.url,
+        SECRET_KEY: Buffer.alloc(32).toString('base64'),
+      },
+    });
+    const codes = pages.client(CodesService);
+    const busiest = async () => (await codes.listCodes({ limit: 100 })).codes.find(({ policy }) => policy);
+    await vi.waitFor(async () => expect((await busiest())?.scanCount).toBeGreaterThan(100n), { timeout: 60_000 });
+    ids.set('one-code', (await busiest())?.id ?? '');
+    ids.set('one-batch', (await pages.client(BatchesService).listBatches({})).batches[0]?.id ?? '');
+    ids.set('one-endpoint', (await pages.client(WebhooksService).listEndpoints({})).endpoints[0]?.id ?? '');
+  }, 120_000);
+
+  /** Opens a page, and waits until it has shown what it has to show. */
+  async function open(name: Name, context: object): Promise<Page> {
+    const page = await pages.open(PAGES[name].replace('…', ids.get(name) ?? ''), { context });
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.waitForLoadState('networkidle');
+    return page;
+  }
+
+  async function check(page: Page, picture: string): Promise<void> {
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    expect(violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)])).toEqual([]);
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    expect(overflow, 'pixels beyond the right edge').toBeLessThanOrEqual(0);
+    if (SCREENSHOTS) await page.screenshot({ path: `${SCREENSHOTS}/${picture}.png` });
+    await page.close();
+  }
+
+  test.each(NAMES)('%s is accessible on a large screen, light', async (name) => {
+    await check(await open(name, { viewport: LARGE, colorScheme: 'light' }), `${name}-1440-light`);
+  });
+
+  test.each(NAMES)('%s is accessible on a large screen, dark', async (name) => {
+    await check(await open(name, { viewport: LARGE, colorScheme: 'dark' }), `${name}-1440-dark`);
+  });
+
+  test.each(NAMES)('%s is accessible on a phone, in German', async (name) => {
+    await check(await open(name, { viewport: SMALL, colorScheme: 'dark', locale: 'de-DE' }), `${name}-390-german`);
+  });
+
+  test.each(NAMES)('%s is accessible on a phone', async (name) => {
+    await check(await open(name, { viewport: SMALL, colorScheme: 'light' }), `${name}-390-light`);
+  });
+});

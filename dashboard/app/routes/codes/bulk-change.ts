@@ -1,0 +1,195 @@
+import { createClient } from '@connectrpc/connect';
+import {
+  type Code,
+  CodesService,
+  CodeType,
+  type UpdatedCode,
+  UpdateOutcome,
+} from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { TargetRowStatus, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { transport } from '../../data/transport.ts';
+
+/** Codes per call of UpdateCodes: the most that it takes. */
+const PER_CALL = 1_000;
+
+/** The most targets that one change takes. */
+export const MAX_TARGETS = 25_000;
+
+/** The most changed codes of which the state before is kept in memory, to undo the change. */
+const MAX_UNDONE = 50_000;
+
+export type BulkChange =
+  | { readonly kind: 'folder' /** An id, a new name, or `none`. */; readonly folder: string }
+  | { readonly kind: 'addTag' | 'removeTag'; readonly tag: string }
+  | { readonly kind: 'pause' | 'resume' | 'delete' | 'restore' }
+  | { readonly kind: 'retarget'; readonly url: string; readonly note: string };
+
+export interface BulkFailure {
+  readonly code: Code;
+  /** A sentence; empty if the code does not exist any more. */
+  readonly message: string;
+}
+
+export interface BulkResult {
+  /** The changed codes, as they were before; empty if they are too many to undo. */
+  readonly before: readonly Code[];
+  readonly changed: number;
+  readonly unchanged: number;
+  readonly failures: readonly BulkFailure[];
+}
+
+const codesClient = createClient(CodesService, transport);
+const targetsClient = createClient(TargetsService, transport);
+
+/**
+ * Makes the change to all of `pages` of codes, and reports how many are done after each call. When `signal` aborts, it
+ * stops after the present call, and the result is of what has been done.
+ */
+export async function changeCodes(
+  change: BulkChange,
+  pages: AsyncIterable<readonly Code[]>,
+  { onProgress, signal }: { onProgress: (done: number) => void; signal: AbortSignal },
+): Promise<BulkResult> {
+  const tally = new Tally();
+  const all: Code[] = [];
+  let waiting: Code[] = [];
+  let done = 0;
+  const flush = async () => {
+    if (waiting.length === 0) return;
+    const codes = waiting;
+    waiting = [];
+    if (change.kind !== 'retarget') await update(change, codes, tally);
+    done += codes.length;
+    onProgress(done);
+  };
+  try {
+    for await (const page of pages) {
+      if (signal.aborted) break;
+      if (change.kind === 'retarget') all.push(...page.filter(({ type }) => type === CodeType.DYNAMIC));
+      waiting.push(...page);
+      if (change.kind !== 'retarget' && waiting.length + page.length > PER_CALL) await flush();
+      if (all.length > MAX_TARGETS) throw new RangeError('too many targets');
+    }
+    if (!signal.aborted) await flush();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  if (change.kind === 'retarget' && all.length > 0 && !signal.aborted) {
+    onProgress(0);
+    await retarget(all, () => change.url, change.note, tally, { onProgress, signal });
+  }
+  return tally.result();
+}
+
+/** Takes a change back: each code gets what it had before. */
+export async function undoChange(change: BulkChange, before: readonly Code[]): Promise<void> {
+  const none = { onProgress: () => undefined, signal: new AbortController().signal };
+  const pages = async function* (codes: readonly Code[]) {
+    for (let at = 0; at < codes.length; at += PER_CALL) yield codes.slice(at, at + PER_CALL);
+  };
+  const opposite = { pause: 'resume', resume: 'pause', delete: 'restore', restore: 'delete' } as const;
+  switch (change.kind) {
+    case 'addTag':
+      await changeCodes({ kind: 'removeTag', tag: change.tag }, pages(before), none);
+      return;
+    case 'removeTag':
+      await changeCodes({ kind: 'addTag', tag: change.tag }, pages(before), none);
+      return;
+    case 'folder':
+      for (const [folder, codes] of Map.groupBy(before, (code) => code.folder?.id ?? 'none')) {
+        await changeCodes({ kind: 'folder', folder }, pages(codes), none);
+      }
+      return;
+    case 'retarget':
+      await retarget(before, (code) => code.targetUrl ?? '', '', new Tally(), none);
+      return;
+    default:
+      await changeCodes({ kind: opposite[change.kind] }, pages(before), none);
+  }
+}
+
+class Tally {
+  private readonly before: Code[] = [];
+  private readonly failures: BulkFailure[] = [];
+  private changed = 0;
+  private unchanged = 0;
+
+  didChange(code: Code): void {
+    this.changed += 1;
+    if (this.before.length <= MAX_UNDONE) this.before.push(code);
+  }
+
+  wasUnchanged(): void {
+    this.unchanged += 1;
+  }
+
+  failed(code: Code, message: string): void {
+    this.failures.push({ code, message });
+  }
+
+  result(): BulkResult {
+    const { before, changed, unchanged, failures } = this;
+    return { before: before.length > MAX_UNDONE ? [] : before, changed, unchanged, failures };
+  }
+}
+
+async function update(change: Exclude<BulkChange, { kind: 'retarget' }>, codes: Code[], tally: Tally): Promise<void> {
+  const { results } = await codesClient.updateCodes({ ids: codes.map(({ id }) => id), ...fieldsOf(change) });
+  for (const [index, code] of codes.entries()) count(code, results[index], tally);
+}
+
+function fieldsOf(change: Exclude<BulkChange, { kind: 'retarget' }>) {
+  switch (change.kind) {
+    case 'folder':
+      return { folder: change.folder };
+    case 'addTag':
+      return { addTags: [change.tag] };
+    case 'removeTag':
+      return { removeTags: [change.tag] };
+    case 'pause':
+    case 'resume':
+      return { paused: change.kind === 'pause' };
+    case 'delete':
+    case 'restore':
+      return { deleted: change.kind === 'delete' };
+  }
+}
+
+function count(code: Code, result: UpdatedCode | undefined, tally: Tally): void {
+  if (result?.outcome === UpdateOutcome.CHANGED) tally.didChange(code);
+  else if (result?.outcome === UpdateOutcome.UNCHANGED) tally.wasUnchanged();
+  else tally.failed(code, result?.message ?? '');
+}
+
+/** Changes targets in the background and follows it. */
+async function retarget(
+  codes: readonly Code[],
+  urlOf: (code: Code) => string,
+  note: string,
+  tally: Tally,
+  { onProgress, signal }: { onProgress: (done: number) => void; signal: AbortSignal },
+): Promise<void> {
+  const rows = codes.map((code) => ({ code: { case: 'id', value: code.id } as const, targetUrl: urlOf(code) }));
+  const { change } = await targetsClient.changeTargets({ rows, note });
+  const id = change?.id ?? '';
+  try {
+    for await (const { change: now } of targetsClient.watchTargetChange({ id }, { signal })) {
+      if (now?.counts) onProgress(now.counts.total - now.counts.pending);
+    }
+  } catch (error) {
+    // Whoever stops watching does not stop the change, which goes on in the background.
+    if (!signal.aborted) throw error;
+  }
+  let cursor = '';
+  do {
+    const page = await targetsClient.getTargetChange({ id, limit: PER_CALL, cursor });
+    for (const { position, status, reason } of page.rows) {
+      const code = codes[position];
+      if (!code) continue;
+      if (status === TargetRowStatus.UNCHANGED) tally.wasUnchanged();
+      else if (status === TargetRowStatus.FAILED) tally.failed(code, reason);
+      else tally.didChange(code);
+    }
+    cursor = page.nextCursor;
+  } while (cursor !== '');
+}

@@ -1,0 +1,168 @@
+import { useEffect, useState } from 'react';
+import { ProgressBar } from 'react-aria-components';
+import { Button } from '../../components/button.tsx';
+import { downloadCsv } from '../../components/charts/csv.ts';
+import { Actions, Dialog } from '../../components/dialog.tsx';
+import { Notice } from '../../components/page.tsx';
+import { showToast } from '../../components/toasts.tsx';
+import { type CodesFilter, refreshCodes } from '../../data/code-lists.ts';
+import { nameOfCode } from '../../data/code-names.ts';
+import { useErrorText } from '../../data/error-text.ts';
+import { useFormat } from '../../data/format.ts';
+import { useMessages } from '../../messages/index.ts';
+import styles from './bulk.module.css';
+import { type BulkChange, type BulkResult, changeCodes, MAX_TARGETS, undoChange } from './bulk-change.ts';
+import { exportCodes, MAX_EXPORTED } from './export-codes.ts';
+import { selectedCodes } from './selected-codes.ts';
+import type { Selection } from './selection.ts';
+
+const MAX_LISTED = 5;
+
+interface BulkRunProps {
+  readonly job: BulkChange | { readonly kind: 'export' };
+  readonly selection: Selection;
+  readonly filter: CodesFilter;
+  /** How many codes are selected. */
+  readonly count: number;
+  readonly onDone: () => void;
+}
+
+/** Does something with the selected codes, shows how far it is, and what became of it. */
+export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps) {
+  const { codes, common } = useMessages();
+  const { bulk } = codes;
+  const format = useFormat();
+  const errorText = useErrorText();
+  const [abort] = useState(() => new AbortController());
+  const [total] = useState(count);
+  const [done, setDone] = useState(0);
+  const [result, setResult] = useState<BulkResult>();
+  const [error, setError] = useState<string>();
+
+  const undoable = ({ before, changed }: BulkResult) =>
+    job.kind !== 'export' && before.length === changed && changed > 0;
+  const undo = async ({ before }: BulkResult) => {
+    if (job.kind === 'export') return;
+    try {
+      await undoChange(job, before);
+      showToast(bulk.undone);
+    } catch (failed) {
+      showToast(errorText(failed), { kind: 'failed' });
+    }
+    await refreshCodes();
+  };
+  const finish = (reached: BulkResult) => {
+    if (reached.failures.length > 0) return setResult(reached);
+    const text = [
+      abort.signal.aborted ? bulk.stopped : '',
+      reached.changed > 0 ? bulk.done(reached.changed, format.number(reached.changed)) : bulk.nothing,
+      reached.changed > 0 && reached.unchanged > 0
+        ? bulk.unchanged(reached.unchanged, format.number(reached.unchanged))
+        : '',
+    ];
+    showToast(text.filter(Boolean).join(' '), undoable(reached) ? { undo: () => void undo(reached) } : {});
+    onDone();
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it runs once; the job of a run never changes.
+  useEffect(() => {
+    // React's strict mode runs effects twice in development; the second run is the one that counts.
+    let isCurrent = true;
+    const run = async () => {
+      await Promise.resolve();
+      if (!isCurrent) return;
+      const pages = selectedCodes(selection, filter, abort.signal);
+      try {
+        if (job.kind === 'export') {
+          if (await exportCodes(pages, { signal: abort.signal, onProgress: setDone })) onDone();
+          else setError(bulk.tooManyExported(format.number(MAX_EXPORTED)));
+          return;
+        }
+        finish(await changeCodes(job, pages, { onProgress: setDone, signal: abort.signal }));
+      } catch (failed) {
+        if (abort.signal.aborted) return onDone();
+        setError(failed instanceof RangeError ? bulk.tooManyTargets(format.number(MAX_TARGETS)) : errorText(failed));
+      } finally {
+        await refreshCodes();
+      }
+    };
+    void run();
+    return () => {
+      isCurrent = false;
+    };
+  }, []);
+
+  const isEnded = result !== undefined || error !== undefined;
+  return (
+    <Dialog title={bulk.titles[job.kind]} isOpen onClose={() => (isEnded ? onDone() : abort.abort())} isAlert>
+      {!isEnded && (
+        <ProgressBar aria-label={bulk.titles[job.kind]} value={done} maxValue={Math.max(1, total)}>
+          {({ percentage }) => (
+            <>
+              <div className={styles.track}>
+                <div className={styles.fill} style={{ width: `${percentage ?? 0}%` }} />
+              </div>
+              <p className={styles.progress}>{bulk.progress(format.number(done), format.number(total))}</p>
+            </>
+          )}
+        </ProgressBar>
+      )}
+      {error !== undefined && <Notice look="danger">{error}</Notice>}
+      {result && <Failures result={result} />}
+      <Actions>
+        {result && undoable(result) && (
+          <Button
+            onPress={() => {
+              onDone();
+              void undo(result);
+            }}
+          >
+            {common.undo}
+          </Button>
+        )}
+        {isEnded ? (
+          <Button onPress={onDone}>{common.close}</Button>
+        ) : (
+          <Button onPress={() => abort.abort()}>{bulk.stop}</Button>
+        )}
+      </Actions>
+    </Dialog>
+  );
+}
+
+/** Which codes could not be changed, and why. */
+function Failures({ result }: { readonly result: BulkResult }) {
+  const { bulk } = useMessages().codes;
+  const format = useFormat();
+  const { failures, changed } = result;
+  return (
+    <div className={styles.failures}>
+      {changed > 0 && <p>{bulk.done(changed, format.number(changed))}</p>}
+      <p>{bulk.failed(failures.length, format.number(failures.length))}</p>
+      <ul>
+        {failures.slice(0, MAX_LISTED).map(({ code, message }) => (
+          <li key={code.id}>
+            <strong>{nameOfCode(code)}</strong> {message || bulk.notFound}
+          </li>
+        ))}
+      </ul>
+      {failures.length > MAX_LISTED && <p>{bulk.moreFailed(format.number(failures.length - MAX_LISTED))}</p>}
+      <div>
+        <Button
+          onPress={() =>
+            downloadCsv('failures.csv', [
+              ['id', 'short_code', 'name', 'reason'],
+              ...failures.map(({ code, message }) => [
+                code.id,
+                code.shortCode,
+                code.name ?? '',
+                message || bulk.notFound,
+              ]),
+            ])
+          }
+        >
+          {bulk.failures}
+        </Button>
+      </div>
+    </div>
+  );
+}
