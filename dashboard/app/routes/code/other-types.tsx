@@ -1,16 +1,33 @@
+import { Pencil } from 'lucide-react';
+import { useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { Button } from '../../components/button.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
+import { EditLandingPage } from '../../components/landing-page/edit-dialog.tsx';
 import { Panel, Section } from '../../components/page.tsx';
+import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './code.module.css';
 
 /** What a scan of a landing-page code shows. */
 export function LandingPageSection({ code }: { readonly code: Code }) {
-  const { code: texts } = useMessages();
+  const { code: texts, landingPage: editor } = useMessages();
+  const mayEdit = useMay('editor');
+  const [isEditing, setEditing] = useState(false);
   const { landingPage } = code;
   if (!landingPage) return null;
   return (
-    <Section title={texts.page.title}>
+    <Section
+      title={texts.page.title}
+      actions={
+        mayEdit && (
+          <Button icon={Pencil} onPress={() => setEditing(true)}>
+            {editor.edit}
+          </Button>
+        )
+      }
+    >
+      <EditLandingPage code={code} isOpen={isEditing} onClose={() => setEditing(false)} />
       <Panel>
         <p className={styles.muted}>{texts.page.text}</p>
         <div>
