@@ -1,12 +1,10 @@
 import type { UseQueryResult } from '@tanstack/react-query';
-import { type ReactNode, useEffect, useState } from 'react';
+import type { ReactNode } from 'react';
 import { useErrorText } from '../data/error-text.ts';
 import { useMessages } from '../messages/index.ts';
 import { Button } from './button.tsx';
+import { Loading } from './loading.tsx';
 import { Notice } from './page.tsx';
-
-/** How long nothing is said while something loads, in ms: most of it has come by then. */
-const SILENT_MS = 150;
 
 interface LoadedProps<Data> {
   readonly query: Pick<UseQueryResult<Data, Error>, 'data' | 'error' | 'refetch'>;
@@ -24,15 +22,4 @@ export function Loaded<Data>({ query: { data, error, refetch }, children }: Load
       {errorText(error)}
     </Notice>
   );
-}
-
-/** Says that something loads, unless that is quick. */
-export function Loading() {
-  const { common } = useMessages();
-  const [isSlow, setSlow] = useState(false);
-  useEffect(() => {
-    const timer = setTimeout(() => setSlow(true), SILENT_MS);
-    return () => clearTimeout(timer);
-  }, []);
-  return isSlow ? <p role="status">{common.loading}</p> : null;
 }

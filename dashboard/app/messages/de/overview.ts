@@ -33,9 +33,7 @@ export const overview: typeof en = {
     endpointDisabled: (url) => `Der Webhook ${url} ist abgeschaltet`,
     endpointFailing: (url, since) => `Der Webhook ${url} schlägt fehl, zuerst ${since}`,
     endpointFailed: (url, count, isOne) =>
-      isOne
-        ? `Ein Ereignis der letzten 7 Tage hat ${url} nicht erreicht`
-        : `${count} Ereignisse der letzten 7 Tage haben ${url} nicht erreicht`,
+      isOne ? `Ein Ereignis hat ${url} nicht erreicht` : `${count} Ereignisse haben ${url} nicht erreicht`,
     endpointAction: 'Zustellungen ansehen',
     batchRunning: (name, done, total) => `Der Stapel ${name} läuft: ${done} von ${total} Zeilen`,
     batchFailed: (name, count, formatted) =>

@@ -25,7 +25,7 @@ export const webhooks: typeof en = {
     disabled: 'Abgeschaltet',
     unverified: 'Wartet auf die erste Antwort',
   },
-  failingSince: (when) => `Schlägt fehl, zuerst ${when}`,
+  failingSince: (when) => `Erster Fehlschlag ${when}`,
   verifiedSince: (when) => `Zuerst beantwortet ${when}`,
   back: 'Alle Endpunkte',
   secret: {

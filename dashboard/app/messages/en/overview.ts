@@ -32,7 +32,7 @@ export const overview = {
     endpointDisabled: (url: string) => `The webhook ${url} is disabled`,
     endpointFailing: (url: string, since: string) => `The webhook ${url} is failing, first ${since}`,
     endpointFailed: (url: string, count: string, isOne: boolean) =>
-      `${count} ${isOne ? 'event' : 'events'} of the last 7 days did not reach ${url}`,
+      `${count} ${isOne ? 'event' : 'events'} did not reach ${url}`,
     endpointAction: 'See the deliveries',
     batchRunning: (name: string, done: string, total: string) =>
       `The batch ${name} is running: ${done} of ${total} rows`,

@@ -20,7 +20,7 @@ export const webhooks = {
     'team.member_removed': 'A member left',
   },
   states: { working: 'Working', failing: 'Failing', disabled: 'Disabled', unverified: 'Waiting for the first answer' },
-  failingSince: (when: string) => `Failing, first ${when}`,
+  failingSince: (when: string) => `First failure ${when}`,
   verifiedSince: (when: string) => `First answered ${when}`,
   back: 'All endpoints',
   secret: {

@@ -93,9 +93,7 @@ export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
               </Button>
             </>
           )}
-          <Button icon={Download} onPress={() => setRunning({ kind: 'export' })}>
-            {bulk.export}
-          </Button>
+          <IconButton icon={Download} label={bulk.export} onPress={() => setRunning({ kind: 'export' })} />
         </div>
       )}
       <Confirm

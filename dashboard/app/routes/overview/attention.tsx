@@ -64,13 +64,14 @@ function ConcernEntry({ concern }: { readonly concern: Concern }) {
   }
   if (concern.kind === 'endpoint') return <EndpointEntry endpoint={concern.endpoint} />;
   if (concern.kind === 'undelivered') {
-    const { endpoint, count, isMore } = concern;
-    const counted = isMore ? `≥ ${format.number(count)}` : format.number(count);
+    const { id, url, failedDeliveries: count = 0 } = concern.endpoint;
+    // The core counts no further.
+    const counted = count >= 100 ? `≥ ${format.number(count)}` : format.number(count);
     return (
       <Entry
         look="warning"
-        text={texts.endpointFailed(hostOf(endpoint.url), counted, count === 1)}
-        link={<EndpointLink id={endpoint.id} />}
+        text={texts.endpointFailed(hostOf(url), counted, count === 1)}
+        link={<EndpointLink id={id} />}
       />
     );
   }

@@ -1,32 +1,27 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { callUnaryMethod, createConnectQueryKey, useQuery, useTransport } from '@connectrpc/connect-query';
-import { useQueries } from '@tanstack/react-query';
+import { useQuery } from '@connectrpc/connect-query';
 import type { Usage } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { type Domain, DomainState, DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
-import {
-  DeliveryStatus,
-  type Endpoint,
-  WebhooksService,
-} from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { useSession } from '../../data/session.ts';
 import { REFRESH_MS } from './tiles.tsx';
 
 /** Share of a limit from which the overview mentions it. */
 const NEARLY_REACHED = 0.8;
 
-/** How old failed deliveries and batches may be to be mentioned, in ms. */
+/** How old batches with failed rows may be to be mentioned, in ms. */
 const RECENT_MS = 7 * 24 * 60 * 60 * 1_000;
 
-/** Batches, endpoints and failed deliveries of each that are looked at; the overview shows the newest. */
-const MAX_LOOKED_AT = 10;
+/** Batches that are looked at, the newest. */
+const MAX_BATCHES = 10;
 
 /** Something that needs attention. */
 export type Concern =
   | { readonly kind: 'domain'; readonly domain: Domain }
   | { readonly kind: 'endpoint'; readonly endpoint: Endpoint }
-  /** Deliveries of the last days that were given up; `isMore` if there are more than `count`. */
-  | { readonly kind: 'undelivered'; readonly endpoint: Endpoint; readonly count: number; readonly isMore: boolean }
+  /** Some deliveries to an endpoint were given up: they arrive only if somebody resends them. */
+  | { readonly kind: 'undelivered'; readonly endpoint: Endpoint }
   | { readonly kind: 'batch'; readonly batch: Batch }
   | { readonly kind: 'codes' | 'requests'; readonly used: bigint; readonly limit: bigint };
 
@@ -42,10 +37,9 @@ export function useAttention(usage: Usage | undefined): {
   const endpoints = useQuery(WebhooksService.method.listEndpoints, {}, options);
   const batches = useQuery(
     BatchesService.method.listBatches,
-    { limit: MAX_LOOKED_AT },
+    { limit: MAX_BATCHES },
     { ...options, enabled: hasBatches },
   );
-  const undelivered = useUndelivered(endpoints.data?.endpoints ?? []);
   const queries = [domains, endpoints, ...(hasBatches ? [batches] : [])];
   const recent = Date.now() - RECENT_MS;
   const isOpen = ({ status, counts, createdAt }: Batch) =>
@@ -60,7 +54,9 @@ export function useAttention(usage: Usage | undefined): {
       ...(endpoints.data?.endpoints ?? [])
         .filter(({ enabled, failingSince }) => !enabled || failingSince)
         .map((endpoint) => ({ kind: 'endpoint', endpoint }) as const),
-      ...undelivered,
+      ...(endpoints.data?.endpoints ?? [])
+        .filter(({ enabled, failingSince, failedDeliveries }) => enabled && !failingSince && failedDeliveries)
+        .map((endpoint) => ({ kind: 'undelivered', endpoint }) as const),
       ...(batches.data?.batches ?? []).filter(isOpen).map((batch) => ({ kind: 'batch', batch }) as const),
       ...limitConcern('codes', usage?.codesUsed, usage?.codeLimit),
       ...limitConcern('requests', usage?.requestsUsed, usage?.monthlyQuota),
@@ -73,26 +69,4 @@ export function useAttention(usage: Usage | undefined): {
 function limitConcern(kind: 'codes' | 'requests', used: bigint | undefined, limit: bigint | undefined): Concern[] {
   if (used === undefined || limit === undefined || Number(used) < Number(limit) * NEARLY_REACHED) return [];
   return [{ kind, used, limit }];
-}
-
-/** Deliveries to working endpoints that were given up: they arrive only if somebody resends them. */
-function useUndelivered(endpoints: readonly Endpoint[]): Concern[] {
-  const transport = useTransport();
-  const working = endpoints.filter(({ enabled, failingSince }) => enabled && !failingSince).slice(0, MAX_LOOKED_AT);
-  const method = WebhooksService.method.listDeliveries;
-  const results = useQueries({
-    queries: working.map(({ id }) => {
-      const input = { endpointId: id, status: DeliveryStatus.FAILED, limit: MAX_LOOKED_AT };
-      return {
-        queryKey: createConnectQueryKey({ schema: method, input, transport, cardinality: 'finite' }),
-        queryFn: ({ signal }: { signal: AbortSignal }) => callUnaryMethod(transport, method, input, { signal }),
-      };
-    }),
-  });
-  const recent = Date.now() - RECENT_MS;
-  return working.flatMap((endpoint, index) => {
-    const deliveries = results[index]?.data?.deliveries ?? [];
-    const count = deliveries.filter(({ createdAt }) => createdAt && timestampDate(createdAt).getTime() > recent).length;
-    return count === 0 ? [] : [{ kind: 'undelivered', endpoint, count, isMore: count === MAX_LOOKED_AT } as const];
-  });
 }

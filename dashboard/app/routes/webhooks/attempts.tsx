@@ -36,7 +36,7 @@ export function Attempts({ delivery, url }: { readonly delivery: Delivery; reado
               <RelativeTime instant={attempt.at} />
               <span className={styles.note}>{texts.latency(format.number(attempt.latencyMs))}</span>
             </div>
-            {attempt.response !== '' && <pre aria-label={texts.response}>{attempt.response}</pre>}
+            {attempt.response !== '' && <pre>{attempt.response}</pre>}
           </li>
         ))}
       </ol>

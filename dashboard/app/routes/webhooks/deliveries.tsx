@@ -1,5 +1,4 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { RotateCw } from 'lucide-react';
 import { useState } from 'react';
 import {
@@ -19,6 +18,7 @@ import { RelativeTime } from '../../components/time.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
+import { usePages } from '../../data/use-pages.ts';
 import { useMessages } from '../../messages/index.ts';
 import { AttemptStatus, Attempts } from './attempts.tsx';
 import styles from './webhooks.module.css';
@@ -43,14 +43,11 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
   const format = useFormat();
   const [filter, setFilter] = useState<Filter>('all');
   const [openId, setOpenId] = useState<string>();
-  const list = useInfiniteQuery(
+  const list = usePages(
     WebhooksService.method.listDeliveries,
-    { endpointId: endpoint.id, status: FILTERS[filter], cursor: undefined },
-    {
-      pageParamKey: 'cursor',
-      getNextPageParam: ({ nextCursor }) => nextCursor,
-      refetchInterval: REFRESH_MS,
-    },
+    (cursor) => ({ endpointId: endpoint.id, status: FILTERS[filter], ...(cursor !== undefined && { cursor }) }),
+    ({ nextCursor }) => nextCursor,
+    REFRESH_MS,
   );
   const resend = useAction(WebhooksService.method.resendDelivery, { done: texts.resent });
   const deliveries = list.data?.pages.flatMap((page) => page.deliveries) ?? [];

@@ -60,7 +60,7 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.getByRole('link', { name: `${receiver.url}/hooks` }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Zustellungen' }).waitFor();
-    await page.getByText('Zugestellt').first().waitFor();
+    await page.getByRole('row').getByText('Zugestellt').first().waitFor();
     expect(await page.getByRole('button', { name: /senden|Mehr/ }).count()).toBe(0);
     await expectAccessible(page);
     await page.close();
