@@ -8,6 +8,7 @@ export const labels: typeof en = {
   tag: 'Tag',
   tags: 'Tags',
   intro: 'Ordner und Tags entstehen, sobald ein Code sie zum ersten Mal erhält.',
+  noFolder: 'Kein Ordner',
   newFolder: 'Neuer Ordner: Er wird mit dem Code angelegt.',
   tagsHint: 'Mit der Eingabetaste oder einem Komma fügen Sie ein Tag hinzu.',
   chosenTags: 'Gewählte Tags',

@@ -8,6 +8,7 @@ export const labels = {
   tag: 'Tag',
   tags: 'Tags',
   intro: 'Folders and tags are created when a code first gets them.',
+  noFolder: 'No folder',
   newFolder: 'New folder: it is created with the code.',
   tagsHint: 'Enter or a comma adds a tag.',
   chosenTags: 'Chosen tags',
