@@ -4,6 +4,7 @@ import { Shell } from './components/shell/shell.tsx';
 import { queryClient } from './data/queries.ts';
 import { sessionQuery } from './data/session.ts';
 import { validateCodesSearch } from './routes/codes/search.ts';
+import { validateOverviewSearch } from './routes/overview/search.ts';
 
 const rootRoute = createRootRoute({
   loader: () => queryClient.ensureQueryData(sessionQuery),
@@ -17,6 +18,7 @@ const routes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: '/',
+    validateSearch: validateOverviewSearch,
     component: lazyRouteComponent(() => import('./routes/overview/overview.tsx'), 'Overview'),
   }),
   createRoute({

@@ -51,6 +51,24 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     expect(await background()).toBe('rgb(20, 20, 18)');
   });
 
+  test('says that Signpost is unavailable while no core answers, and shows the page when one does', async () => {
+    const page = await pages.open('/codes');
+    await page.getByRole('heading', { level: 1, name: 'Codes' }).waitFor();
+    const [core] = pages.signpost.cores;
+    await core?.kill();
+    await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).click();
+    await page.getByText('Signpost is unavailable at the moment').first().waitFor();
+    await core?.restart();
+    const retry = page.getByRole('button', { name: 'Try again' });
+    const shown = async () => {
+      // After some failures the page waits until it is asked to go on.
+      if (await retry.isVisible()) await retry.click();
+      return page.getByRole('link', { name: 'New batch' }).first().isVisible();
+    };
+    await expect.poll(shown, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => page.getByText('Signpost is unavailable').isVisible()).toBe(false);
+  });
+
   test('signs out', async () => {
     const page = await pages.open('/', { context: { viewport: { width: 390, height: 800 } } });
     await page.getByRole('button', { name: 'Open navigation' }).click();

@@ -1,7 +1,6 @@
 import type { LucideIcon } from 'lucide-react';
-import type { ReactNode } from 'react';
-import { Menu as AriaMenu, MenuItem, MenuTrigger, Popover } from 'react-aria-components';
-import styles from './menu.module.css';
+import { lazy, type ReactNode, Suspense, useRef, useState } from 'react';
+import { ButtonContext } from 'react-aria-components';
 
 export interface MenuAction {
   readonly id: string;
@@ -14,6 +13,10 @@ export interface MenuAction {
   readonly onAction?: (() => void) | undefined;
 }
 
+/** Loaded when a menu is about to be opened: with the overlays of React Aria it is 32 KB compressed. */
+const loadList = () => import('./menu-list.tsx');
+const MenuList = lazy(loadList);
+
 /** A button, the only child, that opens a list of actions. */
 export function Menu({
   label,
@@ -24,27 +27,28 @@ export function Menu({
   actions: readonly MenuAction[];
   children: ReactNode;
 }) {
+  const trigger = useRef<HTMLButtonElement>(null);
+  const [isOpen, setOpen] = useState(false);
+  const load = () => void loadList();
   return (
-    <MenuTrigger>
-      {children}
-      <Popover className={styles.popover} offset={4}>
-        <AriaMenu aria-label={label} className={styles.list}>
-          {actions.map(({ id, label, icon: Icon, isDanger, isDisabled, href, onAction }) => (
-            <MenuItem
-              key={id}
-              id={id}
-              textValue={label}
-              isDisabled={isDisabled ?? false}
-              className={isDanger ? `${styles.item} ${styles.danger}` : styles.item}
-              {...(href !== undefined && { href })}
-              {...(onAction && { onAction })}
-            >
-              {Icon && <Icon aria-hidden size={16} />}
-              {label}
-            </MenuItem>
-          ))}
-        </AriaMenu>
-      </Popover>
-    </MenuTrigger>
+    <>
+      <ButtonContext
+        value={{
+          ref: trigger,
+          onPress: () => setOpen(true),
+          onHoverStart: load,
+          onFocus: load,
+          'aria-haspopup': 'menu',
+          'aria-expanded': isOpen,
+        }}
+      >
+        {children}
+      </ButtonContext>
+      {isOpen && (
+        <Suspense>
+          <MenuList label={label} actions={actions} trigger={trigger} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
+    </>
   );
 }

@@ -14,6 +14,8 @@ export interface Format {
   compact(value: number | bigint): string;
   /** 12.3 %, of a share between 0 and 1. */
   percent(share: number): string;
+  /** +12.3 %, of a change by a share; −1 is a loss of everything. */
+  change(share: number): string;
   /** 22 Nov 2026 */
   date(instant: Instant): string;
   /** 22 Nov 2026, 14:05:09 GMT+1 */
@@ -59,6 +61,11 @@ export function createFormat(locale: string): Format {
   const numbers = new Intl.NumberFormat(locale);
   const compact = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 });
   const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1 });
+  const changes = new Intl.NumberFormat(locale, {
+    style: 'percent',
+    maximumFractionDigits: 1,
+    signDisplay: 'exceptZero',
+  });
   const dates = new Intl.DateTimeFormat(locale, { dateStyle: 'medium' });
   const exact = new Intl.DateTimeFormat(locale, {
     day: 'numeric',
@@ -80,6 +87,7 @@ export function createFormat(locale: string): Format {
     number: (value) => numbers.format(value),
     compact: (value) => compact.format(value),
     percent: (share) => percent.format(share),
+    change: (share) => changes.format(share),
     date: (instant) => dates.format(dateOf(instant)),
     exact: (instant) => exact.format(dateOf(instant)),
     time: (instant) => times.format(dateOf(instant)),

@@ -2,7 +2,7 @@ import { useIsFetching, useSuspenseQuery } from '@tanstack/react-query';
 import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import { Menu as MenuIcon } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { Dialog, Modal, ModalOverlay, RouterProvider } from 'react-aria-components';
+import { RouterProvider } from 'react-aria-components';
 import { isTemporary, queryClient } from '../../data/queries.ts';
 import { isSignedOut, sessionQuery } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -14,6 +14,8 @@ import { Navigation } from './navigation.tsx';
 import styles from './shell.module.css';
 import { SignedOutPage } from './signed-out.tsx';
 
+// Loaded when they are first opened: overlays are a fifth of what the first page would load.
+const Drawer = lazy(() => import('./drawer.tsx'));
 const Palette = lazy(() => import('./palette.tsx'));
 
 /** The frame around all pages: navigation, the account, search, messages; or the way to sign in. */
@@ -55,13 +57,11 @@ function Frame() {
         <Logo />
         <IconButton icon={MenuIcon} label={shell.openNavigation} onPress={() => setNavigationOpen(true)} />
       </header>
-      <ModalOverlay isOpen={isNavigationOpen} onOpenChange={setNavigationOpen} isDismissable className={styles.overlay}>
-        <Modal className={styles.drawer}>
-          <Dialog aria-label={shell.navigation} className={styles.drawerDialog}>
-            {navigation}
-          </Dialog>
-        </Modal>
-      </ModalOverlay>
+      {isNavigationOpen && (
+        <Suspense>
+          <Drawer onClose={() => setNavigationOpen(false)}>{navigation}</Drawer>
+        </Suspense>
+      )}
       <main id="content" tabIndex={-1} className={styles.content}>
         <Unavailable />
         <Suspense>

@@ -1,1 +1,47 @@
-export const domains = {};
+/** Texts of the page of custom domains. */
+export const domains = {
+  intro: 'Codes can carry your own hostname in place of Signpost’s: https://menu.example.com/r/…',
+  add: 'Add a domain',
+  hostname: 'Hostname',
+  hostnameNote: 'A name of its own for your codes, such as menu.example.com. Not the one of your website.',
+  empty: 'No domains yet',
+  emptyText:
+    'With a domain of your own, printed codes show your name instead of Signpost’s, and belong to it for ever.',
+  states: {
+    pending: 'Waiting for the TXT record',
+    verified: 'Waiting for the address',
+    live: 'Live',
+    failing: 'Failing',
+  },
+  explained: {
+    pending: 'Create both records at your DNS provider. The TXT record proves that the hostname is yours.',
+    verified: 'The TXT record was found. What is missing is the record that leads the hostname to Signpost.',
+    live: '',
+    failing:
+      'Scans of codes printed on this hostname may fail, and no new codes can be printed on it until it is repaired.',
+  },
+  lastCheck: 'Last check:',
+  notChecked: 'Not checked yet.',
+  automatic: 'The records are checked automatically, and this page follows. New records may take minutes to be seen.',
+  records: (host: string) => `DNS records of ${host}`,
+  showRecords: 'DNS records',
+  type: 'Type',
+  name: 'Name',
+  value: 'Value',
+  purpose: 'Purpose',
+  proof: 'Proves ownership',
+  address: 'Leads scans to Signpost',
+  check: 'Check now',
+  checkOf: (host: string) => `Check now: ${host}`,
+  checked: { live: (host: string) => `${host} is live`, waiting: (host: string) => `${host} is not ready yet` },
+  added: (when: string) => `added ${when}`,
+  remove: 'Remove',
+  removeOf: (host: string) => `Remove: ${host}`,
+  removeTitle: (host: string) => `Remove ${host}?`,
+  removeText: [
+    'No more codes can be printed on it.',
+    'Codes that are printed on it keep working while its DNS leads to Signpost, but it gets no new certificate: when the present one expires, their scans fail in the browser.',
+    'Adding the domain again makes it serve these codes as before.',
+  ],
+  removed: (host: string) => `${host} has been removed`,
+};

@@ -1,1 +1,46 @@
-export const team = {};
+/** Texts of the page of the account and its members. */
+export const team = {
+  account: 'Account',
+  accountName: 'Name of the account',
+  rename: 'Rename',
+  renamed: 'The account has been renamed',
+  members: 'Members',
+  add: 'Add a member',
+  email: 'E-mail address',
+  emailNote: 'They sign in as this address.',
+  role: 'Role',
+  roleOf: (email: string) => `Role of ${email}`,
+  added: 'Added',
+  you: 'you',
+  addedToast: (email: string) => `${email} has been added`,
+  changed: (email: string, role: string) => `${email} is now: ${role}`,
+  remove: 'Remove',
+  removeOf: (email: string) => `Remove: ${email}`,
+  removeTitle: (email: string) => `Remove ${email}?`,
+  removeText:
+    'They lose access to this account at once, also in open windows. What they did stays, in the audit log too.',
+  removed: (email: string) => `${email} has been removed`,
+  leave: 'Leave the account',
+  leaveTitle: (account: string) => `Leave ${account}?`,
+  leaveText: 'You lose access at once. To come back, another member must add you again.',
+  leaveAsk: 'To leave the account, ask an admin or owner to remove you.',
+  lastOwner: 'You are the only owner. To leave or to take another role, first make someone else an owner.',
+  signIn: {
+    title: 'How people sign in',
+    provider:
+      'With the sign-in of your organisation, if it is set up: by the e-mail address above, which it must have verified.',
+    link: 'With a link for one sign-in within 15 minutes, which whoever runs Signpost makes. Signpost sends no e-mail itself:',
+  },
+  may: {
+    title: 'What each role may do',
+    what: 'What',
+    yes: 'yes',
+    no: 'no',
+    rows: {
+      read: 'See codes, scans, webhooks, members and the audit log',
+      codes: 'Create and change codes, targets, batches, folders and tags',
+      settings: 'Change domains, webhooks, members and the account’s name',
+      owner: 'Replace the API key, change owners, close the account',
+    },
+  },
+};

@@ -1,7 +1,91 @@
-import { Page } from '../../components/page.tsx';
+import { useQuery } from '@connectrpc/connect-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { QrCode } from 'lucide-react';
+import { AccountsService } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { buttonLink } from '../../components/button.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { Empty, Page } from '../../components/page.tsx';
+import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
+import { Attention } from './attention.tsx';
+import styles from './overview.module.css';
+import { Scans } from './scans.tsx';
+import { PERIODS } from './search.ts';
+import { Tiles } from './tiles.tsx';
+import { TopCodes } from './top-codes.tsx';
 
+const route = getRouteApi('/');
+
+/** The first page: what needs attention, how much is scanned, and which codes. */
 export function Overview() {
-  const { shell } = useMessages();
-  return <Page title={shell.nav.overview}>{null}</Page>;
+  const { overview, shell } = useMessages();
+  const { days = 30 } = route.useSearch();
+  const account = useQuery(AccountsService.method.getAccount, {});
+  const mayBeNew = account.data?.usage?.codesUsed === 0n;
+  const { data: codes } = useQuery(CodesService.method.listCodes, { limit: 1 }, { enabled: mayBeNew });
+  const isNew = mayBeNew && codes?.total === 0n;
+  return (
+    <Page title={shell.nav.overview} actions={!isNew && <Periods />}>
+      <Loaded query={account}>
+        {({ usage }) =>
+          isNew ? (
+            <FirstCode />
+          ) : (
+            <>
+              <Attention usage={usage} />
+              <h2 className="visually-hidden">{overview.figures}</h2>
+              <Tiles usage={usage} days={days} />
+              <div className={styles.columns}>
+                <Scans days={days} />
+                <TopCodes days={days} />
+              </div>
+            </>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+/** The periods to choose from, as links, so that each has an address. */
+function Periods() {
+  const { overview } = useMessages();
+  return (
+    <ul aria-label={overview.period} className={styles.periods}>
+      {PERIODS.map((days) => (
+        <li key={days}>
+          <Link
+            to="/"
+            search={days === 30 ? {} : { days }}
+            activeOptions={{ exact: true, explicitUndefined: true }}
+            className={styles.period}
+          >
+            {overview.days(days)}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** For an account without codes: the one next step. */
+function FirstCode() {
+  const { overview } = useMessages();
+  const mayCreate = useMay('editor');
+  return (
+    <Empty
+      icon={QrCode}
+      title={overview.first.title}
+      action={
+        mayCreate && (
+          <Link to="/codes/new" className={buttonLink.primary}>
+            {overview.first.action}
+          </Link>
+        )
+      }
+    >
+      {mayCreate ? overview.first.text : overview.first.viewer}
+    </Empty>
+  );
 }

@@ -1,0 +1,25 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { useErrorText } from '../data/error-text.ts';
+import { useMessages } from '../messages/index.ts';
+import { Button } from './button.tsx';
+import { Loading } from './loading.tsx';
+import { Notice } from './page.tsx';
+
+interface LoadedProps<Data> {
+  readonly query: Pick<UseQueryResult<Data, Error>, 'data' | 'error' | 'refetch'>;
+  readonly children: (data: Data) => ReactNode;
+}
+
+/** What a query has loaded; until then a word that it loads, or why it could not be, with a way to try again. */
+export function Loaded<Data>({ query: { data, error, refetch }, children }: LoadedProps<Data>) {
+  const { shell } = useMessages();
+  const errorText = useErrorText();
+  if (data !== undefined) return children(data);
+  if (!error) return <Loading />;
+  return (
+    <Notice look="danger" action={<Button onPress={() => void refetch()}>{shell.failed.retry}</Button>}>
+      {errorText(error)}
+    </Notice>
+  );
+}

@@ -1,0 +1,44 @@
+import type { RefObject } from 'react';
+import { Menu as AriaMenu, MenuItem, Popover } from 'react-aria-components';
+import styles from './menu.module.css';
+import type { MenuAction } from './menu.tsx';
+
+interface MenuListProps {
+  readonly label: string;
+  readonly actions: readonly MenuAction[];
+  /** The button that opened it, which gets the focus back. */
+  readonly trigger: RefObject<HTMLButtonElement | null>;
+  readonly onClose: () => void;
+}
+
+/** The list of an open menu. */
+export default function MenuList({ label, actions, trigger, onClose }: MenuListProps) {
+  return (
+    <Popover
+      isOpen
+      onOpenChange={(isOpen) => !isOpen && onClose()}
+      trigger="MenuTrigger"
+      triggerRef={trigger}
+      placement="bottom start"
+      offset={4}
+      className={styles.popover}
+    >
+      <AriaMenu aria-label={label} autoFocus="first" onClose={onClose} className={styles.list}>
+        {actions.map(({ id, label, icon: Icon, isDanger, isDisabled, href, onAction }) => (
+          <MenuItem
+            key={id}
+            id={id}
+            textValue={label}
+            isDisabled={isDisabled ?? false}
+            className={isDanger ? `${styles.item} ${styles.danger}` : styles.item}
+            {...(href !== undefined && { href })}
+            {...(onAction && { onAction })}
+          >
+            {Icon && <Icon aria-hidden size={16} />}
+            {label}
+          </MenuItem>
+        ))}
+      </AriaMenu>
+    </Popover>
+  );
+}

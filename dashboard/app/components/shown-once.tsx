@@ -1,0 +1,37 @@
+import type { ReactNode } from 'react';
+import { useMessages } from '../messages/index.ts';
+import { Button } from './button.tsx';
+import styles from './copy-button.module.css';
+import { CopyButton } from './copy-button.tsx';
+import { Actions, Dialog } from './dialog.tsx';
+
+interface ShownOnceProps {
+  readonly title: string;
+  /** The key or secret. */
+  readonly value: string;
+  /** What it is, to those who only hear it. */
+  readonly label: string;
+  /** What the button says that closes it. */
+  readonly done: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+/** A key or secret that is shown only now. Neither Escape nor a click beside it closes it by mistake. */
+export function ShownOnce({ title, value, label, done, onClose, children }: ShownOnceProps) {
+  const { common } = useMessages();
+  return (
+    <Dialog title={title} isOpen onClose={onClose} isAlert>
+      {children}
+      <output aria-label={label} className={styles.secret}>
+        <code>{value}</code>
+      </output>
+      <Actions>
+        <CopyButton text={value} what={label} label={common.copy} />
+        <Button look="primary" onPress={onClose}>
+          {done}
+        </Button>
+      </Actions>
+    </Dialog>
+  );
+}

@@ -1,0 +1,36 @@
+import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
+import { createConnectQueryKey, useMutation } from '@connectrpc/connect-query';
+import { useQueryClient } from '@tanstack/react-query';
+import { showToast } from '../components/toasts.tsx';
+import { useErrorText } from './error-text.ts';
+
+/** A change that the person can make. */
+export interface Action<Input, Output> {
+  /** Makes the change; then everything shown of its service is loaded again. Rejects if the core refuses. */
+  readonly run: (input: Input) => Promise<Output>;
+  readonly isPending: boolean;
+  /** Why the last try failed, in the reader's language. */
+  readonly error: string | undefined;
+  readonly reset: () => void;
+}
+
+/** `errors`: where a failure is shown, `toast` or by the caller, from `error`. */
+export function useAction<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  { errors = 'toast', done }: { errors?: 'toast' | 'caller'; done?: string | undefined } = {},
+): Action<MessageInitShape<I>, MessageShape<O>> {
+  const queries = useQueryClient();
+  const errorText = useErrorText();
+  const { mutateAsync, isPending, error, reset } = useMutation(method, {
+    onSuccess() {
+      if (done !== undefined) showToast(done);
+      void queries.invalidateQueries({
+        queryKey: createConnectQueryKey({ schema: method.parent, cardinality: undefined }),
+      });
+    },
+    onError(failure) {
+      if (errors === 'toast') showToast(errorText(failure), { kind: 'failed' });
+    },
+  });
+  return { run: mutateAsync, isPending, error: error ? errorText(error) : undefined, reset };
+}

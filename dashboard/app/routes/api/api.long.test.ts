@@ -1,0 +1,70 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { expectAccessible } from '../../accessible.fixture.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+describe.skipIf(!CHROMIUM)('the page of the API', () => {
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    pages = await startPages();
+  });
+
+  const call = (key: string, path: string, requestId: string) =>
+    fetch(`${pages.signpost.url}/api/v1${path}`, {
+      headers: { authorization: `Bearer ${key}`, 'x-request-id': requestId },
+    });
+
+  test('lists the requests, by status and by id', async () => {
+    expect((await call(pages.apiKey, '/qr-codes', 'works-1')).status).toBe(200);
+    expect((await call(pages.apiKey, '/qr-codes/qr_unknown', 'fails-1')).status).toBe(404);
+    const page = await pages.open('/api');
+    const rows = page.getByRole('table').getByRole('row');
+    await expect
+      .poll(
+        async () => {
+          await page.reload();
+          await page.getByRole('textbox', { name: 'Request id' }).waitFor();
+          await page.waitForLoadState('networkidle');
+          return rows.count();
+        },
+        { timeout: 30_000 },
+      )
+      .toBe(3);
+    await expectAccessible(page);
+    await page.getByRole('textbox', { name: 'Request id' }).focus();
+    await page.keyboard.type('fails-1');
+    await page.getByText('GET /api/v1/qr-codes/{id}').waitFor();
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('other');
+    await page.getByText('No request matches.').waitFor();
+    await page.close();
+  });
+
+  test('replaces the key by keyboard, and shows the new one once', async () => {
+    const page = await pages.open('/api');
+    await page.getByRole('button', { name: 'Create a new key' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('alertdialog').waitFor();
+    await page.keyboard.type('Harbour Kitchens');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    const key = await page.getByText(/^sk_live_\w{43}$/).textContent();
+    await expectAccessible(page);
+    await page.getByRole('button', { name: 'I have stored it' }).focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.getByText(/^sk_live_\w{43}$/).count()).toBe(0);
+    await expect.poll(async () => (await call(String(key), '/qr-codes', 'new-key')).status).toBe(200);
+    await expect.poll(async () => (await call(pages.apiKey, '/qr-codes', 'old-key')).status).toBe(401);
+    await page.close();
+  });
+
+  test('lets nobody but owners change the key', async () => {
+    const page = await pages.open('/api', { role: Role.ADMIN, context: { locale: 'de-DE' } });
+    await page.getByText('Inhaber des Kontos legen ihn an').waitFor();
+    expect(await page.getByRole('button', { name: /Schlüssel/ }).count()).toBe(0);
+    await expectAccessible(page);
+    await page.close();
+  });
+});

@@ -1,0 +1,48 @@
+import { type FormEvent, useState } from 'react';
+import { DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { Button } from '../../components/button.tsx';
+import { Actions, Dialog } from '../../components/dialog.tsx';
+import { Field } from '../../components/field.tsx';
+import { useAction } from '../../data/use-action.ts';
+import { useMessages } from '../../messages/index.ts';
+import styles from './domains.module.css';
+
+/** Asks for the hostname of a new domain; its records are shown in the list. */
+export function AddDomain({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
+  const { domains: texts, common } = useMessages();
+  const [hostname, setHostname] = useState('');
+  const add = useAction(DomainsService.method.addDomain, { errors: 'caller' });
+  const close = () => {
+    setHostname('');
+    add.reset();
+    onClose();
+  };
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    // What is wrong is shown at the field.
+    await add.run({ hostname }).then(close, () => undefined);
+  };
+  return (
+    <Dialog title={texts.add} isOpen={isOpen} onClose={close}>
+      <form onSubmit={(event) => void submit(event)} className={styles.form} noValidate>
+        <Field
+          label={texts.hostname}
+          description={texts.hostnameNote}
+          value={hostname}
+          onChange={setHostname}
+          error={add.error}
+          inputMode="url"
+          autoComplete="off"
+          autoFocus
+          mono
+        />
+        <Actions>
+          <Button onPress={close}>{common.cancel}</Button>
+          <Button type="submit" look="primary" isPending={add.isPending} isDisabled={hostname.trim() === ''}>
+            {common.add}
+          </Button>
+        </Actions>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,64 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { type Dns, startDns } from '../../../../test/harness/dns.ts';
+import { expectAccessible } from '../../accessible.fixture.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+describe.skipIf(!CHROMIUM)('domains', () => {
+  let dns: Dns;
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    dns = await startDns();
+    pages = await startPages({
+      env: { DNS_RESOLVERS: dns.address, PLATFORM_ADDRESSES: '192.0.2.10' },
+    });
+  });
+
+  test('are added, checked and removed by keyboard', async () => {
+    const page = await pages.open('/domains');
+    await page.getByRole('button', { name: 'Add a domain' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('textbox', { name: 'Hostname' }).waitFor();
+    await page.keyboard.type('https://menu.example.com');
+    await page.keyboard.press('Enter');
+    await page.getByText('must be only a hostname').waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('menu.example.com');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'menu.example.com' }).waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await expectAccessible(page);
+
+    const check = page.getByRole('button', { name: 'Check now: menu.example.com' });
+    await check.focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('There is no TXT record at _signpost.menu.example.com yet.').waitFor();
+
+    const { domains } = await pages.client(DomainsService).listDomains({});
+    dns.set('_signpost.menu.example.com', 'TXT', String(domains[0]?.txtValue));
+    dns.set('menu.example.com', 'A', '192.0.2.10');
+    await check.focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('Live', { exact: true }).waitFor();
+
+    await page.getByRole('button', { name: 'Remove: menu.example.com' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('alertdialog').waitFor();
+    await page.keyboard.type('menu.example.com');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'No domains yet' }).waitFor();
+    await page.close();
+  });
+
+  test('can be seen by a viewer, in German, without buttons to change them', async () => {
+    await pages.client(DomainsService).addDomain({ hostname: 'karte.example.com' });
+    const page = await pages.open('/domains', { role: Role.VIEWER, context: { locale: 'de-DE' } });
+    await page.getByText('Wartet auf den TXT-Eintrag', { exact: true }).waitFor();
+    expect(await page.getByRole('button', { name: /hinzufügen|prüfen|entfernen/ }).count()).toBe(0);
+    await expectAccessible(page);
+    await page.close();
+  });
+});

@@ -1,0 +1,136 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Response } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { expectAccessible } from '../../accessible.fixture.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+/** What the first page may load of the built files until all but the chart is there, in bytes as they are transferred. */
+const MAX_FIRST_LOAD = 200_000;
+
+describe.skipIf(!CHROMIUM)('the overview', () => {
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    pages = await startPages();
+  });
+
+  test('leads a new account to its first code, by keyboard', async () => {
+    const page = await pages.open('/');
+    await page.getByRole('heading', { name: 'Create your first code' }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole('link', { name: 'Skip to content' }).focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/codes/new');
+    await page.close();
+  });
+
+  test('offers a viewer nothing that they may not do', async () => {
+    const page = await pages.open('/', { role: Role.VIEWER });
+    await page.getByText('As soon as somebody creates a code').waitFor();
+    expect(await page.getByRole('link', { name: 'New code' }).count()).toBe(0);
+    await page.close();
+  });
+
+  describe('of an account with codes', () => {
+    beforeAll(async () => {
+      const codes = pages.client(CodesService);
+      const [menu, poster] = await Promise.all(
+        ['Menu', 'Poster'].map((name) => codes.createCode({ targetUrl: `https://harbour.example/${name}`, name })),
+      );
+      for (const url of [menu?.code?.scanUrl, menu?.code?.scanUrl, poster?.code?.scanUrl]) {
+        await scan(String(url));
+      }
+    });
+
+    test('shows what is scanned, and says that all is well', async () => {
+      const page = await pages.open('/');
+      await page.getByText('Nothing needs your attention.').waitFor();
+      const top = page.getByRole('list').filter({ hasText: 'Menu' }).getByRole('listitem');
+      await expect
+        .poll(
+          async () => {
+            await page.reload();
+            await page.getByText('Most scanned codes').waitFor();
+            await page.getByText('Loading').waitFor({ state: 'hidden' });
+            return top.allInnerTexts();
+          },
+          { timeout: 60_000, interval: 2_000 },
+        )
+        .toEqual([
+          expect.stringMatching(/^Menu\n.*harbour\.example\/Menu\n2/),
+          expect.stringMatching(/^Poster\n.*\n1/),
+        ]);
+      await expect.poll(() => page.locator('dl').textContent()).toMatch(/^Scans today3/);
+      await page.locator('canvas').waitFor();
+      await expectAccessible(page);
+      await page.close();
+    });
+
+    test('keeps the chosen period in its address', async () => {
+      const page = await pages.open('/');
+      await page.getByRole('link', { name: '90 days' }).focus();
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/?days=90');
+      await page.getByText('Scans in 90 days').waitFor();
+      expect(await page.getByRole('list', { name: 'Period' }).locator('[aria-current]').textContent()).toBe('90 days');
+      await page.close();
+    });
+
+    test('names what needs attention', async () => {
+      await pages.client(DomainsService).addDomain({ hostname: 'menu.harbour.example' });
+      const page = await pages.open('/', { context: { locale: 'de-DE' } });
+      await page.getByText('menu.harbour.example ist noch nicht eingerichtet').waitFor();
+      await expectAccessible(page);
+      await page.getByRole('link', { name: 'DNS-Einträge ansehen' }).focus();
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/domains');
+      await page.close();
+    });
+
+    test(`loads at most ${MAX_FIRST_LOAD} bytes of scripts, styles and texts`, async () => {
+      const known = await pages.open('/', { context: { locale: 'en-US' } });
+      // Signed in, but with nothing in the cache.
+      const storageState = await known.context().storageState();
+      const context = await known.context().browser()?.newContext({ storageState });
+      if (!context) throw new Error('The browser is gone.');
+      const page = await context.newPage();
+      const files = new Map<string, Promise<{ bytes: number; encoding: string | null }>>();
+      const measure = async (response: Response) => ({
+        bytes: (await response.request().sizes()).responseBodySize,
+        encoding: await response.headerValue('content-encoding'),
+      });
+      page.on('response', (response) => {
+        const { pathname } = new URL(response.url());
+        if (!pathname.startsWith('/rpc/')) files.set(pathname, measure(response));
+      });
+      await page.goto(pages.dashboard.url);
+      await page.locator('canvas').waitFor();
+      await page.getByRole('img').first().waitFor();
+      await page.waitForLoadState('networkidle');
+      const loaded = await Promise.all([...files].map(async ([path, file]) => ({ path, ...(await file) })));
+      await context.close();
+      const scripts = loaded.filter(({ path }) => path.endsWith('.js'));
+      expect(new Set(scripts.map(({ encoding }) => encoding))).toEqual(new Set(['br']));
+      // uPlot follows when the figures are shown.
+      const [first, later] = [false, true].map((isLater) =>
+        loaded.filter(({ path }) => path.includes('/plot-') === isLater).reduce((sum, { bytes }) => sum + bytes, 0),
+      );
+      console.log(`The overview loads ${first} bytes, then ${later} for the chart.`);
+      expect(first, JSON.stringify(loaded, null, 1)).toBeLessThan(MAX_FIRST_LOAD);
+    });
+  });
+});
+
+/** Scans a code; a gateway knows a new one as soon as the core has told it. */
+async function scan(url: string): Promise<void> {
+  for (let left = 100; left > 0; left--) {
+    const { status } = await fetch(url, { redirect: 'manual' });
+    if (status === 302) return;
+    await sleep(100);
+  }
+  throw new Error('The gateway does not know the code.');
+}

@@ -1,0 +1,117 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { LogOut, UserMinus } from 'lucide-react';
+import { useState } from 'react';
+import { AccountsService, type Member, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { Button } from '../../components/button.tsx';
+import { Confirm } from '../../components/confirm.tsx';
+import { Notice } from '../../components/page.tsx';
+import { Select } from '../../components/select.tsx';
+import { Table } from '../../components/table.tsx';
+import { RelativeTime } from '../../components/time.tsx';
+import { showToast } from '../../components/toasts.tsx';
+import { ROLES, type RoleName, sessionQuery, useMay, useSession } from '../../data/session.ts';
+import { useAction } from '../../data/use-action.ts';
+import { useMessages } from '../../messages/index.ts';
+import { roleName, roleOf } from './roles.ts';
+import styles from './team.module.css';
+
+/** The members. Admins change and remove all but owners, whom only owners change; the last owner stays. */
+export function Members({ members }: { readonly members: readonly Member[] }) {
+  const { team: texts, shell, common } = useMessages();
+  const { member: self, account } = useSession();
+  const isOwner = useMay('owner');
+  const isAdmin = useMay('admin');
+  const queries = useQueryClient();
+  const [leaving, setLeaving] = useState<Member>();
+  const update = useAction(AccountsService.method.updateMember);
+  const remove = useAction(AccountsService.method.removeMember);
+  const isLastOwner = isOwner && members.filter(({ role }) => role === Role.OWNER).length === 1;
+  const mayChange = ({ role }: Member) => (role === Role.OWNER ? isOwner && !isLastOwner : isAdmin);
+  const isSelf = leaving?.id === self.id;
+  const changeRole = async ({ id, email }: Member, role: RoleName) => {
+    await update.run({ id, role: roleOf(role) });
+    showToast(texts.changed(email, shell.roles[role]));
+    if (id === self.id) await queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+  };
+  const removeLeaving = async () => {
+    if (!leaving) return;
+    await remove.run({ id: leaving.id });
+    // Whoever has left sees another account, or the way to sign in.
+    if (isSelf) location.assign('/');
+    else showToast(texts.removed(leaving.email));
+  };
+  return (
+    <>
+      {isLastOwner && <Notice>{texts.lastOwner}</Notice>}
+      <Table
+        caption={texts.members}
+        rows={members}
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            id: 'email',
+            title: texts.email,
+            isRowHeader: true,
+            cell: ({ id, email }) => (
+              <>
+                {email} {id === self.id && <span className={styles.you}>({texts.you})</span>}
+              </>
+            ),
+          },
+          {
+            id: 'role',
+            title: texts.role,
+            cell: (member) =>
+              mayChange(member) ? (
+                <div className={styles.role}>
+                  <Select
+                    label={texts.roleOf(member.email)}
+                    isLabelHidden
+                    value={roleName(member.role)}
+                    onChange={(role) => void changeRole(member, role).catch(() => undefined)}
+                    options={ROLES.filter((each) => isOwner || each !== 'owner').map((id) => ({
+                      id,
+                      label: shell.roles[id],
+                    }))}
+                  />
+                </div>
+              ) : (
+                shell.roles[roleName(member.role)]
+              ),
+          },
+          { id: 'added', title: texts.added, cell: ({ createdAt }) => <RelativeTime instant={createdAt} /> },
+          ...(isAdmin
+            ? [
+                {
+                  id: 'actions',
+                  title: common.actions,
+                  cell: (member: Member) =>
+                    mayChange(member) && (
+                      <Button
+                        look="quiet"
+                        icon={member.id === self.id ? LogOut : UserMinus}
+                        {...(member.id !== self.id && { 'aria-label': texts.removeOf(member.email) })}
+                        onPress={() => setLeaving(member)}
+                      >
+                        {member.id === self.id ? texts.leave : texts.remove}
+                      </Button>
+                    ),
+                },
+              ]
+            : []),
+        ]}
+      />
+      {!isAdmin && <p className={styles.you}>{texts.leaveAsk}</p>}
+      <Confirm
+        title={isSelf ? texts.leaveTitle(account.name) : texts.removeTitle(leaving?.email ?? '')}
+        isOpen={leaving !== undefined}
+        onClose={() => setLeaving(undefined)}
+        action={isSelf ? texts.leave : texts.remove}
+        name={isSelf ? account.name : undefined}
+        onConfirm={removeLeaving}
+      >
+        {isSelf ? texts.leaveText : texts.removeText}
+      </Confirm>
+    </>
+  );
+}

@@ -1,0 +1,77 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { AccountsService, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { expectAccessible } from '../../accessible.fixture.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+describe.skipIf(!CHROMIUM)('the team', () => {
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    pages = await startPages();
+  });
+
+  test('gets, changes and loses a member by keyboard', async () => {
+    const page = await pages.open('/team');
+    await page.getByText('You are the only owner.').waitFor();
+    await page.getByRole('button', { name: 'Add a member' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('textbox', { name: 'E-mail address' }).waitFor();
+    await page.keyboard.type('owner@harbour.example');
+    await page.keyboard.press('Enter');
+    await page.getByText('owner@harbour.example is already a member of this account.').waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('ana@harbour.example');
+    await page.keyboard.press('Enter');
+    const row = page.getByRole('row').filter({ hasText: 'ana@harbour.example' });
+    await row.waitFor();
+    await expectAccessible(page);
+
+    await row.getByRole('button', { name: 'Role of ana@harbour.example' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('option', { name: 'Owner' }).waitFor();
+    await page.keyboard.press('End');
+    await page.keyboard.press('Enter');
+    await page.getByText('ana@harbour.example is now: Owner').waitFor();
+    const roleOf = async (email: string) =>
+      (await pages.client(AccountsService).listMembers({})).members.find((each) => each.email === email)?.role;
+    expect(await roleOf('ana@harbour.example')).toBe(Role.OWNER);
+    await page.getByText('You are the only owner.').waitFor({ state: 'hidden' });
+
+    await page.getByRole('button', { name: 'Remove: ana@harbour.example' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Remove' }).focus();
+    await page.keyboard.press('Enter');
+    await row.waitFor({ state: 'detached' });
+    expect(await roleOf('ana@harbour.example')).toBeUndefined();
+    await page.close();
+  });
+
+  test('is renamed', async () => {
+    const page = await pages.open('/team');
+    await page.getByRole('textbox', { name: 'Name of the account' }).focus();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('Harbour Kitchens Ltd');
+    await page.keyboard.press('Enter');
+    await page.getByRole('complementary').getByText('Harbour Kitchens Ltd').waitFor();
+    await page.close();
+  });
+
+  test('can be left', async () => {
+    const page = await pages.open('/team', { role: Role.ADMIN });
+    await page.getByRole('button', { name: 'Leave the account' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('alertdialog').waitFor();
+    await page.keyboard.type('Harbour Kitchens Ltd');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Leave the account' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    await page.close();
+  });
+
+  test('is shown to a viewer, in German, without buttons to change it', async () => {
+    const page = await pages.open('/team', { role: Role.VIEWER, context: { locale: 'de-DE' } });
+    await page.getByText('Um das Konto zu verlassen').waitFor();
+    expect(await page.getByRole('button', { name: /Rolle|Entfernen|hinzufügen/ }).count()).toBe(0);
+    await expectAccessible(page);
+    await page.close();
+  });
+});

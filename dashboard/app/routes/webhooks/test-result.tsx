@@ -1,0 +1,33 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { Notice } from '../../components/page.tsx';
+import { useFormat } from '../../data/format.ts';
+import { useMessages } from '../../messages/index.ts';
+import { isSuccess } from './attempts.tsx';
+
+/** How often the attempts of a test event are looked up until there is one, in ms. */
+const LOOK_UP_MS = 500;
+
+/** How the endpoint answers a test event that was just sent. */
+export function TestResult({ deliveryId }: { readonly deliveryId: string }) {
+  const {
+    webhooks: { test: texts, noResponse },
+  } = useMessages();
+  const format = useFormat();
+  const { data } = useQuery(
+    WebhooksService.method.listAttempts,
+    { deliveryId, limit: 1 },
+    { refetchInterval: ({ state }) => (state.data?.attempts.length ? false : LOOK_UP_MS) },
+  );
+  const attempt = data?.attempts[0];
+  const text = () => {
+    if (!attempt) return texts.waiting;
+    if (isSuccess(attempt)) return texts.succeeded(String(attempt.status), format.number(attempt.latencyMs));
+    return texts.failed(attempt.status === 0 ? `${noResponse}, ${attempt.response}` : String(attempt.status));
+  };
+  return (
+    <div role="status">
+      <Notice look={!attempt || isSuccess(attempt) ? 'plain' : 'warning'}>{text()}</Notice>
+    </div>
+  );
+}

@@ -1,0 +1,89 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { type Receiver, startReceiver } from '../../../../src/webhooks/receiver.fixture.ts';
+import { expectAccessible } from '../../accessible.fixture.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+describe.skipIf(!CHROMIUM)('webhooks', () => {
+  let pages: DashboardPages;
+  let receiver: Receiver;
+  let status = 204;
+  beforeAll(async () => {
+    receiver = await startReceiver((_, response) => {
+      response.writeHead(status).end(status === 204 ? undefined : 'The database is locked.');
+    });
+    pages = await startPages({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } });
+  });
+
+  test('are added and tested by keyboard, and show what was answered', async () => {
+    const page = await pages.open('/webhooks');
+    await page.getByRole('heading', { name: 'No endpoints yet' }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole('button', { name: 'Add an endpoint' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('textbox', { name: 'Address' }).waitFor();
+    await page.keyboard.type('nowhere');
+    await page.keyboard.press('Enter');
+    await page.getByText(/^url: /).waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type(`${receiver.url}/hooks`);
+    await page.keyboard.press('Enter');
+    await page.getByText(/^whsec_/).waitFor();
+    await page.getByRole('button', { name: 'I have stored it' }).focus();
+    await page.keyboard.press('Enter');
+
+    await page.getByRole('heading', { name: `${receiver.url}/hooks` }).waitFor();
+    await page.getByText('Working').waitFor();
+    await page.getByRole('button', { name: 'Send a test event' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('The endpoint answered the test event: 204').waitFor();
+    status = 500;
+    await page.keyboard.press('Enter');
+    await page.getByText('The endpoint did not accept the test event: 500').waitFor();
+    await expectAccessible(page);
+
+    const deliveries = page.getByRole('row').filter({ hasText: 'webhook.test' });
+    await deliveries.filter({ hasText: 'Waiting' }).getByRole('button', { name: 'webhook.test', exact: true }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('The database is locked.').waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press('Escape');
+    status = 204;
+    await deliveries.filter({ hasText: 'Waiting' }).getByRole('button', { name: 'Resend' }).focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(() => deliveries.filter({ hasText: 'Delivered' }).count(), { timeout: 30_000 }).toBe(3);
+    await page.close();
+  });
+
+  test('are shown to a viewer, in German, without buttons to change them', async () => {
+    const page = await pages.open('/webhooks', { role: Role.VIEWER, context: { locale: 'de-DE' } });
+    await page.getByRole('link', { name: `${receiver.url}/hooks` }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Zustellungen' }).waitFor();
+    await page.getByRole('row').getByText('Zugestellt').first().waitFor();
+    expect(await page.getByRole('button', { name: /senden|Mehr/ }).count()).toBe(0);
+    await expectAccessible(page);
+    await page.close();
+  });
+
+  test('get another secret, and can be deleted', async () => {
+    const page = await pages.open('/webhooks');
+    await page.getByRole('link', { name: `${receiver.url}/hooks` }).click();
+    for (const action of ['Rotate the secret', 'Delete']) {
+      await page.getByRole('button', { name: 'More' }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('menuitem', { name: action }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('alertdialog').waitFor();
+      if (action === 'Delete') await page.keyboard.type(`${receiver.url}/hooks`);
+      await page.getByRole('alertdialog').getByRole('button', { name: action }).focus();
+      await page.keyboard.press('Enter');
+      if (action === 'Delete') continue;
+      await page.getByText(/^whsec_/).waitFor();
+      await page.getByRole('button', { name: 'I have stored it' }).focus();
+      await page.keyboard.press('Enter');
+    }
+    await page.getByRole('heading', { name: 'No endpoints yet' }).waitFor();
+    await page.close();
+  });
+});
