@@ -111,10 +111,9 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
     case 'languages':
       return (
         <Field
-          label={form.kinds.languages}
+          label={form.languagesHelp}
           value={rule.languages}
           onChange={(languages) => onChange({ ...rule, languages })}
-          description={form.languagesHelp}
           error={[...errors].find(([field]) => field.startsWith(`${path}.languages`))?.[1]}
         />
       );

@@ -104,7 +104,9 @@ function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolea
   const [isPaused, setPaused] = useState(document.hidden);
   useEffect(() => {
     const abort = new AbortController();
-    const seen = new Set<string>();
+    // When the scans that the next poll may read again were answered, by their ids.
+    const seen = new Map<string, number>();
+    let count = 0;
     let since = Date.now() - BEFORE_MS;
     let newest: RecordedScan[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -114,16 +116,19 @@ function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolea
         const window = { from: timestampFromMs(since - LATE_MS), to: timestampFromMs(Date.now() + LATE_MS) };
         for await (const { scans } of client.exportScans({ codeId, ...window }, { signal: abort.signal })) {
           for (const scan of scans) {
-            if (scan.scannedAt) since = Math.max(since, timestampMs(scan.scannedAt));
+            const at = scan.scannedAt ? timestampMs(scan.scannedAt) : 0;
+            since = Math.max(since, at);
             if (seen.has(scan.id)) continue;
-            seen.add(scan.id);
+            seen.set(scan.id, at);
+            count += 1;
             newest.push(scan);
           }
           newest = newest.slice(-MAX_SHOWN);
           read += scans.length;
           if (read >= MAX_READ) break;
         }
-        setArrived({ scans: [...newest].reverse(), count: seen.size });
+        for (const [id, at] of seen) if (at < since - LATE_MS) seen.delete(id);
+        setArrived({ scans: [...newest].reverse(), count });
       } catch (error) {
         if (abort.signal.aborted) return;
         setArrived((before) => ({ ...before, error }));
