@@ -53,7 +53,7 @@ export async function startProvider(dashboardUrl: string, port?: number): Promis
     pkce: { required: () => true },
     cookies: { keys: [randomBytes(32).toString('hex')] },
     // Without its dispatcher, which connects to public addresses only.
-    fetch(url, { dispatcher: _, ...options }: RequestInit = {}) {
+    fetch(url, { dispatcher: _, ...options }: RequestInit & { dispatcher?: unknown } = {}) {
       return fetch(url, options);
     },
     ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600 },

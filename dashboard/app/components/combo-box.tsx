@@ -47,10 +47,11 @@ export function ComboBox(props: ComboBoxProps) {
     if (id.toLowerCase().includes(wanted)) offered.push({ id });
     if (offered.length === MAX_OFFERED) break;
   }
+  // Once a name is complete, the list would only cover what comes below.
+  if (offered.length === 1 && offered[0]?.id.toLowerCase() === wanted) offered.pop();
   return (
     <AriaComboBox
       allowsCustomValue
-      menuTrigger="focus"
       className={field.field}
       inputValue={value}
       onInputChange={onChange}

@@ -14,9 +14,10 @@ interface FolderFieldProps {
 
 /** Chooses a folder by its name, or names a new one, which the core creates. */
 export function FolderField({ value, onChange, error }: FolderFieldProps) {
-  const { common, labels } = useMessages();
+  const { labels } = useMessages();
   const { data } = useFolders();
   const names = useMemo(() => (data?.folders ?? []).map(({ name }) => name), [data]);
+  const problem = folderProblem(value);
   const isNew = value.trim() !== '' && data !== undefined && !isAmong(names, value);
   return (
     <ComboBox
@@ -25,9 +26,9 @@ export function FolderField({ value, onChange, error }: FolderFieldProps) {
       onChange={onChange}
       names={names}
       isOptional
-      description={isNew ? labels.newFolder : undefined}
-      error={error ?? (folderProblem(value) && labels.problems[folderProblem(value) ?? 'reserved'])}
-      placeholder={common.none}
+      description={isNew && !problem ? labels.newFolder : undefined}
+      error={error ?? (problem && labels.problems[problem])}
+      placeholder={labels.noFolder}
     />
   );
 }

@@ -11,8 +11,8 @@ export const newCode = {
   kindTexts: {
     link: 'Opens a web address. You can change it at any time.',
     landing_page: 'Shows a page that you write here. You can change it at any time.',
-    wifi: 'Joins a network. It is in the print for ever.',
-    text: 'Shows a text. It is in the print for ever.',
+    wifi: 'Joins a network. It is part of the print and cannot be changed.',
+    text: 'Shows a text. It is part of the print and cannot be changed.',
   },
   content: 'Content',
   url: 'Target URL',

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import AxeBuilder from '@axe-core/playwright';
 import { unzipSync } from 'fflate';
 import type { Download, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { expectAccessible } from '../../accessible.fixture.ts';
 import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 /** Making codes out of a CSV file, following the batch, and taking its files. */
@@ -158,25 +158,17 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByText('CSV-Datei hier ablegen').waitFor();
   });
 
-  describe.each([1440, 390])('at %i px', (width) => {
-    test.each(['light', 'dark'] as const)('is accessible in %s', async (colorScheme) => {
-      const page = await pages.open('/batches', { context: { viewport: { width, height: 900 }, colorScheme } });
-      const check = async () => {
-        const { violations } = await new AxeBuilder({ page }).exclude('[class*="_navigation_"]').analyze();
-        expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
-        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
-      };
-      await page.getByRole('link', { name: 'Files' }).waitFor();
-      await check();
-      await page.getByRole('link', { name: 'Files' }).click();
-      await page.getByText('nowhere').waitFor();
-      await check();
-      await page.goto(`${pages.dashboard.url}/batches/new`);
-      await page.getByRole('button', { name: 'Choose a file' }).waitFor();
-      await check();
-      await choose(page, 'two.csv', ['url;name', 'https://example.com/1;1', 'x;2'].join('\n'));
-      await page.getByRole('table', { name: 'Problem' }).waitFor();
-      await check();
-    });
+  test('are accessible: the list, one of them, and a new one', async () => {
+    const page = await pages.open('/batches');
+    await page.getByRole('link', { name: 'Files' }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole('link', { name: 'Files' }).click();
+    await page.getByText('nowhere').waitFor();
+    await expectAccessible(page);
+    await page.goto(`${pages.dashboard.url}/batches/new`);
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'two.csv', ['url;name', 'https://example.com/1;1', 'x;2'].join('\n'));
+    await page.getByRole('table', { name: 'Problem' }).waitFor();
+    await expectAccessible(page);
   });
 });

@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { ColourField, isColour } from '../../components/colour-field.tsx';
 import { DomainSelect } from '../../components/domain-select.tsx';
@@ -65,7 +65,8 @@ function CreateStep({ file, mapping }: { readonly file: CsvFile; readonly mappin
     background: '',
   });
   const creation = useCreateBatch();
-  const checked = checkRows(file, mapping, messages);
+  // 25,000 rows take long enough to be felt on every key.
+  const checked = useMemo(() => checkRows(file, mapping, messages), [file, mapping, messages]);
   const change = (changes: Partial<BatchOptions>) => setOptions({ ...options, ...changes });
   const { good } = checked;
   const cannotCreate =

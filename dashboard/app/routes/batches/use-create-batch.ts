@@ -7,6 +7,7 @@ import { useEffect, useRef } from 'react';
 import {
   BatchesService,
   type BatchRowInput,
+  type CreateBatchRequest,
   CreateBatchRequestSchema,
 } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { showToast } from '../../components/toasts.tsx';
@@ -62,7 +63,7 @@ export function useCreateBatch() {
       if (toBinary(CreateBatchRequestSchema, request).length > MAX_REQUEST_BYTES) throw new TooLarge();
       const key = keys.keyFor(JSON.stringify([batch.version, batch.options]));
       const finished = new AbortController();
-      void findStaged(request.rows.length, finished.signal).then((id) => id !== undefined && show(id));
+      void findStaged(request, finished.signal).then((id) => id !== undefined && show(id));
       try {
         return await client.createBatch(request, { headers: { 'idempotency-key': key } });
       } finally {
@@ -93,15 +94,16 @@ function requestFrom(rows: readonly BatchRowInput[], options: BatchOptions) {
   });
 }
 
-/** The id of the batch once its rows are staged: the newest one, if it appeared meanwhile and has this many rows. */
-async function findStaged(total: number, signal: AbortSignal): Promise<string | undefined> {
+/** The id of the batch once its rows are staged: the newest one, if it appeared meanwhile and has the same name and number of rows. */
+async function findStaged({ rows, name }: CreateBatchRequest, signal: AbortSignal): Promise<string | undefined> {
   const newest = async () => (await client.listBatches({ limit: 1 }, { signal })).batches[0];
   try {
     const before = (await newest())?.id;
     while (!signal.aborted) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       const found = await newest();
-      if (found && found.id !== before && found.counts?.total === total) return found.id;
+      if (!found || found.id === before) continue;
+      if (found.counts?.total === rows.length && found.name === name) return found.id;
     }
   } catch {
     // The call that creates the batch reports what went wrong.

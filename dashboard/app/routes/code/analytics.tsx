@@ -1,7 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { keepPreviousData } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ToggleButton, ToggleButtonGroup } from 'react-aria-components';
 import {
   AnalyticsService,
   type Figures,
@@ -14,6 +13,7 @@ import { type Bar, Bars } from '../../components/charts/bars.tsx';
 import { TimeChart } from '../../components/charts/time-chart.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Notice, Panel, Section } from '../../components/page.tsx';
+import { Segmented } from '../../components/segmented.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -21,37 +21,29 @@ import styles from './analytics.module.css';
 import { LiveScans } from './live-scans.tsx';
 import { WorldMap } from './world-map.tsx';
 
-const PERIODS = [7, 30, 90, 365] as const;
+const PERIODS = ['7', '30', '90', '365'] as const;
 
 /** Who scanned the code: when, where, with what, and what decided where they were led. */
 export function Analytics({ code }: { readonly code: Code }) {
   const { code: texts, shell } = useMessages();
   const { scans } = texts;
   const errorText = useErrorText();
-  const [period, setPeriod] = useState<number>(30);
+  const [period, setPeriod] = useState<(typeof PERIODS)[number]>('30');
   const { data, error, refetch } = useQuery(
     AnalyticsService.method.getCodeAnalytics,
-    { id: code.id, period },
+    { id: code.id, period: Number(period) },
     { placeholderData: keepPreviousData },
   );
   return (
     <Section
       title={scans.title}
       actions={
-        <ToggleButtonGroup
-          aria-label={scans.period}
-          selectionMode="single"
-          disallowEmptySelection
-          selectedKeys={[period]}
-          onSelectionChange={([chosen]) => setPeriod(Number(chosen))}
-          className={styles.periods}
-        >
-          {PERIODS.map((days) => (
-            <ToggleButton key={days} id={days} className={styles.period}>
-              {scans.days(days)}
-            </ToggleButton>
-          ))}
-        </ToggleButtonGroup>
+        <Segmented
+          label={scans.period}
+          options={PERIODS.map((id) => ({ id, label: scans.days(Number(id)) }))}
+          value={period}
+          onChange={setPeriod}
+        />
       }
     >
       {error && (

@@ -91,7 +91,9 @@ function Loaded({ code }: { readonly code: Code }) {
       <div className={styles.columns}>
         <div className={styles.side}>
           <ImagePanel code={code} />
-          <DetailsPanel code={code} />
+          <div className={styles.details}>
+            <DetailsPanel code={code} />
+          </div>
         </div>
         <div className={styles.main}>
           {code.type === CodeType.DYNAMIC && <TargetSection code={code} />}

@@ -1,14 +1,13 @@
-import { useQuery } from '@connectrpc/connect-query';
 import { Pencil } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { IconButton } from '../../components/button.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
 import { Panel, Section } from '../../components/page.tsx';
 import { Picker } from '../../components/picker.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { useCodeActions } from '../../data/code-actions.ts';
+import { useFolders, useTags } from '../../data/labels.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './code.module.css';
@@ -20,8 +19,8 @@ export function DetailsPanel({ code }: { readonly code: Code }) {
   const mayEdit = useMay('editor');
   const actions = useCodeActions();
   const [isRenaming, setRenaming] = useState(false);
-  const folders = useQuery(TaxonomyService.method.listFolders, {}, { enabled: mayEdit });
-  const tags = useQuery(TaxonomyService.method.listTags, {}, { enabled: mayEdit });
+  const folders = useFolders();
+  const tags = useTags();
   const { details } = texts;
   const folderNames = new Map(folders.data?.folders.map(({ id, name }) => [id, name]));
   const kinds: Readonly<Record<CodeType, string>> = {

@@ -51,6 +51,7 @@ export function ImagePanel({ code }: { readonly code: Code }) {
         />
         <form
           className={styles.form}
+          noValidate
           onSubmit={(event) => {
             event.preventDefault();
             if (format !== 'pdf') void download(format === 'png' ? ImageFormat.PNG : ImageFormat.SVG, Number(size));

@@ -1,36 +1,37 @@
+import { Pencil } from 'lucide-react';
+import { useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { Button } from '../../components/button.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
+import { EditLandingPage } from '../../components/landing-page/edit-dialog.tsx';
+import { LandingPagePreview } from '../../components/landing-page/preview.tsx';
 import { Panel, Section } from '../../components/page.tsx';
+import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './code.module.css';
 
 /** What a scan of a landing-page code shows. */
 export function LandingPageSection({ code }: { readonly code: Code }) {
-  const { code: texts } = useMessages();
-  const { landingPage } = code;
-  if (!landingPage) return null;
+  const { code: texts, landingPage } = useMessages();
+  const mayEdit = useMay('editor');
+  const [isEditing, setEditing] = useState(false);
+  if (!code.landingPage) return null;
   return (
-    <Section title={texts.page.title}>
+    <Section
+      title={texts.page.title}
+      actions={
+        mayEdit && (
+          <Button icon={Pencil} onPress={() => setEditing(true)}>
+            {landingPage.edit}
+          </Button>
+        )
+      }
+    >
       <Panel>
         <p className={styles.muted}>{texts.page.text}</p>
-        <div>
-          <h3>{landingPage.title}</h3>
-          <p className={styles.pageText}>{landingPage.text}</p>
-        </div>
-        {landingPage.links.length > 0 && (
-          <ul className={styles.links}>
-            {landingPage.links.map(({ label, url }, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: two links may be the same.
-              <li key={index}>
-                <a href={url} target="_blank" rel="noreferrer">
-                  {label}
-                </a>
-                <span className={styles.muted}> {url}</span>
-              </li>
-            ))}
-          </ul>
-        )}
+        <LandingPagePreview page={code.landingPage} />
       </Panel>
+      <EditLandingPage code={code} isOpen={isEditing} onClose={() => setEditing(false)} />
     </Section>
   );
 }

@@ -1,12 +1,11 @@
-import { useQuery } from '@connectrpc/connect-query';
 import { Download, FolderInput, Pause, Play, RotateCcw, Tag, Target, Trash2, X } from 'lucide-react';
 import { useState } from 'react';
-import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Picker } from '../../components/picker.tsx';
 import type { CodesFilter } from '../../data/code-lists.ts';
 import { useFormat } from '../../data/format.ts';
+import { useFolders, useTags } from '../../data/labels.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './bulk.module.css';
 import type { BulkChange } from './bulk-change.ts';
@@ -30,8 +29,8 @@ export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
   const format = useFormat();
   const [asked, setAsked] = useState<'pause' | 'delete' | 'retarget'>();
   const [running, setRunning] = useState<BulkChange | { readonly kind: 'export' }>();
-  const folders = useQuery(TaxonomyService.method.listFolders, {});
-  const tags = useQuery(TaxonomyService.method.listTags, {});
+  const folders = useFolders();
+  const tags = useTags();
   const count = selecting.count(total);
   const counted = codes.count(count, format.number(count));
   const tagOptions = (tags.data?.tags ?? []).map(({ id, name }) => ({ id, label: name }));
@@ -93,9 +92,7 @@ export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
               </Button>
             </>
           )}
-          <Button icon={Download} onPress={() => setRunning({ kind: 'export' })}>
-            {bulk.export}
-          </Button>
+          <IconButton icon={Download} label={bulk.export} onPress={() => setRunning({ kind: 'export' })} />
         </div>
       )}
       <Confirm

@@ -1,13 +1,12 @@
-import { useQuery } from '@connectrpc/connect-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, Search, X } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { Input, SearchField } from 'react-aria-components';
-import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Picker } from '../../components/picker.tsx';
 import type { Option } from '../../components/select.tsx';
 import { useFormat } from '../../data/format.ts';
+import { useFolders, useTags } from '../../data/labels.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './filters.module.css';
 import { type CodesSearch, KINDS, STATES } from './search.ts';
@@ -20,8 +19,8 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
   const { codes } = useMessages();
   const format = useFormat();
   const set = useSetSearch();
-  const folders = useQuery(TaxonomyService.method.listFolders, {});
-  const tags = useQuery(TaxonomyService.method.listTags, {});
+  const folders = useFolders();
+  const tags = useTags();
   const counted = (id: string, label: string, count: bigint) => ({
     id,
     label,

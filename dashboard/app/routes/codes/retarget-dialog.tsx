@@ -23,6 +23,8 @@ export function RetargetDialog({ counted, onClose, onSubmit }: RetargetDialogPro
     <Dialog title={bulk.retarget} isOpen onClose={onClose}>
       <form
         className={styles.form}
+        // Otherwise the browser refuses to send a field that was wrong before.
+        noValidate
         onSubmit={(event) => {
           event.preventDefault();
           if (URL.canParse(url.trim()) && /^https?:$/.test(new URL(url.trim()).protocol))

@@ -64,7 +64,7 @@ export function useVirtualRows(
       const element = scroller.current;
       if (!element) return;
       const [top, bottom] = [index * rowHeight, (index + 1) * rowHeight];
-      if (top < offset) element.scrollTop = top / scale;
+      if (top < offset) element.scrollTop = Math.floor(top / scale);
       else if (bottom > offset + viewport) element.scrollTop = Math.ceil((bottom - viewport) / scale);
     },
   };

@@ -1,0 +1,60 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { expectAccessible } from '../../accessible.fixture.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+/** Editing the page of a landing-page code, as its page offers it. */
+
+describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    pages = await startPages();
+  });
+
+  const createPage = async (title: string) => {
+    const landingPage = { title, links: ['Menu', 'Map'].map((label) => ({ label, url: 'https://example.com' })) };
+    const { code } = await pages.client(CodesService).createLandingPageCode({ name: title, landingPage });
+    return code?.id ?? '';
+  };
+  const pageOf = async (id: string) => (await pages.client(CodesService).getCode({ id })).code?.landingPage;
+
+  test('saves by keyboard what was changed, and takes it back by undo', async () => {
+    const id = await createPage('Harbour');
+    const page = await pages.open(`/codes/${id}`);
+    await page.getByRole('button', { name: 'Edit landing page' }).press('Enter');
+    await page.getByLabel('Heading').press('End');
+    await page.keyboard.type(' café');
+    const phone = page.frameLocator('iframe').locator('main');
+    await phone.getByRole('heading', { name: 'Harbour café', includeHidden: true }).waitFor();
+    await page.getByRole('button', { name: 'Move link 2 up' }).press('Enter');
+    await page.getByRole('button', { name: 'Save' }).press('Enter');
+    await page.getByText('The landing page was saved.').waitFor();
+    expect(await pageOf(id)).toMatchObject({ title: 'Harbour café', links: [{ label: 'Map' }, { label: 'Menu' }] });
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await expect
+      .poll(() => pageOf(id))
+      .toMatchObject({ title: 'Harbour', links: [{ label: 'Menu' }, { label: 'Map' }] });
+  });
+
+  test('says at the fields what is wrong, and saves nothing', async () => {
+    const id = await createPage('Unchanged');
+    const page = await pages.open(`/codes/${id}`);
+    await page.getByRole('button', { name: 'Edit landing page' }).click();
+    await page.getByLabel('Heading').fill(' ');
+    await page.getByLabel('Link 1: address').fill('javascript:alert(1)');
+    await page.getByLabel('Page background', { exact: true }).fill('#777777');
+    await page.getByLabel('Text colour', { exact: true }).fill('#888888');
+    await page.getByText('The text colour has too little contrast.').waitFor();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Enter a heading of at most 200 characters.').waitFor();
+    await page.getByText('Use a complete address that begins with').waitFor();
+    expect(await pageOf(id)).toMatchObject({ title: 'Unchanged' });
+  });
+
+  test('is accessible', async () => {
+    const page = await pages.open(`/codes/${await createPage('Accessible')}`);
+    await page.getByRole('button', { name: 'Edit landing page' }).press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await expectAccessible(page);
+  });
+});

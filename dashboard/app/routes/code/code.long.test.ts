@@ -1,0 +1,157 @@
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+
+/** The page of one code: its target and what it led to before, its files, its scans. */
+
+describe.skipIf(!CHROMIUM)('the page of one code', () => {
+  let pages: DashboardPages;
+  beforeAll(async () => {
+    pages = await startPages();
+  });
+
+  const newCode = async (name: string): Promise<Code> => {
+    const { code } = await pages.client(CodesService).createCode({ targetUrl: 'https://example.com/first', name });
+    if (!code) throw new Error('no code was created');
+    return code;
+  };
+  const targetOf = async ({ id }: Code) => (await pages.client(TargetsService).getTarget({ id })).target;
+
+  /** Presses a button as the keyboard does. */
+  const press = async (page: Page, name: string) => {
+    await page.getByRole('button', { name, exact: true }).focus();
+    await page.keyboard.press('Enter');
+  };
+
+  test('changes the target with a rule, and rolls it back, by keyboard', async () => {
+    const code = await newCode('Lunch menu');
+    const page = await pages.open(`/codes/${code.id}`);
+    await page.getByRole('heading', { level: 1, name: 'Lunch menu' }).waitFor();
+    await press(page, 'Change target');
+    const url = page.getByRole('textbox', { name: 'Target URL' });
+    await expect.poll(() => url.evaluate((field) => field === document.activeElement)).toBe(true);
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('ftp://example.com');
+    await page.keyboard.press('Enter');
+    await page.getByText('must be an absolute http or https URL.', { exact: true }).waitFor();
+    await url.focus();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('https://example.com/second');
+
+    await press(page, 'Add a rule');
+    const rule = page.getByRole('group', { name: 'Rule 1' });
+    await press(page, 'Add a condition');
+    await page.getByRole('menuitem', { name: 'Devices' }).focus();
+    await page.keyboard.press('Enter');
+    await rule.getByRole('button', { name: 'Tablet' }).focus();
+    await page.keyboard.press('Space');
+    await rule.getByRole('textbox', { name: 'Target URL' }).focus();
+    await page.keyboard.type('https://example.com/tablets');
+    await page.getByRole('region', { name: 'Who would land where' }).getByText('https://example.com/second').waitFor();
+    await press(page, 'Save target');
+    await page.getByText('Saved as version 2.').waitFor();
+    const target = await targetOf(code);
+    expect(target?.targetUrl).toBe('https://example.com/second');
+    expect(target?.policy?.rules[0]?.when?.devices).toEqual(['tablet']);
+
+    await press(page, 'Go back to this (Version 1)');
+    await page.getByText('The target is as in version 1 again.').waitFor();
+    const first = await targetOf(code);
+    expect(first).toMatchObject({ version: 3, targetUrl: 'https://example.com/first' });
+    expect(first?.policy).toBeUndefined();
+    await page.getByRole('button', { name: 'Undo' }).last().focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/second');
+  });
+
+  test('keeps what was typed when somebody else has changed the target meanwhile', async () => {
+    const code = await newCode('Contested');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/mine');
+    await pages.client(TargetsService).setTarget({ id: code.id, targetUrl: 'https://example.com/theirs' });
+    await press(page, 'Save target');
+    await page.getByText('Someone else changed this target meanwhile.').waitFor();
+    expect((await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
+    await press(page, 'Save target');
+    await page.getByText('Saved as version 3.').waitFor();
+    expect((await targetOf(code))?.targetUrl).toBe('https://example.com/mine');
+  });
+
+  test('offers the image in all formats', async () => {
+    const code = await newCode('Poster');
+    const page = await pages.open(`/codes/${code.id}`);
+    const download = async () => {
+      const [file] = await Promise.all([page.waitForEvent('download'), press(page, 'Download')]);
+      return { name: file.suggestedFilename(), content: await readFile(await file.path()) };
+    };
+    const choose = async (option: string) => {
+      await page.getByRole('button', { name: 'Format' }).click();
+      await page.getByRole('option', { name: option }).click();
+    };
+    const png = await download();
+    expect(png.name).toMatch(/\.png$/);
+    expect(png.content.subarray(1, 4).toString()).toBe('PNG');
+    await choose('SVG');
+    expect((await download()).content.toString()).toContain('<svg');
+    await choose('PDF for print');
+    const pdf = await download();
+    expect(pdf.name).toBe(`${code.shortCode}.pdf`);
+    // 40 mm, in points.
+    expect(pdf.content.toString('latin1')).toContain('/MediaBox[0 0 113.3858 113.3858]');
+  });
+
+  test('renames, pauses, deletes and restores', async () => {
+    const code = await newCode('Old name');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Rename');
+    await page.getByRole('textbox', { name: 'Name of the code' }).fill('New name');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'New name' }).waitFor();
+    await press(page, 'Pause');
+    await page.getByText('New name is paused.').waitFor();
+    await press(page, 'More');
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('This code is deleted.').waitFor();
+    await page.getByRole('button', { name: 'Restore' }).click();
+    await page.getByText('New name is restored.').waitFor();
+    const { code: restored } = await pages.client(CodesService).getCode({ id: code.id });
+    expect(restored).toMatchObject({ name: 'New name', paused: true });
+  });
+
+  test('shows scans as they arrive', async () => {
+    const code = await newCode('Door');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Watch scans live');
+    await page.getByText('No scans in the last 5 minutes.').waitFor();
+    await fetch(code.scanUrl, {
+      redirect: 'manual',
+      headers: {
+        'user-agent':
+          'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1',
+      },
+    });
+    await page.getByRole('cell', { name: 'iOS' }).waitFor();
+  });
+
+  test('offers a viewer nothing to change', async () => {
+    const code = await newCode('Only to look at');
+    const page = await pages.open(`/codes/${code.id}`, { role: Role.VIEWER });
+    await page.getByRole('heading', { name: 'History' }).waitFor();
+    for (const name of ['Change target', 'Pause', 'More', 'Rename']) {
+      expect(await page.getByRole('button', { name, exact: true }).count(), name).toBe(0);
+    }
+  });
+
+  test('speaks German', async () => {
+    const code = await newCode('Speisekarte');
+    const page = await pages.open(`/codes/${code.id}`, { context: { locale: 'de-DE' } });
+    await page.getByRole('heading', { name: 'Verlauf' }).waitFor();
+    await page.getByRole('button', { name: 'Ziel ändern' }).waitFor();
+  });
+});

@@ -1,0 +1,53 @@
+import { Confirm } from '../../components/confirm.tsx';
+import { showToast } from '../../components/toasts.tsx';
+import { refreshCodes } from '../../data/code-lists.ts';
+import { useErrorText } from '../../data/error-text.ts';
+import { useFormat } from '../../data/format.ts';
+import { useMessages } from '../../messages/index.ts';
+import { type Label, type LabelKind, MAX_UNDONE, remove } from './label-calls.ts';
+
+interface DeleteDialogProps {
+  readonly kind: LabelKind;
+  readonly label: Label;
+  readonly onClose: () => void;
+}
+
+/** Deletes a folder or tag. Up to 1,000 codes can get it back; for more, its name must be typed. */
+export function DeleteDialog({ kind, label, onClose }: DeleteDialogProps) {
+  const { common, labels: texts } = useMessages();
+  const format = useFormat();
+  const errorText = useErrorText();
+  const failed = (error: unknown) => showToast(errorText(error), { kind: 'failed' });
+  const isUndoable = label.codeCount <= MAX_UNDONE;
+  const effect = kind === 'folder' ? texts.deleteFolderEffect : texts.deleteTagEffect;
+  const confirm = async () => {
+    try {
+      const putBack = await remove(kind, label);
+      const undo =
+        putBack &&
+        (() =>
+          void putBack()
+            .then(() => showToast(texts.restored(label.name)), failed)
+            .finally(() => void refreshCodes()));
+      showToast(texts.deleted(label.name), undo && { undo });
+    } catch (error) {
+      failed(error);
+      throw error;
+    } finally {
+      void refreshCodes();
+    }
+  };
+  return (
+    <Confirm
+      title={texts.deleteTitle(label.name)}
+      isOpen
+      onClose={onClose}
+      action={common.delete}
+      onConfirm={confirm}
+      name={isUndoable ? undefined : label.name}
+    >
+      <p>{effect(Number(label.codeCount), format.number(label.codeCount))}</p>
+      {label.codeCount > 0n && <p>{isUndoable ? texts.canUndo : texts.cannotUndo}</p>}
+    </Confirm>
+  );
+}

@@ -1,0 +1,52 @@
+import { createClient } from '@connectrpc/connect';
+import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { transport } from '../../data/transport.ts';
+
+/** A folder or tag. */
+export interface Label {
+  readonly id: string;
+  readonly name: string;
+  readonly codeCount: bigint;
+}
+
+export type LabelKind = 'folder' | 'tag';
+
+/** The most codes whose folder or tag is put back after a deletion: as many as one call of UpdateCodes takes. */
+export const MAX_UNDONE = 1_000;
+
+/** Codes per call: the most that the core returns. */
+const PAGE = 100;
+
+const taxonomy = createClient(TaxonomyService, transport);
+const codes = createClient(CodesService, transport);
+
+export function rename(kind: LabelKind, id: string, name: string): Promise<unknown> {
+  return kind === 'folder' ? taxonomy.renameFolder({ id, name }) : taxonomy.renameTag({ id, name });
+}
+
+export function merge(kind: LabelKind, id: string, into: string): Promise<unknown> {
+  return kind === 'folder' ? taxonomy.mergeFolders({ id, into }) : taxonomy.mergeTags({ id, into });
+}
+
+/** Deletes a folder or tag. Resolves to what puts it back on its codes; undefined if it had too many. */
+export async function remove(kind: LabelKind, label: Label): Promise<(() => Promise<unknown>) | undefined> {
+  const ids = label.codeCount <= MAX_UNDONE ? await codesOf(kind, label.id) : [];
+  if (kind === 'folder') await taxonomy.deleteFolder({ id: label.id });
+  else await taxonomy.deleteTag({ id: label.id });
+  if (ids.length === 0 || ids.length > MAX_UNDONE) return undefined;
+  const labelled = kind === 'folder' ? { folder: label.name } : { addTags: [label.name] };
+  return () => codes.updateCodes({ ids, ...labelled });
+}
+
+async function codesOf(kind: LabelKind, id: string): Promise<string[]> {
+  const ids: string[] = [];
+  let next: string | undefined;
+  do {
+    const filter = kind === 'folder' ? { folder: id } : { tags: [id] };
+    const page = await codes.listCodes({ ...filter, limit: PAGE, ...(next !== undefined && { cursor: next }) });
+    ids.push(...page.codes.map((code) => code.id));
+    next = page.nextCursor;
+  } while (next !== undefined && ids.length <= MAX_UNDONE);
+  return ids;
+}

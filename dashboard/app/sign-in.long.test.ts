@@ -1,0 +1,101 @@
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
+import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { type Dashboard, startDashboard } from '../server/dashboard.fixture.ts';
+import { startProvider, type TestProvider } from '../server/provider.fixture.ts';
+import { CHROMIUM } from './pages.fixture.ts';
+
+/** Signing in at a real OpenID provider with a browser, and what a person with two accounts sees. */
+
+describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
+  let browser: Browser;
+  let signpost: Signpost;
+  let dashboard: Dashboard;
+  let provider: TestProvider;
+
+  beforeAll(async () => {
+    signpost = await startSignpost({ roles: ['rpc'] });
+    const port = await freePort();
+    provider = await startProvider(`http://${LOOPBACK}:${port}`);
+    const { issuer, clientId, clientSecret } = provider;
+    dashboard = await startDashboard(signpost, {
+      port,
+      env: { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret },
+    });
+    for (const [name, role] of [
+      ['Bakery', Role.OWNER],
+      ['Café', Role.VIEWER],
+    ] as const) {
+      const { accountId } = await signpost.createAccount({ name });
+      await internal(signpost, AccountsService, accountId).addMember({ email: 'anna@example.com', role });
+    }
+    provider.people.set('anna', { email: 'anna@example.com', email_verified: true, name: 'Anna Arendt' });
+    provider.people.set('berta', { email: 'berta@example.com', email_verified: true });
+    browser = await chromium.launch({ ...(CHROMIUM && { executablePath: CHROMIUM }), args: ['--no-sandbox'] });
+  });
+  afterAll(() => browser.close());
+
+  /** Opens the dashboard in a new browser, and fills in the provider's forms. */
+  async function signIn(person: string): Promise<Page> {
+    const page = await (await browser.newContext({ locale: 'en-GB' })).newPage();
+    await page.goto(`${dashboard.url}/team`);
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.waitForURL(`${provider.issuer}/**`);
+    await page.locator('input[name=login]').fill(person);
+    await page.locator('input[name=password]').fill('any');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.waitForURL(`${dashboard.url}/**`);
+    return page;
+  }
+
+  test('see their accounts, and change from one to the other', async () => {
+    const page = await signIn('anna');
+    await page.getByRole('button', { name: 'Signed in as anna@example.com' }).waitFor();
+    const switcher = page.getByRole('button', { name: /^Switch account/ });
+    const first = await switcher.textContent();
+    await switcher.click();
+    const other = first?.includes('Bakery') ? 'Café' : 'Bakery';
+    await page.getByRole('menuitem', { name: other }).click();
+    await expect.poll(() => switcher.textContent()).toContain(other);
+    await page.reload();
+    await expect.poll(() => switcher.textContent()).toContain(other);
+  });
+
+  test('are told so if no account has them as a member', async () => {
+    const page = await signIn('berta');
+    await page.getByRole('heading', { name: 'You are not a member yet' }).waitFor();
+  });
+
+  test('are asked to sign in again when the provider ends their session', async () => {
+    const page = await signIn('anna');
+    const link = page.getByRole('navigation').getByRole('link', { name: 'Codes' });
+    await link.waitFor();
+    const token = await provider.sign({
+      iss: provider.issuer,
+      sub: 'anna',
+      aud: provider.clientId,
+      iat: Math.floor(Date.now() / 1_000),
+      exp: Math.floor(Date.now() / 1_000) + 60,
+      jti: crypto.randomUUID(),
+      events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
+    });
+    const body = new URLSearchParams({ logout_token: token });
+    // Sessions end that began before the second of the token.
+    await expect
+      .poll(
+        async () => {
+          await fetch(`${dashboard.url}/back-channel-logout`, { method: 'POST', body });
+          return page.evaluate(async () => (await fetch('/session')).status);
+        },
+        { timeout: 10_000, interval: 1_000 },
+      )
+      .toBe(401);
+    await link.click();
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+  });
+});
