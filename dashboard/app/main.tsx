@@ -3,37 +3,26 @@ import './styles/base.css';
 import { TransportProvider } from '@connectrpc/connect-query';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
-import { StrictMode, useEffect, useState } from 'react';
+import { StrictMode } from 'react';
 import { I18nProvider } from 'react-aria-components';
 import { createRoot } from 'react-dom/client';
 import { apply, language, useLanguage } from './data/preferences.ts';
 import { queryClient } from './data/queries.ts';
 import { sessionQuery } from './data/session.ts';
 import { transport } from './data/transport.ts';
-import { loadMessages, type Messages, MessagesContext } from './messages/index.ts';
+import { loadFirstMessages } from './messages/index.ts';
 import { router } from './router.tsx';
 
 /** The application, in the reader's language. */
-function App({ initial }: { readonly initial: Messages }) {
-  const language = useLanguage();
-  const [messages, setMessages] = useState(initial);
-  useEffect(() => {
-    let isCurrent = true;
-    void loadMessages(language).then((loaded) => isCurrent && setMessages(loaded));
-    return () => {
-      isCurrent = false;
-    };
-  }, [language]);
+function App() {
   return (
-    <MessagesContext value={messages}>
-      <I18nProvider locale={language}>
-        <TransportProvider transport={transport}>
-          <QueryClientProvider client={queryClient}>
-            <RouterProvider router={router} />
-          </QueryClientProvider>
-        </TransportProvider>
-      </I18nProvider>
-    </MessagesContext>
+    <I18nProvider locale={useLanguage()}>
+      <TransportProvider transport={transport}>
+        <QueryClientProvider client={queryClient}>
+          <RouterProvider router={router} />
+        </QueryClientProvider>
+      </TransportProvider>
+    </I18nProvider>
   );
 }
 
@@ -42,9 +31,9 @@ const root = document.getElementById('root');
 if (!root) throw new Error('index.html has no #root.');
 // Both are needed before anything can be shown, so neither waits for the other.
 void queryClient.prefetchQuery(sessionQuery);
-const initial = await loadMessages(language());
+await loadFirstMessages(language());
 createRoot(root).render(
   <StrictMode>
-    <App initial={initial} />
+    <App />
   </StrictMode>,
 );

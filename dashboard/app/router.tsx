@@ -1,12 +1,18 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
 import { NotFound, PageFailed } from './components/shell/failures.tsx';
 import { Shell } from './components/shell/shell.tsx';
+import { language } from './data/preferences.ts';
 import { queryClient } from './data/queries.ts';
 import { sessionQuery } from './data/session.ts';
+import { loadMessages } from './messages/index.ts';
 import { validateCodesSearch } from './routes/codes/search.ts';
 import { validateOverviewSearch } from './routes/overview/search.ts';
 
 const rootRoute = createRootRoute({
+  // At the same time as the page, which would ask for its texts only when it has been loaded.
+  beforeLoad({ location }) {
+    if (location.pathname !== '/') void loadMessages(language()).catch(() => undefined);
+  },
   loader: () => queryClient.ensureQueryData(sessionQuery),
   component: Shell,
   notFoundComponent: NotFound,

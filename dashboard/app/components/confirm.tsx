@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 import { Button } from './button.tsx';
 import { Actions, Dialog } from './dialog.tsx';
 import { Field } from './field.tsx';
@@ -20,7 +20,7 @@ interface ConfirmProps {
 
 /** Asks before something is destroyed; what can't be undone takes the name as well. */
 export function Confirm({ title, isOpen, onClose, children, action, onConfirm, name }: ConfirmProps) {
-  const { common } = useMessages();
+  const { common } = useFirstMessages();
   const [typed, setTyped] = useState('');
   const [isPending, setPending] = useState(false);
   const confirm = async () => {

@@ -1,6 +1,6 @@
 import { Check, Copy } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 import { Button, IconButton } from './button.tsx';
 import styles from './copy-button.module.css';
 
@@ -17,7 +17,7 @@ export function CopyButton({
   readonly what: string;
   readonly label?: string;
 }) {
-  const { common } = useMessages();
+  const { common } = useFirstMessages();
   const [isCopied, setCopied] = useState(false);
   useEffect(() => {
     if (!isCopied) return;

@@ -1,7 +1,7 @@
 import { X } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { Dialog as AriaDialog, Heading, Modal, ModalOverlay } from 'react-aria-components';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 import { IconButton } from './button.tsx';
 import styles from './dialog.module.css';
 
@@ -18,7 +18,7 @@ interface DialogProps {
 
 /** A window over the page. Escape and a click beside it close it; focus returns to where it was. */
 export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAlert }: DialogProps) {
-  const { common } = useMessages();
+  const { common } = useFirstMessages();
   return (
     <ModalOverlay
       isOpen={isOpen}

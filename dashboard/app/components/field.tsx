@@ -1,6 +1,6 @@
 import type { HTMLInputTypeAttribute, ReactNode, Ref } from 'react';
 import { FieldError, Input, Label, Text, TextArea, TextField } from 'react-aria-components';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 import styles from './field.module.css';
 
 interface FieldProps {
@@ -30,7 +30,7 @@ interface FieldProps {
 /** A labelled text field with its description and its error. */
 export function Field(props: FieldProps) {
   const { label, description, error, isOptional, placeholder, rows, mono, inputMode, ref, ...field } = props;
-  const { common } = useMessages();
+  const { common } = useFirstMessages();
   const className = mono ? `${styles.input} ${styles.mono}` : styles.input;
   return (
     <TextField {...field} isInvalid={error !== undefined} className={styles.field}>

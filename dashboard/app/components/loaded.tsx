@@ -1,7 +1,7 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useErrorText } from '../data/error-text.ts';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 import { Button } from './button.tsx';
 import { Loading } from './loading.tsx';
 import { Notice } from './page.tsx';
@@ -13,7 +13,7 @@ interface LoadedProps<Data> {
 
 /** What a query has loaded; until then a word that it loads, or why it could not be, with a way to try again. */
 export function Loaded<Data>({ query: { data, error, refetch }, children }: LoadedProps<Data>) {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   const errorText = useErrorText();
   if (data !== undefined) return children(data);
   if (!error) return <Loading />;

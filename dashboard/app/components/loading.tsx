@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'react';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 
 /** What loads faster than this shows nothing first, in ms. */
 const UNNOTICED_MS = 150;
 
 /** Says that something is being loaded, if it takes a while. */
 export function Loading() {
-  const { common } = useMessages();
+  const { common } = useFirstMessages();
   const [isShown, setShown] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setShown(true), UNNOTICED_MS);

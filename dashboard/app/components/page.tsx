@@ -1,6 +1,6 @@
 import type { LucideIcon } from 'lucide-react';
 import { type ReactNode, useEffect } from 'react';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 import styles from './page.module.css';
 
 interface PageProps {
@@ -16,7 +16,7 @@ interface PageProps {
 
 /** A page: its title, which is the window's as well, its actions and its content. */
 export function Page({ title, actions, subtitle, isFull, children }: PageProps) {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   useEffect(() => {
     document.title = `${title} · ${shell.product}`;
   }, [title, shell.product]);

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 import { Button } from './button.tsx';
 import styles from './copy-button.module.css';
 import { CopyButton } from './copy-button.tsx';
@@ -19,7 +19,7 @@ interface ShownOnceProps {
 
 /** A key or secret that is shown only now. Neither Escape nor a click beside it closes it by mistake. */
 export function ShownOnce({ title, value, label, done, onClose, children }: ShownOnceProps) {
-  const { common } = useMessages();
+  const { common } = useFirstMessages();
   return (
     <Dialog title={title} isOpen onClose={onClose} isAlert>
       {children}

@@ -1,6 +1,6 @@
 import { X } from 'lucide-react';
 import { useSyncExternalStore } from 'react';
-import { useMessages } from '../messages/index.ts';
+import { useFirstMessages } from '../messages/index.ts';
 import { Button, IconButton } from './button.tsx';
 import styles from './toasts.module.css';
 
@@ -30,7 +30,7 @@ export function showToast(text: string, options: { kind?: Toast['kind']; undo?: 
 
 /** The messages, read aloud when they appear. */
 export function Toasts() {
-  const { common } = useMessages();
+  const { common } = useFirstMessages();
   const shown = useSyncExternalStore(subscribe, () => toasts);
   return (
     <div role="status" aria-live="polite" className={styles.toasts}>

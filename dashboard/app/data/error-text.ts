@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
-import { type Messages, useMessages } from '../messages/index.ts';
+import { type FirstMessages, useFirstMessages } from '../messages/index.ts';
 import { isTemporary } from './queries.ts';
 import type { RoleName } from './session.ts';
 
@@ -11,11 +11,11 @@ export function reasonOf(error: unknown): string | undefined {
 
 /** Explains a failed call: in the reader's language where the pages know more, else in the core's own sentence. */
 export function useErrorText(): (error: unknown) => string {
-  const messages = useMessages();
+  const messages = useFirstMessages();
   return (error) => errorText(error, messages);
 }
 
-export function errorText(error: unknown, { common, shell }: Messages): string {
+export function errorText(error: unknown, { common, shell }: FirstMessages): string {
   if (isTemporary(error)) return common.unavailable;
   const connectError = ConnectError.from(error);
   const info = connectError.findDetails(ErrorInfoSchema)[0];

@@ -1,7 +1,7 @@
 import { Download } from 'lucide-react';
 import { useState } from 'react';
 import { useFormat } from '../../data/format.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
 import styles from './charts.module.css';
 import { downloadCsv } from './csv.ts';
@@ -28,7 +28,7 @@ export function Bars({
   readonly bars: readonly Bar[];
   readonly file: string;
 }) {
-  const { charts } = useMessages();
+  const { charts } = useFirstMessages();
   const format = useFormat();
   const [isAll, setAll] = useState(false);
   const total = bars.reduce((sum, { scans }) => sum + scans, 0);

@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { useFormat } from '../../data/format.ts';
 import { useTheme } from '../../data/preferences.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import styles from './charts.module.css';
 
 const HEIGHT = 240;
@@ -17,7 +17,7 @@ export default function Plot({
   readonly intervals: readonly Interval[];
   readonly label: string;
 }) {
-  const { charts } = useMessages();
+  const { charts } = useFirstMessages();
   const format = useFormat();
   const theme = useTheme();
   const box = useRef<HTMLDivElement>(null);

@@ -2,7 +2,7 @@ import { ChartLine, Download, Table2 } from 'lucide-react';
 import { lazy, Suspense, useState } from 'react';
 import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { useFormat } from '../../data/format.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
 import { Table } from '../table.tsx';
 import styles from './charts.module.css';
@@ -21,7 +21,7 @@ export function TimeChart({
   readonly intervals: readonly Interval[];
   readonly file: string;
 }) {
-  const { charts } = useMessages();
+  const { charts } = useFirstMessages();
   const format = useFormat();
   const [isTable, setTable] = useState(false);
   const isByHour = intervals[0]?.start.includes('T') ?? false;

@@ -1,9 +1,9 @@
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import styles from './navigation.module.css';
 
 /** The line-drawn signpost with the product's name. */
 export function Logo() {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   return (
     <span className={styles.logo}>
       <svg viewBox="0 0 64 64" width="28" height="28" aria-hidden="true">

@@ -17,9 +17,9 @@ import {
   Users,
   Webhook,
 } from 'lucide-react';
-import { LANGUAGES, setLanguage, setTheme, useLanguage, useTheme } from '../../data/preferences.ts';
+import { LANGUAGES, type Language, setLanguage, setTheme, useLanguage, useTheme } from '../../data/preferences.ts';
 import { signOut, switchAccount, useSession } from '../../data/session.ts';
-import { useMessages } from '../../messages/index.ts';
+import { loadFirstMessages, loadMessages, useFirstMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
 import { Menu } from '../menu.tsx';
 import { Logo } from './logo.tsx';
@@ -45,7 +45,7 @@ const PAGES = [
 
 /** All pages, the account, search, and the person's own settings. */
 export function Navigation({ onSearch }: { readonly onSearch: () => void }) {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   return (
     <div className={styles.navigation}>
       <Logo />
@@ -75,7 +75,7 @@ export function Navigation({ onSearch }: { readonly onSearch: () => void }) {
 
 /** The open account; a menu if the person has several. */
 function AccountMenu() {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   const { account, accounts, member } = useSession();
   const current = (
     <span className={styles.account}>
@@ -108,8 +108,14 @@ const THEMES = [
   { id: 'dark', icon: Moon },
 ] as const;
 
+/** Changes the language as soon as its texts are there, so that no page is without them meanwhile. */
+async function speak(language: Language): Promise<void> {
+  await Promise.all([loadFirstMessages(language), loadMessages(language)]);
+  setLanguage(language);
+}
+
 function PersonMenu() {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   const { email, name } = useSession();
   const language = useLanguage();
   const theme = useTheme();
@@ -128,7 +134,7 @@ function PersonMenu() {
             id: each,
             label: shell.languages[each],
             icon: Globe,
-            onAction: () => setLanguage(each),
+            onAction: () => void speak(each),
           })),
           { id: 'sign-out', label: shell.signOut, icon: LogOut, onAction: () => void signOut() },
         ]}

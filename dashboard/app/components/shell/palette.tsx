@@ -16,7 +16,7 @@ import {
   SearchField,
 } from 'react-aria-components';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import styles from './palette.module.css';
 
 const PAGES = {
@@ -36,7 +36,7 @@ const MAX_CODES = 8;
 
 /** Finds a page or a code by typing. */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   const navigate = useNavigate();
   const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());

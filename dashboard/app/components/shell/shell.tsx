@@ -5,7 +5,7 @@ import { lazy, Suspense, useEffect, useState } from 'react';
 import { RouterProvider } from 'react-aria-components';
 import { isTemporary, queryClient } from '../../data/queries.ts';
 import { isSignedOut, sessionQuery } from '../../data/session.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import { IconButton } from '../button.tsx';
 import { Notice } from '../page.tsx';
 import { Toasts } from '../toasts.tsx';
@@ -31,7 +31,7 @@ export function Shell() {
 }
 
 function Frame() {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   const [isNavigationOpen, setNavigationOpen] = useState(false);
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   const path = useRouterState({ select: (state) => state.location.pathname });
@@ -80,7 +80,7 @@ function Frame() {
 
 /** Says that calls fail because Signpost cannot be reached, as long as they are being repeated. */
 function Unavailable() {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   const failing = useIsFetching({
     predicate: ({ state }) => state.fetchFailureCount > 0 && isTemporary(state.fetchFailureReason),
   });

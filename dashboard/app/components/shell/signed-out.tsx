@@ -1,11 +1,11 @@
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import { buttonLink } from '../button.tsx';
 import { Logo } from './logo.tsx';
 import styles from './signed-out.module.css';
 
 /** For people who are not signed in. `signIn`: `['oidc']`, or empty if only links sign in. */
 export function SignedOutPage({ signIn }: { readonly signIn: readonly string[] }) {
-  const { shell } = useMessages();
+  const { shell } = useFirstMessages();
   return (
     <main className={styles.page}>
       <Logo />

@@ -7,13 +7,13 @@ import { DomainState } from '../../../../proto/gen/signpost/domains/v1/domains_p
 import type { Endpoint } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { Notice, Status } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import styles from './overview.module.css';
 import { type Concern, useAttention } from './use-attention.ts';
 
 /** What needs attention, each with where to look; or one line that nothing does. */
 export function Attention({ usage }: { readonly usage: Usage | undefined }) {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   const { concerns, isLoading, isComplete } = useAttention(usage);
   if (concerns.length === 0) {
     if (!isComplete) return <Notice look="warning">{overview.attention.unchecked}</Notice>;
@@ -48,7 +48,7 @@ function keyOf(concern: Concern): string {
 function ConcernEntry({ concern }: { readonly concern: Concern }) {
   const {
     overview: { attention: texts },
-  } = useMessages();
+  } = useFirstMessages();
   const format = useFormat();
   if (concern.kind === 'domain') {
     const { hostname, state, problem } = concern.domain;
@@ -102,7 +102,7 @@ function EndpointEntry({
 }) {
   const {
     overview: { attention: texts },
-  } = useMessages();
+  } = useFirstMessages();
   const format = useFormat();
   const text =
     enabled && failingSince
@@ -114,7 +114,7 @@ function EndpointEntry({
 }
 
 function EndpointLink({ id }: { readonly id: string }) {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   return (
     <Link to="/webhooks/$endpointId" params={{ endpointId: id }}>
       {overview.attention.endpointAction}
@@ -125,7 +125,7 @@ function EndpointLink({ id }: { readonly id: string }) {
 function BatchEntry({ batch: { id, name, status, counts, createdAt } }: { readonly batch: Batch }) {
   const {
     overview: { attention: texts },
-  } = useMessages();
+  } = useFirstMessages();
   const format = useFormat();
   const { total = 0, pending = 0, failed = 0, skipped = 0 } = counts ?? {};
   const named = name ? texts.batchNamed(name) : texts.batchUnnamed(createdAt ? format.date(createdAt) : '');

@@ -7,7 +7,7 @@ import { buttonLink } from '../../components/button.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Empty, Page } from '../../components/page.tsx';
 import { useMay } from '../../data/session.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import { Attention } from './attention.tsx';
 import styles from './overview.module.css';
 import { Scans } from './scans.tsx';
@@ -19,7 +19,7 @@ const route = getRouteApi('/');
 
 /** The first page: what needs attention, how much is scanned, and which codes. */
 export function Overview() {
-  const { overview, shell } = useMessages();
+  const { overview, shell } = useFirstMessages();
   const { days = 30 } = route.useSearch();
   const account = useQuery(AccountsService.method.getAccount, {});
   const mayBeNew = account.data?.usage?.codesUsed === 0n;
@@ -50,7 +50,7 @@ export function Overview() {
 
 /** The periods to choose from, as links, so that each has an address. */
 function Periods() {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   return (
     <ul aria-label={overview.period} className={styles.periods}>
       {PERIODS.map((days) => (
@@ -71,7 +71,7 @@ function Periods() {
 
 /** For an account without codes: the one next step. */
 function FirstCode() {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   const mayCreate = useMay('editor');
   return (
     <Empty

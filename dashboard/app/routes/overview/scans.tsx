@@ -3,13 +3,13 @@ import { AnalyticsService } from '../../../../proto/gen/signpost/analytics/v1/an
 import { TimeChart } from '../../components/charts/time-chart.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Panel } from '../../components/page.tsx';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import { REFRESH_MS } from './tiles.tsx';
 import { lastDays } from './windows.ts';
 
 /** Scans of the account by day. */
 export function Scans({ days }: { readonly days: number }) {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   // Twice the period, as the tile that compares it with the one before asks for.
   const report = useQuery(AnalyticsService.method.getScanReport, lastDays(2 * days + 1), {
     refetchInterval: REFRESH_MS,

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import type { Usage } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { AnalyticsService, Granularity } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { useFormat } from '../../data/format.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import styles from './overview.module.css';
 import { compareToday, lastDays, scansOf } from './windows.ts';
 
@@ -12,7 +12,7 @@ export const REFRESH_MS = 60_000;
 
 /** The account's figures: scans today and in the period, codes and requests of the plan. */
 export function Tiles({ usage, days }: { readonly usage: Usage | undefined; readonly days: number }) {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   return (
     <dl className={styles.tiles}>
       <TodayTile />
@@ -24,7 +24,7 @@ export function Tiles({ usage, days }: { readonly usage: Usage | undefined; read
 }
 
 function TodayTile() {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   const format = useFormat();
   const { data } = useQuery(
     AnalyticsService.method.getScanReport,
@@ -43,7 +43,7 @@ function TodayTile() {
 }
 
 function PeriodTile({ days }: { readonly days: number }) {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   const format = useFormat();
   const { data } = useQuery(AnalyticsService.method.getScanReport, lastDays(2 * days + 1), {
     refetchInterval: REFRESH_MS,
@@ -63,7 +63,7 @@ function PeriodTile({ days }: { readonly days: number }) {
 }
 
 function LimitTile(props: { readonly label: string; readonly used: bigint; readonly limit: bigint | undefined }) {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   const format = useFormat();
   const { label, used, limit } = props;
   const share = limit === undefined ? 0 : Math.min(1, Number(used) / Math.max(1, Number(limit)));

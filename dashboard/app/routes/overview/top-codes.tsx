@@ -6,7 +6,7 @@ import { CodeImage } from '../../components/code-image.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Panel } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
-import { useMessages } from '../../messages/index.ts';
+import { useFirstMessages } from '../../messages/index.ts';
 import styles from './overview.module.css';
 import { lastDays } from './windows.ts';
 
@@ -15,7 +15,7 @@ const LISTED = 5;
 
 /** The codes with the most scans of the period. */
 export function TopCodes({ days }: { readonly days: number }) {
-  const { overview } = useMessages();
+  const { overview } = useFirstMessages();
   const top = useQuery(AnalyticsService.method.listTopCodes, { ...lastDays(days), limit: LISTED });
   return (
     <Panel>
@@ -42,7 +42,7 @@ export function TopCodes({ days }: { readonly days: number }) {
 
 /** One code. Its image and target follow its name and scans, which are known first. */
 function Entry({ top: { codeId, shortCode, name, scans } }: { readonly top: TopCode }) {
-  const { common } = useMessages();
+  const { common } = useFirstMessages();
   const format = useFormat();
   const { data } = useQuery(CodesService.method.getCode, { id: codeId }, { retry: false });
   const code = data?.code;
