@@ -11,9 +11,16 @@ interface ButtonProps extends Omit<AriaButtonProps, 'children' | 'className' | '
   readonly ref?: Ref<HTMLButtonElement> | undefined;
 }
 
+const LOOKS = {
+  plain: styles.button,
+  primary: `${styles.button} ${styles.primary}`,
+  quiet: `${styles.button} ${styles.quiet}`,
+  danger: `${styles.button} ${styles.danger}`,
+} as const;
+
 export function Button({ children, icon: Icon, look = 'plain', ...props }: ButtonProps) {
   return (
-    <AriaButton {...props} className={`${styles.button} ${styles[look]}`}>
+    <AriaButton {...props} className={LOOKS[look]}>
       {Icon && <Icon aria-hidden size={16} />}
       {children}
     </AriaButton>
@@ -39,7 +46,4 @@ export function IconButton({ icon: Icon, label, ...props }: IconButtonProps) {
 }
 
 /** The look of a button for links, which lead to a page instead of doing something. */
-export const buttonLink = {
-  plain: `${styles.button} ${styles.plain}`,
-  primary: `${styles.button} ${styles.primary}`,
-} as const;
+export const buttonLink = { plain: LOOKS.plain, primary: LOOKS.primary } as const;

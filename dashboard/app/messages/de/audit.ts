@@ -15,7 +15,6 @@ export const audit: typeof en = {
   when: 'Wann',
   subject: 'Betrifft',
   details: 'Einzelheiten',
-  detailsOf: (what) => `Einzelheiten: ${what}`,
   csv: 'CSV der geladenen Einträge',
   signpost: 'Signpost selbst',
   service: 'Ein interner Dienst',

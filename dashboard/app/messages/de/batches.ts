@@ -100,7 +100,6 @@ export const batches: typeof en = {
     failed: 'Fehlgeschlagen',
     skipped: 'Übersprungen',
   },
-  imageOf: (name) => `Code von ${name}`,
   download: 'Herunterladen',
   downloads: {
     png: 'Bilder als PNG (ZIP)',

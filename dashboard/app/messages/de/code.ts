@@ -53,7 +53,6 @@ export const code: typeof en = {
     byDay: 'Scans je Tag',
     byCountry: 'Länder',
     map: 'Scans nach Ländern auf einer Karte',
-    mapScale: 'Scans',
     byDevice: 'Geräte',
     bySystem: 'Betriebssysteme',
     byBrowser: 'Browser',

@@ -71,7 +71,6 @@ export const codes: typeof en = {
     export: 'CSV exportieren',
     tooManyExported: (most) =>
       `Es lassen sich höchstens ${most} Codes auf einmal exportieren. Grenzen Sie die Auswahl mit Filtern ein.`,
-    exportName: 'codes.csv',
     progress: (done, total) => `${done} von ${total}`,
     stop: 'Anhalten',
     undone: 'Die Änderung ist rückgängig gemacht.',

@@ -5,7 +5,6 @@ export const shell: typeof en = {
   skip: 'Zum Inhalt',
   navigation: 'Navigation',
   openNavigation: 'Navigation öffnen',
-  closeNavigation: 'Navigation schließen',
   account: 'Konto',
   switchAccount: 'Konto wechseln',
   person: 'Sie',

@@ -2,7 +2,6 @@ import type { target as en } from '../en/target.ts';
 
 export const target: typeof en = {
   title: 'Ziel',
-  leadsTo: 'Führt zu',
   otherwise: 'Sonst',
   edit: 'Ziel ändern',
   passQuery: 'Parameter der Scan-URL werden weitergegeben.',
@@ -104,9 +103,6 @@ export const target: typeof en = {
     parametersError: 'Jede Zeile hat einen Namen, „=“ und einen Wert.',
     note: 'Grund',
     noteHelp: 'Steht danach im Verlauf.',
-    required: 'Das wird benötigt.',
-    instant: 'Ein Datum mit Uhrzeit.',
-    changes: 'Was sich ändert',
     save: 'Ziel speichern',
     saved: (version) => `Als Version ${version} gespeichert. Scans folgen ihr sofort.`,
     unchanged: 'Das Ziel ist schon so.',

@@ -37,7 +37,6 @@ export const webhooks: typeof en = {
     done: 'Ich habe ihn gespeichert',
   },
   sendTest: 'Testereignis senden',
-  testSent: 'Das Testereignis ist unterwegs',
   test: {
     waiting: 'Das Testereignis wird zugestellt …',
     succeeded: (status, latency) => `Der Endpunkt hat das Testereignis beantwortet: ${status}, nach ${latency} ms.`,

@@ -13,7 +13,6 @@ export const audit = {
   when: 'When',
   subject: 'Affected',
   details: 'Details',
-  detailsOf: (what: string) => `Details: ${what}`,
   csv: 'CSV of the loaded entries',
   signpost: 'Signpost itself',
   service: 'An internal service',

@@ -86,7 +86,6 @@ export const batches = {
   externalRef: 'External reference',
   result: 'Result',
   rowStatuses: { pending: 'Waiting', created: 'Created', failed: 'Failed', skipped: 'Skipped' },
-  imageOf: (name: string) => `Code of ${name}`,
   download: 'Download',
   downloads: {
     png: 'Images as PNG (ZIP)',

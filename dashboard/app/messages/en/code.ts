@@ -52,7 +52,6 @@ export const code = {
     byDay: 'Scans by day',
     byCountry: 'Countries',
     map: 'Scans by country on a map',
-    mapScale: 'Scans',
     byDevice: 'Devices',
     bySystem: 'Operating systems',
     byBrowser: 'Browsers',

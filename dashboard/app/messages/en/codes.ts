@@ -69,7 +69,6 @@ export const codes = {
     export: 'Export CSV',
     tooManyExported: (most: string) =>
       `At most ${most} codes can be exported at a time. Narrow the selection with filters.`,
-    exportName: 'codes.csv',
     progress: (done: string, total: string) => `${done} of ${total}`,
     stop: 'Stop',
     undone: 'The change is undone.',

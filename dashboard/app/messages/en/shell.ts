@@ -4,7 +4,6 @@ export const shell = {
   skip: 'Skip to content',
   navigation: 'Navigation',
   openNavigation: 'Open navigation',
-  closeNavigation: 'Close navigation',
   account: 'Account',
   switchAccount: 'Switch account',
   person: 'You',

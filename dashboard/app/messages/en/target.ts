@@ -1,7 +1,6 @@
 /** Texts about what a code leads to: rules, versions, previews. */
 export const target = {
   title: 'Target',
-  leadsTo: 'Leads to',
   otherwise: 'Otherwise',
   edit: 'Change target',
   passQuery: 'Parameters of the scan URL are passed on.',
@@ -103,9 +102,6 @@ export const target = {
     parametersError: 'Each line has a name, “=” and a value.',
     note: 'Reason',
     noteHelp: 'Kept in the history.',
-    required: 'This is needed.',
-    instant: 'A date and time.',
-    changes: 'What changes',
     save: 'Save target',
     saved: (version: number) => `Saved as version ${version}. Scans follow it at once.`,
     unchanged: 'The target is like this already.',

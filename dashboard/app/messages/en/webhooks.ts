@@ -32,7 +32,6 @@ export const webhooks = {
     done: 'I have stored it',
   },
   sendTest: 'Send a test event',
-  testSent: 'The test event is on its way',
   test: {
     waiting: 'The test event is being delivered…',
     succeeded: (status: string, latency: string) =>
