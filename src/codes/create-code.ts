@@ -2,19 +2,18 @@ import type { PoolClient } from 'pg';
 import { designJson } from '../../common/contract/code-json.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
+import { first, type Queryable, statement } from '../../common/postgres/sql.ts';
 import type { Code, CreateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Account } from '../access/caller.ts';
 import { listed, parameters, valuesOf } from '../db/columns.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
-import { FOLDER, TAG } from '../taxonomy/label-kinds.ts';
-import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
+import { insertTags, resolveNewCodeLabels } from './new-code-labels.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { withNewShortCode } from './short-code.ts';
-import { expectAllowedTagCount, tagsOrFailure } from './tags.ts';
+import { tagsOrFailure } from './tags.ts';
 import { targetOrFailure } from './target-url.ts';
 
 /** A validated request for a dynamic code. `folder` and `tags` are ids or names. */
@@ -53,11 +52,6 @@ const insert = statement<InsertedRow>(
    select live as used, (select created_at from created) as created_at from counter`,
 );
 
-const insertTags = statement(
-  'codes_label',
-  `insert into code_tags (code_id, tag_id) select $1, id from unnest($2::uuid[]) as t (id)`,
-);
-
 /**
  * Validates a request before anything is written; only too many tags may be noticed later, once references are resolved.
  * Fails with INVALID_FIELD, or as `domainForPrinting` does.
@@ -88,13 +82,7 @@ export async function createCode(
   account: Account,
   newCode: NewCode,
 ): Promise<{ code: Code; route: Route; warnings: string[] }> {
-  const folders = newCode.folder === undefined ? [] : [newCode.folder];
-  const folderResult = labelsOf(await resolveLabels(tx, FOLDER, account.id, folders), folders);
-  const tagResult = labelsOf(await resolveLabels(tx, TAG, account.id, newCode.tags), newCode.tags);
-  const [folder = null] = folderResult.labels;
-  const tags = tagResult.labels;
-  expectAllowedTagCount(tags);
-
+  const { folder, tags, warnings } = await resolveNewCodeLabels(tx, account.id, newCode);
   const id = newUuid();
   const row = newDynamicRow({
     id,
@@ -110,10 +98,10 @@ export async function createCode(
     created_at: new Date(),
   });
   await insertCode(tx, account, row);
-  if (tags.length > 0) await run(tx, insertTags, [id, tags.map((tag) => tag.id)]);
+  await insertTags(tx, id, tags);
   const code = codeFrom(row, platformUrl, 0);
   const route = await announce(tx, row, code, { type: 'qr.created' });
-  return { code, route, warnings: [...folderResult.warnings, ...tagResult.warnings] };
+  return { code, route, warnings: [...warnings] };
 }
 
 /** Inserts a code; sets its short code and times in the row. */

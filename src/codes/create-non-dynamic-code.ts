@@ -8,16 +8,18 @@ import type {
   Code,
   CreateLandingPageCodeRequest,
   CreateStaticCodeRequest,
-  Design,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { domainForPrinting, FOR_ONE_CODE, type PrintedDomain } from '../domains/for-printing.ts';
 import { announce } from './announce.ts';
 import { codeFrom } from './code-row.ts';
+import { designWarnings } from './design-warnings.ts';
 import { CodeCountEntity, CodeEntity } from './entities.ts';
 import { findCode } from './find-code.ts';
 import { readLandingPage } from './landing-page.ts';
+import { insertTags, resolveNewCodeLabels } from './new-code-labels.ts';
 import { withNewShortCode } from './short-code.ts';
+import { tagsOrFailure } from './tags.ts';
 import { wifiPayload } from './wifi.ts';
 
 /**
@@ -27,11 +29,12 @@ export function createStaticCode(
   em: EntityManager,
   platformUrl: string,
   accountId: string,
-  { content, name, design }: CreateStaticCodeRequest,
-): Promise<Code> {
+  request: CreateStaticCodeRequest,
+): Promise<CreatedCode> {
+  const { content } = request;
   const payload = content.case === 'wifi' ? wifiPayload(content.value) : (content.value ?? '');
   if (payload.includes('\0')) throw failure('INVALID_FIELD', 'payload: must not contain the NUL character.');
-  return createNonDynamicCode(em, platformUrl, accountId, { type: 'static', payload, name, design });
+  return createNonDynamicCode(em, platformUrl, accountId, { ...request, type: 'static', payload });
 }
 
 /** Creates a code whose scans show a landing page. Fails with INVALID_FIELD, or as `domainForPrinting` does. */
@@ -39,21 +42,27 @@ export async function createLandingPageCode(
   em: EntityManager,
   platformUrl: string,
   accountId: string,
-  { landingPage, domainId, name, design }: CreateLandingPageCodeRequest,
-): Promise<Code> {
+  request: CreateLandingPageCodeRequest,
+): Promise<CreatedCode> {
+  const { landingPage, domainId } = request;
   const page = readLandingPage(landingPage);
   const domain =
     domainId === undefined ? null : await domainForPrinting(connectionOf(em), accountId, domainId, FOR_ONE_CODE);
-  return createNonDynamicCode(em, platformUrl, accountId, { type: 'landing_page', page, domain, name, design });
+  return createNonDynamicCode(em, platformUrl, accountId, { ...request, type: 'landing_page', page, domain });
 }
 
-interface NonDynamicCode {
+/** The code, with one sentence for everything requested that could not be applied and for colours that are hard to scan. */
+export interface CreatedCode {
+  readonly code: Code;
+  readonly warnings: string[];
+}
+
+/** `folder` and `tags` are ids or names. */
+interface NonDynamicCode extends Pick<CreateStaticCodeRequest, 'name' | 'design' | 'folder' | 'tags'> {
   readonly type: 'static' | 'landing_page';
   readonly payload?: string;
   readonly page?: JsonValue;
   readonly domain?: PrintedDomain | null;
-  readonly name: string | undefined;
-  readonly design: Design | undefined;
 }
 
 /** Plans do not limit codes of these types. Indexes: codes_short_code_key, code_counts_pkey. */
@@ -62,10 +71,13 @@ async function createNonDynamicCode(
   platformUrl: string,
   accountId: string,
   newCode: NonDynamicCode,
-): Promise<Code> {
+): Promise<CreatedCode> {
+  const tx = connectionOf(em);
+  const requested = { folder: newCode.folder, tags: tagsOrFailure(newCode.tags) };
+  const { folder, tags, warnings } = await resolveNewCodeLabels(tx, accountId, requested);
   const id = newUuid();
   const { type, payload = null, page: landingPage = null, domain } = newCode;
-  const code = {
+  const columns = {
     id,
     accountId,
     type,
@@ -73,20 +85,21 @@ async function createNonDynamicCode(
     landingPage,
     policy: null,
     name: newCode.name || null,
+    folderId: folder?.id ?? null,
     domainId: domain?.id ?? null,
     hostname: domain?.hostname ?? null,
     ...designJson(newCode.design),
   };
   await withNewShortCode(async (shortCode) => {
-    const insert = em.createQueryBuilder(CodeEntity).insert({ ...code, shortCode });
+    const insert = em.createQueryBuilder(CodeEntity).insert({ ...columns, shortCode });
     const { affectedRows } = await insert.onConflict('shortCode').ignore().execute('run');
     return affectedRows === 1 || undefined;
   });
+  await insertTags(tx, id, tags);
   const listed = raw('listed + 1');
   await em.nativeUpdate(CodeCountEntity, { accountId }, { listed });
-  const tx = connectionOf(em);
   const row = await findCode(tx, accountId, encodeId('qr', id));
-  const created = codeFrom(row, platformUrl, 0);
-  await announce(tx, row, created, { type: 'qr.created' });
-  return created;
+  const code = codeFrom(row, platformUrl, 0);
+  await announce(tx, row, code, { type: 'qr.created' });
+  return { code, warnings: [...warnings, ...designWarnings(code.design)] };
 }

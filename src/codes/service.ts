@@ -1,18 +1,24 @@
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Cursors } from '../../common/contract/cursors.ts';
-import { CodesService, CreateCodeResponseSchema, UpdateOutcome } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import {
+  CodesService,
+  CreateCodeResponseSchema,
+  CreateLandingPageCodeResponseSchema,
+  CreateStaticCodeResponseSchema,
+  UpdateOutcome,
+} from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { authorOf, recordChange, recordChanges, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
 import type { Database } from '../db/database.ts';
+import { entityManagerIn } from '../db/orm-transaction.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { codeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
 import { createLandingPageCode, createStaticCode } from './create-non-dynamic-code.ts';
 import { deleteCode } from './delete-code.ts';
-import { designWarnings } from './design-warnings.ts';
 import { findCode } from './find-code.ts';
 import { listCodes } from './list-codes.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
@@ -40,18 +46,24 @@ export function codesService(options: {
         return create(CreateCodeResponseSchema, created);
       });
     },
-    createStaticCode: (request, context) =>
-      ormTransactionOf(context, orm, async (em, tx) => {
-        const code = await createStaticCode(em, platformUrl, accountOf(context).id, request);
-        await recordChange(tx, context, code.id);
-        return { code, warnings: designWarnings(code.design) };
-      }),
-    createLandingPageCode: (request, context) =>
-      ormTransactionOf(context, orm, async (em, tx) => {
-        const code = await createLandingPageCode(em, platformUrl, accountOf(context).id, request);
-        await recordChange(tx, context, code.id);
-        return { code, warnings: designWarnings(code.design) };
-      }),
+    createStaticCode(request, context) {
+      const accountId = accountOf(context).id;
+      const call = { pool, accountId, context, method: CodesService.method.createStaticCode, request };
+      return once(call, async (tx) => {
+        const created = await createStaticCode(entityManagerIn(orm, tx), platformUrl, accountId, request);
+        await recordChange(tx, context, created.code.id);
+        return create(CreateStaticCodeResponseSchema, created);
+      });
+    },
+    createLandingPageCode(request, context) {
+      const accountId = accountOf(context).id;
+      const call = { pool, accountId, context, method: CodesService.method.createLandingPageCode, request };
+      return once(call, async (tx) => {
+        const created = await createLandingPageCode(entityManagerIn(orm, tx), platformUrl, accountId, request);
+        await recordChange(tx, context, created.code.id);
+        return create(CreateLandingPageCodeResponseSchema, created);
+      });
+    },
     async getCode({ id }, context) {
       const { id: accountId } = accountOf(context);
       const row = await findCode(pool, accountId, id);

@@ -1,3 +1,4 @@
+import { ConnectError } from '@connectrpc/connect';
 import jsqr from 'jsqr';
 import pg from 'pg';
 import { PNG } from 'pngjs';
@@ -30,6 +31,14 @@ async function scanned(account: Account, id: string): Promise<string | undefined
   const { data, width, height } = PNG.sync.read(Buffer.from(await response.arrayBuffer()));
   return jsqr.default(new Uint8ClampedArray(data), width, height)?.data;
 }
+
+interface Filing {
+  readonly name?: string;
+  readonly folder?: string;
+  readonly tags?: string[];
+}
+
+const withKey = (key?: string) => (key === undefined ? {} : { headers: { 'idempotency-key': key } });
 
 const PAGE = {
   title: 'Menu & <wine>',
@@ -245,6 +254,94 @@ describe('restoring', () => {
     const other = await staticCode(account);
     await account.call('DELETE', `/qr-codes/${other}`);
     expect(await reasonOf(codes(account).restoreCode({ id: other }))).toBe('succeeded');
+  });
+});
+
+describe.each([
+  [
+    'CreateStaticCode',
+    (account: Account, filing: Filing, key?: string) =>
+      codes(account).createStaticCode({ content: { case: 'payload', value: 'x' }, ...filing }, withKey(key)),
+  ],
+  [
+    'CreateLandingPageCode',
+    (account: Account, filing: Filing, key?: string) =>
+      codes(account).createLandingPageCode({ landingPage: PAGE, ...filing }, withKey(key)),
+  ],
+])('%s', (_, make) => {
+  const total = async (account: Account) => (await account.call<Page>('GET', '/qr-codes')).body.total;
+
+  test('replays its answer for the same idempotency key, and creates one code', async () => {
+    const account = await api.account();
+    const filing = { name: 'x', folder: 'Berlin', tags: ['none', ''] };
+    const first = await make(account, filing, 'one');
+    expect(first.warnings).toHaveLength(1);
+    expect(await make(account, filing, 'one')).toEqual(first);
+    expect(await reasonOf(make(account, { name: 'y' }, 'one'))).toBe('IDEMPOTENCY_KEY_REUSED');
+    expect(await reasonOf(make(account, filing, 'a key'))).toBe('INVALID_IDEMPOTENCY_KEY');
+    expect(await total(account)).toBe(1);
+    expect((await make(account, filing, 'two')).code?.id).not.toBe(first.code?.id);
+    await make(account, filing);
+    await make(account, filing);
+    expect(await total(account)).toBe(4);
+  });
+
+  test('of concurrent calls with one idempotency key, one creates the code', async () => {
+    const account = await api.account();
+    const answers = await Promise.allSettled(Array.from({ length: 8 }, () => make(account, {}, 'one')));
+    const created = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value.code?.id] : []));
+    expect(new Set(created).size).toBe(1);
+    for (const answer of answers) {
+      if (answer.status === 'rejected') expect(readFailure(answer.reason).reason).toBe('IDEMPOTENCY_KEY_IN_FLIGHT');
+    }
+    expect(await total(account)).toBe(1);
+  });
+
+  test.each([
+    ['a name that is too long', { name: 'x'.repeat(201) }],
+    ['a NUL in its name', { name: 'a\0b' }],
+    ['too many tags', { folder: 'x', tags: Array.from({ length: 21 }, (_, index) => `tag ${index}`) }],
+  ])('replays the error for %s, and creates neither code nor labels', async (_what, filing) => {
+    const account = await api.account();
+    const attempts = [
+      ['one', 'false'],
+      ['one', 'true'],
+      [undefined, null],
+    ] as const;
+    for (const [key, replayed] of attempts) {
+      const error = await make(account, filing, key).then(
+        () => undefined,
+        (thrown: unknown) => ConnectError.from(thrown),
+      );
+      const message = expect.stringMatching(/^(name|tags): /);
+      expect(readFailure(error)).toMatchObject({ reason: 'INVALID_FIELD', message });
+      expect(error?.metadata.get('idempotent-replay')).toBe(replayed);
+    }
+    expect(await total(account)).toBe(0);
+    expect((await account.call<{ data: unknown[] }>('GET', '/folders')).body.data).toEqual([]);
+  });
+
+  test('is filed and tagged as it is created', async () => {
+    const account = await api.account();
+    const { folder: existing } = await account.create({ folder: 'Berlin', tags: ['menu'] });
+    const { code, warnings } = await make(account, { folder: ' BERLIN ', tags: ['summer', 'Menu', 'menu', 'summer'] });
+    expect(warnings).toEqual([]);
+    expect(code).toMatchObject({ folder: existing, tags: ['menu', 'summer'], version: 1n });
+    const read = (await account.call<One>('GET', `/qr-codes/${code?.id}`)).body.data;
+    expect(read).toMatchObject({ folder: existing, tags: ['menu', 'summer'] });
+    const byId = await make(account, { folder: existing?.id ?? '' });
+    expect(byId.code?.folder).toMatchObject({ ...existing });
+  });
+
+  test('warns of labels that cannot be applied, and creates the code without them', async () => {
+    const account = await api.account();
+    const filing = { folder: 'none', tags: ['', 'a\0b', 'menu'] };
+    const { code, warnings } = await make(account, filing);
+    expect(code?.folder).toBeUndefined();
+    expect(code?.tags).toEqual(['menu']);
+    const json = { target_url: TARGET, ...filing };
+    const dynamic = await account.call<One & { warnings: string[] }>('POST', '/qr-codes', { json });
+    expect(warnings).toEqual(dynamic.body.warnings);
   });
 });
 

@@ -57,6 +57,5 @@ export const newCode: typeof en = {
   nothingYet: 'Der Code erscheint, sobald es etwas zu codieren gibt.',
   create: 'Code anlegen',
   createdToast: (name) => `${name} wurde angelegt.`,
-  notFiled: (why) => `Der Code wurde angelegt, aber nicht in Ordner und Tags abgelegt: ${why}`,
   unknownResult: 'Die Verbindung ist abgebrochen. Versuchen Sie es erneut: Der Code wird nicht doppelt angelegt.',
 };

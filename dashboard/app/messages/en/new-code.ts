@@ -56,6 +56,5 @@ export const newCode = {
   nothingYet: 'The code appears as soon as there is something to encode.',
   create: 'Create code',
   createdToast: (name: string) => `${name} was created.`,
-  notFiled: (why: string) => `The code was created, but not put into its folder and tags: ${why}`,
   unknownResult: 'The connection broke. Try again: the code will not be created twice.',
 };

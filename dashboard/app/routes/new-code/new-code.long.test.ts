@@ -74,17 +74,19 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     expect(await named('Kept')).toEqual([]);
   });
 
-  test.each(['link', 'Wi-Fi'])('of type %s is not created twice when the answer was lost', async (kind) => {
+  test.each([
+    ['Link', 'Target URL', 'https://example.com/lost'],
+    ['Landing page', 'Heading', 'Lost and found'],
+    ['Wi-Fi', 'Network name (SSID)', 'Harbour'],
+    ['Text', 'Text', 'Lost and found'],
+  ])('of type %s is not created twice when the answer was lost', async (kind, label, content) => {
     const page = await pages.open('/codes/new');
     const name = `Lost ${kind}`;
-    if (kind === 'Wi-Fi') {
-      await page.getByRole('radio', { name: /^Wi-Fi/ }).check({ force: true });
-      await page.getByLabel('Network name').fill('Harbour');
-      await page.getByLabel('Password').fill('fish and chips');
-    } else {
-      await page.getByLabel('Target URL').fill('https://example.com/lost');
-    }
+    await page.getByRole('radio', { name: new RegExp(`^${kind}`) }).check({ force: true });
+    await page.getByLabel(label, { exact: true }).fill(content);
+    if (kind === 'Wi-Fi') await page.getByLabel('Password').fill('fish and chips');
     await page.getByLabel('Name (optional)').fill(name);
+    await page.getByRole('combobox', { name: 'Folder' }).fill('Lost');
     // The core creates the code; the answer does not arrive.
     await page.route(
       /CodesService\/Create/,
@@ -99,7 +101,8 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     expect(await named(name)).toHaveLength(1);
     await page.getByRole('button', { name: 'Create code' }).click();
     await page.waitForURL(/\/codes\/qr_/);
-    expect(await named(name)).toHaveLength(1);
+    // A single version: it was put into its folder as it was created.
+    expect(await named(name)).toMatchObject([{ folder: { name: 'Lost' }, version: 1n }]);
   });
 
   test('for Wi-Fi contains the network, in its colours and folder', async () => {

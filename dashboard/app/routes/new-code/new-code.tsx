@@ -94,27 +94,16 @@ function NewCodeForm() {
 /** Sends the draft; a second try after a broken connection does not create a second code. */
 function useCreation() {
   const { newCode } = useMessages();
-  const errorText = useErrorText();
   const transport = useTransport();
   const navigate = useNavigate();
   const keys = useIdempotencyKeys();
-  const tried = useRef<{ key: string; at: number }>(undefined);
   return useMutation({
-    mutationFn: (draft: Draft) => {
-      const key = keys.keyFor(JSON.stringify(draft));
-      const triedAt = tried.current?.key === key ? tried.current.at : undefined;
-      tried.current = { key, at: triedAt ?? Date.now() };
-      return createCode(transport, draft, { key, triedAt });
-    },
+    mutationFn: (draft: Draft) => createCode(transport, draft, keys.keyFor(JSON.stringify(draft))),
     onSettled: (_created, error) => keys.ended(error ?? undefined),
-    onSuccess: ({ code, warnings, notFiled }: Created) => {
+    onSuccess: ({ code, warnings }: Created) => {
       void refreshCodes();
       if (!code) return;
-      const sentences = [
-        newCode.createdToast(code.name || code.shortCode),
-        ...warnings,
-        ...(notFiled === undefined ? [] : [newCode.notFiled(errorText(notFiled))]),
-      ];
+      const sentences = [newCode.createdToast(code.name || code.shortCode), ...warnings];
       showToast(sentences.join(' '), { kind: sentences.length === 1 ? 'done' : 'failed' });
       void navigate({ to: '/codes/$codeId', params: { codeId: code.id } });
     },
