@@ -24,7 +24,7 @@ describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
     await page.getByRole('button', { name: 'Edit landing page' }).press('Enter');
     await page.getByLabel('Heading').press('End');
     await page.keyboard.type(' café');
-    const phone = page.frameLocator('iframe').locator('main');
+    const phone = page.getByRole('dialog').frameLocator('iframe').locator('main');
     await phone.getByRole('heading', { name: 'Harbour café', includeHidden: true }).waitFor();
     await page.getByRole('button', { name: 'Move link 2 up' }).press('Enter');
     await page.getByRole('button', { name: 'Save' }).press('Enter');

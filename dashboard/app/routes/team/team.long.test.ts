@@ -51,7 +51,7 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await page.keyboard.press('Control+a');
     await page.keyboard.type('Harbour Kitchens Ltd');
     await page.keyboard.press('Enter');
-    await page.getByRole('complementary').getByText('Harbour Kitchens Ltd').waitFor();
+    await page.getByRole('banner').getByText('Harbour Kitchens Ltd').waitFor();
     await page.close();
   });
 
