@@ -351,6 +351,7 @@ describe('deliveries', () => {
         ...(cursor === undefined ? {} : { cursor }),
       });
       expect(page.attempts.length).toBeLessThanOrEqual(100);
+      expect(page.body).toBe('{}');
       all.push(...page.attempts.map(({ latencyMs }) => latencyMs));
       cursor = page.nextCursor;
     } while (cursor !== undefined);

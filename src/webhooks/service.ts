@@ -144,7 +144,7 @@ export function webhooksService({
     },
     async listAttempts({ deliveryId, ...page }, context) {
       const delivery = await findDelivery(orm.em.fork(), accountOf(context).id, deliveryId);
-      return listAttempts(pool, delivery, page, cursors.byName);
+      return { ...(await listAttempts(pool, delivery, page, cursors.byName)), body: delivery.body };
     },
     async resendDelivery(request, context) {
       const delivery = await findDelivery(orm.em.fork(), accountOf(context).id, request.id);

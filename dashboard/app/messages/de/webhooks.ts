@@ -83,11 +83,10 @@ export const webhooks: typeof en = {
       : `${formatted} ${count === 1 ? 'Ereignis wird' : 'Ereignisse werden'} erneut gesendet`,
   details: (event) => `Versuche von ${event}`,
   request: 'Anfrage',
-  requestNote: 'Inhalt und Signatur entstehen bei jedem Versuch neu und werden nicht gespeichert.',
+  requestNote: 'Jeder Versuch hat eine eigene Signatur und den Zeitpunkt, zu dem signiert wurde.',
   response: 'Antwort',
   noResponse: 'Keine Antwort',
   latency: (ms) => `${ms} ms`,
   noAttempts: 'Noch kein Versuch.',
-  allAttempts: (count) => `Die letzten ${count} Versuche`,
   notFound: 'Diesen Endpunkt gibt es nicht. Vielleicht wurde er gelöscht.',
 };

@@ -75,11 +75,10 @@ export const webhooks = {
     count === 0 ? 'No delivery has failed in the last 30 days' : `${events(count, formatted)} will be sent again`,
   details: (event: string) => `Attempts of ${event}`,
   request: 'Request',
-  requestNote: 'The body and its signature are made anew for each attempt and not stored.',
+  requestNote: 'Each attempt has a signature of its own, and the time at which it was signed.',
   response: 'Response',
   noResponse: 'No response',
   latency: (ms: string) => `${ms} ms`,
   noAttempts: 'No attempt has been made yet.',
-  allAttempts: (count: string) => `The latest ${count} attempts`,
   notFound: 'There is no such endpoint. It may have been deleted.',
 };

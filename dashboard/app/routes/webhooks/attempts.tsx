@@ -1,7 +1,14 @@
-import type { Attempt, Delivery } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import {
+  type Attempt,
+  type Delivery,
+  WebhooksService,
+} from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { Button } from '../../components/button.tsx';
+import { Loaded } from '../../components/loaded.tsx';
 import { Status } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { useFormat } from '../../data/format.ts';
+import { usePages } from '../../data/use-pages.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './webhooks.module.css';
 
@@ -16,30 +23,50 @@ export function AttemptStatus({ attempt }: { readonly attempt: Attempt }) {
   return <Status look={isSuccess(attempt) ? 'good' : 'danger'}>{text}</Status>;
 }
 
-/** What was sent of a delivery, and the latest attempts with what was answered, newest first. */
+/** How often the attempts of a delivery are loaded again while they are shown, in ms. */
+const REFRESH_MS = 5_000;
+
+/** The request of a delivery, and its attempts with what was answered, newest first. */
 export function Attempts({ delivery, url }: { readonly delivery: Delivery; readonly url: string }) {
-  const { webhooks: texts } = useMessages();
+  const { webhooks: texts, common } = useMessages();
   const format = useFormat();
-  const attempts = [...delivery.attempts].reverse();
+  const list = usePages(
+    WebhooksService.method.listAttempts,
+    (cursor) => ({ deliveryId: delivery.id, ...(cursor !== undefined && { cursor }) }),
+    ({ nextCursor }) => nextCursor,
+    REFRESH_MS,
+  );
   return (
-    <div className={styles.attempts}>
-      <h3>{texts.request}</h3>
-      <pre>{`POST ${url}\ncontent-type: application/json\nwebhook-id: ${delivery.eventId}\n\n{"type": "${delivery.eventType}", …}`}</pre>
-      <p className={styles.note}>{texts.requestNote}</p>
-      <h3>{texts.allAttempts(format.number(attempts.length))}</h3>
-      {attempts.length === 0 && <p>{texts.noAttempts}</p>}
-      <ol>
-        {attempts.map((attempt) => (
-          <li key={`${attempt.at?.seconds}.${attempt.at?.nanos}`} className={styles.attempt}>
-            <div className={styles.state}>
-              <AttemptStatus attempt={attempt} />
-              <RelativeTime instant={attempt.at} />
-              <span className={styles.note}>{texts.latency(format.number(attempt.latencyMs))}</span>
-            </div>
-            {attempt.response !== '' && <pre>{attempt.response}</pre>}
-          </li>
-        ))}
-      </ol>
-    </div>
+    <Loaded query={list}>
+      {({ pages }) => {
+        const attempts = pages.flatMap((page) => page.attempts);
+        return (
+          <div className={styles.attempts}>
+            <h3>{texts.request}</h3>
+            <pre>{`POST ${url}\ncontent-type: application/json\nwebhook-id: ${delivery.eventId}\n\n${pages[0]?.body}`}</pre>
+            <p className={styles.note}>{texts.requestNote}</p>
+            <h3>{texts.attempts}</h3>
+            {attempts.length === 0 && <p>{texts.noAttempts}</p>}
+            <ol>
+              {attempts.map((attempt) => (
+                <li key={`${attempt.at?.seconds}.${attempt.at?.nanos}`} className={styles.attempt}>
+                  <div className={styles.state}>
+                    <AttemptStatus attempt={attempt} />
+                    <RelativeTime instant={attempt.at} />
+                    <span className={styles.note}>{texts.latency(format.number(attempt.latencyMs))}</span>
+                  </div>
+                  {attempt.response !== '' && <pre>{attempt.response}</pre>}
+                </li>
+              ))}
+            </ol>
+            {list.hasNextPage && (
+              <Button isPending={list.isFetchingNextPage} onPress={() => void list.fetchNextPage()}>
+                {common.loadMore}
+              </Button>
+            )}
+          </div>
+        );
+      }}
+    </Loaded>
   );
 }

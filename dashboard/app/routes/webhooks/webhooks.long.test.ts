@@ -45,7 +45,8 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     const deliveries = page.getByRole('row').filter({ hasText: 'webhook.test' });
     await deliveries.filter({ hasText: 'Waiting' }).getByRole('button', { name: 'webhook.test', exact: true }).focus();
     await page.keyboard.press('Enter');
-    await page.getByText('The database is locked.').waitFor();
+    await page.getByText('The database is locked.').first().waitFor();
+    await page.getByText('{"type":"webhook.test"').waitFor();
     await expectAccessible(page);
     await page.keyboard.press('Escape');
     status = 204;
