@@ -29,6 +29,13 @@ export const team: typeof en = {
     'Um das Konto zu verlassen, bitten Sie jemanden mit der Rolle „Verwalten“ oder „Inhaber“, Sie zu entfernen.',
   lastOwner:
     'Nur Sie sind Inhaber. Um zu gehen oder eine andere Rolle zu übernehmen, machen Sie zuerst jemand anderen zum Inhaber.',
+  close: {
+    title: 'Konto schließen',
+    text: 'Alle Codes verlieren für immer ihre Funktion, auch gedruckte; der API-Schlüssel wird ungültig, und die Domains können von anderen verwendet werden. Das lässt sich nicht rückgängig machen.',
+    action: 'Konto schließen',
+    ask: (account) => `${account} für immer schließen?`,
+    deleteData: 'Auch alles löschen, was davon gespeichert ist, einschließlich der Scans',
+  },
   signIn: {
     title: 'So melden sich Mitglieder an',
     provider:

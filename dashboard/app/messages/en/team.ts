@@ -25,6 +25,13 @@ export const team = {
   leaveText: 'You lose access at once. To come back, another member must add you again.',
   leaveAsk: 'To leave the account, ask an admin or owner to remove you.',
   lastOwner: 'You are the only owner. To leave or to take another role, first make someone else an owner.',
+  close: {
+    title: 'Closing the account',
+    text: 'Its codes stop working for ever, printed ones too, its API key becomes invalid, and its domains can be used by others. This cannot be undone.',
+    action: 'Close the account',
+    ask: (account: string) => `Close ${account} for ever?`,
+    deleteData: 'Also delete everything that is stored of it, scans included',
+  },
   signIn: {
     title: 'How people sign in',
     provider:

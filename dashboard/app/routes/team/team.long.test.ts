@@ -74,4 +74,20 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await expectAccessible(page);
     await page.close();
   });
+
+  test('is closed by an owner who types its name', async () => {
+    const page = await pages.open('/team');
+    await page.getByRole('button', { name: 'Close the account' }).press('Enter');
+    const dialog = page.getByRole('alertdialog');
+    await dialog.waitFor();
+    await expectAccessible(page);
+    const button = dialog.getByRole('button', { name: 'Close the account' });
+    expect(await button.isDisabled()).toBe(true);
+    await page.keyboard.type('Harbour Kitchens Ltd');
+    await button.press('Enter');
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    const { account } = await pages.client(AccountsService).getAccount({});
+    expect(account?.closedAt).toBeDefined();
+    await page.close();
+  });
 });

@@ -9,6 +9,7 @@ import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import { AccountName } from './account-name.tsx';
 import { AddMember } from './add-member.tsx';
+import { CloseAccount } from './close-account.tsx';
 import { Members } from './members.tsx';
 import { Permissions } from './permissions.tsx';
 import styles from './team.module.css';
@@ -17,6 +18,7 @@ import styles from './team.module.css';
 export function Team() {
   const { team: texts, shell } = useMessages();
   const mayChange = useMay('admin');
+  const mayClose = useMay('owner');
   const [isAdding, setAdding] = useState(false);
   const members = useQuery(AccountsService.method.listMembers, {});
   return (
@@ -42,6 +44,7 @@ export function Team() {
         </Panel>
       </Section>
       <Permissions />
+      {mayClose && <CloseAccount />}
       {isAdding && <AddMember onClose={() => setAdding(false)} />}
     </Page>
   );
