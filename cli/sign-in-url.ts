@@ -1,7 +1,7 @@
 import { OperatorError } from '../common/runtime/operator-error.ts';
 
 /**
- * The address of a sign-in link. The token is in the fragment, which browsers send to nobody: it is in no log of a server
+ * The address of a sign-in link. The token is in the fragment, which browsers do not send: it is in no log of a server
  * or proxy, and programs that preview links do not use it up.
  */
 export function signInUrl(base: URL, token: string): string {

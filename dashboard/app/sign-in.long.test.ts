@@ -66,7 +66,7 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
     await expect.poll(() => switcher.textContent()).toContain(other);
   });
 
-  test('are told so if no account has them as a member', async () => {
+  test('see that they are not members of any account', async () => {
     const page = await signIn('berta');
     await page.getByRole('heading', { name: 'You are not a member yet' }).waitFor();
   });

@@ -11,7 +11,7 @@ const MOST_AT_ONCE = 1_000;
 
 /** How old the list of the sessions that ended at other instances may be when a session is used, in ms. */
 const FRESH_MS = 2_000;
-/** How long a call to the core may take, in ms: whoever uses a session waits for it. */
+/** How long a call to the core may take, in ms: requests with a session wait for it. */
 const CALL_MS = 2_000;
 /** How much earlier than the previous list the next one begins, in ms: calls of other instances take some time. */
 const OVERLAP_MS = 60_000;

@@ -22,7 +22,7 @@ export async function membershipsOf(core: Core, email: string): Promise<readonly
 
 /**
  * The memberships that a session may use. A link proves only the membership that it was made for, not that the address
- * belongs to whoever opened it.
+ * belongs to the person who opened it.
  */
 export async function usableMemberships(core: Core, session: Session): Promise<readonly Membership[]> {
   const found = await membershipsOf(core, session.email);

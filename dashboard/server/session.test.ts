@@ -309,7 +309,7 @@ describe('another instance', () => {
     expect((await signOut(browser)).status).toBe(204);
     expect(await statusAt(dashboard, cookie)).toBe(401);
     await core?.restart();
-    // Whoever uses the first instance makes it tell the others.
+    // A request to the first instance makes it inform the core.
     const next = await signIn();
     await expect
       .poll(async () => [await statusOf(next), await statusAt(other, cookie)], { timeout: 30_000 })

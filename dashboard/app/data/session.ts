@@ -15,7 +15,7 @@ export interface Session {
   readonly publicUrl: string;
 }
 
-/** Nobody is signed in. `signIn` lists the ways to do it: `oidc`, or none but a link. */
+/** No one is signed in. `signIn` lists the ways to do it: `oidc`, or empty if only links work. */
 export interface SignedOut {
   readonly signIn: readonly string[];
 }
@@ -33,7 +33,7 @@ export const sessionQuery = queryOptions({
 /** The session of a page; pages are shown to people who are signed in. */
 export function useSession(): Session {
   const { data } = useSuspenseQuery(sessionQuery);
-  if (isSignedOut(data)) throw new Error('Nobody is signed in.');
+  if (isSignedOut(data)) throw new Error('No one is signed in.');
   return data;
 }
 

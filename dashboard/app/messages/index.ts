@@ -29,7 +29,7 @@ export const useFirstMessages = FIRST.useLoaded;
 /** The texts of all pages. Until they are loaded, the page that asks for them is suspended. */
 export const useMessages = ALL.useLoaded;
 
-/** Loads texts by language; a language that nobody reads is not loaded. */
+/** Loads texts by language; languages that are not used are not loaded. */
 function catalogue<Texts>(loaders: Readonly<Record<Language, () => Promise<Texts>>>) {
   const loaded = new Map<Language, Texts>();
   const loading = new Map<Language, Promise<Texts>>();

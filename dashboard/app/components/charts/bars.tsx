@@ -15,7 +15,7 @@ export interface Bar {
   readonly scans: number;
 }
 
-/** The rows that are shown until somebody asks for all; breakdowns have up to 51. */
+/** The number of rows that are shown at first; breakdowns have up to 51. */
 const FIRST_ROWS = 10;
 
 /** A breakdown as a table with a bar in each row: nothing needs to be hovered, and it is read aloud as it is seen. */

@@ -95,5 +95,5 @@ export const batches = {
   },
   packing: (done: string, total: string) => `Packing: ${done} of ${total} images`,
   listing: (done: string, total: string) => `Reading: ${done} of ${total} rows`,
-  reconnecting: 'The connection broke. The batch goes on; reconnecting…',
+  reconnecting: 'The connection broke. The batch continues. Reconnecting…',
 };

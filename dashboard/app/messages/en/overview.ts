@@ -53,6 +53,6 @@ export const overview = {
     title: 'Create your first code',
     text: 'Print it once, and change where it leads whenever you like. Its scans appear here.',
     action: 'New code',
-    viewer: 'As soon as somebody creates a code, its scans appear here.',
+    viewer: 'Scans appear here as soon as someone creates a code.',
   },
 };

@@ -36,7 +36,7 @@ export const team = {
     title: 'How people sign in',
     provider:
       'With the sign-in of your organisation, if it is set up: by the e-mail address above, which it must have verified.',
-    link: 'With a link for one sign-in within 15 minutes, which whoever runs Signpost makes. Signpost sends no e-mail itself:',
+    link: 'With a link that works once, within 15 minutes. The operator of Signpost creates it; Signpost itself sends no e-mail:',
   },
   may: {
     title: 'What each role may do',

@@ -60,7 +60,7 @@ describe.skipIf(!CHROMIUM)('the page of the API', () => {
     await page.close();
   });
 
-  test('lets nobody but owners change the key', async () => {
+  test('lets only owners change the key', async () => {
     const page = await pages.open('/api', { role: Role.ADMIN, context: { locale: 'de-DE' } });
     await page.getByText('Inhaber des Kontos legen ihn an').waitFor();
     expect(await page.getByRole('button', { name: /Schlüssel/ }).count()).toBe(0);

@@ -33,7 +33,7 @@ export function BatchRows({ batch, status }: { readonly batch: Batch; readonly s
       getNextPageParam: ({ offset, rows, total }) => (offset + rows.length < total ? offset + rows.length : undefined),
     },
   );
-  // Rows become final as the batch goes on; a completed batch does not change.
+  // Rows become final as the batch proceeds; a completed batch does not change.
   const { refetch } = query;
   const done = (batch.counts?.total ?? 0) - (batch.counts?.pending ?? 0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have changed when more of them are done.

@@ -126,7 +126,7 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     expect(String(await take('Failed and skipped rows'))).toMatch(/\r\n2,nowhere,,,"?target_url: must be/);
   });
 
-  test('progress goes on after the core was killed', async () => {
+  test('progress continues after the core was killed', async () => {
     const page = await pages.open('/batches/new');
     await page.getByRole('button', { name: 'Choose a file' }).waitFor();
     const many = Array.from({ length: 20_000 }, (_, n) => `https://example.com/${n}`);
@@ -136,7 +136,7 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByRole('progressbar').waitFor();
     const [core] = pages.signpost.cores;
     await core?.kill();
-    await page.getByText('The connection broke. The batch goes on').waitFor();
+    await page.getByText('The connection broke. The batch continues').waitFor();
     await core?.restart();
     await page.getByText('Completed').waitFor({ timeout: 90_000 });
     await page.getByText('All 20,000').waitFor();

@@ -68,7 +68,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/second');
   });
 
-  test('keeps what was typed when somebody else has changed the target meanwhile', async () => {
+  test('keeps what was typed when another person has changed the target meanwhile', async () => {
     const code = await newCode('Contested');
     const page = await pages.open(`/codes/${code.id}`);
     await press(page, 'Change target');

@@ -27,7 +27,7 @@ const MAX_READ = 20_000;
 
 const client = createClient(AnalyticsService, transport);
 
-/** The scans of a code as they arrive, once somebody asks for them. */
+/** The scans of a code as they arrive, on request. */
 export function LiveScans({ code }: { readonly code: Code }) {
   const { live } = useMessages().code;
   const [isOn, setOn] = useState(false);

@@ -33,7 +33,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const { form } = texts;
   const errorText = useErrorText();
   const [draft, setDraft] = useState(() => draftOf(target));
-  // Somebody else's change is shown once; saving again replaces it.
+  // A change made by another person is shown once; saving again replaces it.
   const [isConflict, setConflict] = useState(false);
   const save = useMutation(TargetsService.method.setTarget);
   const rollBack = useMutation(TargetsService.method.rollBackTarget);

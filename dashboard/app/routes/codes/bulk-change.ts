@@ -177,7 +177,7 @@ async function retarget(
       if (now?.counts) onProgress(now.counts.total - now.counts.pending);
     }
   } catch (error) {
-    // Whoever stops watching does not stop the change, which goes on in the background.
+    // To stop watching does not stop the change, which continues in the background.
     if (!signal.aborted) throw error;
   }
   let cursor = '';

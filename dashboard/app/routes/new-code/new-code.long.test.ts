@@ -17,7 +17,7 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
   const named = async (name: string) =>
     (await pages.client(CodesService).listCodes({ limit: 100 })).codes.filter((code) => code.name === name);
 
-  /** Moves on to the field with Tab, as somebody without a mouse does. */
+  /** Moves on to the field with Tab, as people without a mouse do. */
   async function tabTo(page: Page, name: string): Promise<void> {
     const target = page
       .getByRole('textbox', { name })

@@ -30,7 +30,7 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
 
   test('offers a viewer nothing that they may not do', async () => {
     const page = await pages.open('/', { role: Role.VIEWER });
-    await page.getByText('As soon as somebody creates a code').waitFor();
+    await page.getByText('Scans appear here as soon as someone creates a code').waitFor();
     expect(await page.getByRole('link', { name: 'New code' }).count()).toBe(0);
     await page.close();
   });
@@ -125,7 +125,7 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
   });
 });
 
-/** Scans a code; a gateway knows a new one as soon as the core has told it. */
+/** Scans a code; a gateway learns of a new one from the log. */
 async function scan(url: string): Promise<void> {
   for (let left = 100; left > 0; left--) {
     const { status } = await fetch(url, { redirect: 'manual' });

@@ -20,7 +20,7 @@ const MAX_BATCHES = 10;
 export type Concern =
   | { readonly kind: 'domain'; readonly domain: Domain }
   | { readonly kind: 'endpoint'; readonly endpoint: Endpoint }
-  /** Some deliveries to an endpoint were given up: they arrive only if somebody resends them. */
+  /** Some deliveries to an endpoint were given up: they arrive only if they are resent. */
   | { readonly kind: 'undelivered'; readonly endpoint: Endpoint }
   | { readonly kind: 'batch'; readonly batch: Batch }
   | { readonly kind: 'codes' | 'requests'; readonly used: bigint; readonly limit: bigint };

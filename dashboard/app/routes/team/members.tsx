@@ -36,7 +36,7 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
   const removeLeaving = async () => {
     if (!leaving) return;
     await remove.run({ id: leaving.id });
-    // Whoever has left sees another account, or the way to sign in.
+    // A person who has left sees another account, or the sign-in page.
     if (isSelf) location.assign('/');
     else showToast(texts.removed(leaving.email));
   };
