@@ -23,8 +23,12 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
   test('opens a page by typing', async () => {
     const page = await pages.open('/');
     await page.getByRole('navigation').waitFor();
-    await page.keyboard.press('Control+k');
-    await page.getByRole('searchbox').waitFor();
+    // Keys are listened to a moment after the navigation is seen.
+    const open = async () => {
+      await page.keyboard.press('Control+k');
+      return page.getByRole('searchbox').isVisible();
+    };
+    await expect.poll(open).toBe(true);
     await page.keyboard.type('webho');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
