@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { AxeBuilder } from '@axe-core/playwright';
-import type { Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -15,6 +15,18 @@ const { SCREENSHOTS } = process.env;
 
 const LARGE = { width: 1440, height: 900 };
 const SMALL = { width: 390, height: 844 };
+
+/** What pages are opened with. The tests of each page check the other combinations of theme and size. */
+const VIEWS: readonly { readonly name: string; readonly context: BrowserContextOptions }[] = [
+  { name: '1440-light', context: { viewport: LARGE, colorScheme: 'light' } },
+  { name: '390-german', context: { viewport: SMALL, colorScheme: 'dark', locale: 'de-DE' } },
+  ...(SCREENSHOTS
+    ? ([
+        { name: '1440-dark', context: { viewport: LARGE, colorScheme: 'dark' } },
+        { name: '390-light', context: { viewport: SMALL, colorScheme: 'light' } },
+      ] as const)
+    : []),
+];
 
 /** The pages by the names of their pictures; `…` stands for the id of what the sample contains. */
 const PAGES = {
@@ -64,7 +76,7 @@ describe.skipIf(!CHROMIUM)('every page', () => {
   }, 120_000);
 
   /** Opens a page, and waits until it has shown what it has to show. */
-  async function open(name: Name, context: object): Promise<Page> {
+  async function open(name: Name, context: BrowserContextOptions): Promise<Page> {
     const page = await pages.open(PAGES[name].replace('…', ids.get(name) ?? ''), { context });
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.waitForLoadState('networkidle');
@@ -80,19 +92,9 @@ describe.skipIf(!CHROMIUM)('every page', () => {
     await page.close();
   }
 
-  test.each(NAMES)('%s is accessible on a large screen, light', async (name) => {
-    await check(await open(name, { viewport: LARGE, colorScheme: 'light' }), `${name}-1440-light`);
-  });
-
-  test.each(NAMES)('%s is accessible on a large screen, dark', async (name) => {
-    await check(await open(name, { viewport: LARGE, colorScheme: 'dark' }), `${name}-1440-dark`);
-  });
-
-  test.each(NAMES)('%s is accessible on a phone, in German', async (name) => {
-    await check(await open(name, { viewport: SMALL, colorScheme: 'dark', locale: 'de-DE' }), `${name}-390-german`);
-  });
-
-  test.each(NAMES)('%s is accessible on a phone', async (name) => {
-    await check(await open(name, { viewport: SMALL, colorScheme: 'light' }), `${name}-390-light`);
+  describe.each(VIEWS)('$name', ({ name: view, context }) => {
+    test.each(NAMES)('%s is accessible and fits', async (name) => {
+      await check(await open(name, context), `${name}-${view}`);
+    });
   });
 });
