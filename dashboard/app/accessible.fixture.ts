@@ -9,8 +9,9 @@ const THEMES = ['light', 'dark'] as const;
 export async function expectAccessible(page: Page): Promise<void> {
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 });
-    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    expect(overflow, `px beyond the screen at ${width} px`).toBeLessThanOrEqual(0);
+    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    // Charts are drawn anew after the screen has changed.
+    await expect.poll(overflow, { message: `px beyond the screen at ${width} px` }).toBeLessThanOrEqual(0);
     for (const colorScheme of THEMES) {
       await page.emulateMedia({ colorScheme });
       // React Aria announces there that a button is at work, and refers to the button even when it is gone.
