@@ -9,7 +9,7 @@ import { announceCurrent } from './announce.ts';
 import { CHANGED, type CodeRow } from './code-row.ts';
 import { expectAllowedTagCount, MAX_TAGS, TOO_MANY_TAGS, tagsOrFailure } from './tags.ts';
 import { labelsOrFailure } from './update-code.ts';
-import type { Result } from './update-codes.ts';
+import type { Result } from './update-result.ts';
 
 /** The same changes of the fields of many codes. */
 export interface FieldChanges {

@@ -6,7 +6,7 @@ import type { Account } from '../access/caller.ts';
 import { announceCurrent } from './announce.ts';
 import { CHANGED, type CodeRow } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';
-import type { Result } from './update-codes.ts';
+import type { Result } from './update-result.ts';
 
 /** Index: code_counts_pkey. */
 const lockCounter = statement<{ live: string }>(

@@ -14,9 +14,7 @@ import type { CodeRow } from './code-row.ts';
 import { deleteLocked } from './delete-account-codes.ts';
 import { lockCodes } from './find-code.ts';
 import { restoreLocked } from './restore-codes.ts';
-
-/** What becomes of a code. */
-export type Result = Pick<UpdatedCode, 'outcome'> & Partial<Pick<UpdatedCode, 'reason' | 'message'>>;
+import type { Result } from './update-result.ts';
 
 /**
  * Makes the same change to many codes of the account, with as many statements as a few codes take, and announces each

@@ -1,7 +1,7 @@
 import type { RefObject } from 'react';
 import { Menu as AriaMenu, MenuItem, Popover } from 'react-aria-components';
 import styles from './menu.module.css';
-import type { MenuAction } from './menu.tsx';
+import type { MenuAction } from './menu-action.ts';
 
 interface MenuListProps {
   readonly label: string;

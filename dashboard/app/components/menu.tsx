@@ -1,17 +1,6 @@
-import type { LucideIcon } from 'lucide-react';
 import { lazy, type ReactNode, Suspense, useRef, useState } from 'react';
 import { ButtonContext } from 'react-aria-components';
-
-export interface MenuAction {
-  readonly id: string;
-  readonly label: string;
-  readonly icon?: LucideIcon | undefined;
-  readonly isDanger?: boolean | undefined;
-  readonly isDisabled?: boolean | undefined;
-  /** Leads to this address; otherwise `onAction` is called. */
-  readonly href?: string | undefined;
-  readonly onAction?: (() => void) | undefined;
-}
+import type { MenuAction } from './menu-action.ts';
 
 /** Loaded when a menu is about to be opened: with the overlays of React Aria it is 32 KB compressed. */
 const loadList = () => import('./menu-list.tsx');

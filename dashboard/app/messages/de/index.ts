@@ -1,4 +1,4 @@
-import type { Messages } from '../index.ts';
+import type { messages as en } from '../en/index.ts';
 import { api } from './api.ts';
 import { audit } from './audit.ts';
 import { batches } from './batches.ts';
@@ -16,7 +16,7 @@ import { target } from './target.ts';
 import { team } from './team.ts';
 import { webhooks } from './webhooks.ts';
 
-export const messages: Messages = {
+export const messages: typeof en = {
   api,
   audit,
   batches,

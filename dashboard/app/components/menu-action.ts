@@ -1,0 +1,13 @@
+import type { LucideIcon } from 'lucide-react';
+
+/** What a menu offers. */
+export interface MenuAction {
+  readonly id: string;
+  readonly label: string;
+  readonly icon?: LucideIcon | undefined;
+  readonly isDanger?: boolean | undefined;
+  readonly isDisabled?: boolean | undefined;
+  /** Leads to this address; otherwise `onAction` is called. */
+  readonly href?: string | undefined;
+  readonly onAction?: (() => void) | undefined;
+}
