@@ -3,7 +3,7 @@ import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import { Menu as MenuIcon } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { RouterProvider } from 'react-aria-components';
-import { isTemporary, queryClient } from '../../data/queries.ts';
+import { isTemporary } from '../../data/queries.ts';
 import { isSignedOut, sessionQuery } from '../../data/session.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { IconButton } from '../button.tsx';
@@ -84,6 +84,5 @@ function Unavailable() {
   const failing = useIsFetching({
     predicate: ({ state }) => state.fetchFailureCount > 0 && isTemporary(state.fetchFailureReason),
   });
-  // Reading the cache again when the browser is back online is left to the queries themselves.
-  return failing > 0 && queryClient.isFetching() > 0 ? <Notice look="warning">{shell.unavailable}</Notice> : null;
+  return failing > 0 ? <Notice look="warning">{shell.unavailable}</Notice> : null;
 }

@@ -68,7 +68,7 @@ function Call() {
           <h3>{texts.call.example}</h3>
           <CopyButton text={example} what={texts.call.example} label={texts.call.copyExample} />
         </div>
-        <pre className={styles.code}>{example}</pre>
+        <pre>{example}</pre>
       </Panel>
     </Section>
   );

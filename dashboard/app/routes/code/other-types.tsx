@@ -46,7 +46,7 @@ export function StaticContent({ code }: { readonly code: Code }) {
     >
       <Panel>
         <p className={styles.muted}>{texts.content.text}</p>
-        <pre className={styles.payload}>{code.payload}</pre>
+        <pre>{code.payload}</pre>
       </Panel>
     </Section>
   );

@@ -12,7 +12,6 @@ import { AddMember } from './add-member.tsx';
 import { CloseAccount } from './close-account.tsx';
 import { Members } from './members.tsx';
 import { Permissions } from './permissions.tsx';
-import styles from './team.module.css';
 
 /** The people of the account, what they may do, and the account itself. */
 export function Team() {
@@ -40,7 +39,7 @@ export function Team() {
         <Panel>
           <p>{texts.signIn.provider}</p>
           <p>{texts.signIn.link}</p>
-          <pre className={styles.command}>signpost dashboard link --account acct_… --email …</pre>
+          <pre>signpost dashboard link --account acct_… --email …</pre>
         </Panel>
       </Section>
       <Permissions />
