@@ -2,5 +2,6 @@ import { defineConfig } from 'vitest/config';
 import base, { LONG_TESTS } from './vitest.config.ts';
 
 export default defineConfig({
-  test: { ...base.test, include: LONG_TESTS, exclude: ['node_modules/**'] },
+  // Whole installations and browsers on two shared cores: some tests take 30 s there.
+  test: { ...base.test, include: LONG_TESTS, exclude: ['node_modules/**'], testTimeout: 90_000 },
 });
