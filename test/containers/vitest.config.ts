@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/containers/journey.test.ts'],
-    reporters: 'verbose',
+    reporters: ['verbose', './test/harness/last-line-reporter.ts'],
     testTimeout: 240_000,
     hookTimeout: 60_000,
     // Each step needs those before it.

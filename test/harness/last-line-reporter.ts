@@ -16,7 +16,7 @@ export interface RunResult {
 }
 
 /**
- * Prints the seed, and as the last line `N passed, N failed`, and the skipped tests if there are any. With
+ * Prints the seed, if there is one, and as the last line `N passed, N failed`, and the skipped tests if there are any. With
  * `TEST_RESULT` it also writes a `RunResult` as JSON to the file of that name.
  */
 export default class LastLineReporter implements Reporter {
@@ -41,7 +41,8 @@ export default class LastLineReporter implements Reporter {
     process.once('exit', (code) => {
       // A run can fail without a failed test, for example when the setup fails.
       const failed = code === 0 ? count.failed : Math.max(count.failed, 1);
-      process.stdout.write(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine({ ...count, failed })}\n`);
+      const seed = process.env.TEST_SEED === undefined ? '' : `seed: TEST_SEED=${process.env.TEST_SEED}\n`;
+      process.stdout.write(`${seed}${lastLine({ ...count, failed })}\n`);
     });
   }
 }

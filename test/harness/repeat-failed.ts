@@ -1,10 +1,13 @@
 /**
- * Runs all tests, those of `npm test` and of `npm run test:long`, and repeats each that fails five times with the same
- * seed: `npm run test:ci`. It counts as passed only if all five runs pass, and is listed above the last line even then:
- * a test that fails now and then shows a race, in the test or in what it tests.
+ * Runs all tests: `npm run test:ci`. Each of `npm test` and `npm run test:long` that fails is repeated five times with the
+ * same seed. It counts as passed only if all five runs pass, and is listed above the last line even then: a test that
+ * fails now and then shows a race, in the test or in what it tests.
+ *
+ * With `CI=true` those of `npm run test:containers` run beside the long ones, as both often wait.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,18 +21,22 @@ const folder = mkdtempSync(join(tmpdir(), 'signpost-test-result-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 process.env.TEST_SEED ??= String(randomInt(2 ** 31));
 
-const CONFIGS = ['vitest.config.ts', 'vitest.long.config.ts'];
-const runs = CONFIGS.map((config) => ({ config, ...vitest('--config', config) }));
+const [short, long] = ['vitest.config.ts', 'vitest.long.config.ts'];
+const runs = [{ config: short, ...(await vitest('--config', short)) }];
+const journey = process.env.CI === 'true' ? containers() : undefined;
+runs.push({ config: long, ...(await vitest('--config', long)) });
+const inContainers = await journey;
 const failedTests = runs.flatMap(({ config, failedTests }) => failedTests.map((test) => ({ config, ...test })));
+const results = [...runs, ...(inContainers ? [inContainers] : [])];
 const count = {
-  passed: sum(runs.map(({ passed }) => passed)),
-  failed: sum(runs.map(({ failed }) => failed)),
-  skipped: sum(runs.map(({ skipped }) => skipped)),
+  passed: sum(results.map(({ passed }) => passed)),
+  failed: sum(results.map(({ failed }) => failed)),
+  skipped: sum(results.map(({ skipped }) => skipped)),
 };
 const notes: string[] = [];
 if (failedTests.length <= MOST_REPEATED) {
   for (const test of failedTests) {
-    const passed = repeat(test);
+    const passed = await repeat(test);
     notes.push(`failed, then passed ${passed} of ${RUNS} times: ${test.file}${test.name ? ` > ${test.name}` : ''}`);
     if (passed < RUNS) continue;
     count.failed--;
@@ -41,23 +48,39 @@ console.log(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine(count)}`);
 process.exitCode = count.failed === 0 ? 0 : 1;
 
 /** How often a test passes in five runs; it stops at the first failure. */
-function repeat({ config, file, name }: FailedTest & { readonly config: string }): number {
+async function repeat({ config, file, name }: FailedTest & { readonly config: string }): Promise<number> {
   const only = name === undefined ? [] : ['--testNamePattern', `^${escaped(name)}$`];
   for (let run = 0; run < RUNS; run++) {
-    const { passed, failed } = vitest('--config', config, file, ...only);
+    const { passed, failed } = await vitest('--config', config, file, ...only);
     if (failed > 0 || passed === 0) return run;
   }
   return RUNS;
 }
 
-/** Runs tests; one failure stands for a run that ended without a result. */
-function vitest(...options: string[]): RunResult {
+/** Runs tests. */
+async function vitest(...options: string[]): Promise<RunResult> {
   const path = join(folder, 'result.json');
   rmSync(path, { force: true });
-  const env = { ...process.env, TEST_RESULT: path };
-  const { status } = spawnSync('vitest', ['run', ...options], { stdio: 'inherit', env });
+  const run = spawn('vitest', ['run', ...options], { stdio: 'inherit', env: { ...process.env, TEST_RESULT: path } });
+  const [code] = await once(run, 'close');
+  return resultOf(code, path);
+}
+
+/** Runs the journey through the containers, and prints its output once it is over. */
+async function containers(): Promise<RunResult> {
+  const path = join(folder, 'containers.json');
+  const run = spawn('bash', ['test/containers/run.sh'], { env: { ...process.env, TEST_RESULT: path } });
+  let output = '';
+  for (const stream of [run.stdout, run.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  const [code] = await once(run, 'close');
+  console.log(`\n== Containers\n${output}`);
+  return resultOf(code, path);
+}
+
+/** The result of a run; one failure stands for a run that ended without one. */
+function resultOf(code: number | null, path: string): RunResult {
   const result = readResult(path);
-  return status === 0 || result.failed > 0 ? result : { ...result, failed: 1 };
+  return code === 0 || result.failed > 0 ? result : { ...result, failed: 1 };
 }
 
 function readResult(path: string): RunResult {
