@@ -43,7 +43,8 @@ export async function announceCurrent(
   await announceAll(tx, rows, (row) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0), changeOf);
 }
 
-function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): OutboxRecord[] {
+/** The event and the route of a change for the outbox. */
+export function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): OutboxRecord[] {
   return [codeEvent(row.account_id, code, change), routeRecord(row, route)];
 }
 

@@ -35,6 +35,11 @@ export const NEW_COLUMNS = COLUMNS.filter(
   ({ name }) => name !== 'policy' && !DEFAULTED.some((defaulted) => defaulted === name),
 );
 
+/** The same for a code whose time of creation is known. */
+export const TIMED_COLUMNS = COLUMNS.filter(
+  (column) => NEW_COLUMNS.includes(column) || column.name === 'created_at' || column.name === 'updated_at',
+);
+
 /** Columns that are not erased: the short code stays, so that no other code ever gets it, and so does the account. */
 const RETAINED: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short_code', ...DEFAULTED];
 

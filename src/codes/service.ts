@@ -17,6 +17,7 @@ import { entityManagerIn } from '../db/orm-transaction.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { codeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
+import { createInGroups } from './create-in-groups.ts';
 import { createLandingPageCode, createStaticCode } from './create-non-dynamic-code.ts';
 import { deleteCode } from './delete-code.ts';
 import { findCode } from './find-code.ts';
@@ -35,10 +36,13 @@ export function codesService(options: {
 }): ServiceImpl<typeof CodesService> {
   const { platformUrl, isPlatformHost } = options;
   const { orm, pool } = options.database;
+  const createInGroup = createInGroups({ pool, platformUrl, isPlatformHost });
   return {
     async createCode(request, context) {
       const account = accountOf(context);
       const call = { pool, accountId: account.id, context, method: CodesService.method.createCode, request };
+      const createdInGroup = await createInGroup(call);
+      if (createdInGroup) return createdInGroup;
       return once(call, async (tx) => {
         const newCode = await readNewCode(tx, isPlatformHost, account, request);
         const created = await createCode(tx, platformUrl, account, newCode);
