@@ -31,9 +31,15 @@ const UNAVAILABLE_MESSAGE =
 /** pg's message for a statement that exceeded its `query_timeout`. */
 const QUERY_TIMEOUT_MESSAGE = 'Query read timeout';
 
-/** Whether an error means that a connection has lost its server, or that the server is no longer the primary. */
+/**
+ * Whether an error means that a connection has lost its server, that Postgres has ended its session, or that the server is no
+ * longer the primary.
+ */
 export function mustReconnect(error: unknown): error is Error {
-  return isQueryTimeout(error) || (error instanceof Error && (error as { code?: string }).code === READ_ONLY);
+  if (isQueryTimeout(error)) return true;
+  if (!(error instanceof Error)) return false;
+  const { code, severity } = error as { readonly code?: string; readonly severity?: string };
+  return severity === 'FATAL' || code === READ_ONLY;
 }
 
 /** Whether an error means that the server no longer responds on a connection. */

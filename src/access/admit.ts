@@ -1,7 +1,8 @@
 import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { CLOCK_MS, tooLate } from '../../common/postgres/commit-limit.ts';
-import { COMMIT_WITHOUT_WAIT, first, promptStatement } from '../../common/postgres/sql.ts';
+import { COMMIT_WITHOUT_WAIT, first, promptStatement, run } from '../../common/postgres/sql.ts';
+import { grouped } from '../../common/runtime/grouped.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import type { Account, Rate } from './caller.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
@@ -39,9 +40,12 @@ const PLAN_ROWS = Object.entries(PLANS)
   )
   .join(', ');
 
-/** Features and limits of an account: from its plan, unless overridden for it. `where` selects the account. */
-const ACCOUNT = (where: string) => `
-  select a.id,
+/**
+ * Features and limits of an account: from its plan, unless overridden for it. `where` selects the account; `more`: further
+ * columns.
+ */
+const ACCOUNT = (where: string, more = '') => `
+  select a.id, ${more}
          coalesce(a.feature_api, p.api) as api,
          coalesce(a.feature_bulk, p.bulk) as bulk,
          coalesce(a.feature_images, p.images) as images,
@@ -74,6 +78,20 @@ const MAX_ATTEMPTS = 5;
 const BURST_WAIT = `greatest(0, ${OLDEST} + ${BURST_WINDOW_MS} - ${CLOCK_MS})`;
 const RESET = `extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer`;
 
+/** What an admission writes into `meters m`. */
+const METERED = `
+  month = ${MONTH},
+  used = ${USED} + 1,
+  admissions[${SLOT}] = ${CLOCK_MS},
+  turn = ${SLOT} % ${BURST_LIMIT} + 1`;
+
+/** Whether plan, rate and clock admit a call to `account` with the meter `m`; `asked`: expressions of the call. */
+const ADMISSIBLE = (asked: Record<'api' | 'bulk' | 'images' | 'commitBy', string>) => `
+  (account.api or not ${asked.api}) and (account.bulk or not ${asked.bulk}) and (account.images or not ${asked.images})
+  and ${OLDEST} <= ${CLOCK_MS} - ${BURST_WINDOW_MS}
+  and (account.monthly_quota is null or ${USED} < account.monthly_quota)
+  and (${asked.commitBy} is null or ${CLOCK_MS} < ${asked.commitBy})`;
+
 /**
  * Authenticates, checks the plan and meters in one statement: the meter's row lock makes the burst limit and the quota
  * exact across any number of cores, and a rejected request changes nothing. If Postgres's machine loses power, the last
@@ -84,17 +102,10 @@ const admitKey = promptStatement<AccountRow>(
   'access_admit_key',
   `with account as (${OF_KEY}),
    admitted as (
-     update meters m
-     set month = ${MONTH},
-         used = ${USED} + 1,
-         admissions[${SLOT}] = ${CLOCK_MS},
-         turn = ${SLOT} % ${BURST_LIMIT} + 1
+     update meters m set ${METERED}
      from account
      where m.account_id = account.id
-       and (account.api or not $2) and (account.bulk or not $3) and (account.images or not $4)
-       and ${OLDEST} <= ${CLOCK_MS} - ${BURST_WINDOW_MS}
-       and (account.monthly_quota is null or ${USED} < account.monthly_quota)
-       and ($5::bigint is null or ${CLOCK_MS} < $5)
+       and ${ADMISSIBLE({ api: '$2', bulk: '$3', images: '$4', commitBy: '$5::bigint' })}
      returning m.used
    )
    select account.*,
@@ -105,6 +116,40 @@ const admitKey = promptStatement<AccountRow>(
           ${RESET} as reset,
           ${CLOCK_MS} as clock_ms
    from account join meters m on m.account_id = account.id`,
+);
+
+/**
+ * The same for calls of different keys. A meter that another transaction holds is skipped, so that the group waits for no
+ * lock, and two groups can't deadlock, in whatever order they lock. The meters that are locked are read again by then: of
+ * calls that were admitted meanwhile, none is counted twice or missed. A call that was neither admitted nor is rejected by
+ * what was read is admitted by itself. $1 to $5 as in `admitKey`, as arrays. Indexes: api_keys_hash_key, then primary keys.
+ */
+const admitKeys = promptStatement<AccountRow & { readonly nth: number }>(
+  'access_admit_keys',
+  `with asked as (
+     select * from unnest($1::bytea[], $2::boolean[], $3::boolean[], $4::boolean[], $5::bigint[]) with ordinality
+       as asked (hash, needs_api, needs_bulk, needs_images, commit_by, nth)
+   ), account as materialized (
+     ${ACCOUNT(
+       'join api_keys k on k.account_id = a.id join asked on asked.hash = k.hash where a.closed_at is null',
+       'needs_api, needs_bulk, needs_images, commit_by, nth::integer as nth,',
+     )}
+   ), locked as (
+     select m.account_id from account join meters m on m.account_id = account.id
+     where ${ADMISSIBLE({ api: 'needs_api', bulk: 'needs_bulk', images: 'needs_images', commitBy: 'commit_by' })}
+     for no key update of m skip locked
+   ), admitted as (
+     update meters m set ${METERED} from locked where m.account_id = locked.account_id
+     returning m.account_id, m.used
+   )
+   select account.*,
+          coalesce(admitted.used, ${USED}) as used,
+          admitted.account_id is not null as admitted,
+          ${COMMIT_WITHOUT_WAIT},
+          ${BURST_WAIT} as burst_wait,
+          ${RESET} as reset,
+          ${CLOCK_MS} as clock_ms
+   from account join meters m on m.account_id = account.id left join admitted on admitted.account_id = account.id`,
 );
 
 /** The same check without metering: nothing is locked or changed. Indexes: api_keys_hash_key, then primary keys. */
@@ -132,20 +177,88 @@ export async function admit(
   features: readonly Feature[],
   commitBy?: number,
 ): Promise<Admission | undefined> {
-  const needs = (feature: Feature) => features.includes(feature);
-  const values = [keyHash, needs(Feature.API), needs(Feature.BULK), needs(Feature.IMAGES), commitBy ?? null];
+  const values = parametersOf({ keyHash, features, commitBy });
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const row = await first(pool, admitKey, values);
     if (!row) return undefined;
-    const account = accountFrom(row);
-    const rate = rateFrom(row);
-    if (row.admitted) return { account, rate };
-    const late = commitBy !== undefined && Number(row.clock_ms) >= commitBy;
-    const rejection = late ? tooLate() : (missingFeature(account, features) ?? overRate(row, rate));
-    if (rejection) return { account, rate, rejection };
-    // Neither the plan nor the rate rejects the row as it was read: another request has changed the meter meanwhile.
+    const admission = admissionFrom(row, features, commitBy);
+    if (admission) return admission;
   }
   throw failure('UNAVAILABLE', 'Too many concurrent requests of this account; try again.');
+}
+
+/** A call by API key, as it is admitted. */
+interface KeyCall {
+  readonly keyHash: Buffer;
+  readonly features: readonly Feature[];
+  readonly commitBy: number | undefined;
+}
+
+/** Admissions in groups. */
+const GROUPS = { concurrency: 1, maxSize: 32, maxWaiting: 2_000, items: 'calls' };
+
+/** How many calls of one key may wait for groups, each of which admits one: further ones are admitted by themselves. */
+const MAX_WAITING_OF_KEY = 8;
+
+/**
+ * Returns a function that admits calls as `admit` does, concurrent ones of different keys in one statement. For keys that
+ * are known to be valid: others would fill the groups.
+ */
+export function admitInGroups(
+  pool: Pool,
+): (keyHash: Buffer, features: readonly Feature[], commitBy: number | undefined) => Promise<Admission | undefined> {
+  /** How many calls are waiting or in a group, by key. */
+  const calls = new Map<string, number>();
+  const readInGroup = grouped<KeyCall & { readonly key: string }, AccountRow | undefined>({
+    ...GROUPS,
+    keyOf: ({ key }) => key,
+    async work(group) {
+      const rows = await run(pool, admitKeys, transposed(group.map(parametersOf)));
+      const byCall = new Map(rows.map((row) => [row.nth, row]));
+      return group.map((_, index) => byCall.get(index + 1));
+    },
+  });
+  return async (keyHash, features, commitBy) => {
+    const key = keyHash.toString('latin1');
+    const others = calls.get(key) ?? 0;
+    if (others >= MAX_WAITING_OF_KEY) return admit(pool, keyHash, features, commitBy);
+    calls.set(key, others + 1);
+    const row = await readInGroup({ key, keyHash, features, commitBy }).finally(() => {
+      const left = (calls.get(key) ?? 0) - 1;
+      if (left > 0) calls.set(key, left);
+      else calls.delete(key);
+    });
+    if (!row) return undefined;
+    return admissionFrom(row, features, commitBy) ?? admit(pool, keyHash, features, commitBy);
+  };
+}
+
+/** The parameters of `admitKey`. */
+function parametersOf({ keyHash, features, commitBy }: KeyCall) {
+  const needs = (feature: Feature) => features.includes(feature);
+  return [keyHash, needs(Feature.API), needs(Feature.BULK), needs(Feature.IMAGES), commitBy ?? null] as const;
+}
+
+/** The parameters of `admitKeys`. */
+function transposed(calls: readonly ReturnType<typeof parametersOf>[]): unknown[][] {
+  return ([0, 1, 2, 3, 4] as const).map((column) => calls.map((call) => call[column]));
+}
+
+/**
+ * The outcome of an admission. Undefined if the call was not admitted and neither the plan nor the rate rejects the row as
+ * it was read: another call holds the meter, or has changed it meanwhile.
+ */
+function admissionFrom(
+  row: AccountRow,
+  features: readonly Feature[],
+  commitBy: number | undefined,
+): Admission | undefined {
+  const account = accountFrom(row);
+  const rate = rateFrom(row);
+  if (row.admitted) return { account, rate };
+  const late = commitBy !== undefined && Number(row.clock_ms) >= commitBy;
+  const rejection = late ? tooLate() : (missingFeature(account, features) ?? overRate(row, rate));
+  return rejection && { account, rate, rejection };
 }
 
 /** Checks a call by API key as `admit` does, without metering it. */

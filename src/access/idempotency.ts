@@ -33,13 +33,17 @@ const NEW_COLUMNS = columnsOf(IdempotencyEntity).filter(({ name }) => name !== '
 /** The call and its answer. */
 const ANSWER_COLUMNS = NEW_COLUMNS.filter(({ name }) => name !== 'account_id' && name !== 'key');
 
+/** Takes the lock of a key until the transaction ends, if nothing else holds it. Null for a key that is null. */
+export const TRY_KEY_LOCK = (accountId: string, key: string) =>
+  `pg_try_advisory_xact_lock(hashtextextended(${accountId} || ' ' || ${key}, 0))`;
+
 /**
  * Held until the transaction ends, so a crash leaves nothing behind. A call that does not get it is answered "in
  * flight".
  */
 const lock = statement<{ acquired: boolean }>(
   'access_idempotency_lock',
-  `select pg_try_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0)) as acquired`,
+  `select ${TRY_KEY_LOCK('$1', '$2')} as acquired`,
 );
 
 /** The same lock, held by the connection over several transactions until it is released or the connection breaks. */
@@ -66,6 +70,16 @@ const store = statement(
   `insert into idempotency (${listed(NEW_COLUMNS)}) values (${parameters(NEW_COLUMNS)})
    on conflict (account_id, key) do update set ${fromExcluded(ANSWER_COLUMNS)}, created_at = now()`,
 );
+
+/**
+ * Inserts the answers of those rows of a query that have a `key`, whose locks are held, and returns the keys that had none.
+ * For a statement that answers several calls (`onceTogether`); only through this and `TRY_KEY_LOCK` do statements of other
+ * modules access the table.
+ */
+export const STORE_NEW_ANSWERS = (from: string) =>
+  `insert into idempotency (account_id, key, fingerprint, response)
+   select account_id, key, fingerprint, response from ${from} where key is not null
+   on conflict (account_id, key) do nothing returning account_id, key`;
 
 async function storeAnswer(tx: PoolClient, record: RecordRow): Promise<void> {
   await run(tx, store, valuesOf(NEW_COLUMNS, record));
@@ -131,10 +145,7 @@ export async function once<Request extends DescMessage, Response extends DescMes
     } finally {
       await run(connection.client, unlockSession, [accountId, key]).catch(connection.markBroken);
     }
-  }).catch((error: unknown) => {
-    if (!isUnavailable(error)) throw error;
-    throw failure('IDEMPOTENCY_NOT_GUARANTEED', 'The idempotency key could not be stored; try again.', {}, error);
-  });
+  }).catch(notGuaranteed);
 
   const replay = String(outcome.replay);
   if (outcome.response) {
@@ -143,6 +154,34 @@ export async function once<Request extends DescMessage, Response extends DescMes
   }
   outcome.error?.metadata.set('idempotent-replay', replay);
   throw outcome.error;
+}
+
+/** A key with the answer that is stored for it. */
+export type KeyedAnswer = Pick<RecordRow, 'key' | 'fingerprint' | 'response'>;
+
+/**
+ * Runs a call whose answer is known before it takes effect in a transaction with other calls. `commit` stores the answer
+ * under the key, if there is one, and commits; it resolves to whether it did. Resolves to undefined if it did not, or if the
+ * key is invalid: `once` then answers the call, from what is stored for its key if anything is.
+ */
+export async function onceTogether<Request extends DescMessage, Response extends DescMessage>(
+  call: Call<Request, Response>,
+  response: MessageShape<Response>,
+  commit: (answer: KeyedAnswer | undefined) => Promise<boolean>,
+): Promise<MessageShape<Response> | undefined> {
+  const { context, method } = call;
+  const key = context.requestHeader.get('idempotency-key');
+  if (key === null) return (await commit(undefined)) ? response : undefined;
+  if (!isIdempotencyKey(key)) return undefined;
+  const answer = { key, fingerprint: fingerprintOf(call), response: toBinary(method.output, response) };
+  if (!(await commit(answer).catch(notGuaranteed))) return undefined;
+  context.responseHeader.set('idempotent-replay', 'false');
+  return response;
+}
+
+function notGuaranteed(error: unknown): never {
+  if (!isUnavailable(error)) throw error;
+  throw failure('IDEMPOTENCY_NOT_GUARANTEED', 'The idempotency key could not be stored; try again.', {}, error);
 }
 
 interface Outcome<Response extends DescMessage> {

@@ -20,7 +20,7 @@ import {
   RefuseRequestSchema,
 } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
-import { accountById, admit, checkUnmetered, missingFeature } from './admit.ts';
+import { accountById, admit, admitInGroups, checkUnmetered, missingFeature } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
 import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
@@ -67,6 +67,7 @@ export function access(options: {
 }): Access {
   const { pool, tokens, standardCallers, requestLog } = options;
   const knownKeys = new KnownKeys();
+  const admitKnown = admitInGroups(pool);
   const inTurn = fairQueue(UNKNOWN_KEYS);
   const admissions = metrics.getMeter('signpost.core').createCounter('signpost.admissions', {
     unit: '{call}',
@@ -124,12 +125,15 @@ export function access(options: {
       if (rejection) throw rejection;
       return member ? { kind: 'service', account, member, actor: member.email } : { kind: 'service', account, actor };
     }
+    const isKnown = knownKeys.has(token);
     const unmetered = requirementsOf(method).cost === Cost.NOTHING;
-    const lookUp = () =>
-      unmetered
-        ? checkUnmetered(pool, hashApiKey(token), needs.features)
-        : admit(pool, hashApiKey(token), needs.features, commitByIn(header));
-    const admission = await (knownKeys.has(token) ? lookUp() : inTurn(values.get(peerKey).address, signal, lookUp));
+    const lookUp = () => {
+      const hash = hashApiKey(token);
+      if (unmetered) return checkUnmetered(pool, hash, needs.features);
+      const commitBy = commitByIn(header);
+      return isKnown ? admitKnown(hash, needs.features, commitBy) : admit(pool, hash, needs.features, commitBy);
+    };
+    const admission = await (isKnown ? lookUp() : inTurn(values.get(peerKey).address, signal, lookUp));
     if (!admission) {
       knownKeys.delete(token);
       throw invalidApiKey();

@@ -6,8 +6,7 @@ import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type CodeChange, codeEvent } from '../events/events.ts';
 import { addToOutbox, copyToOutbox, type OutboxRecord } from '../events/outbox.ts';
-import { scanCounts } from '../scans/reports/scan-counts.ts';
-import { type CodeRow, codeFrom } from './code-row.ts';
+import { type CodeRow, scannedCodeFrom } from './code-row.ts';
 import { codeRows } from './find-code.ts';
 
 /**
@@ -39,11 +38,11 @@ export async function announceCurrent(
   changeOf: (row: CodeRow) => CodeChange,
 ): Promise<void> {
   const rows = await codeRows(tx, accountId, ids);
-  const scans = await scanCounts(tx, accountId, ids);
-  await announceAll(tx, rows, (row) => codeFrom(row, platformUrl, scans.get(row.id) ?? 0), changeOf);
+  await announceAll(tx, rows, (row) => scannedCodeFrom(row, platformUrl), changeOf);
 }
 
-function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): OutboxRecord[] {
+/** The event and the route of a change for the outbox. */
+export function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeChange): OutboxRecord[] {
   return [codeEvent(row.account_id, code, change), routeRecord(row, route)];
 }
 

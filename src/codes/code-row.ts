@@ -7,6 +7,7 @@ import { storedPolicy } from '../../common/targets/policy.ts';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
+import { SCAN_COUNT } from '../scans/reports/scan-counts.ts';
 import { LABEL_COLUMNS } from '../taxonomy/label-sql.ts';
 import { CodeEntity } from './entities.ts';
 import { alphabetically } from './tags.ts';
@@ -14,10 +15,16 @@ import { alphabetically } from './tags.ts';
 /** A code as Postgres stores it, with its labels. Ids are UUIDs. */
 export type CodeRow = RowOf<CodeEntity> & { folder_name: string | null; tags: string[] };
 
+/** The same with its total scans. */
+export type ScannedCodeRow = CodeRow & { readonly scan_count: string };
+
 const COLUMNS = columnsOf(CodeEntity);
 
 /** The columns of a `CodeRow`, for queries over `codes c`. */
 export const CODE_COLUMNS = `${listed(COLUMNS, 'c')}, ${LABEL_COLUMNS}`;
+
+/** The columns of a `ScannedCodeRow`, for the same queries. */
+export const SCANNED_CODE_COLUMNS = `${CODE_COLUMNS}, ${SCAN_COUNT}`;
 
 /**
  * Assignments of every update of a code. `greatest`, because `now()` is the start of the transaction: of two concurrent
@@ -33,6 +40,11 @@ const DEFAULTED: readonly (keyof CodeRow)[] = [
 /** Columns of a new code that are inserted. */
 export const NEW_COLUMNS = COLUMNS.filter(
   ({ name }) => name !== 'policy' && !DEFAULTED.some((defaulted) => defaulted === name),
+);
+
+/** The same for a code whose time of creation is known. */
+export const TIMED_COLUMNS = COLUMNS.filter(
+  (column) => NEW_COLUMNS.includes(column) || column.name === 'created_at' || column.name === 'updated_at',
 );
 
 /** Columns that are not erased: the short code stays, so that no other code ever gets it, and so does the account. */
@@ -82,6 +94,11 @@ export function newDynamicRow(
 /** The printed URL: on the code's custom domain or else on `platformUrl`, which has no slash at its end. */
 export function scanUrl(row: Pick<CodeRow, 'hostname' | 'short_code'>, platformUrl: string): string {
   return `${row.hostname === null ? platformUrl : `https://${row.hostname}`}/r/${row.short_code}`;
+}
+
+/** Converts a row with its total scans to the message. */
+export function scannedCodeFrom(row: ScannedCodeRow, platformUrl: string): Code {
+  return codeFrom(row, platformUrl, Number(row.scan_count));
 }
 
 /** Converts a row to the message. `scans`: the lifetime total. */

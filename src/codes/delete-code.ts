@@ -2,9 +2,8 @@ import type { PoolClient } from 'pg';
 import { encodeId } from '../../common/contract/ids.ts';
 import { first, statement } from '../../common/postgres/sql.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { announce } from './announce.ts';
-import { CHANGED, codeFrom } from './code-row.ts';
+import { CHANGED, scannedCodeFrom } from './code-row.ts';
 import { lockCode } from './find-code.ts';
 
 /** A deleted dynamic code no longer counts towards the plan's limit. Indexes: codes_pkey, code_counts_pkey. */
@@ -33,7 +32,6 @@ export async function deleteCode(
   const removed = await first(tx, remove, [before.id, accountId]);
   if (!removed) throw new Error('a locked code does not exist');
   const row = { ...before, ...removed };
-  const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
-  const route = await announce(tx, row, codeFrom(row, platformUrl, scans), { type: 'qr.archived' });
+  const route = await announce(tx, row, scannedCodeFrom(row, platformUrl), { type: 'qr.archived' });
   return { id: encodeId('qr', row.id), route };
 }

@@ -5,9 +5,8 @@ import { decodeId } from '../../common/contract/ids.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Account } from '../access/caller.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
-import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { announce } from './announce.ts';
-import { codeFrom } from './code-row.ts';
+import { scannedCodeFrom } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';
 import { CodeCountEntity, CodeEntity } from './entities.ts';
 import { findCode } from './find-code.ts';
@@ -41,8 +40,7 @@ export async function restoreCode(
   }
   const tx = connectionOf(em);
   const row = await findCode(tx, accountId, id);
-  const scans = (await scanCounts(tx, accountId, [before.id])).get(before.id) ?? 0;
-  const code = codeFrom(row, platformUrl, scans);
+  const code = scannedCodeFrom(row, platformUrl);
   if (deleted) await announce(tx, row, code, { type: 'qr.updated', changed: ['deleted'] });
   return { code, changed: deleted };
 }

@@ -14,12 +14,12 @@ import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
-import { scanCounts } from '../scans/reports/scan-counts.ts';
-import { codeFrom } from './code-row.ts';
+import { scannedCodeFrom } from './code-row.ts';
 import { createCode, readNewCode } from './create-code.ts';
+import { createInGroups } from './create-in-groups.ts';
 import { createLandingPageCode, createStaticCode } from './create-non-dynamic-code.ts';
 import { deleteCode } from './delete-code.ts';
-import { findCode } from './find-code.ts';
+import { findInGroups } from './find-code.ts';
 import { listCodes } from './list-codes.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { restoreCode } from './restore-code.ts';
@@ -35,10 +35,14 @@ export function codesService(options: {
 }): ServiceImpl<typeof CodesService> {
   const { platformUrl, isPlatformHost } = options;
   const { orm, pool } = options.database;
+  const findInGroup = findInGroups(pool);
+  const createInGroup = createInGroups({ pool, platformUrl, isPlatformHost });
   return {
     async createCode(request, context) {
       const account = accountOf(context);
       const call = { pool, accountId: account.id, context, method: CodesService.method.createCode, request };
+      const createdInGroup = await createInGroup(call);
+      if (createdInGroup) return createdInGroup;
       return once(call, async (tx) => {
         const newCode = await readNewCode(tx, isPlatformHost, account, request);
         const created = await createCode(tx, platformUrl, account, newCode);
@@ -65,10 +69,7 @@ export function codesService(options: {
       });
     },
     async getCode({ id }, context) {
-      const { id: accountId } = accountOf(context);
-      const row = await findCode(pool, accountId, id);
-      const scans = await scanCounts(pool, accountId, [row.id]);
-      return { code: codeFrom(row, platformUrl, scans.get(row.id) ?? 0) };
+      return { code: scannedCodeFrom(await findInGroup(accountOf(context).id, id), platformUrl) };
     },
     listCodes: (request, context) => listCodes({ ...options, pool }, accountOf(context).id, request),
     updateCode: (request, context) =>

@@ -1,19 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
-import { encodeId } from '../../common/contract/ids.ts';
 import { routeOf } from '../../common/contract/route.ts';
-import { run, statement } from '../../common/postgres/sql.ts';
+import { first, run, statement } from '../../common/postgres/sql.ts';
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { columnsOf, listed, parameters, valuesOf } from '../db/columns.ts';
-import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { FOLDER, type Label, type LabelKind, TAG } from '../taxonomy/label-kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
-import { CHANGED, type CodeRow, codeFrom } from './code-row.ts';
+import { CHANGED, type CodeRow, SCANNED_CODE_COLUMNS, type ScannedCodeRow, scannedCodeFrom } from './code-row.ts';
 import { CodeEntity } from './entities.ts';
-import { findCode, lockCode } from './find-code.ts';
+import { lockCode } from './find-code.ts';
 import { readLandingPage } from './landing-page.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { expectAllowedTagCount, tagsOrFailure } from './tags.ts';
@@ -34,11 +32,11 @@ const CHANGEABLE = Object.keys(FIELDS) as Changeable[];
 
 const COLUMNS = columnsOf(CodeEntity).filter(({ name }) => name in FIELDS || name === 'target_version');
 
-/** Index: codes_pkey. */
-const update = statement(
+/** Returns the code with its labels, which were changed before. Index: codes_pkey. */
+const update = statement<ScannedCodeRow>(
   'codes_update',
-  `update codes set (${listed(COLUMNS)}) = row(${parameters(COLUMNS, 3)}), ${CHANGED}
-   where id = $1 and account_id = $2`,
+  `update codes c set (${listed(COLUMNS)}) = row(${parameters(COLUMNS, 3)}), ${CHANGED}
+   where id = $1 and account_id = $2 returning ${SCANNED_CODE_COLUMNS}`,
 );
 
 /** Index: code_tags_pkey. */
@@ -77,8 +75,7 @@ export async function updateCode(
     throw failure('NO_TARGET', 'Only landing-page codes have a page that can be changed.');
   }
   const { row, changed } = await apply(tx, before, changes, author);
-  const scans = (await scanCounts(tx, accountId, [row.id])).get(row.id) ?? 0;
-  const code = codeFrom(row, platformUrl, scans);
+  const code = scannedCodeFrom(row, platformUrl);
   if (changed.length === 0) return { code, route: routeOf(row), changed: false };
   return { code, route: await announce(tx, row, code, { type: 'qr.updated', changed }), changed: true };
 }
@@ -119,10 +116,10 @@ async function readChanges(
 
 async function apply(
   tx: PoolClient,
-  before: CodeRow,
+  before: ScannedCodeRow,
   changes: Changes,
   author: string,
-): Promise<{ row: CodeRow; changed: string[] }> {
+): Promise<{ row: ScannedCodeRow; changed: string[] }> {
   const after = { ...before, ...changes.columns };
   const { tags } = changes;
   const tagsChanged =
@@ -141,8 +138,9 @@ async function apply(
     after.target_version = await addTargetVersion(tx, before, after, { author, note: '' });
   }
   if (tagsChanged) await run(tx, replaceTags, [before.id, tags.map(({ id }) => id)]);
-  await run(tx, update, [before.id, before.account_id, ...valuesOf(COLUMNS, after)]);
-  return { row: await findCode(tx, before.account_id, encodeId('qr', before.id)), changed };
+  const row = await first(tx, update, [before.id, before.account_id, ...valuesOf(COLUMNS, after)]);
+  if (!row) throw new Error('a locked code does not exist');
+  return { row, changed };
 }
 
 /** Resolves references to labels. Fails with INVALID_FIELD if any has none, since an update is applied as a whole. */

@@ -12,17 +12,18 @@ export interface OutboxRecord extends NewRecord {
   readonly topic: string;
 }
 
-type NewRow = Omit<RowOf<OutboxEntity>, 'id' | 'at' | 'slot'>;
+/** A row to insert. */
+export type OutboxRow = Omit<RowOf<OutboxEntity>, 'id' | 'at' | 'slot'>;
 
 /** The columns that are inserted; Postgres sets the others. */
-const NEW_COLUMNS = columnsOf(OutboxEntity).filter(({ name }) => !['id', 'at', 'slot'].includes(name));
+export const NEW_COLUMNS = columnsOf(OutboxEntity).filter(({ name }) => !['id', 'at', 'slot'].includes(name));
 
 /**
- * Wakes the relay when the transaction commits, but only if it sleeps: before Postgres 19 transactions that notify
+ * A query that wakes the relay when the transaction commits, but only if it sleeps: before Postgres 19 transactions that notify
  * commit one after the other. A transaction that obtains the lock holds it until it ends. Until then the relay can't
  * fall asleep, and once it has, it reads the outbox again before it waits.
  */
-const WAKE = `select ${notifying('outbox')} where not pg_try_advisory_xact_lock_shared(${LOCKS.relaySleeps})`;
+export const WAKE = `select ${notifying('outbox')} where not pg_try_advisory_xact_lock_shared(${LOCKS.relaySleeps})`;
 
 const insert = statement(
   'events_outbox_insert',
@@ -38,8 +39,12 @@ const wake = statement('events_outbox_wake', WAKE);
  * Records of one key are published in the order of their transactions if those lock the row that the key names.
  */
 export async function addToOutbox(tx: Queryable, records: readonly OutboxRecord[]): Promise<void> {
-  const rows = records.map(traced());
-  await run(tx, insert, arraysOf(NEW_COLUMNS, rows));
+  await run(tx, insert, arraysOf(NEW_COLUMNS, rowsOf(records)));
+}
+
+/** The rows of records, for a statement that inserts them with others; they belong to the current trace. */
+export function rowsOf(records: readonly OutboxRecord[]): OutboxRow[] {
+  return records.map(traced());
 }
 
 /** Like `addToOutbox`, but cheaper for thousands of records, which are created from the items while writing. */
@@ -54,7 +59,7 @@ export async function copyToOutbox<Item>(
 }
 
 /** Converts records to rows, with the headers of the trace that the change belongs to. */
-function traced(): (record: OutboxRecord) => NewRow {
+function traced(): (record: OutboxRecord) => OutboxRow {
   const trace: Record<string, string> = {};
   propagation.inject(context.active(), trace);
   return ({ topic, key, headers, value }) => ({ topic, key, headers: { ...trace, ...headers }, value });

@@ -18,7 +18,6 @@ import { findCode } from '../../src/codes/find-code.ts';
 import { listCodes } from '../../src/codes/list-codes.ts';
 import { platformHosts } from '../../src/codes/platform-hosts.ts';
 import { updateCode } from '../../src/codes/update-code.ts';
-import { scanCounts } from '../../src/scans/reports/scan-counts.ts';
 import type { Platform } from './platform.ts';
 import { type RestClient, requestText } from './rest-client.ts';
 
@@ -60,8 +59,7 @@ export async function operationsOn(platform: Platform, pool: Pool): Promise<Reco
       rest: (n, client) => sendRequest(client, 'GET', `/qr-codes/${code(n)}`, n),
       async straight(n) {
         const { id } = await admitted(n, false);
-        const row = await findCode(pool, id, code(n));
-        await scanCounts(pool, id, [row.id]);
+        await findCode(pool, id, code(n));
       },
     },
     list: {

@@ -62,7 +62,7 @@ test('a trace goes from the caller through gateway, core, statements and the log
   const request = find(SERVER, 'POST /api/v1/qr-codes');
   const client = find(CLIENT, method, request);
   const server = find(SERVER, method, client);
-  const statement = find(CLIENT, 'events_outbox_insert', server);
+  const statement = find(CLIENT, 'codes_create_group', server);
   expect(request?.attributes).toMatchObject({
     'http.request.method': 'POST',
     'http.route': '/api/v1/qr-codes',
@@ -71,7 +71,7 @@ test('a trace goes from the caller through gateway, core, statements and the log
   const rpc = { 'rpc.system.name': 'grpc', 'rpc.method': method, 'rpc.response.status_code': 'OK' };
   expect(client?.attributes).toEqual(rpc);
   expect(server?.attributes).toEqual(rpc);
-  expect(statement?.attributes).toEqual({ 'db.system.name': 'postgresql', 'db.query.summary': 'events_outbox_insert' });
+  expect(statement?.attributes).toEqual({ 'db.system.name': 'postgresql', 'db.query.summary': 'codes_create_group' });
   expect(request?.resource).toMatchObject({
     'service.name': 'gateway-of-test',
     'signpost.process': 'worker 0',
