@@ -103,6 +103,8 @@ export interface FollowOptions {
   readonly from: Positions;
   /** Handles records of one partition in order. If it rejects they are delivered again after a pause. */
   handle(records: readonly LogRecord[]): Promise<void> | void;
+  /** The number of partitions handled concurrently. Default 3. */
+  readonly partitionsAtOnce?: number;
   /** Called with errors after which the subscription retries. */
   onError?(error: unknown): void;
 }

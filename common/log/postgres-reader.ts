@@ -40,8 +40,9 @@ const endsOf = statement<{ partition: number; next: string }>(
   'select partition, next from log_partitions where topic = $1',
 );
 
-/** Index: log_records_pkey, always (`BY_INDEX`). */
+/** Index: log_records_pkey, always (`BY_INDEX`), once for each partition. */
 const recordsFrom = statement<{
+  partition: number;
   offset: string;
   key: string;
   headers: Record<string, string>;
@@ -49,8 +50,11 @@ const recordsFrom = statement<{
   at: Date;
 }>(
   'log_records_from',
-  `select "offset", key, headers, value, at from log_records
-   where topic = $1 and partition = $2 and "offset" >= $3 order by "offset" limit $4`,
+  `select records.* from unnest($2::integer[], $3::bigint[]) as position (partition, "offset") cross join lateral (
+     select partition, "offset", key, headers, value, at from log_records
+     where topic = $1 and partition = position.partition and "offset" >= position."offset" order by "offset" limit $4
+   ) as records
+   order by partition, "offset"`,
 );
 
 const commitOffset = statement(
@@ -106,11 +110,14 @@ function subscribe(connect: () => Promise<Client>, reading: Reading): Subscripti
 async function readOverOneConnection(client: Client, reading: Reading, signal: AbortSignal): Promise<void> {
   const { topic } = reading;
   let wake = () => {};
+  /** Whether the ends of the partitions may have changed since they were read. */
+  let isBehind = true;
   // Without a listener, a broken connection would end the process; the next statement rejects anyway.
   client.on('error', () => wake());
   client.on('notification', ({ payload }) => {
     if (payload === joinedPayload(topic)) reading.onJoin?.();
     else if (payload !== topic) return;
+    else isBehind = true;
     wake();
   });
   const stop = () => wake();
@@ -124,13 +131,16 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
     const progress = await reading.start(query);
     const { positions } = progress;
 
-    async function readPartition(partition: number, from: bigint, end: bigint): Promise<void> {
+    let ends = new Map<number, bigint>();
+
+    async function handlePartition(partition: number, records: readonly LogRecord[]): Promise<void> {
       try {
-        const next = await readRecords(query, reading, { partition, from, end });
+        const next = await handleRecords(reading, records, ends.get(partition) ?? 0n);
         await progress.commit?.(partition, next);
         // Moved to the end, so that the other partitions are read first.
         positions.delete(partition);
         positions.set(partition, next);
+        if (next > (ends.get(partition) ?? 0n)) ends.set(partition, next);
       } catch (error) {
         reading.onError?.(error);
         pausedUntil.set(partition, performance.now() + RETRY_MS);
@@ -144,20 +154,29 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
       const woken = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      const ends = new Map((await query(endsOf, [topic])).map(({ partition, next }) => [partition, BigInt(next)]));
-      let waitMs = (await progress.assign(ends, new Set(inFlight.keys()))) ?? POLL_MS * (1 + Math.random() / 5);
-      for (const [partition, position] of positions) {
-        if (inFlight.size >= (reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE)) break;
-        const end = ends.get(partition) ?? 0n;
-        if (position >= end || inFlight.has(partition)) continue;
-        const pauseMs = (pausedUntil.get(partition) ?? 0) - performance.now();
-        if (pauseMs > 0) {
-          waitMs = Math.min(waitMs, pauseMs);
-          continue;
-        }
-        inFlight.set(partition, readPartition(partition, position, end));
+      if (isBehind) {
+        isBehind = false;
+        ends = new Map((await query(endsOf, [topic])).map(({ partition, next }) => [partition, BigInt(next)]));
       }
-      const timer = setTimeout(() => wake(), waitMs);
+      let waitMs = (await progress.assign(ends, new Set(inFlight.keys()))) ?? POLL_MS * (1 + Math.random() / 5);
+      const free = (reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE) - inFlight.size;
+      const due: (readonly [partition: number, position: bigint])[] = [];
+      for (const [partition, position] of positions) {
+        if (due.length >= free) break;
+        if (position >= (ends.get(partition) ?? 0n) || inFlight.has(partition)) continue;
+        const pauseMs = (pausedUntil.get(partition) ?? 0) - performance.now();
+        if (pauseMs > 0) waitMs = Math.min(waitMs, pauseMs);
+        else due.push([partition, position]);
+      }
+      if (due.length > 0) {
+        const records = await readRecords(query, reading, due);
+        for (const [partition] of due)
+          inFlight.set(partition, handlePartition(partition, records.get(partition) ?? []));
+      }
+      const timer = setTimeout(() => {
+        isBehind = true;
+        wake();
+      }, waitMs);
       if (!signal.aborted) await woken;
       clearTimeout(timer);
     }
@@ -169,14 +188,15 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
   }
 }
 
-/** Handles the next records of a partition whose last known end is `end`; returns the next offset. */
+/** Reads the next records of partitions from their positions, in one statement: a round trip is what reading a few costs. */
 async function readRecords(
   query: RunQuery,
-  { topic, maxRecords = MAX_RECORDS, handle }: Reading,
-  { partition, from, end }: { partition: number; from: bigint; end: bigint },
-): Promise<bigint> {
-  const rows = await query(recordsFrom, [topic, partition, from, maxRecords]);
-  const records = rows.map(({ offset, key, headers, value, at }) => ({
+  { topic, maxRecords = MAX_RECORDS }: Reading,
+  due: readonly (readonly [partition: number, position: bigint])[],
+): Promise<Map<number, LogRecord[]>> {
+  const [partitions, positions] = [due.map(([partition]) => partition), due.map(([, position]) => position)];
+  const rows = await query(recordsFrom, [topic, partitions, positions, maxRecords]);
+  const records = rows.map(({ partition, offset, key, headers, value, at }) => ({
     key,
     value,
     headers,
@@ -184,6 +204,11 @@ async function readRecords(
     offset: BigInt(offset),
     timestamp: at.getTime(),
   }));
+  return Map.groupBy(records, ({ partition }) => partition);
+}
+
+/** Handles records of a partition whose last known end is `end`; returns the next offset. */
+async function handleRecords({ handle }: Reading, records: readonly LogRecord[], end: bigint): Promise<bigint> {
   const last = records.at(-1);
   // If compaction or retention has deleted all of them, reading continues at the end.
   if (!last) return end;

@@ -1,11 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
+import type { LogRecord } from './log.ts';
 import { conformance } from './log-suite.fixture.ts';
 import { openPostgresLog } from './postgres.ts';
 
@@ -31,6 +34,30 @@ conformance('Postgres', () => ({
     postgres = await startPostgres({ folder, settings });
   },
 }));
+
+test('records of several partitions are read by a few statements, and each publication is looked for once', async () => {
+  const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-test', logger });
+  onTestFinished(() => log.close());
+  await log.ensureTopics([{ name: 'few', partitions: 12, retention: 3_600_000 }]);
+  const handled: string[] = [];
+  const handle = async (records: readonly LogRecord[]) => {
+    await nextTurn();
+    handled.push(...records.map(({ key }) => key));
+  };
+  log.follow({ topic: 'few', from: new Map(), handle, partitionsAtOnce: 12 });
+  await log.publish('few', [{ key: 'first', value: null }]);
+  await expect.poll(() => handled).toEqual(['first']);
+  const query = vi.spyOn(pg.Client.prototype, 'query');
+  onTestFinished(() => query.mockRestore());
+  const keys = Array.from({ length: 100 }, (_, n) => `key ${n}`);
+  const records = keys.map((key) => ({ key, value: Buffer.from(key) }));
+  await log.publish('few', records);
+  await expect.poll(() => handled.length).toBe(101);
+  expect(new Set(handled)).toEqual(new Set(['first', ...keys]));
+  const names = query.mock.calls.map(([statement]) => (statement as unknown as { name: string }).name);
+  expect(names.filter((name) => name === 'log_records_from')).toHaveLength(1);
+  expect(names.filter((name) => name === 'log_reader_ends')).toHaveLength(1);
+});
 
 test('a log whose Postgres is unavailable can be opened, rejects publishing, and can be closed', async () => {
   const log = openPostgresLog({ url: 'postgres://nobody@127.0.0.1:9/none', clientId: 'signpost-test', logger });

@@ -1,4 +1,3 @@
-import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { CoreClients } from '../core/clients.ts';
 import { analytics } from './analytics.ts';
 import { batches } from './batches.ts';
@@ -8,7 +7,7 @@ import { image } from './image.ts';
 import { openApi } from './openapi.ts';
 import { openApiDocument } from './openapi-document.ts';
 import type { OpenApiDocument } from './openapi-types.ts';
-import { qrCodes } from './qr-codes.ts';
+import { type OnRoute, qrCodes } from './qr-codes.ts';
 
 /** What the operations need. */
 export interface EndpointOptions {
@@ -16,7 +15,7 @@ export interface EndpointOptions {
   /** The base URL for the OpenAPI document. */
   readonly publicUrl: string;
   /** Called with the route of every changed code; the response is sent once it resolves. */
-  onRoute(route: Route): Promise<void>;
+  readonly onRoute: OnRoute;
 }
 
 /** All operations of the REST API, and the OpenAPI document that describes them. Calls nothing yet. */

@@ -74,12 +74,22 @@ const readUpdate = bodyReader(updateBody);
 const one = { schema: envelope(codeSchema), example: { success: true as const, data: codeExample } };
 
 /**
+ * Applies the route of a changed code to scans. `othersFollow`: whether other changes are in progress, whose routes will
+ * follow.
+ */
+export type OnRoute = (route: Route, othersFollow: boolean) => Promise<void>;
+
+/**
  * QR codes: list, create, read, change, delete. `onRoute` is called with the route of a changed code before the response
  * is sent, so that this gateway applies the change to scans at once. Source: docs/contract.md, "Endpoints".
  */
-export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<void>): Endpoint[] {
-  const changed = async (route: Route | undefined) => {
-    if (route) await onRoute(route);
+export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
+  let changing = 0;
+  const changed = async <Response extends { readonly route?: Route | undefined }>(call: Promise<Response>) => {
+    changing++;
+    const response = await call.finally(() => changing--);
+    if (response.route) await onRoute(response.route, changing > 0);
+    return response;
   };
   return [
     endpoint({
@@ -209,8 +219,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         503: ['no_short_code', 'key_not_stored'],
       },
       async handle({ body, options }) {
-        const created = await core.codes.createCode(fromJson(CreateCodeRequestSchema, body), options);
-        await changed(created.route);
+        const created = await changed(core.codes.createCode(fromJson(CreateCodeRequestSchema, body), options));
         const { warnings } = created;
         const code = codeJson(present(created.code));
         const answer = { success: true as const, data: code };
@@ -276,8 +285,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
         const request = fromJson(UpdateCodeRequestSchema, body);
         request.id = id;
         request.updateMask = create(FieldMaskSchema, { paths });
-        const updated = await core.codes.updateCode(request, options);
-        await changed(updated.route);
+        const updated = await changed(core.codes.updateCode(request, options));
         return { status: 200, body: { success: true, data: codeJson(present(updated.code)) } };
       },
     }),
@@ -297,8 +305,7 @@ export function qrCodes(core: CoreClients, onRoute: (route: Route) => Promise<vo
       errors: { 404: 'No such code on this account.' },
       errorCases: { 404: ['no_such_code'] },
       async handle({ id, options }) {
-        const deleted = await core.codes.deleteCode({ id }, options);
-        await changed(deleted.route);
+        const deleted = await changed(core.codes.deleteCode({ id }, options));
         return { status: 200, body: { success: true, data: { id: deleted.id, deleted: true } } };
       },
     }),

@@ -87,6 +87,8 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
       topic: ROUTES.name,
       from,
       handle,
+      // The table writes those of all partitions in one commit.
+      partitionsAtOnce: ROUTES.partitions,
       onError: (error) =>
         logger.warn(
           { err: error },

@@ -3,9 +3,11 @@ import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
+import { open } from 'lmdb';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
 import { Answer, type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { openRouteTable, type RouteTable } from './route-table.ts';
@@ -32,6 +34,11 @@ async function reopen(): Promise<void> {
 function code(version: bigint, targetUrl: string): Route {
   const value = { shortCode: 'abcdefg', codeId, accountId, answer: Answer.REDIRECT, targetUrl };
   return create(RouteSchema, { version, entry: { case: 'code', value } });
+}
+
+function route(shortCode: string): Route {
+  const value = { shortCode, codeId, accountId, answer: Answer.REDIRECT, targetUrl: 'https://example.com/' };
+  return create(RouteSchema, { version: 1n, entry: { case: 'code', value } });
 }
 
 function host(version: bigint, removed: boolean): Route {
@@ -127,6 +134,65 @@ test('positions survive a restart together with their routes', async () => {
       [11, 2n ** 60n],
     ]),
   );
+});
+
+/** The number of commits of all processes so far. */
+function commits(): number {
+  const store = open({ path: folder, readOnly: true });
+  const { lastTxnId } = store.getStats() as { lastTxnId: number };
+  store.close();
+  return lastTxnId;
+}
+
+test('a route that the table has is not written again, and its position is written later', async () => {
+  await table.apply(code(7n, 'https://seven.example'));
+  const before = commits();
+  await table.apply(code(7n, 'https://seven.example'));
+  await table.advance([code(7n, 'https://seven.example'), code(6n, 'https://six.example')], { partition: 2, next: 9n });
+  expect(commits()).toBe(before);
+  expect(table.positions()).toEqual(new Map([[2, 9n]]));
+  await expect.poll(commits, { timeout: 10_000 }).toBe(before + 1);
+  const other = openRouteTable(folder, logger);
+  onTestFinished(() => other.close());
+  expect(other.positions()).toEqual(new Map([[2, 9n]]));
+});
+
+test('routes of several partitions share a commit', async () => {
+  const before = commits();
+  const next = 1n;
+  await Promise.all([0, 1, 2, 3, 4, 5].map((n) => table.advance([route(`topic${n}`)], { partition: n, next })));
+  expect(commits()).toBe(before + 1);
+  expect([...table.positions().keys()]).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
+test('changes that may wait share a commit, and one that may not commits them all at once', async () => {
+  vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  await table.apply(route('first'));
+  const before = commits();
+  const waiting: Promise<void>[] = [];
+  for (let n = 0; n < 3; n++) {
+    waiting.push(table.apply(route(`waiting${n}`), true));
+    await nextTurn();
+  }
+  expect(commits()).toBe(before);
+  vi.advanceTimersByTime(10);
+  await Promise.all(waiting);
+  expect(commits()).toBe(before + 1);
+  const another = table.apply(route('another'), true);
+  await nextTurn();
+  await table.apply(route('last'));
+  await another;
+  expect(commits()).toBe(before + 2);
+  for (const shortCode of ['waiting1', 'another', 'last']) expect(table.code(shortCode)).toBeDefined();
+});
+
+test('a position whose routes could not be written is not written with later ones', async () => {
+  const broken = route('broken');
+  Object.assign(broken.entry.value ?? {}, { hostname: undefined });
+  await expect(table.advance([route('good'), broken], { partition: 0, next: 2n })).rejects.toThrow(TypeError);
+  await table.advance([route('later')], { partition: 1, next: 5n });
+  expect(table.positions()).toEqual(new Map([[1, 5n]]));
 });
 
 test('a host of any length can be looked up', () => {

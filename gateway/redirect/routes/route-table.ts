@@ -1,11 +1,16 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { open } from 'lmdb';
 import type { Logger } from 'pino';
 import type { Positions } from '../../../common/log/log.ts';
-import { type HostRoute, HostRouteSchema, type Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import {
+  type CodeRoute,
+  type HostRoute,
+  HostRouteSchema,
+  type Route,
+} from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type FileLock, openFileLock } from '../../process/data-dir-lock.ts';
 import { ReservedSpace } from './reserved-space.ts';
 import { codeRecord, type FoundRoute, readCode, versionIn } from './route-record.ts';
@@ -20,16 +25,18 @@ export interface RouteTable {
   /** The custom domain of this name, also after it was removed (`removed`). `hostname`: in lower case, without a port. */
   customDomain(hostname: string): HostRoute | undefined;
   /**
-   * Writes a route, in one commit with all others of this event loop iteration. Once this resolves the route is visible to
-   * scans and survives a kill. A failed write is only logged.
+   * Writes a route. Once this resolves the route is visible to scans and survives a kill and a power cut. A failed write is
+   * only logged. `mayWait`: until `COMMIT_MS` after the previous commit, to share one with other changes that are in
+   * progress; a change that may not wait is committed at once, with all that are waiting.
    */
-  apply(route: Route): Promise<void>;
+  apply(route: Route, mayWait?: boolean): Promise<void>;
   /**
-   * Writes routes of the topic and, in one transaction with the last of them, the position reached. Rejects if the disk
-   * can't be written.
+   * Writes routes of the topic, in one commit with those of other partitions, and the position reached in one transaction
+   * with the last of them, or within `POSITIONS_MS` if the table has all of them already. Rejects if the disk can't be
+   * written.
    */
   advance(routes: readonly Route[], reached: Reached): Promise<void>;
-  /** The next offset of each partition of the topic. */
+  /** The next offset of each partition of the topic, for the process that advances. */
   positions(): Positions;
   /** The topic that those positions belong to: see `Log.identity`; undefined if none was recorded. */
   topic(): string | undefined;
@@ -61,6 +68,18 @@ const ROUTES_PER_COMMIT = 200;
  */
 const PAUSE_MS = 1;
 
+/**
+ * The time from one commit of a process to its next, in ms, while several changes are in progress: a commit takes 0.2 ms of
+ * processor time and some ms of the event loop, whether it has one route or twenty.
+ */
+const COMMIT_MS = 10;
+
+/**
+ * After this time, in ms, positions are written that were reached without new routes. A carrier that is killed reads that
+ * much of the topic again.
+ */
+const POSITIONS_MS = 1_000;
+
 const NO_LOCK: Disposable = { [Symbol.dispose]: () => undefined };
 
 /** How often a writer tries to take the lock that another process holds, in ms. */
@@ -86,9 +105,37 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   /** Hosts looked up in this event loop iteration: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
-  /** The routes of the next commit, and a promise for it until it begins. */
-  const pending: Route[] = [];
-  let nextCommit: Promise<void> | undefined;
+  const apply = grouped<Route>(async (take) => {
+    try {
+      await alone(() => {
+        const routes = newer(take());
+        if (routes.length > 0) commit(routes);
+      });
+    } catch (error) {
+      // The topic delivers them again; the API response to a change must not fail because of it.
+      logger.error({ err: error }, 'a route could not be written to disk');
+    }
+  });
+  const advance = grouped<{ routes: readonly Route[]; reached: Reached }>(async (take) => {
+    const batches = take();
+    const routes = newer(batches.flatMap((batch) => batch.routes));
+    const reached = batches.map((batch) => [batch.reached.partition, batch.reached.next] as const);
+    let at = 0;
+    for (; routes.length - at > ROUTES_PER_COMMIT; at += ROUTES_PER_COMMIT) {
+      await alone(() => commit(routes.slice(at, at + ROUTES_PER_COMMIT)));
+      await sleep(PAUSE_MS);
+    }
+    if (at < routes.length) return alone(() => commit(routes.slice(at), reached));
+    for (const [partition, next] of reached) unwritten.set(partition, next);
+    writingPositions ??= setTimeout(() => {
+      writingPositions = undefined;
+      // After a failure they are written with later ones, or a part of the topic is read again.
+      writePositions().catch(() => undefined);
+    }, POSITIONS_MS);
+  });
+  /** Positions that are not in the table yet, although all routes before them are. */
+  const unwritten = new Map<number, bigint>();
+  let writingPositions: NodeJS.Timeout | undefined;
 
   /**
    * All look-ups of one event loop iteration share the snapshot of the first. Every request that this iteration answers
@@ -118,7 +165,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
    * gateway that is killed right after an answer still has the route. LMDB's asynchronous commits are no alternative:
    * after one that failed on a full disk, every later one hangs for ever.
    */
-  function commit(routes: readonly Route[], reached?: Reached): void {
+  function commit(routes: readonly Route[], reached: Iterable<readonly [number, bigint]> = []): void {
     const entries = routes.map(entryOf);
     reserve(entries.reduce((sum, { record }) => sum + BYTES_PER_ROUTE + 2 * (record?.length ?? 0), 0));
     store.transactionSync(() => {
@@ -127,9 +174,22 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
         if (!record || isUpToDate(key, version)) continue;
         store.putSync(key, record);
       }
-      if (reached) store.putSync(POSITION + reached.partition, Buffer.from(String(reached.next)));
+      for (const [partition, next] of [...unwritten, ...reached]) {
+        store.putSync(POSITION + partition, Buffer.from(String(next)));
+      }
     });
+    unwritten.clear();
     isFresh = false;
+  }
+
+  /** The routes that the table lacks: most arrive twice, with the answer to the change and in the topic. */
+  function newer(routes: readonly Route[]): Route[] {
+    store.resetReadTxn();
+    return routes.filter((route) => !isUpToDate(keyOf(route), route.version));
+  }
+
+  async function writePositions(): Promise<void> {
+    if (unwritten.size > 0) await alone(() => commit([]));
   }
 
   /** Call it before each transaction; `bytes`: what its entries may add to the file. */
@@ -160,19 +220,6 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     }
   }
 
-  async function applyPending(): Promise<void> {
-    await nextTurn();
-    try {
-      await alone(() => {
-        nextCommit = undefined;
-        commit(pending.splice(0));
-      });
-    } catch (error) {
-      // The topic delivers them again; the API response to a change must not fail because of it.
-      logger.error({ err: error }, 'a route could not be written to disk');
-    }
-  }
-
   function isUpToDate(key: string, version: bigint): boolean {
     const existing = store.getBinaryFast(key);
     return existing !== undefined && versionIn(existing) >= version;
@@ -191,26 +238,17 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       hosts.set(hostname, domain);
       return domain;
     },
-    apply(route) {
-      nextCommit ??= applyPending();
-      pending.push(route);
-      return nextCommit;
-    },
-    async advance(routes, reached) {
-      let at = 0;
-      for (; routes.length - at > ROUTES_PER_COMMIT; at += ROUTES_PER_COMMIT) {
-        await alone(() => commit(routes.slice(at, at + ROUTES_PER_COMMIT)));
-        await sleep(PAUSE_MS);
-      }
-      await alone(() => commit(routes.slice(at), reached));
-    },
+    apply,
+    advance: (routes, reached) => advance({ routes, reached }, true),
     positions() {
       const entries = store.getRange({ start: POSITION, end: `${POSITION}~` });
-      return new Map([...entries].map(({ key, value }) => [Number(key.slice(1)), BigInt(value.toString())]));
+      const written = entries.map(({ key, value }) => [Number(key.slice(1)), BigInt(value.toString())] as const);
+      return new Map([...written, ...unwritten]);
     },
     topic: () => store.get(TOPIC)?.toString(),
     async beginTopic(identity) {
       await alone(() => {
+        unwritten.clear();
         reserve(Buffer.byteLength(identity));
         store.transactionSync(() => {
           for (const key of [...store.getKeys({ start: POSITION, end: `${POSITION}~` })]) store.removeSync(key);
@@ -219,6 +257,8 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       });
     },
     async close() {
+      clearTimeout(writingPositions);
+      await writePositions().catch(() => undefined);
       await store.close();
       lock?.close();
       space.close();
@@ -269,12 +309,48 @@ interface Entry {
   readonly record: Buffer | undefined;
 }
 
-function entryOf({ version, entry }: Route): Entry {
-  if (entry.case === 'code') {
-    return { key: CODE + entry.value.shortCode, version, record: codeRecord(version, entry.value) };
-  }
-  if (entry.case === 'host') {
-    return { key: HOST + entry.value.hostname, version, record: hostRecord(version, entry.value) };
-  }
+function entryOf(route: Route): Entry {
+  const { version, entry } = route;
+  const record =
+    entry.case === 'host' ? hostRecord(version, entry.value) : codeRecord(version, entry.value as CodeRoute);
+  return { key: keyOf(route), version, record };
+}
+
+function keyOf({ entry }: Route): string {
+  if (entry.case === 'code') return CODE + entry.value.shortCode;
+  if (entry.case === 'host') return HOST + entry.value.hostname;
   throw new TypeError('a route of an unknown kind');
+}
+
+/**
+ * Returns a function that collects items for `work`, which takes them once it can, and resolves when it is done with them.
+ * Work starts at the end of the event loop iteration, or `COMMIT_MS` after it last took items if all items may wait.
+ */
+function grouped<Item>(work: (take: () => Item[]) => Promise<void>): (item: Item, mayWait?: boolean) => Promise<void> {
+  const items: Item[] = [];
+  let next: Promise<void> | undefined;
+  let notBefore = 0;
+  let start = () => {};
+
+  async function run(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, Math.max(0, notBefore - performance.now()));
+      start = () => {
+        clearTimeout(timer);
+        setImmediate(resolve);
+      };
+    });
+    await work(() => {
+      next = undefined;
+      notBefore = performance.now() + COMMIT_MS;
+      return items.splice(0);
+    });
+  }
+
+  return (item, mayWait = false) => {
+    next ??= run();
+    items.push(item);
+    if (!mayWait || notBefore <= performance.now()) start();
+    return next;
+  };
 }
