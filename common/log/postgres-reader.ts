@@ -113,7 +113,10 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
   /** Whether the ends of the partitions may have changed since they were read. */
   let isBehind = true;
   // Without a listener, a broken connection would end the process; the next statement rejects anyway.
-  client.on('error', () => wake());
+  client.on('error', () => {
+    isBehind = true;
+    wake();
+  });
   client.on('notification', ({ payload }) => {
     if (payload === joinedPayload(topic)) reading.onJoin?.();
     else if (payload !== topic) return;
