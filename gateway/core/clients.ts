@@ -1,4 +1,3 @@
-import { type Client, createClient } from '@connectrpc/connect';
 import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
@@ -6,7 +5,7 @@ import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.t
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import { createGrpcTransport } from './transport.ts';
+import { type Client, createGrpcClients } from './transport.ts';
 
 /** Clients of the core's services, which the REST API calls. */
 export interface CoreClients {
@@ -30,19 +29,19 @@ export interface CoreClients {
  */
 export function connectCore(options: { address: string; timeoutMs: number; ca?: Buffer | undefined }): CoreClients {
   const { address, timeoutMs, ca } = options;
-  const transport = createGrpcTransport({ addresses: address.split(','), timeoutMs, ca });
-  const health = createClient(Health, transport);
+  const grpc = createGrpcClients({ addresses: address.split(','), timeoutMs, ca });
+  const health = grpc.client(Health);
   return {
-    admission: createClient(AdmissionService, transport),
-    analytics: createClient(AnalyticsService, transport),
-    batches: createClient(BatchesService, transport),
-    codes: createClient(CodesService, transport),
-    images: createClient(ImagesService, transport),
-    taxonomy: createClient(TaxonomyService, transport),
+    admission: grpc.client(AdmissionService),
+    analytics: grpc.client(AnalyticsService),
+    batches: grpc.client(BatchesService),
+    codes: grpc.client(CodesService),
+    images: grpc.client(ImagesService),
+    taxonomy: grpc.client(TaxonomyService),
     async check() {
       const { status } = await health.check({});
       if (status !== HealthCheckResponse_ServingStatus.SERVING) throw new Error('the core does not serve');
     },
-    close: () => transport.close(),
+    close: () => grpc.close(),
   };
 }

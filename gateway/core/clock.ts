@@ -12,8 +12,8 @@ const MARGIN_MS = 50;
 
 /** The cores' clock as estimated from their responses, for the deadlines of calls. */
 export interface CoreClock {
-  /** Updates the estimate from the `signpost-clock` header of a response. */
-  observe(headers: Headers): void;
+  /** Updates the estimate from the `signpost-clock` of a response, if it has one. */
+  observe(reading: string | null | undefined): void;
   /** A lower bound of the cores' clock at `localMs` (of `performance.now()`), as a `signpost-commit-by` value. */
   at(localMs: number): string;
 }
@@ -26,9 +26,8 @@ export interface CoreClock {
 export function estimateCoreClock(): CoreClock {
   let best: { readonly ahead: number; readonly observedAt: number } | undefined;
   return {
-    observe(headers) {
-      const reading = headers.get('signpost-clock');
-      if (reading === null) return;
+    observe(reading) {
+      if (reading === null || reading === undefined) return;
       const now = performance.now();
       const ahead = Number(reading) - now;
       if (!best || ahead >= best.ahead || now - best.observedAt > BEST_MS) best = { ahead, observedAt: now };

@@ -1,7 +1,9 @@
+import type { IncomingHttpHeaders } from 'node:http2';
 import {
   create,
   type DescMessage,
   type DescMethodUnary,
+  type DescService,
   fromBinary,
   type MessageInitShape,
   type MessageShape,
@@ -9,7 +11,7 @@ import {
 } from '@bufbuild/protobuf';
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt';
-import { Code, ConnectError, type Transport, type UnaryResponse } from '@connectrpc/connect';
+import { Code, ConnectError, makeAnyClient } from '@connectrpc/connect';
 import { context, metrics, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { readFailure } from '../../common/contract/errors.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
@@ -23,14 +25,39 @@ const tracer = trace.getTracer('signpost.gateway');
 /** How often a call is sent at most, if connections are closed before the core has processed it. */
 const MAX_ATTEMPTS = 3;
 
-export interface TransportOptions extends ConnectionOptions {
+export interface GrpcOptions extends ConnectionOptions {
   /** The default timeout of a call. */
   readonly timeoutMs: number;
 }
 
+/** Options of a call. */
+export interface CallOptions {
+  /** Names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Default: that of the connections. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  /** Called with the headers of the response. */
+  onHeaders?(headers: IncomingHttpHeaders): void;
+}
+
+/** A client of a service: a function for each unary method, which rejects with a `ConnectError`. */
+export type Client<Service extends DescService> = {
+  readonly [Name in keyof Service['method']]: Service['method'][Name] extends DescMethodUnary<infer Input, infer Output>
+    ? (request: MessageInitShape<Input>, options?: CallOptions) => Promise<MessageShape<Output>>
+    : never;
+};
+
+/** Makes clients of the cores' services. */
+export interface GrpcClients {
+  client<Service extends DescService>(service: Service): Client<Service>;
+  /** Closes the connections; pending calls fail. */
+  close(): void;
+}
+
 /**
- * A Connect transport that speaks gRPC; connect-node's own takes 3 times as long. It supports unary methods only; the
- * gateway calls no others. A call fails at once while no core is reachable.
+ * Clients that speak gRPC; connect-node's take 3 times as long. They support unary methods only; the gateway calls no
+ * others. A call fails at once while no core is reachable.
  *
  * A call that changes something carries a commit deadline, so that it never takes effect after it has failed here. A
  * core that rejects it as too late sends its clock: the call is then repeated at once if there is time left.
@@ -38,7 +65,7 @@ export interface TransportOptions extends ConnectionOptions {
  * The gateway presents no client certificate: one that is accepted by the core would grant access to everyone who calls
  * the gateway.
  */
-export function createGrpcTransport(options: TransportOptions): Transport & { close(): void } {
+export function createGrpcClients(options: GrpcOptions): GrpcClients {
   const cores = connectCores(options);
   const clock = estimateCoreClock();
   const duration = metrics
@@ -82,48 +109,54 @@ export function createGrpcTransport(options: TransportOptions): Transport & { cl
     }
   }
 
-  async function send<Input extends DescMessage, Output extends DescMessage>(
-    method: DescMethodUnary<Input, Output>,
+  async function send<Output extends DescMessage>(
+    method: DescMethodUnary<DescMessage, Output>,
     call: Call,
-  ): Promise<UnaryResponse<Input, Output>> {
+    onHeaders: CallOptions['onHeaders'],
+  ): Promise<MessageShape<Output>> {
     try {
-      const { header, trailer, message } = await sendToAny(call);
-      clock.observe(header);
-      return {
-        stream: false,
-        service: method.parent,
-        method,
-        header,
-        trailer,
-        message: fromBinary(method.output, message),
-      };
+      const { headers, message } = await sendToAny(call);
+      clock.observe(headers['signpost-clock'] as string | undefined);
+      const response = fromBinary(method.output, message);
+      onHeaders?.(headers);
+      return response;
     } catch (error) {
-      if (error instanceof ConnectError) clock.observe(error.metadata);
+      if (error instanceof ConnectError) clock.observe(error.metadata.get('signpost-clock'));
       throw error;
     }
   }
 
+  function callMethod<Input extends DescMessage, Output extends DescMessage>(
+    method: DescMethodUnary<Input, Output>,
+    input: MessageInitShape<Input>,
+    { headers, timeoutMs = options.timeoutMs, signal, onHeaders }: CallOptions,
+  ): Promise<MessageShape<Output>> {
+    const name = `${method.parent.typeName}/${method.name}`;
+    return observed(name, async () => {
+      const changes = method.idempotency !== Level.NO_SIDE_EFFECTS;
+      const failsAt = performance.now() + timeoutMs;
+      const call: Call = {
+        path: `/${name}`,
+        headers: requestMetadata(headers, changes ? clock.at(failsAt) : undefined),
+        message: serialize(method.input, create(method.input, input)),
+        failsAt,
+        signal,
+      };
+      if (!changes) return send(method, call, onHeaders);
+      return send(method, call, onHeaders).catch((error: unknown) => {
+        if (readFailure(error).reason !== 'TOO_LATE' || performance.now() >= failsAt) throw error;
+        return send(method, { ...call, headers: requestMetadata(headers, clock.at(failsAt)) }, onHeaders);
+      });
+    });
+  }
+
   return {
+    client: (service) =>
+      makeAnyClient(service, (method) => {
+        if (method.methodKind !== 'unary') return null;
+        return (input: MessageInitShape<DescMessage>, given: CallOptions = {}) => callMethod(method, input, given);
+      }) as Client<typeof service>,
     close: () => cores.close(),
-    stream: () => Promise.reject(new ConnectError('This transport does not support streams.', Code.Unimplemented)),
-    unary: (method, signal, timeoutMs, givenHeader, input) =>
-      observed(`${method.parent.typeName}/${method.name}`, async () => {
-        const header = withTraceContext(givenHeader);
-        const call: Call = {
-          path: `/${method.parent.typeName}/${method.name}`,
-          header,
-          message: serialize(method.input, create(method.input, input as MessageInitShape<typeof method.input>)),
-          failsAt: performance.now() + (timeoutMs ?? options.timeoutMs),
-          signal,
-        };
-        if (method.idempotency === Level.NO_SIDE_EFFECTS) return send(method, call);
-        header.set('signpost-commit-by', clock.at(call.failsAt));
-        return send(method, call).catch((error: unknown) => {
-          if (readFailure(error).reason !== 'TOO_LATE' || performance.now() >= call.failsAt) throw error;
-          header.set('signpost-commit-by', clock.at(call.failsAt));
-          return send(method, call);
-        });
-      }),
   };
 }
 
@@ -156,9 +189,10 @@ function serialize<Schema extends DescMessage>(schema: Schema, message: MessageS
   return [knownFields, ...unknownFields];
 }
 
-/** The headers, plus the current trace context. */
-function withTraceContext(given: ConstructorParameters<typeof Headers>[0]): Headers {
-  const header = new Headers(given);
-  propagation.inject(context.active(), header, { set: (carrier, key, value) => carrier.set(key, value) });
-  return header;
+/** The headers of a call, with its commit deadline and the current trace context. */
+function requestMetadata(headers: CallOptions['headers'], commitBy: string | undefined): Record<string, string> {
+  const metadata: Record<string, string> = { ...headers };
+  if (commitBy !== undefined) metadata['signpost-commit-by'] = commitBy;
+  propagation.inject(context.active(), metadata);
+  return metadata;
 }

@@ -13,12 +13,15 @@ const SENDABLE = /^[\x20-\x7e]*$/;
  * The metadata of the call for a request, without the caller's credentials: the request id, what the core records of the
  * request, and the idempotency key.
  */
-export function callMetadata(endpoint: Endpoint, { id, method, headers }: FastifyRequest): Headers {
+export function callMetadata(endpoint: Endpoint, { id, method, headers }: FastifyRequest): Record<string, string> {
   const [status] = Object.keys(endpoint.success);
-  const metadata = new Headers({ 'x-request-id': id, 'signpost-request': `${method} ${endpoint.path} ${status}` });
+  const metadata: Record<string, string> = {
+    'x-request-id': id,
+    'signpost-request': `${method} ${endpoint.path} ${status}`,
+  };
   const key = headers['idempotency-key'];
   if (endpoint.idempotent && typeof key === 'string') {
-    metadata.set('idempotency-key', SENDABLE.test(key) ? key : UNSENDABLE_KEY);
+    metadata['idempotency-key'] = SENDABLE.test(key) ? key : UNSENDABLE_KEY;
   }
   return metadata;
 }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { DescMethodUnary } from '@bufbuild/protobuf';
-import type { CallOptions } from '@connectrpc/connect';
 import type { z } from 'zod';
+import type { CallOptions } from '../core/transport.ts';
 import type { ErrorCases } from './openapi-errors.ts';
 import type { Content } from './openapi-types.ts';
 import type { Query } from './query.ts';

@@ -34,7 +34,8 @@ export function errorAnswer(error: unknown): ErrorAnswer {
     : readFailure(error);
   const representation = REASONS[reason];
   const status = representation.http;
-  const headers: Record<string, string> = error instanceof ConnectError ? rateHeaders(error.metadata) : {};
+  const headers: Record<string, string> =
+    error instanceof ConnectError ? rateHeaders((name) => error.metadata.get(name)) : {};
   if (status === 401) headers['www-authenticate'] = 'Bearer';
   if (status === 503) headers['retry-after'] = String(RETRY_AFTER_SECONDS);
   if (details.retry_after !== undefined) headers['retry-after'] = details.retry_after;

@@ -1,20 +1,20 @@
 /** Response headers by the core's response metadata. */
-const HEADER_BY_METADATA = {
+const HEADERS_BY_METADATA = Object.entries({
   'ratelimit-limit': 'x-ratelimit-limit',
   'ratelimit-remaining': 'x-ratelimit-remaining',
   'ratelimit-reset': 'x-ratelimit-reset',
   'idempotent-replay': 'idempotent-replay',
-} as const;
+});
 
 /**
  * The headers of the monthly quota, on every authenticated response, and whether a response is a replay.
- * Source: docs/contract.md, "Who may call".
+ * `metadata`: reads the response's metadata. Source: docs/contract.md, "Who may call".
  */
-export function rateHeaders(metadata: Headers): Record<string, string> {
+export function rateHeaders(metadata: (name: string) => string | string[] | null | undefined): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [key, name] of Object.entries(HEADER_BY_METADATA)) {
-    const value = metadata.get(key);
-    if (value !== null) headers[name] = value;
+  for (const [key, name] of HEADERS_BY_METADATA) {
+    const value = metadata(key);
+    if (typeof value === 'string') headers[name] = value;
   }
   return headers;
 }

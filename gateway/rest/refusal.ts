@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import type { CallOptions } from '@connectrpc/connect';
 import type { Reason } from '../../common/contract/errors.ts';
 import type { CoreClients } from '../core/clients.ts';
+import type { CallOptions } from '../core/transport.ts';
 
 /** A request that the gateway can't convert to an RPC: the reason, and the sentence for the caller. */
 export class Refusal extends Error {

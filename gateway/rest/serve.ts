@@ -1,9 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http2';
 import { Readable } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { CoreClients } from '../core/clients.ts';
+import type { CallOptions } from '../core/transport.ts';
 import type { Attempt } from './authentication-attempts.ts';
 import { fingerprint } from './body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
@@ -37,15 +38,17 @@ export async function serve(
   const metadata = callMetadata(endpoint, request);
   const shared = {
     headers: metadata,
-    onHeader: (received: Headers) => void reply.headers(rateHeaders(received)),
+    onHeaders: (received: IncomingHttpHeaders) => void reply.headers(rateHeaders((name) => received[name])),
   };
   // Every response to a request with a key has this header, even one without a response from the core.
-  if (metadata.has('idempotency-key')) reply.header('idempotent-replay', 'false');
+  if (metadata['idempotency-key'] !== undefined) reply.header('idempotent-replay', 'false');
   const incoming = new IncomingBody(request.raw, reply.raw);
   using held = new DisposableStack();
   try {
-    metadata.set('authorization', callAuthorization(request.headers));
-    const onRaw = (raw: Buffer) => metadata.set('idempotency-fingerprint', fingerprint(request, raw));
+    metadata.authorization = callAuthorization(request.headers);
+    const onRaw = (raw: Buffer) => {
+      metadata['idempotency-fingerprint'] = fingerprint(request, raw);
+    };
     const { rpc } = endpoint;
     const authenticate = async (signal?: AbortSignal) => {
       const options = { ...shared, ...(signal && { signal }) };

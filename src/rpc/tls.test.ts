@@ -4,7 +4,7 @@ import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
-import { createGrpcTransport } from '../../gateway/core/transport.ts';
+import { createGrpcClients } from '../../gateway/core/transport.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Certificate, type CertificateAuthority, newAuthority } from '../../test/harness/certificates.ts';
@@ -102,19 +102,19 @@ test('a client that trusts only its own CA does not call an impostor', async () 
 });
 
 test('a gateway calls the core over TLS without a client certificate', async () => {
-  const transport = createGrpcTransport({
+  const grpc = createGrpcClients({
     addresses: [`localhost:${serving.grpcPort}`],
     timeoutMs: 5_000,
     ca: authority.cert,
   });
-  expect(await reasonOf(createClient(AccountsService, transport).listAccounts({}))).toBe('INVALID_SERVICE_TOKEN');
-  transport.close();
-  const untrusting = createGrpcTransport({
+  expect(await reasonOf(grpc.client(AccountsService).listAccounts({}))).toBe('INVALID_SERVICE_TOKEN');
+  grpc.close();
+  const untrusting = createGrpcClients({
     addresses: [`localhost:${serving.grpcPort}`],
     timeoutMs: 5_000,
     ca: (await newAuthority()).cert,
   });
-  await expect(createClient(AccountsService, untrusting).listAccounts({})).rejects.toMatchObject({
+  await expect(untrusting.client(AccountsService).listAccounts({})).rejects.toMatchObject({
     code: Code.Unavailable,
   });
   untrusting.close();
