@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
@@ -70,6 +70,26 @@ test('an endpoint gets no events from before its creation, and none while it is 
   expect(await fanOut(eventRecord(account.id))).toBe(0);
   await account.webhooks.updateEndpoint({ id, enabled: true });
   expect(await fanOut(eventRecord(account.id))).toBe(1);
+});
+
+test('events of accounts without an enabled endpoint are not sent to Postgres', async () => {
+  const [disabled, none] = [await newAccount(), await newAccount()];
+  const { id } = await disabled.addEndpoint(URL);
+  await disabled.webhooks.updateEndpoint({ id, enabled: false });
+  await account.addEndpoint(URL);
+  const query = vi.spyOn(pool, 'query');
+  const events = [account, disabled, none].map((tenant) => eventRecord(tenant.id, { data: { of: tenant.id } }));
+  expect(await fanOut(...events)).toBe(1);
+  const sent = query.mock.calls.map(([statement]) => (statement as unknown as { values: unknown[] }).values);
+  query.mockRestore();
+  const bodies = Buffer.concat(sent.flat().filter((value) => Buffer.isBuffer(value))).toString();
+  const ids = JSON.stringify(sent.at(-1)?.slice(0, -1));
+  expect(bodies).toContain(account.id);
+  expect(ids).toContain(account.id);
+  for (const other of [disabled.id, none.id]) {
+    expect(bodies).not.toContain(other);
+    expect(ids).not.toContain(other);
+  }
 });
 
 test('deliveries are listed in the order of their events, newest first', async () => {

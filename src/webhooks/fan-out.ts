@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { decodeId } from '../../common/contract/ids.ts';
 import type { Log, LogRecord, Subscription } from '../../common/log/log.ts';
 import { EVENTS } from '../../common/log/topics.ts';
+import { binaryArray } from '../../common/postgres/binary-array.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 
@@ -10,6 +11,12 @@ import { run, statement } from '../../common/postgres/sql.ts';
 const MAX_RECORDS = 500;
 /** Records per statement, which locks the endpoints while it runs. */
 const MAX_RECORDS_PER_STATEMENT = 1_000;
+
+/** Those of the accounts $1 that have an enabled endpoint. Index: webhook_endpoints_of_account. */
+const withEndpoint = statement<{ account_id: string }>(
+  'webhooks_accounts_with_endpoint',
+  `select distinct account_id from webhook_endpoints where account_id = any($1::uuid[]) and disabled_reason is null`,
+);
 
 /**
  * One statement, so one transaction. It locks endpoints first, in order, so that disabling or releasing one happens
@@ -43,13 +50,13 @@ const fanOut = statement<{ made: string }>(
    select count(*) as made, case when count(*) > 0 then ${notifying('webhooks')} end from inserted`,
 );
 
-/** An event with the request body of its deliveries. `id` and `account`: UUIDs; `at`: as ISO 8601. */
+/** An event. `id` and `account`: UUIDs; `at`: as ISO 8601; `data`: JSON in UTF-8. */
 interface Event {
   readonly id: string;
   readonly account: string;
   readonly type: string;
   readonly at: string;
-  readonly body: string;
+  readonly data: Uint8Array;
 }
 
 /**
@@ -120,27 +127,37 @@ export async function fanOutRecords(pool: Pool, records: readonly LogRecord[], l
       'a record that is not an event was skipped',
     );
   }
-  if (events.length === 0) return 0;
-  const column = (key: keyof Event) => events.map((event) => event[key]);
-  const rows = await run(pool, fanOut, [column('id'), column('account'), column('type'), column('at'), column('body')]);
+  const awaited = await eventsOfEndpoints(pool, events);
+  if (awaited.length === 0) return 0;
+  const column = (key: 'id' | 'account' | 'type' | 'at') => awaited.map((event) => event[key]);
+  const bodies = binaryArray('text', awaited.map(bodyOf));
+  const rows = await run(pool, fanOut, [column('id'), column('account'), column('type'), column('at'), bodies]);
   return Number(rows[0]?.made ?? 0);
 }
 
 /**
- * Decodes an event; undefined if the record is not one. The body has its type, time and unchanged data. Source:
- * docs/contract.md, "Events".
+ * The events of accounts that have an enabled endpoint. What is created or enabled after this statement has begun has missed
+ * the events anyway. Most accounts have no endpoint: sending their events to Postgres took 12 µs of CPU each, half of it
+ * there, and asking takes 2.
  */
+async function eventsOfEndpoints(pool: Pool, events: readonly Event[]): Promise<Event[]> {
+  if (events.length === 0) return [];
+  const rows = await run(pool, withEndpoint, [[...new Set(events.map(({ account }) => account))]]);
+  const accounts = new Set(rows.map(({ account_id }) => account_id));
+  return events.filter(({ account }) => accounts.has(account));
+}
+
+/** The request body of an event's deliveries: its type, time and unchanged data. Source: docs/contract.md, "Events". */
+function bodyOf({ type, at, data }: Event): string {
+  const text = Buffer.from(data).toString('utf8');
+  return `{"type":${JSON.stringify(type)},"timestamp":${JSON.stringify(at)},"data":${text}}`;
+}
+
+/** Decodes an event; undefined if the record is not one. */
 function readEvent({ headers, value }: LogRecord): Event | undefined {
   const { ce_id = '', ce_type: type, ce_source = '', ce_time: at } = headers;
   const id = decodeId('evt', ce_id);
   const account = decodeId('acct', /^\/accounts\/([^/]+)$/.exec(ce_source)?.[1] ?? '');
   if (!id || !account || !type || !at || Number.isNaN(Date.parse(at)) || !value) return undefined;
-  const data = Buffer.from(value).toString('utf8');
-  return {
-    id,
-    account,
-    type,
-    at,
-    body: `{"type":${JSON.stringify(type)},"timestamp":${JSON.stringify(at)},"data":${data}}`,
-  };
+  return { id, account, type, at, data: value };
 }
