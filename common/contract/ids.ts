@@ -20,7 +20,9 @@ export type IdPrefix =
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const DIGITS = Buffer.from(ALPHABET);
 const VALUE = valuesOf(ALPHABET);
-const suffix = Buffer.allocUnsafeSlow(26);
+/** An id that is being written. */
+const id = Buffer.allocUnsafeSlow(64);
+const UNDERSCORE = 0x5f;
 
 const HEX_ALPHABET = '0123456789abcdef';
 const HEX_DIGITS = Buffer.from(HEX_ALPHABET);
@@ -75,6 +77,9 @@ export function encodeId(prefix: IdPrefix, uuid: string): string {
 
 /** The same for the UUID in the 16 bytes of `bytes` that start at `at`. */
 export function idIn(prefix: IdPrefix, bytes: Uint8Array, at: number): string {
+  let end = 0;
+  for (; end < prefix.length; end++) id[end] = prefix.charCodeAt(end);
+  id[end++] = UNDERSCORE;
   // 130 bits in groups of five, of which the first two are zero.
   let bits = 2;
   let rest = 0;
@@ -85,9 +90,9 @@ export function idIn(prefix: IdPrefix, bytes: Uint8Array, at: number): string {
       bits += 8;
     }
     bits -= 5;
-    suffix[digit] = DIGITS[(rest >>> bits) & 31] ?? 0;
+    id[end++] = DIGITS[(rest >>> bits) & 31] ?? 0;
   }
-  return `${prefix}_${suffix.toString('latin1')}`;
+  return id.toString('latin1', 0, end);
 }
 
 /** The UUID of an id with this prefix; undefined if it is not one. */

@@ -9,7 +9,8 @@ import {
   type Weekly,
   WeeklySchema,
 } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
-import { compilePolicy, type Reader } from './evaluate.ts';
+import { compilePolicy, decide, type Reader } from './evaluate.ts';
+import { policyOf } from './policy.fixture.ts';
 import { decideSlowly, isWithin, offsetOf, type PlainReader } from './reference.fixture.ts';
 import { variantShare } from './variant-share.ts';
 import { weeklyTimes } from './weekly.ts';
@@ -153,9 +154,9 @@ function normalized(target: string | Page): unknown {
 test('decides as the slow evaluator does, whatever was decided before', () => {
   fc.assert(
     fc.property(policy, target, fc.array(reader, { minLength: 1, maxLength: 5 }), (rules, targetUrl, readers) => {
-      const evaluate = compilePolicy(rules, targetUrl);
+      const compiled = compilePolicy(rules, targetUrl);
       for (const plain of readers) {
-        const decision = evaluate(asReader(plain));
+        const decision = decide(compiled, asReader(plain));
         const expected = decideSlowly(rules, targetUrl, plain);
         expect({ ...decision, target: normalized(decision.target) }).toEqual({
           ...expected,
@@ -227,6 +228,38 @@ test('an unknown time zone is rejected', () => {
   ).toThrow(RangeError);
 });
 
+test('policies that have the same conditions and differ in what follows share nothing of that', () => {
+  const reader = { ...asReader({ at: 0, query: '' } as PlainReader), country: () => 'FR', share: () => 0.5 };
+  const split = (labels: readonly string[], weights: readonly number[]) => ({
+    split: labels.map((label, at) => ({ label, weight: weights[at], target_url: `https://example.com/${label}` })),
+  });
+  const outcomes = [
+    { target_url: 'https://example.com/one' },
+    { target_url: 'https://example.com/two' },
+    { page: 'paused' },
+    { page: 'gone' },
+    split(['a', 'b'], [9, 1]),
+    split(['a', 'b'], [1, 9]),
+    split(['c', 'd'], [1, 9]),
+  ];
+  const decisions = outcomes.map((then) => {
+    const rules = [
+      { name: 'France', when: { countries: ['FR'] }, then },
+      { name: 'others', then: { target_url: 'https://example.com/others' } },
+    ];
+    return decide(compilePolicy(policyOf({ rules }), 'https://example.com/'), reader);
+  });
+  expect(decisions).toEqual([
+    { rule: 1, variant: '', target: 'https://example.com/one' },
+    { rule: 1, variant: '', target: 'https://example.com/two' },
+    { rule: 1, variant: '', target: Page.PAUSED },
+    { rule: 1, variant: '', target: Page.GONE },
+    { rule: 1, variant: 'a', target: 'https://example.com/a' },
+    { rule: 1, variant: 'b', target: 'https://example.com/b' },
+    { rule: 1, variant: 'd', target: 'https://example.com/d' },
+  ]);
+});
+
 test('a split keeps its weights over 100,000 visitors, independently for each code and version', () => {
   const split = create(PolicySchema, {
     rules: [
@@ -245,10 +278,10 @@ test('a split keeps its weights over 100,000 visitors, independently for each co
       },
     ],
   });
-  const evaluate = compilePolicy(split, 'https://example.com/');
+  const compiled = compilePolicy(split, 'https://example.com/');
   const variantOf = (code: string, version: number, visitor: number) => {
     const share = () => variantShare(code, version, visitor.toString(16).padStart(16, '0'));
-    return evaluate({ ...asReader({ at: 0, query: '' } as PlainReader), share }).variant;
+    return decide(compiled, { ...asReader({ at: 0, query: '' } as PlainReader), share }).variant;
   };
   const visitors = 100_000;
   let [inA, sameInOtherCode, sameInOtherVersion] = [0, 0, 0];

@@ -1,6 +1,13 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Conditions, Page, type Policy, type Rule } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import {
+  type Conditions,
+  type Outcome,
+  Page,
+  type Policy,
+  type Rule,
+} from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { matchesLanguage } from './language.ts';
+import { targetsOf } from './policy.ts';
 import { type AddQuery, queryAdder } from './query.ts';
 import { type WeeklyTimes, weeklyTimes } from './weekly.ts';
 
@@ -32,27 +39,38 @@ export interface Decision {
   readonly target: string | Page;
 }
 
-/** Decides what a reader's scan leads to. It has no clock and does no I/O. */
-export type Evaluator = (reader: Reader) => Decision;
-
 /**
- * Compiles a policy; `targetUrl`: what the code leads to if no rule decides. Throws a RangeError for an unknown zone.
- *
- * Of what belongs to one code alone, a scan reads as little as possible: the policies of a thousand codes don't fit in the
- * processor's cache.
+ * A policy as `decide` evaluates it. What belongs to one code alone are its destinations: the policies of a thousand codes
+ * don't fit in the processor's cache, where each access to another object took 0.05 to 0.1 µs.
  */
-export function compilePolicy(policy: Policy, targetUrl: string): Evaluator {
-  const destination = destinations(policy);
-  const conditions = sharedConditions(policy.rules);
-  const outcomes = policy.rules.map((rule, index) => compileOutcome(rule, index + 1, destination));
-  const otherwise = leadsTo(0, destination(targetUrl));
-  return (reader) => {
-    for (let index = 0; index < conditions.length; index++) {
-      const each = conditions[index];
-      if (each === undefined || allHold(each, reader)) return (outcomes[index] ?? otherwise)(reader);
-    }
-    return otherwise(reader);
+export interface CompiledPolicy {
+  readonly rules: readonly CompiledRule[];
+  /** Where the rules lead, in their order, and at the end what the code leads to if no rule decides. */
+  readonly destinations: readonly Destination[];
+}
+
+/** Compiles a policy; `targetUrl`: what the code leads to if no rule decides. Throws a RangeError for an unknown zone. */
+export function compilePolicy(policy: Policy, targetUrl: string): CompiledPolicy {
+  return {
+    rules: sharedRules(policy.rules),
+    destinations: [...targetsOf(policy), targetUrl].map(destinations(policy)),
   };
+}
+
+/** Decides what a reader's scan leads to. It has no clock and does no I/O. */
+export function decide({ rules, destinations }: CompiledPolicy, reader: Reader): Decision {
+  for (let index = 0; index < rules.length; index++) {
+    const rule = rules[index] as CompiledRule;
+    if (rule.conditions !== undefined && !allHold(rule.conditions, reader)) continue;
+    if (typeof rule.outcome === 'number') return { rule: index + 1, variant: '', target: rule.outcome };
+    const { label, destination } = chosen(rule.outcome, reader);
+    return { rule: index + 1, variant: label, target: locationOf(destinations[destination], reader) };
+  }
+  return { rule: 0, variant: '', target: locationOf(destinations.at(-1), reader) };
+}
+
+function locationOf(destination: Destination | undefined, { query }: Reader): string {
+  return typeof destination === 'function' ? destination(query) : (destination ?? '');
 }
 
 /** A `Location`, or what makes one of the query of a scan URL. */
@@ -79,22 +97,52 @@ interface CompiledConditions {
   readonly operatingSystems: readonly string[] | undefined;
 }
 
-/**
- * The conditions of each rule; undefined for one that always decides. Most codes of an account have rules with the same
- * conditions, whose compiled form they share: compiling weekly times takes longer than all the rest of a policy, and shared
- * conditions stay in the processor's cache.
- */
-type RuleConditions = readonly (CompiledConditions | undefined)[];
-const MAX_SHARED = 1_000;
-const compiledConditions = new Map<string, RuleConditions>();
+/** A rule without its targets. */
+interface CompiledRule {
+  /** Undefined if it always decides. */
+  readonly conditions: CompiledConditions | undefined;
+  /** A page to show, or the variants of a split; a rule with one target has one variant without a label. */
+  readonly outcome: Page | readonly CompiledVariant[];
+}
 
-function sharedConditions(rules: readonly Rule[]): RuleConditions {
-  const key = rules.map(({ when }) => (when ? keyOf(when) : 'always')).join('\n\n');
-  const existing = compiledConditions.get(key);
+interface CompiledVariant {
+  readonly label: string;
+  /** The sum of the weights up to this one. */
+  readonly until: number;
+  /** The position of its destination in those of the policy. */
+  readonly destination: number;
+}
+
+/**
+ * Most codes of an account have rules that differ only in their targets. They share the compiled ones, which stay in the
+ * processor's cache, and conditions are shared among all rules: compiling weekly times takes longer than all the rest.
+ */
+const MAX_SHARED = 1_000;
+const compiledRules = new Map<string, readonly CompiledRule[]>();
+const compiledConditions = new Map<string, CompiledConditions>();
+
+function sharedRules(rules: readonly Rule[]): readonly CompiledRule[] {
+  let destination = 0;
+  const key = rules.map(({ when, outcome }) => `${when ? keyOf(when) : 'always'}\n${outcomeKey(outcome)}`).join('\n\n');
+  return shared(compiledRules, key, () =>
+    rules.map(({ when, outcome }) => {
+      const compiled = compileOutcome(outcome, destination);
+      if (typeof compiled !== 'number') destination += compiled.length;
+      return {
+        conditions: when && shared(compiledConditions, keyOf(when), () => compileConditions(when)),
+        outcome: compiled,
+      };
+    }),
+  );
+}
+
+/** Clearing the whole cache now and then costs less than tracking the order of use. */
+function shared<Value>(cache: Map<string, Value>, key: string, compile: () => Value): Value {
+  const existing = cache.get(key);
   if (existing) return existing;
-  const compiled = rules.map(({ when }) => when && compileConditions(when));
-  if (compiledConditions.size >= MAX_SHARED) compiledConditions.clear();
-  compiledConditions.set(key, compiled);
+  const compiled = compile();
+  if (cache.size >= MAX_SHARED) cache.clear();
+  cache.set(key, compiled);
   return compiled;
 }
 
@@ -139,46 +187,39 @@ function prefers(language: string | undefined, ranges: readonly string[]): boole
   return language !== undefined && ranges.some((range) => matchesLanguage(range, language));
 }
 
-function compileOutcome({ outcome }: Rule, rule: number, destination: (url: string) => Destination): Evaluator {
+/** `first`: the position of its first destination. */
+function compileOutcome(outcome: Outcome | undefined, first: number): CompiledRule['outcome'] {
   switch (outcome?.kind.case) {
     case 'targetUrl':
-      return leadsTo(rule, destination(outcome.kind.value));
-    case 'split':
-      return splits(
-        outcome.kind.value.variants.map(({ label, weight, targetUrl }) => ({
-          weight,
-          decide: leadsTo(rule, destination(targetUrl), label),
-        })),
-      );
+      return [{ label: '', until: 1, destination: first }];
+    case 'split': {
+      let until = 0;
+      return outcome.kind.value.variants.map(({ label, weight }, index) => {
+        until += weight;
+        return { label, until, destination: first + index };
+      });
+    }
     default:
-      return always({ rule, variant: '', target: outcome?.kind.value ?? Page.GONE });
+      return outcome?.kind.value ?? Page.GONE;
   }
 }
 
-/** A decision that depends on nothing but the policy is made once, not for each scan. */
-function leadsTo(rule: number, destination: Destination, variant = ''): Evaluator {
-  if (typeof destination === 'string') return always({ rule, variant, target: destination });
-  return ({ query }) => ({ rule, variant, target: destination(query) });
+/** All of an outcome but its targets, as text. */
+function outcomeKey(outcome: Outcome | undefined): string {
+  switch (outcome?.kind.case) {
+    case 'targetUrl':
+      return 'target';
+    case 'split':
+      return JSON.stringify(outcome.kind.value.variants.map(({ label, weight }) => [label, weight]));
+    default:
+      return `page ${outcome?.kind.value}`;
+  }
 }
 
-const always =
-  (decision: Decision): Evaluator =>
-  () =>
-    decision;
-
-interface CompiledVariant {
-  readonly weight: number;
-  readonly decide: Evaluator;
-}
-
-function splits(variants: readonly CompiledVariant[]): Evaluator {
-  const total = variants.reduce((sum, { weight }) => sum + weight, 0);
-  return (reader) => {
-    let rest = reader.share() * total;
-    const chosen = variants.find(({ weight }) => {
-      rest -= weight;
-      return rest < 0;
-    });
-    return ((chosen ?? variants.at(-1)) as CompiledVariant).decide(reader);
-  };
+function chosen(variants: readonly CompiledVariant[], reader: Reader): CompiledVariant {
+  const last = variants[variants.length - 1] as CompiledVariant;
+  if (variants.length === 1) return last;
+  const share = reader.share() * last.until;
+  for (const variant of variants) if (share < variant.until) return variant;
+  return last;
 }

@@ -10,7 +10,17 @@ const [OFFSET, PRIME] = [0x811c9dc5, 0x01000193];
  * `codeId`: `qr_…`. `visitor`: the hash of the scan's visitor, as hexadecimal digits.
  */
 export function variantShare(codeId: string, version: number, visitor: string): number {
-  return mixed(fnv1a(fnv1a(OFFSET, codeId) ^ version, visitor)) / 2 ** 32;
+  return shareOfCode(hashOfCode(codeId), version, visitor);
+}
+
+/** The same, given `hashOfCode(codeId)`. */
+export function shareOfCode(hash: number, version: number, visitor: string): number {
+  return mixed(fnv1a(hash ^ version, visitor)) / 2 ** 32;
+}
+
+/** A hash of a code's id: an integer of 32 bits. */
+export function hashOfCode(codeId: string): number {
+  return fnv1a(OFFSET, codeId);
 }
 
 function fnv1a(start: number, text: string): number {

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { v7 } from 'uuid';
-import { compilePolicy, type Decision, type Evaluator } from '../../common/targets/evaluate.ts';
+import { type CompiledPolicy, compilePolicy, type Decision, decide } from '../../common/targets/evaluate.ts';
 import { variantShare } from '../../common/targets/variant-share.ts';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import type { ScannedCode } from './create-content.ts';
@@ -56,10 +56,10 @@ export function scansOf(options: {
   return codes.flatMap((code, index) => {
     // Of its own, so that one code's scans do not depend on another's.
     const random = randomFrom(index + 1);
-    const evaluators = evaluatorsOf(code);
+    const policies = policiesOf(code);
     return Array.from({ length: DAYS }, (_, day) => firstDay + day).flatMap((day) => {
       const count = countOn(code.pattern, day, until, random);
-      return Array.from({ length: count }, () => scanOn(day, { ...options, code, evaluators, random, count })).filter(
+      return Array.from({ length: count }, () => scanOn(day, { ...options, code, policies, random, count })).filter(
         ({ at }) => at < until,
       );
     });
@@ -82,14 +82,14 @@ interface DayOptions {
   readonly account: string;
   readonly host: string;
   readonly code: ScannedCode;
-  readonly evaluators: readonly DatedEvaluator[];
+  readonly policies: readonly DatedPolicy[];
   readonly until: number;
   readonly random: Random;
   /** Of all scans of the code on this day. */
   readonly count: number;
 }
 
-function scanOn(day: number, { account, host, code, evaluators, until, random, count }: DayOptions): SampleScan {
+function scanOn(day: number, { account, host, code, policies, until, random, count }: DayOptions): SampleScan {
   const at = day * DAY_MS + timeOfDay(HOURS[code.pattern.hours], random);
   const visitor = drawVisitor(random);
   const number = random.between(1, Math.max(1, Math.round(count * VISITORS_A_SCAN)));
@@ -97,7 +97,7 @@ function scanOn(day: number, { account, host, code, evaluators, until, random, c
   hash.writeUInt32BE(day);
   hash.writeUInt32BE(Math.imul(number, 0x9e37_79b1) >>> 0, 4);
   const bits = Uint8Array.from({ length: 16 }, () => random.between(0, 255));
-  const decided = decide(code.id, { at, visitor, hash: hash.toString('hex') }, evaluators, until);
+  const decided = decidedFor(code.id, { at, visitor, hash: hash.toString('hex') }, policies, until);
   const scan = create(ScanSchema, {
     id: v7({ msecs: at, random: bits, seq: new DataView(bits.buffer).getUint32(0) }, new Uint8Array(16)),
     codeId: code.id,
@@ -122,32 +122,32 @@ function timeOfDay(shares: readonly number[], random: Random): number {
 }
 
 /** What decides from some day on; undefined without a policy. */
-interface DatedEvaluator {
+interface DatedPolicy {
   readonly daysAgo: number;
   readonly version: number;
-  readonly evaluate: Evaluator | undefined;
+  readonly policy: CompiledPolicy | undefined;
 }
 
-function evaluatorsOf({ versions }: ScannedCode): DatedEvaluator[] {
+function policiesOf({ versions }: ScannedCode): DatedPolicy[] {
   return versions.map(({ daysAgo, target: { version, policy, targetUrl } }) => ({
     daysAgo,
     version,
-    evaluate: policy && compilePolicy(policy, targetUrl),
+    policy: policy && compilePolicy(policy, targetUrl),
   }));
 }
 
 /** What a gateway would have written about the target of a scan; nothing without a policy. */
-function decide(
+function decidedFor(
   codeId: string,
   { at, visitor, hash }: { at: number; visitor: Visitor; hash: string },
-  evaluators: readonly DatedEvaluator[],
+  policies: readonly DatedPolicy[],
   until: number,
 ): { targetVersion: number; targetRule: number; targetVariant: string } | undefined {
-  const current = evaluators.findLast(({ daysAgo }) => at >= until - daysAgo * DAY_MS);
-  if (!current?.evaluate) return undefined;
-  const { version } = current;
+  const current = policies.findLast(({ daysAgo }) => at >= until - daysAgo * DAY_MS);
+  if (!current?.policy) return undefined;
+  const { version, policy } = current;
   const { device, operatingSystem } = deviceOf(visitor);
-  const { rule, variant }: Decision = current.evaluate({
+  const { rule, variant }: Decision = decide(policy, {
     at,
     country: () => visitor.country || 'unknown',
     language: () => undefined,

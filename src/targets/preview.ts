@@ -1,7 +1,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { encodeId } from '../../common/contract/ids.ts';
 import { location } from '../../common/contract/route.ts';
-import { compilePolicy, type Decision } from '../../common/targets/evaluate.ts';
+import { compilePolicy, type Decision, decide } from '../../common/targets/evaluate.ts';
 import { mapTargets, storedPolicy } from '../../common/targets/policy.ts';
 import { variantShare } from '../../common/targets/variant-share.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
@@ -16,7 +16,7 @@ export function previewTarget(
   request: PreviewTargetRequest,
 ): Pick<PreviewTargetResponse, 'result' | 'rule' | 'ruleName' | 'variant'> {
   const message = policy ? storedPolicy(policy) : undefined;
-  const { rule, variant, target } = decide(code, target_url ?? '', message, request);
+  const { rule, variant, target } = decideFor(code, target_url ?? '', message, request);
   return {
     result: typeof target === 'string' ? { case: 'targetUrl', value: target } : { case: 'page', value: target },
     rule,
@@ -25,14 +25,16 @@ export function previewTarget(
   };
 }
 
-function decide(code: CodeRow, targetUrl: string, policy: Policy | undefined, request: PreviewTargetRequest): Decision {
+function decideFor(
+  code: CodeRow,
+  targetUrl: string,
+  policy: Policy | undefined,
+  request: PreviewTargetRequest,
+): Decision {
   const otherwise = location(targetUrl);
   if (!policy) return { rule: 0, variant: '', target: otherwise };
   const { at, country, language, device, operatingSystem, visitor, query } = request;
-  return compilePolicy(
-    mapTargets(policy, location),
-    otherwise,
-  )({
+  return decide(compilePolicy(mapTargets(policy, location), otherwise), {
     at: at ? timestampMs(at) : Date.now(),
     country: () => country || 'unknown',
     language: () => language.toLowerCase() || undefined,
