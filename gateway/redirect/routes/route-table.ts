@@ -72,7 +72,7 @@ const PAUSE_MS = 1;
  * The time from one commit of a process to its next, in ms, while several changes are in progress: a commit takes 0.2 ms of
  * processor time and some ms of the event loop, whether it has one route or twenty.
  */
-const COMMIT_MS = 10;
+const COMMIT_MS = 5;
 
 /**
  * After this time, in ms, positions are written that were reached without new routes. A carrier that is killed reads that
