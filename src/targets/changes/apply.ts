@@ -24,6 +24,8 @@ const ROWS_A_STEP = 2_500;
 /*
  * The statements join the rows as a materialized part, which contains the account. If the planner knew that the account of
  * both tables is $1, and had no statistics of it yet, it would read all codes of the account for each row: 30 s for a step.
+ * They don't ask whether a code is deleted: the planner would choose codes_in_folder, a partial index, whose look-ups by id
+ * take twice as long.
  */
 
 /**
@@ -31,13 +33,14 @@ const ROWS_A_STEP = 2_500;
  * cannot deadlock. Deleted codes too: they may be restored. In a statement of its own, so that the next one sees what the
  * previous holders of the locks committed. Index: codes_pkey.
  */
-const lock = statement<{ index: number }>(
+const lock = statement<{ index: number; deleted: boolean }>(
   'target_changes_lock',
   `with next as materialized (
      select index, account_id, code_id from target_change_rows
      where account_id = $1 and change_id = $2 and index >= $3 and index < $3 + ${ROWS_A_STEP} and outcome is null
    )
-   select n.index from next n join codes c on c.account_id = n.account_id and c.id = n.code_id
+   select n.index, c.deleted_at is not null as deleted
+   from next n join codes c on c.account_id = n.account_id and c.id = n.code_id
    order by c.id desc for no key update of c`,
 );
 
@@ -51,36 +54,37 @@ interface ChangedCode extends CodeRow {
   readonly expected: boolean;
 }
 
+/** What a row makes of the target of its code. */
+const NEW_URL = 'coalesce(new_url, target_url)';
+const NEW_POLICY = `case when new_policy is null then policy else nullif(new_policy, '{}') end`;
+
 /**
- * Changes the targets of rows $3 as far as they differ, each as a new version, and with the first change of a code also
- * adds version 1 (see `addTargetVersion`). A version becomes current no earlier than the previous one. All parts of the
- * statement see the codes as they were before it, but `returning`. Indexes: target_change_rows_pkey, codes_pkey,
- * target_versions_pkey.
+ * Changes the targets of rows $3, whose codes are not deleted, as far as they differ, each as a new version, and with the
+ * first change of a code also adds version 1 (see `addTargetVersion`). A version becomes current no earlier than the
+ * previous one: like `updated_at`. Indexes: target_change_rows_pkey, codes_pkey, target_versions_pkey.
  */
 const apply = statement<ChangedCode>(
   'target_changes_apply',
   `with stored as materialized (
-     select * from target_change_rows where account_id = $1 and change_id = $2 and index = any($3::integer[])
-   ), next as (
-     select r.index, r.version as stored_version, c.account_id, c.id, c.target_version as old_version,
-       c.created_at as code_created_at, c.updated_at as code_updated_at,
-       c.target_url as old_url, c.policy as old_policy,
-       coalesce(r.target_url, c.target_url) as new_url,
-       case when r.policy is null then c.policy else nullif(r.policy, '{}') end as new_policy
-     from stored r
-     join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null
-   ), changed as materialized (
-     select * from next where (new_url, new_policy) is distinct from (old_url, old_policy)
+     select index, account_id, code_id, version as stored_version, target_url as new_url, policy as new_policy
+     from target_change_rows where account_id = $1 and change_id = $2 and index = any($3::integer[])
+   ), changed as (
+     update codes c
+     set target_url = ${NEW_URL}, policy = ${NEW_POLICY}, target_version = target_version + 1, ${CHANGED}
+     from stored n
+     where c.account_id = n.account_id and c.id = n.code_id
+       and (${NEW_URL}, ${NEW_POLICY}) is distinct from (target_url, policy)
+     returning n.index, n.stored_version, old.target_url as old_url, old.policy as old_policy,
+       old.target_version as old_version, c.*
    ), versions as (
      insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
-     select account_id, id, 1, old_url, old_policy, '', '', code_created_at from changed where old_version = 1
+     select account_id, id, 1, old_url, old_policy, '', '', created_at from changed where old_version = 1
      union all
-     select account_id, id, old_version + 1, new_url, new_policy, $4, $5, greatest(code_updated_at, now()) from changed
+     select account_id, id, target_version, target_url, policy, $4, $5, updated_at from changed
    )
-   update codes c set target_url = new_url, policy = new_policy, target_version = old_version + 1, ${CHANGED}
-   from changed n where c.account_id = n.account_id and c.id = n.id
-   returning n.index, new_url is distinct from old_url as url_changed, new_policy is distinct from old_policy as policy_changed,
-     n.stored_version is not distinct from c.target_version as expected, ${CODE_COLUMNS}`,
+   select index, target_url is distinct from old_url as url_changed, policy is distinct from old_policy as policy_changed,
+     stored_version is not distinct from target_version as expected, ${CODE_COLUMNS}
+   from changed c`,
 );
 
 /** A row whose result differs from what was expected when it was stored. */
@@ -91,16 +95,17 @@ interface Correction {
   readonly reason: string | null;
 }
 
-/** The rows $3, which have changed nothing. Indexes: target_change_rows_pkey, codes_pkey. */
+/** The rows $3, which have changed nothing; their codes are locked. Indexes: target_change_rows_pkey, codes_pkey. */
 const readOthers = statement<Correction>(
   'target_changes_read_others',
   `with stored as materialized (
      select index, account_id, code_id from target_change_rows
      where account_id = $1 and change_id = $2 and index = any($3::integer[])
    )
-   select r.index, c.target_version as version, case when c.id is null then 'failed' else 'unchanged' end as outcome,
-     case when c.id is null then 'The code was deleted before its target was changed.' end as reason
-   from stored r left join codes c on c.account_id = r.account_id and c.id = r.code_id and c.deleted_at is null`,
+   select r.index, case when c.deleted_at is null then c.target_version end as version,
+     case when c.deleted_at is null then 'unchanged' else 'failed' end as outcome,
+     case when c.deleted_at is not null then 'The code was deleted before its target was changed.' end as reason
+   from stored r join codes c on c.account_id = r.account_id and c.id = r.code_id`,
 );
 
 /** Index: target_change_rows_pkey. */
@@ -126,11 +131,12 @@ export function applyNext(orm: MikroORM, platformUrl: string, id: string): Promi
     const now = await timeIfOpen(tx, change.accountId);
     if (!now) return false;
     const { accountId, position, author, note } = change;
-    const rows = (await run(tx, lock, [accountId, id, position])).map(({ index }) => index);
-    const codes = rows.length === 0 ? [] : await run(tx, apply, [accountId, id, rows, author, note]);
+    const rows = await run(tx, lock, [accountId, id, position]);
+    const current = rows.flatMap(({ index, deleted }) => (deleted ? [] : index));
+    const codes = current.length === 0 ? [] : await run(tx, apply, [accountId, id, current, author, note]);
     await announceChanged(tx, platformUrl, accountId, codes);
     const changed = new Set(codes.map(({ index }) => index));
-    const others = rows.filter((index) => !changed.has(index));
+    const others = rows.flatMap(({ index }) => (changed.has(index) ? [] : index));
     const notChanged = others.length === 0 ? [] : await run(tx, readOthers, [accountId, id, others]);
     const unexpected = codes.filter(({ expected }) => !expected);
     await storeCorrections(tx, change, [...notChanged, ...unexpected.map(correctionOf)]);
