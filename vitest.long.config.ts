@@ -6,8 +6,6 @@ export default defineConfig({
     ...base.test,
     include: LONG_TESTS,
     exclude: ['node_modules/**'],
-    // More than cores: these tests often wait.
-    maxWorkers: 3,
     // Whole installations and browsers on two shared cores: some tests take 30 s there.
     testTimeout: 90_000,
   },

@@ -3,7 +3,7 @@
  * same seed. It counts as passed only if all five runs pass, and is listed above the last line even then: a test that
  * fails now and then shows a race, in the test or in what it tests.
  *
- * With `CI=true` those of `npm run test:containers` run beside the long ones, as both often wait.
+ * With `CI=true` those of `npm run test:containers` run beside those of `npm test`: both often wait, and no fault is timed.
  */
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -22,10 +22,10 @@ process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 process.env.TEST_SEED ??= String(randomInt(2 ** 31));
 
 const [short, long] = ['vitest.config.ts', 'vitest.long.config.ts'];
-const runs = [{ config: short, ...(await vitest('--config', short)) }];
 const journey = process.env.CI === 'true' ? containers() : undefined;
-runs.push({ config: long, ...(await vitest('--config', long)) });
+const runs = [{ config: short, ...(await vitest('--config', short)) }];
 const inContainers = await journey;
+runs.push({ config: long, ...(await vitest('--config', long)) });
 const failedTests = runs.flatMap(({ config, failedTests }) => failedTests.map((test) => ({ config, ...test })));
 const results = [...runs, ...(inContainers ? [inContainers] : [])];
 const count = {
