@@ -105,7 +105,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   /** Hosts looked up in this event loop iteration: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
-  const apply = grouped<Route>(async (take) => {
+  const apply = collected<Route>(async (take) => {
     try {
       await alone(() => {
         const routes = newer(take());
@@ -116,7 +116,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       logger.error({ err: error }, 'a route could not be written to disk');
     }
   });
-  const advance = grouped<{ routes: readonly Route[]; reached: Reached }>(async (take) => {
+  const advance = collected<{ routes: readonly Route[]; reached: Reached }>(async (take) => {
     const batches = take();
     const routes = newer(batches.flatMap((batch) => batch.routes));
     const reached = batches.map((batch) => [batch.reached.partition, batch.reached.next] as const);
@@ -326,7 +326,7 @@ function keyOf({ entry }: Route): string {
  * Returns a function that collects items for `work`, which takes them once it can, and resolves when it is done with them.
  * Work starts at the end of the event loop iteration, or `COMMIT_MS` after it last took items if all items may wait.
  */
-function grouped<Item>(work: (take: () => Item[]) => Promise<void>): (item: Item, mayWait?: boolean) => Promise<void> {
+function collected<Item>(work: (take: () => Item[]) => Promise<void>): (item: Item, mayWait?: boolean) => Promise<void> {
   const items: Item[] = [];
   let next: Promise<void> | undefined;
   let notBefore = 0;
