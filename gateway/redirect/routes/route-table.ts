@@ -326,7 +326,9 @@ function keyOf({ entry }: Route): string {
  * Returns a function that collects items for `work`, which takes them once it can, and resolves when it is done with them.
  * Work starts at the end of the event loop iteration, or `COMMIT_MS` after it last took items if all items may wait.
  */
-function collected<Item>(work: (take: () => Item[]) => Promise<void>): (item: Item, mayWait?: boolean) => Promise<void> {
+function collected<Item>(
+  work: (take: () => Item[]) => Promise<void>,
+): (item: Item, mayWait?: boolean) => Promise<void> {
   const items: Item[] = [];
   let next: Promise<void> | undefined;
   let notBefore = 0;
