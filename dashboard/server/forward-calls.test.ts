@@ -285,6 +285,8 @@ describe('the database', () => {
       await expect.poll(waiters, { timeout: 5_000 }).toBeGreaterThan(0);
       aborted.abort();
       await expect(call).rejects.toMatchObject({ code: Code.Canceled });
+      // The browser has given up by now; the core learns of it from the dashboard, and must before it can commit.
+      await sleep(2_000);
     } finally {
       await lock.query('commit');
       lock.release();
