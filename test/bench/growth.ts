@@ -73,12 +73,10 @@ async function rest(): Promise<void> {
       'select id from codes tablesample system (0.5) order by random() limit 5000',
     );
     const sizeOf = await pool.query<{ bytes: string }>(`select pg_total_relation_size('codes') as bytes`);
-    const client = await connectRest(Number(new URL(platform.url).port));
-    running.defer(async () => client.close());
     accounts.push({
       size,
       pool,
-      client,
+      port: Number(new URL(platform.url).port),
       apiKey,
       pids: Object.values(platform.pids),
       ids: rows.map(({ id }) => encodeId('qr', id)),
@@ -96,7 +94,9 @@ async function rest(): Promise<void> {
     const durations = new Map<number, number[]>(SIZES.map((size) => [size, []]));
     const cpu = new Map<number, number[]>(SIZES.map((size) => [size, []]));
     for (let round = 0; round <= ROUNDS; round++) {
-      for (const { size, pool, client, apiKey, pids, ids } of accounts) {
+      for (const { size, pool, port, apiKey, pids, ids } of accounts) {
+        // For each round: an idle connection would be closed.
+        const client = await connectRest(port);
         await pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1');
         const used = () => pids.reduce((sum, pid) => sum + cpuOf(pid), 0);
         const before = used();
@@ -109,6 +109,7 @@ async function rest(): Promise<void> {
           if (status >= 300) throw new Error(`${method} ${path} answered ${status}`);
           times.push(performance.now() - start);
         }
+        client.close();
         // The first round warms up.
         if (round === 0) continue;
         durations.get(size)?.push(median(times));
