@@ -1,22 +1,9 @@
-import { create } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { createContextValues, type HandlerContext } from '@connectrpc/connect';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { cursors } from '../../common/contract/cursors.ts';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
-import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
-import {
-  CodesService,
-  CreateCodeRequestSchema,
-  type CreateCodeResponse,
-} from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { freshDatabase } from '../../test/harness/database.ts';
-import { asFailure } from '../access/as-failure.ts';
-import { callerKey } from '../access/caller.ts';
-import { openMeters } from '../access/usage.ts';
-import { type Database, openDatabase } from '../db/database.ts';
-import { entities } from '../entities.ts';
-import { codesService } from './service.ts';
+import { decodeId, encodeId } from '../../common/contract/ids.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type CallOptions, codesServices, type Tenant } from './codes-services.fixture.ts';
 
 /** Short codes that are generated next. */
 const nextShortCodes = vi.hoisted((): string[] => []);
@@ -25,90 +12,22 @@ vi.mock(import('./short-code.ts'), async (original) => {
   return { ...others, newShortCode: () => nextShortCodes.shift() ?? newShortCode() };
 });
 
-const PLATFORM = 'https://go.example';
 const TARGET = 'https://example.com/menu';
 
-let databases: Database[];
-/** A service for each simulated core. */
-let services: ReturnType<typeof codesService>[];
-beforeAll(async () => {
-  const { url } = await freshDatabase();
-  databases = await Promise.all([openDatabase(url, 20, entities), openDatabase(url, 20, entities)]);
-  services = databases.map((database) =>
-    codesService({
-      database,
-      platformUrl: PLATFORM,
-      isPlatformHost: () => false,
-      cursors: cursors(Buffer.alloc(32)).byId,
-    }),
-  );
-});
-afterAll(() => Promise.all(databases.map((database) => database.close())));
-
-const pool = (core = 0) => {
-  const database = databases[core];
-  if (!database) throw new Error(`no core ${core}`);
-  return database.pool;
-};
-
-interface Tenant {
-  readonly id: string;
-  readonly codeLimit: number | null;
-}
-
-async function newTenant(codeLimit: number | null = null): Promise<Tenant> {
-  const id = newUuid();
-  await pool().query(`insert into accounts (id, name, plan) values ($1, 'x', 'business')`, [id]);
-  await openMeters(pool(), id);
-  return { id, codeLimit };
-}
+const { pool, newTenant, call, statementsOf } = codesServices();
 
 let tenant: Tenant;
 beforeEach(async () => {
   tenant = await newTenant();
 });
 
-interface CallOptions {
-  readonly of?: Tenant;
-  readonly core?: number;
-  readonly name?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
-}
-
-/** Creates a code as a caller with an API key does. Errors are those of the catalogue. */
-async function createCode({
-  of = tenant,
-  core = 0,
-  name,
-  headers,
-  signal,
-}: CallOptions = {}): Promise<CreateCodeResponse & { readonly replayed: string | null }> {
-  const values = createContextValues();
-  const features = { api: true, bulk: true, images: true };
-  values.set(callerKey, {
-    kind: 'key',
-    account: { ...of, features, batchLimit: 1_000 },
-    // Postgres runs on this machine.
-    rate: { limit: null, used: 1, reset: 0, clock: String(Date.now()) },
-    receivedAt: 0,
-  });
-  const context = {
-    values,
-    signal: signal ?? new AbortController().signal,
-    requestHeader: new Headers(headers),
-    responseHeader: new Headers(),
-    service: CodesService,
-    method: CodesService.method.createCode,
-  } as unknown as HandlerContext;
-  const request = create(CreateCodeRequestSchema, { targetUrl: TARGET, ...(name === undefined ? {} : { name }) });
-  try {
-    const response = (await services[core]?.createCode(request, context)) as CreateCodeResponse;
-    return { ...response, replayed: context.responseHeader.get('idempotent-replay') };
-  } catch (error) {
-    throw asFailure(error, { stream: false, method: CodesService.method.createCode, message: request });
-  }
-}
+/** Creates a code, by default of the test's account. */
+const createCode = ({ name, ...options }: Partial<CallOptions> & { readonly name?: string } = {}) =>
+  call(
+    CodesService.method.createCode,
+    { targetUrl: TARGET, ...(name === undefined ? {} : { name }) },
+    { of: tenant, ...options },
+  );
 
 const outcome = (call: ReturnType<typeof createCode>) =>
   call.then(
@@ -128,6 +47,12 @@ async function stored({ id }: Tenant) {
   return rows[0];
 }
 const all = (count: number) => ({ codes: count, live: count, listed: count, events: count, routes: count });
+
+test('a create is one statement, with an idempotency key too', async () => {
+  expect(await statementsOf(() => createCode())).toEqual(['codes_create_group']);
+  const headers = { 'idempotency-key': 'zero' };
+  expect(await statementsOf(() => createCode({ headers }))).toEqual(['codes_create_group']);
+});
 
 test('concurrent creates of several accounts over two cores are exact, each with its event and route', async () => {
   const tenants = await Promise.all([7, 20, null].map(newTenant));

@@ -1,11 +1,9 @@
 import { create } from '@bufbuild/protobuf';
-import { DatabaseError, type Pool } from 'pg';
+import type { Pool } from 'pg';
 import { designJson } from '../../common/contract/code-json.ts';
 import { newUuid } from '../../common/contract/ids.ts';
 import { routeOf } from '../../common/contract/route.ts';
-import { CLOCK_MS } from '../../common/postgres/commit-limit.ts';
-import { PROMPT_MS, promptStatement, run, withConnection } from '../../common/postgres/sql.ts';
-import { grouped } from '../../common/runtime/grouped.ts';
+import { promptStatement } from '../../common/postgres/sql.ts';
 import {
   type CreateCodeRequestSchema,
   type CreateCodeResponse,
@@ -15,31 +13,26 @@ import { type Account, callerKey } from '../access/caller.ts';
 import { commitLimitOf } from '../access/commit-limit.ts';
 import { type Call, type KeyedAnswer, onceTogether, STORE_NEW_ANSWERS, TRY_KEY_LOCK } from '../access/idempotency.ts';
 import { expectValid } from '../access/validator.ts';
-import { arrayParameters, arraysOf, listed } from '../db/columns.ts';
-import { NEW_COLUMNS as OUTBOX_COLUMNS, type OutboxRow, rowsOf, WAKE } from '../events/outbox.ts';
+import { arrayParameters, listed } from '../db/columns.ts';
+import { rowsOf, WAKE } from '../events/outbox.ts';
 import { recordsOf } from './announce.ts';
 import { type CodeRow, codeFrom, newDynamicRow, TIMED_COLUMNS } from './code-row.ts';
 import { type NewCode, readNewCode } from './create-code.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { newShortCode } from './short-code.ts';
-
-/**
- * Creates in groups. With one statement at a time, the calls that arrive while its commit waits for the disk are the next
- * group.
- */
-const GROUPS = { concurrency: 1, maxSize: 32, maxWaiting: 1_000, items: 'codes' };
-
-/** A call that has less time left to commit is executed by itself, as its group would have to end with it, in ms. */
-const MIN_TIME_LEFT_MS = 1_000;
+import {
+  ANNOUNCE,
+  COMMIT_BY,
+  type CodeWrite,
+  ENDING,
+  HAS_TIME,
+  limitInGroup,
+  writeInGroups,
+} from './write-in-groups.ts';
 
 /** A code to create, with everything that is written with it. */
-interface GroupedCreate {
+interface CodeCreation extends CodeWrite {
   readonly account: Account;
-  readonly signal: AbortSignal;
-  /** Postgres's time by which the transaction must have ended, in ms since 1970. */
-  readonly commitBy: number;
-  readonly row: CodeRow;
-  readonly outbox: readonly OutboxRow[];
   /** The idempotency key of the call with its answer; undefined without a key. */
   readonly answer: KeyedAnswer | undefined;
 }
@@ -47,17 +40,12 @@ interface GroupedCreate {
 /** The columns of `asked` beside those of the code. */
 const CALL_COLUMNS = [
   { name: 'code_limit', type: 'bigint', nullable: true },
-  { name: 'commit_by', type: 'bigint', nullable: false },
+  COMMIT_BY,
   { name: 'key', type: 'text', nullable: true },
   { name: 'fingerprint', type: 'bytea', nullable: true },
   { name: 'response', type: 'bytea', nullable: true },
 ] as const;
 const ASKED_COLUMNS = [...TIMED_COLUMNS, ...CALL_COLUMNS];
-const ANNOUNCED_COLUMNS = [{ name: 'code_id', type: 'uuid', nullable: false }, ...OUTBOX_COLUMNS];
-
-/** Time left of a call in `asked`, in ms. */
-const TIME_LEFT = `(commit_by - ${CLOCK_MS})`;
-const HAS_TIME = `${TIME_LEFT} > ${MIN_TIME_LEFT_MS}`;
 
 /**
  * Creates codes of any accounts with their idempotency records and outbox rows, in a transaction of one statement, and
@@ -75,9 +63,7 @@ const createGroup = promptStatement<{ id: string }>(
      select *, coalesce(${TRY_KEY_LOCK('account_id::text', 'key')}, true) as unlocked
      from unnest(${arrayParameters(ASKED_COLUMNS)}) as asked (${listed(ASKED_COLUMNS)})
    ), ending as materialized (
-     select set_config('transaction_timeout', '0', true),
-            set_config('transaction_timeout', coalesce(min(${TIME_LEFT}), 0)::text, true)
-     from asked where ${HAS_TIME}
+     ${ENDING}
    ), counter as materialized (
      select account_id, live from code_counts where account_id in (select account_id from asked) for update skip locked
    ), chosen as materialized (
@@ -99,11 +85,7 @@ const createGroup = promptStatement<{ id: string }>(
      from (select account_id, count(*) as number from created group by account_id) as new
      where c.account_id = new.account_id
    ), announced as (
-     insert into outbox (${listed(OUTBOX_COLUMNS)})
-     select ${listed(OUTBOX_COLUMNS)}
-     from unnest(${arrayParameters(ANNOUNCED_COLUMNS, ASKED_COLUMNS.length + 1)})
-       as records (${listed(ANNOUNCED_COLUMNS)})
-     where code_id in (select id from created)
+     ${ANNOUNCE(ASKED_COLUMNS.length, 'select id from created')}
    )
    select id, (${WAKE}) as woken from created`,
 );
@@ -121,7 +103,11 @@ export function createInGroups(options: {
   isPlatformHost: IsPlatformHost;
 }): (call: CreateCall) => Promise<CreateCodeResponse | undefined> {
   const { pool, platformUrl, isPlatformHost } = options;
-  const createTogether = grouped<GroupedCreate, boolean>({ ...GROUPS, work: (calls) => createCodes(pool, calls) });
+  const createTogether = writeInGroups(pool, createGroup, ASKED_COLUMNS, ({ account, row, answer }: CodeCreation) => ({
+    ...row,
+    ...answer,
+    code_limit: account.codeLimit,
+  }));
   return async (call) => {
     const { context, request } = call;
     const caller = context.values.get(callerKey);
@@ -134,9 +120,7 @@ export function createInGroups(options: {
     const route = routeOf(row);
     const outbox = rowsOf(recordsOf(row, route, code, { type: 'qr.created' }));
     const response = create(CreateCodeResponseSchema, { code, route, warnings: [] });
-    const { signal, commitBy = Number.POSITIVE_INFINITY } = commitLimitOf(context);
-    // The core gives up a statement after `PROMPT_MS`, and it was admitted before it is sent.
-    const limit = { signal, commitBy: Math.min(commitBy, Number(rate.clock) + PROMPT_MS) };
+    const limit = limitInGroup(commitLimitOf(context), rate);
     return onceTogether(call, response, (answer) => createTogether({ account, ...limit, row, outbox, answer }));
   };
 }
@@ -169,29 +153,4 @@ function newRow(account: Account, { targetUrl, name, campaignType, domain }: New
     design: designJson(undefined),
     created_at: createdAt,
   });
-}
-
-/** Whether each of the codes was created. */
-async function createCodes(pool: Pool, calls: readonly GroupedCreate[]): Promise<boolean[]> {
-  try {
-    const created = await withConnection(pool, async ({ client }) => {
-      // Checked when a connection is available, as for a transaction of its own.
-      const waiting = calls.filter(({ signal }) => !signal.aborted);
-      if (waiting.length === 0) return [];
-      const asked = waiting.map(({ account, commitBy, row, answer }) => ({
-        ...row,
-        ...answer,
-        code_limit: account.codeLimit,
-        commit_by: commitBy,
-      }));
-      const announced = waiting.flatMap(({ row, outbox }) => outbox.map((record) => ({ code_id: row.id, ...record })));
-      return run(client, createGroup, [...arraysOf(ASKED_COLUMNS, asked), ...arraysOf(ANNOUNCED_COLUMNS, announced)]);
-    });
-    const ids = new Set(created.map(({ id }) => id));
-    return calls.map(({ row }) => ids.has(row.id));
-  } catch (error) {
-    // Postgres has rolled back the statement: one call may have caused that, such as by text that can't be stored.
-    if (error instanceof DatabaseError && error.severity === 'ERROR') return calls.map(() => false);
-    throw error;
-  }
 }

@@ -25,6 +25,7 @@ import type { IsPlatformHost } from './platform-hosts.ts';
 import { restoreCode } from './restore-code.ts';
 import { updateCode } from './update-code.ts';
 import { updateCodes } from './update-codes.ts';
+import { updateInGroups } from './update-in-groups.ts';
 
 /** Codes of an account. `platformUrl`: start of scan URLs on the platform's host. */
 export function codesService(options: {
@@ -37,6 +38,7 @@ export function codesService(options: {
   const { orm, pool } = options.database;
   const findInGroup = findInGroups(pool);
   const createInGroup = createInGroups({ pool, platformUrl, isPlatformHost });
+  const updateInGroup = updateInGroups({ pool, platformUrl, isPlatformHost, findCode: findInGroup });
   return {
     async createCode(request, context) {
       const account = accountOf(context);
@@ -72,12 +74,15 @@ export function codesService(options: {
       return { code: scannedCodeFrom(await findInGroup(accountOf(context).id, id), platformUrl) };
     },
     listCodes: (request, context) => listCodes({ ...options, pool }, accountOf(context).id, request),
-    updateCode: (request, context) =>
-      transactionOf(context, pool, async (tx) => {
+    async updateCode(request, context) {
+      const updatedInGroup = await updateInGroup(request, context);
+      if (updatedInGroup) return updatedInGroup;
+      return transactionOf(context, pool, async (tx) => {
         const updated = await updateCode(tx, options, accountOf(context).id, request, authorOf(context));
         if (updated.changed) await recordInternalChange(tx, context, request.id);
         return { code: updated.code, route: updated.route };
-      }),
+      });
+    },
     deleteCode: ({ id }, context) =>
       transactionOf(context, pool, async (tx) => {
         const deleted = await deleteCode(tx, platformUrl, accountOf(context).id, id);

@@ -26,6 +26,22 @@ const insertVersions = statement(
    where c.id = $1 and c.account_id = $2 and (v.version > 1 or c.target_version = 1)`,
 );
 
+/** What `VERSIONS_OF_CHANGED` needs of codes as they were, returned by a statement that updates them. */
+export const TARGET_BEFORE =
+  'old.target_url as old_url, old.policy as old_policy, old.target_version as old_target_version';
+
+/**
+ * Inserts the same versions of the codes `changed c`, which an earlier part of the statement has updated. `author` and `note`:
+ * expressions.
+ */
+export const VERSIONS_OF_CHANGED = (author: string, note: string) => `
+  insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
+  select account_id, id, 1, old_url, old_policy, '', '', created_at from changed
+  where old_target_version = 1 and target_version > 1
+  union all
+  select account_id, id, target_version, target_url, policy, ${author}, ${note}, updated_at from changed
+  where target_version > old_target_version`;
+
 /**
  * Records a change of a code's target before the code is updated. The code must be locked. Returns the new version, for the
  * code's `target_version`.

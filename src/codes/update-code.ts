@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { routeOf } from '../../common/contract/route.ts';
-import { first, run, statement } from '../../common/postgres/sql.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { columnsOf, listed, parameters, valuesOf } from '../db/columns.ts';
@@ -30,12 +30,13 @@ const FIELDS = {
 type Changeable = keyof typeof FIELDS;
 const CHANGEABLE = Object.keys(FIELDS) as Changeable[];
 
-const COLUMNS = columnsOf(CodeEntity).filter(({ name }) => name in FIELDS || name === 'target_version');
+/** The columns that a change writes beside those of `CHANGED`. */
+export const CHANGED_COLUMNS = columnsOf(CodeEntity).filter(({ name }) => name in FIELDS || name === 'target_version');
 
 /** Returns the code with its labels, which were changed before. Index: codes_pkey. */
 const update = statement<ScannedCodeRow>(
   'codes_update',
-  `update codes c set (${listed(COLUMNS)}) = row(${parameters(COLUMNS, 3)}), ${CHANGED}
+  `update codes c set (${listed(CHANGED_COLUMNS)}) = row(${parameters(CHANGED_COLUMNS, 3)}), ${CHANGED}
    where id = $1 and account_id = $2 returning ${SCANNED_CODE_COLUMNS}`,
 );
 
@@ -49,9 +50,12 @@ const replaceTags = statement(
    insert into code_tags (code_id, tag_id) select $1, tag_id from wanted on conflict do nothing`,
 );
 
+/** The requested values of columns. */
+export type ColumnChanges = Partial<Pick<CodeRow, Changeable>>;
+
 /** The requested changes: columns, and the tags if the request contains them. */
 interface Changes {
-  readonly columns: Partial<Pick<CodeRow, Changeable>>;
+  readonly columns: ColumnChanges;
   readonly tags: readonly Label[] | undefined;
 }
 
@@ -68,12 +72,7 @@ export async function updateCode(
 ): Promise<{ code: Code; route: Route; changed: boolean }> {
   const changes = await readChanges(tx, isPlatformHost, accountId, request);
   const before = await lockCode(tx, accountId, request.id);
-  if (changes.columns.target_url !== undefined && before.type !== 'dynamic') {
-    throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
-  }
-  if (changes.columns.landing_page !== undefined && before.type !== 'landing_page') {
-    throw failure('NO_TARGET', 'Only landing-page codes have a page that can be changed.');
-  }
+  expectChangeable(before, changes.columns);
   const { row, changed } = await apply(tx, before, changes, author);
   const code = scannedCodeFrom(row, platformUrl);
   if (changed.length === 0) return { code, route: routeOf(row), changed: false };
@@ -90,21 +89,9 @@ async function readChanges(
   accountId: string,
   request: UpdateCodeRequest,
 ): Promise<Changes> {
-  const paths = new Set(request.updateMask?.paths);
-  if (paths.size === 0)
-    throw failure(
-      'NO_FIELDS',
-      `Name at least one of ${[...Object.values(FIELDS).filter((field) => field !== 'policy'), 'tags'].join(', ')}.`,
-    );
-  const columns: Changes['columns'] = {};
+  const paths = changedPaths(request);
   const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
-  if (paths.has('target_url')) {
-    columns.target_url = await targetOrFailure(tx, isPlatformHost, request.targetUrl ?? '');
-    columns.policy = null;
-  }
-  if (paths.has('landing_page')) columns.landing_page = readLandingPage(request.landingPage);
-  if (paths.has('name')) columns.name = request.name || null;
-  if (paths.has('paused')) columns.paused = request.paused;
+  const columns = await readColumns(tx, isPlatformHost, request, paths);
   if (paths.has('folder')) {
     const folders = request.folder === undefined ? [] : [request.folder];
     columns.folder_id = (await labelsOrFailure(tx, FOLDER, accountId, folders))[0]?.id ?? null;
@@ -112,6 +99,56 @@ async function readChanges(
   const labels = tags && (await labelsOrFailure(tx, TAG, accountId, tags));
   if (labels) expectAllowedTagCount(labels);
   return { columns, tags: labels };
+}
+
+/** The paths of the request's mask. Fails with NO_FIELDS without any. */
+export function changedPaths({ updateMask }: UpdateCodeRequest): ReadonlySet<string> {
+  const paths = new Set(updateMask?.paths);
+  if (paths.size === 0) {
+    const fields = Object.values(FIELDS).filter((field) => field !== 'policy');
+    throw failure('NO_FIELDS', `Name at least one of ${[...fields, 'tags'].join(', ')}.`);
+  }
+  return paths;
+}
+
+/** The valid values of the fields in `paths` that are not labels. Fails with INVALID_FIELD. */
+export async function readColumns(
+  on: Queryable,
+  isPlatformHost: IsPlatformHost,
+  request: UpdateCodeRequest,
+  paths: ReadonlySet<string>,
+): Promise<ColumnChanges> {
+  const columns: ColumnChanges = {};
+  if (paths.has('target_url')) {
+    columns.target_url = await targetOrFailure(on, isPlatformHost, request.targetUrl ?? '');
+    columns.policy = null;
+  }
+  if (paths.has('landing_page')) columns.landing_page = readLandingPage(request.landingPage);
+  if (paths.has('name')) columns.name = request.name || null;
+  if (paths.has('paused')) columns.paused = request.paused;
+  return columns;
+}
+
+/** Fails with NO_TARGET if codes of this type don't have what is to be changed. */
+export function expectChangeable({ type }: CodeRow, columns: ColumnChanges): void {
+  if (columns.target_url !== undefined && type !== 'dynamic') {
+    throw failure('NO_TARGET', 'Only dynamic codes have a target that can be changed.');
+  }
+  if (columns.landing_page !== undefined && type !== 'landing_page') {
+    throw failure('NO_TARGET', 'Only landing-page codes have a page that can be changed.');
+  }
+}
+
+/** The names of the fields whose columns differ. */
+export function changedFields(before: CodeRow, after: CodeRow): string[] {
+  return CHANGEABLE.filter((column) => !isDeepStrictEqual(after[column], before[column])).map(
+    (column) => FIELDS[column],
+  );
+}
+
+/** Whether a change of these fields is a new version of the code's target. */
+export function changesTarget(fields: readonly string[]): boolean {
+  return fields.includes('target_url') || fields.includes('policy');
 }
 
 async function apply(
@@ -128,17 +165,15 @@ async function apply(
       before.tags,
       tags.map(({ name }) => name),
     );
-  const changed: string[] = CHANGEABLE.filter((column) => !isDeepStrictEqual(after[column], before[column])).map(
-    (column) => FIELDS[column],
-  );
+  const changed = changedFields(before, after);
   if (tagsChanged) changed.push('tags');
   if (changed.length === 0) return { row: before, changed };
 
-  if (changed.includes('target_url') || changed.includes('policy')) {
+  if (changesTarget(changed)) {
     after.target_version = await addTargetVersion(tx, before, after, { author, note: '' });
   }
   if (tagsChanged) await run(tx, replaceTags, [before.id, tags.map(({ id }) => id)]);
-  const row = await first(tx, update, [before.id, before.account_id, ...valuesOf(COLUMNS, after)]);
+  const row = await first(tx, update, [before.id, before.account_id, ...valuesOf(CHANGED_COLUMNS, after)]);
   if (!row) throw new Error('a locked code does not exist');
   return { row, changed };
 }

@@ -5,6 +5,7 @@ import { run, statement } from '../../../common/postgres/sql.ts';
 import { timeIfOpen } from '../../access/open-account.ts';
 import { announceAll } from '../../codes/announce.ts';
 import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom } from '../../codes/code-row.ts';
+import { TARGET_BEFORE, VERSIONS_OF_CHANGED } from '../../codes/target-versions.ts';
 import { ormTransaction } from '../../db/orm-transaction.ts';
 import { isCompleted } from '../../jobs/progress.ts';
 import { taskOf } from '../../jobs/task.ts';
@@ -60,8 +61,7 @@ const NEW_POLICY = `case when new_policy is null then policy else nullif(new_pol
 
 /**
  * Changes the targets of rows $3, whose codes are not deleted, as far as they differ, each as a new version, and with the
- * first change of a code also adds version 1 (see `addTargetVersion`). A version becomes current no earlier than the
- * previous one: like `updated_at`. Indexes: target_change_rows_pkey, codes_pkey, target_versions_pkey.
+ * first change of a code also adds version 1. Indexes: target_change_rows_pkey, codes_pkey, target_versions_pkey.
  */
 const apply = statement<ChangedCode>(
   'target_changes_apply',
@@ -74,13 +74,9 @@ const apply = statement<ChangedCode>(
      from stored n
      where c.account_id = n.account_id and c.id = n.code_id
        and (${NEW_URL}, ${NEW_POLICY}) is distinct from (target_url, policy)
-     returning n.index, n.stored_version, old.target_url as old_url, old.policy as old_policy,
-       old.target_version as old_version, c.*
+     returning n.index, n.stored_version, ${TARGET_BEFORE}, c.*
    ), versions as (
-     insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
-     select account_id, id, 1, old_url, old_policy, '', '', created_at from changed where old_version = 1
-     union all
-     select account_id, id, target_version, target_url, policy, $4, $5, updated_at from changed
+     ${VERSIONS_OF_CHANGED('$4', '$5')}
    )
    select index, target_url is distinct from old_url as url_changed, policy is distinct from old_policy as policy_changed,
      stored_version is not distinct from target_version as expected, ${CODE_COLUMNS}

@@ -1,0 +1,91 @@
+import type { QueryResultRow } from 'pg';
+import { DatabaseError, type Pool } from 'pg';
+import { CLOCK_MS, type CommitLimit } from '../../common/postgres/commit-limit.ts';
+import { PROMPT_MS, run, type Statement, withConnection } from '../../common/postgres/sql.ts';
+import { grouped } from '../../common/runtime/grouped.ts';
+import type { Rate } from '../access/caller.ts';
+import { arrayParameters, arraysOf, type Column, listed } from '../db/columns.ts';
+import { NEW_COLUMNS as OUTBOX_COLUMNS, type OutboxRow } from '../events/outbox.ts';
+import type { CodeRow } from './code-row.ts';
+
+/**
+ * With one statement at a time, the calls that arrive while its commit waits for the disk are the next group.
+ */
+const GROUPS = { concurrency: 1, maxSize: 32, maxWaiting: 1_000, items: 'codes' };
+
+/** A call that has less time left to commit is executed by itself, as its group would have to end with it, in ms. */
+const MIN_TIME_LEFT_MS = 1_000;
+
+/** A write of one code, with everything that commits with it. */
+export interface CodeWrite {
+  readonly row: CodeRow;
+  readonly outbox: readonly OutboxRow[];
+  readonly signal: AbortSignal;
+  /** Postgres's time by which the transaction must have ended, in ms since 1970. */
+  readonly commitBy: number;
+}
+
+/** Time left of a call in `asked`, in ms. */
+const TIME_LEFT = `(commit_by - ${CLOCK_MS})`;
+/** A condition on `asked`: the call may join a group. */
+export const HAS_TIME = `${TIME_LEFT} > ${MIN_TIME_LEFT_MS}`;
+
+/** A column of `asked` that `HAS_TIME` and `ENDING` need. */
+export const COMMIT_BY: Column = { name: 'commit_by', type: 'bigint', nullable: false };
+
+/** A query that makes Postgres end the transaction when the first call in `asked` that has time left must have ended. */
+export const ENDING = `
+  select set_config('transaction_timeout', '0', true),
+         set_config('transaction_timeout', coalesce(min(${TIME_LEFT}), 0)::text, true)
+  from asked where ${HAS_TIME}`;
+
+const ANNOUNCED_COLUMNS = [{ name: 'code_id', type: 'uuid', nullable: false }, ...OUTBOX_COLUMNS];
+
+/** Inserts the outbox rows of the codes whose ids a query selects; their parameters follow the first `before` ones. */
+export const ANNOUNCE = (before: number, ids: string) => `
+  insert into outbox (${listed(OUTBOX_COLUMNS)})
+  select ${listed(OUTBOX_COLUMNS)}
+  from unnest(${arrayParameters(ANNOUNCED_COLUMNS, before + 1)}) as records (${listed(ANNOUNCED_COLUMNS)})
+  where code_id in (${ids})`;
+
+/** How long a call that was admitted at `rate.clock` may take: the core gives up a statement after `PROMPT_MS`. */
+export function limitInGroup({ signal, commitBy = Number.POSITIVE_INFINITY }: CommitLimit, rate: Rate) {
+  return { signal, commitBy: Math.min(commitBy, Number(rate.clock) + PROMPT_MS) };
+}
+
+/**
+ * Returns a function that writes a code together with those of concurrent calls, by a statement that is a transaction of
+ * its own, and resolves to whether it did: `statement` returns the ids of the codes that it has written. Its parameters are
+ * the columns of `asked`, given as `askedOf` each write, and then those of `ANNOUNCE`.
+ */
+export function writeInGroups<Write extends CodeWrite>(
+  pool: Pool,
+  statement: Statement<QueryResultRow & { readonly id: string }>,
+  columns: readonly Column[],
+  askedOf: (write: Write) => object,
+): (write: Write) => Promise<boolean> {
+  return grouped<Write, boolean>({
+    ...GROUPS,
+    keyOf: ({ row }) => row.id,
+    async work(writes) {
+      try {
+        const written = await withConnection(pool, async ({ client }) => {
+          // Checked when a connection is available, as for a transaction of its own.
+          const waiting = writes.filter(({ signal }) => !signal.aborted);
+          if (waiting.length === 0) return [];
+          const asked = waiting.map((write) => ({ ...askedOf(write), commit_by: write.commitBy }));
+          const announced = waiting.flatMap(({ row, outbox }) =>
+            outbox.map((record) => ({ code_id: row.id, ...record })),
+          );
+          return run(client, statement, [...arraysOf(columns, asked), ...arraysOf(ANNOUNCED_COLUMNS, announced)]);
+        });
+        const ids = new Set(written.map(({ id }) => id));
+        return writes.map(({ row }) => ids.has(row.id));
+      } catch (error) {
+        // Postgres has rolled back the statement: one call may have caused that, such as by text that can't be stored.
+        if (error instanceof DatabaseError && error.severity === 'ERROR') return writes.map(() => false);
+        throw error;
+      }
+    },
+  });
+}
