@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { ImageFormat, type ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { accountOf } from '../access/caller.ts';
+import { findInGroups } from '../codes/find-code.ts';
 import { type ImageContent, imageSource } from '../codes/image-source.ts';
 import { draw } from './draw.ts';
 import { type Drawing, drawSync, isQuick, sizeOf } from './drawing.ts';
@@ -11,10 +12,10 @@ import { fileName } from './file-name.ts';
 
 /** Images of codes, drawn on demand. `platformUrl`: start of scan URLs on the platform's host. */
 export function imagesService(pool: Pool, platformUrl: string): ServiceImpl<typeof ImagesService> {
+  const findCode = findInGroups(pool);
   return {
     async renderImage(request, context) {
-      const source = await imageSource(pool, platformUrl, accountOf(context).id, request.id);
-      if (!source) throw failure('NOT_FOUND', 'There is no such code on this account.');
+      const source = await imageSource(pool, platformUrl, await findCode(accountOf(context).id, request.id));
       const text = textOf(source.content);
       const { foreground, background, shortCode } = source;
       const format = request.format === ImageFormat.SVG ? 'svg' : 'png';
