@@ -17,8 +17,8 @@ export default defineConfig({
     reporters: ['default', './test/harness/last-line-reporter.ts'],
     // Real processes, signals and working directories: threads have none of their own.
     pool: 'forks',
-    // Postgres, Kafka and the processes under test want the machine too.
-    maxWorkers: 2,
+    // Many tests wait, but Postgres, Kafka and the processes under test want the machine too.
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },
