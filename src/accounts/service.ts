@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { fieldsToUpdate } from '../../common/contract/field-mask.ts';
@@ -19,6 +18,7 @@ import { listChanges, recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import { AccountEntity } from '../access/entities.ts';
+import { lockAccount } from '../access/lock-account.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
@@ -46,7 +46,8 @@ export function accountsService(options: {
   ): Promise<AccountEntity> {
     const { id } = accountOf(context);
     return ormTransactionOf(context, orm, async (em, tx) => {
-      const account = await em.findOneOrFail(AccountEntity, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+      await lockAccount(tx, id);
+      const account = await em.findOneOrFail(AccountEntity, { id });
       await work(account, em);
       await em.flush();
       await recordChange(tx, context, encodeId('acct', id));

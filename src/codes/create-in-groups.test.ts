@@ -172,6 +172,27 @@ test('calls with one idempotency key create one code, in the same group and in o
   expect(await stored(tenant)).toEqual(all(1));
 });
 
+test('calls with one idempotency key that wait for the same group create one code', async () => {
+  const headers = { 'idempotency-key': 'three' };
+  const other = await newTenant();
+  const calls = [
+    createCode(),
+    createCode({ headers }),
+    createCode({ headers }),
+    createCode({ headers, name: 'other' }),
+    createCode({ of: other, headers }),
+  ];
+  const [, first, ...others] = await Promise.allSettled(calls);
+  expect(first).toMatchObject({ status: 'fulfilled', value: { replayed: 'false' } });
+  expect(await stored(tenant)).toEqual(all(2));
+  const outcomes = others.map((each) =>
+    each.status === 'fulfilled' ? each.value.replayed : readFailure(each.reason).reason,
+  );
+  expect(['true', 'IDEMPOTENCY_KEY_IN_FLIGHT']).toContain(outcomes[0]);
+  expect(['IDEMPOTENCY_KEY_REUSED', 'IDEMPOTENCY_KEY_IN_FLIGHT']).toContain(outcomes[1]);
+  expect(outcomes[2]).toBe('false');
+});
+
 test('a key whose create is rejected replays the rejection, and one that has expired creates again', async () => {
   const full = await newTenant(0);
   const headers = { 'idempotency-key': 'two' };

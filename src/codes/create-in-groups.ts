@@ -13,22 +13,14 @@ import { type Account, callerKey } from '../access/caller.ts';
 import { commitLimitOf } from '../access/commit-limit.ts';
 import { type Call, type KeyedAnswer, onceTogether, STORE_NEW_ANSWERS, TRY_KEY_LOCK } from '../access/idempotency.ts';
 import { expectValid } from '../access/validator.ts';
-import { arrayParameters, listed } from '../db/columns.ts';
+import { listed } from '../db/columns.ts';
 import { rowsOf, WAKE } from '../events/outbox.ts';
 import { recordsOf } from './announce.ts';
 import { type CodeRow, codeFrom, newDynamicRow, TIMED_COLUMNS } from './code-row.ts';
 import { type NewCode, readNewCode } from './create-code.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { newShortCode } from './short-code.ts';
-import {
-  ANNOUNCE,
-  COMMIT_BY,
-  type CodeWrite,
-  ENDING,
-  HAS_TIME,
-  limitInGroup,
-  writeInGroups,
-} from './write-in-groups.ts';
+import { ANNOUNCE, ASKED, type CodeWrite, ENDING, HAS_TIME, limitInGroup, writeInGroups } from './write-in-groups.ts';
 
 /** A code to create, with everything that is written with it. */
 interface CodeCreation extends CodeWrite {
@@ -40,7 +32,6 @@ interface CodeCreation extends CodeWrite {
 /** The columns of `asked` beside those of the code. */
 const CALL_COLUMNS = [
   { name: 'code_limit', type: 'bigint', nullable: true },
-  COMMIT_BY,
   { name: 'key', type: 'text', nullable: true },
   { name: 'fingerprint', type: 'bytea', nullable: true },
   { name: 'response', type: 'bytea', nullable: true },
@@ -54,14 +45,14 @@ const ASKED_COLUMNS = [...TIMED_COLUMNS, ...CALL_COLUMNS];
  * counted under the lock; those whose short code exists; those whose idempotency key is in flight or was used; and those
  * whose callers stop waiting soon. Postgres ends the transaction when the first of the others does.
  *
- * A key's record may have been committed after the statement began: then its insert finds it and does nothing. Any other
- * conflict fails the statement. Indexes: code_counts_pkey, codes_short_code_key.
+ * A group has one call of each idempotency key: the session would get the lock of another one too. A key's record may have
+ * been committed after the statement began: then its insert finds it and does nothing. Any other conflict fails the statement. Indexes: code_counts_pkey, codes_short_code_key.
  */
 const createGroup = promptStatement<{ id: string }>(
   'codes_create_group',
   `with asked as materialized (
      select *, coalesce(${TRY_KEY_LOCK('account_id::text', 'key')}, true) as unlocked
-     from unnest(${arrayParameters(ASKED_COLUMNS)}) as asked (${listed(ASKED_COLUMNS)})
+     from (${ASKED(ASKED_COLUMNS)}) as calls
    ), ending as materialized (
      ${ENDING}
    ), counter as materialized (
@@ -85,7 +76,7 @@ const createGroup = promptStatement<{ id: string }>(
      from (select account_id, count(*) as number from created group by account_id) as new
      where c.account_id = new.account_id
    ), announced as (
-     ${ANNOUNCE(ASKED_COLUMNS.length, 'select id from created')}
+     ${ANNOUNCE(ASKED_COLUMNS, 'select id from created')}
    )
    select id, (${WAKE}) as woken from created`,
 );
@@ -121,7 +112,10 @@ export function createInGroups(options: {
     const outbox = rowsOf(recordsOf(row, route, code, { type: 'qr.created' }));
     const response = create(CreateCodeResponseSchema, { code, route, warnings: [] });
     const limit = limitInGroup(commitLimitOf(context), rate);
-    return onceTogether(call, response, (answer) => createTogether({ account, ...limit, row, outbox, answer }));
+    return onceTogether(call, response, (answer) => {
+      const onceInGroup = answer ? `${account.id} ${answer.key}` : row.id;
+      return createTogether({ account, ...limit, row, outbox, answer, onceInGroup });
+    });
   };
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { callerKey } from '../access/caller.ts';
 import { commitLimitOf } from '../access/commit-limit.ts';
-import { arrayParameters, columnsOf, listed } from '../db/columns.ts';
+import { columnsOf, listed } from '../db/columns.ts';
 import { rowsOf, WAKE } from '../events/outbox.ts';
 import { recordsOf } from './announce.ts';
 import { type ScannedCodeRow, scannedCodeFrom } from './code-row.ts';
@@ -25,15 +25,7 @@ import {
   expectChangeable,
   readColumns,
 } from './update-code.ts';
-import {
-  ANNOUNCE,
-  COMMIT_BY,
-  type CodeWrite,
-  ENDING,
-  HAS_TIME,
-  limitInGroup,
-  writeInGroups,
-} from './write-in-groups.ts';
+import { ANNOUNCE, ASKED, type CodeWrite, ENDING, HAS_TIME, limitInGroup, writeInGroups } from './write-in-groups.ts';
 
 /** The author of the versions of targets: the calls have an API key. */
 const AUTHOR = 'api';
@@ -43,7 +35,7 @@ const NAMING_COLUMNS = columnsOf(CodeEntity).filter(({ name }) =>
 );
 /** Not the folder: its deletion removes codes from it before it gives them a new version. */
 const WRITTEN_COLUMNS = CHANGED_COLUMNS.filter(({ name }) => name !== 'folder_id');
-const ASKED_COLUMNS = [...NAMING_COLUMNS, ...WRITTEN_COLUMNS, COMMIT_BY];
+const ASKED_COLUMNS = [...NAMING_COLUMNS, ...WRITTEN_COLUMNS];
 
 /**
  * Writes changed codes of any accounts with the versions of their targets and outbox rows, in a transaction of one
@@ -55,7 +47,7 @@ const ASKED_COLUMNS = [...NAMING_COLUMNS, ...WRITTEN_COLUMNS, COMMIT_BY];
 const updateGroup = promptStatement<{ id: string }>(
   'codes_update_group',
   `with asked as materialized (
-     select * from unnest(${arrayParameters(ASKED_COLUMNS)}) as asked (${listed(ASKED_COLUMNS)})
+     ${ASKED(ASKED_COLUMNS)}
    ), ending as materialized (
      ${ENDING}
    ), locked as materialized (
@@ -72,7 +64,7 @@ const updateGroup = promptStatement<{ id: string }>(
    ), versions as (
      ${VERSIONS_OF_CHANGED(`'${AUTHOR}'`, `''`)}
    ), announced as (
-     ${ANNOUNCE(ASKED_COLUMNS.length, 'select id from changed')}
+     ${ANNOUNCE(ASKED_COLUMNS, 'select id from changed')}
    )
    select id, (${WAKE}) as woken from changed`,
 );
@@ -108,7 +100,7 @@ export function updateInGroups(options: {
     if (changed.length === 0) return response;
     const outbox = rowsOf(recordsOf(row, route, code, { type: 'qr.updated', changed }));
     const limit = limitInGroup(commitLimitOf(context), rate);
-    return (await updateTogether({ row, outbox, ...limit })) ? response : undefined;
+    return (await updateTogether({ row, outbox, ...limit, onceInGroup: row.id })) ? response : undefined;
   };
 }
 

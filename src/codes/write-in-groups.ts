@@ -1,5 +1,4 @@
-import type { QueryResultRow } from 'pg';
-import { DatabaseError, type Pool } from 'pg';
+import { DatabaseError, type Pool, type QueryResultRow } from 'pg';
 import { CLOCK_MS, type CommitLimit } from '../../common/postgres/commit-limit.ts';
 import { PROMPT_MS, run, type Statement, withConnection } from '../../common/postgres/sql.ts';
 import { grouped } from '../../common/runtime/grouped.ts';
@@ -20,32 +19,37 @@ const MIN_TIME_LEFT_MS = 1_000;
 export interface CodeWrite {
   readonly row: CodeRow;
   readonly outbox: readonly OutboxRow[];
+  /** A group has at most one write of each. */
+  readonly onceInGroup: string;
   readonly signal: AbortSignal;
   /** Postgres's time by which the transaction must have ended, in ms since 1970. */
   readonly commitBy: number;
 }
 
-/** Time left of a call in `asked`, in ms. */
-const TIME_LEFT = `(commit_by - ${CLOCK_MS})`;
-/** A condition on `asked`: the call may join a group. */
-export const HAS_TIME = `${TIME_LEFT} > ${MIN_TIME_LEFT_MS}`;
+const COMMIT_BY: Column = { name: 'commit_by', type: 'bigint', nullable: false };
 
-/** A column of `asked` that `HAS_TIME` and `ENDING` need. */
-export const COMMIT_BY: Column = { name: 'commit_by', type: 'bigint', nullable: false };
+/** The calls of a group as a query: `columns`, which are its parameters, and `time_left`, in ms. */
+export const ASKED = (columns: readonly Column[]) => {
+  const all = [...columns, COMMIT_BY];
+  return `select *, commit_by - ${CLOCK_MS} as time_left
+          from unnest(${arrayParameters(all)}) as calls (${listed(all)})`;
+};
+/** A condition on `asked`, the calls that `ASKED` selects: the call may join a group. */
+export const HAS_TIME = `time_left > ${MIN_TIME_LEFT_MS}`;
 
 /** A query that makes Postgres end the transaction when the first call in `asked` that has time left must have ended. */
 export const ENDING = `
   select set_config('transaction_timeout', '0', true),
-         set_config('transaction_timeout', coalesce(min(${TIME_LEFT}), 0)::text, true)
+         set_config('transaction_timeout', coalesce(min(time_left), 0)::text, true)
   from asked where ${HAS_TIME}`;
 
 const ANNOUNCED_COLUMNS = [{ name: 'code_id', type: 'uuid', nullable: false }, ...OUTBOX_COLUMNS];
 
-/** Inserts the outbox rows of the codes whose ids a query selects; their parameters follow the first `before` ones. */
-export const ANNOUNCE = (before: number, ids: string) => `
+/** Inserts the outbox rows of the codes whose ids a query selects; their parameters follow those of `ASKED`. */
+export const ANNOUNCE = (asked: readonly Column[], ids: string) => `
   insert into outbox (${listed(OUTBOX_COLUMNS)})
   select ${listed(OUTBOX_COLUMNS)}
-  from unnest(${arrayParameters(ANNOUNCED_COLUMNS, before + 1)}) as records (${listed(ANNOUNCED_COLUMNS)})
+  from unnest(${arrayParameters(ANNOUNCED_COLUMNS, asked.length + 2)}) as records (${listed(ANNOUNCED_COLUMNS)})
   where code_id in (${ids})`;
 
 /** How long a call that was admitted at `rate.clock` may take: the core gives up a statement after `PROMPT_MS`. */
@@ -56,7 +60,7 @@ export function limitInGroup({ signal, commitBy = Number.POSITIVE_INFINITY }: Co
 /**
  * Returns a function that writes a code together with those of concurrent calls, by a statement that is a transaction of
  * its own, and resolves to whether it did: `statement` returns the ids of the codes that it has written. Its parameters are
- * the columns of `asked`, given as `askedOf` each write, and then those of `ANNOUNCE`.
+ * those of `ASKED`, the columns of `askedOf` each write, and then those of `ANNOUNCE`.
  */
 export function writeInGroups<Write extends CodeWrite>(
   pool: Pool,
@@ -66,7 +70,7 @@ export function writeInGroups<Write extends CodeWrite>(
 ): (write: Write) => Promise<boolean> {
   return grouped<Write, boolean>({
     ...GROUPS,
-    keyOf: ({ row }) => row.id,
+    keyOf: ({ onceInGroup }) => onceInGroup,
     async work(writes) {
       try {
         const written = await withConnection(pool, async ({ client }) => {
@@ -77,7 +81,10 @@ export function writeInGroups<Write extends CodeWrite>(
           const announced = waiting.flatMap(({ row, outbox }) =>
             outbox.map((record) => ({ code_id: row.id, ...record })),
           );
-          return run(client, statement, [...arraysOf(columns, asked), ...arraysOf(ANNOUNCED_COLUMNS, announced)]);
+          return run(client, statement, [
+            ...arraysOf([...columns, COMMIT_BY], asked),
+            ...arraysOf(ANNOUNCED_COLUMNS, announced),
+          ]);
         });
         const ids = new Set(written.map(({ id }) => id));
         return writes.map(({ row }) => ids.has(row.id));
