@@ -1,9 +1,6 @@
 import { failure } from './errors.ts';
 
-/**
- * Limits of every account, whatever its plan or contract. Source: docs/contract.md, "Limits"; only the limit of
- * members is not in the contract: it keeps the list bounded.
- */
+/** Limits of every account, whatever its plan or contract. Source: docs/contract.md, "Limits". */
 export const LIMITS = { folders: 10_000, tags: 10_000, domains: 100, 'webhook endpoints': 50, members: 1_000 } as const;
 
 /** The maximum number of rows of a batch in any plan. Source: docs/contract.md, "Batches". */
