@@ -46,7 +46,8 @@ const ASKED_COLUMNS = [...TIMED_COLUMNS, ...CALL_COLUMNS];
  * whose callers stop waiting soon. Postgres ends the transaction when the first of the others does.
  *
  * A group has one call of each idempotency key: the session would get the lock of another one too. A key's record may have
- * been committed after the statement began: then its insert finds it and does nothing. Any other conflict fails the statement. Indexes: code_counts_pkey, codes_short_code_key.
+ * been committed after the statement began: then its insert finds it and does nothing. Any other conflict fails the
+ * statement. Indexes: code_counts_pkey, codes_short_code_key.
  */
 const createGroup = promptStatement<{ id: string }>(
   'codes_create_group',

@@ -7,9 +7,7 @@ import { arrayParameters, arraysOf, type Column, listed } from '../db/columns.ts
 import { NEW_COLUMNS as OUTBOX_COLUMNS, type OutboxRow } from '../events/outbox.ts';
 import type { CodeRow } from './code-row.ts';
 
-/**
- * With one statement at a time, the calls that arrive while its commit waits for the disk are the next group.
- */
+/** With one statement at a time, the calls that arrive while its commit waits for the disk are the next group. */
 const GROUPS = { concurrency: 1, maxSize: 32, maxWaiting: 1_000, items: 'codes' };
 
 /** A call that has less time left to commit is executed by itself, as its group would have to end with it, in ms. */
@@ -34,6 +32,7 @@ export const ASKED = (columns: readonly Column[]) => {
   return `select *, commit_by - ${CLOCK_MS} as time_left
           from unnest(${arrayParameters(all)}) as calls (${listed(all)})`;
 };
+
 /** A condition on `asked`, the calls that `ASKED` selects: the call may join a group. */
 export const HAS_TIME = `time_left > ${MIN_TIME_LEFT_MS}`;
 
