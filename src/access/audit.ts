@@ -65,10 +65,13 @@ function entryOf(context: HandlerContext): Pick<EntryRow, 'actor' | 'action'> {
   };
 }
 
-/** Who makes a change, for what is kept with it: `api` for a caller with the account's key, else the internal caller. */
+/** The author of what a caller with the account's key changes. */
+export const API_AUTHOR = 'api';
+
+/** Who makes a change, for what is kept with it: `API_AUTHOR`, or the internal caller. */
 export function authorOf(context: HandlerContext): string {
   const caller = context.values.get(callerKey);
-  return caller.kind === 'service' ? caller.actor : 'api';
+  return caller.kind === 'service' ? caller.actor : API_AUTHOR;
 }
 
 /** The same for methods that accounts may call too: calls by API key are not audited. */

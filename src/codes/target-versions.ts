@@ -31,8 +31,8 @@ export const TARGET_BEFORE =
   'old.target_url as old_url, old.policy as old_policy, old.target_version as old_target_version';
 
 /**
- * Inserts the same versions of the codes `changed c`, which an earlier part of the statement has updated. `author` and `note`:
- * expressions.
+ * Inserts the same versions of the codes in `changed`, an earlier part of the statement that has updated them. `author` and
+ * `note`: expressions.
  */
 export const VERSIONS_OF_CHANGED = (author: string, note: string) => `
   insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)

@@ -8,6 +8,7 @@ import {
   type UpdateCodeResponse,
   UpdateCodeResponseSchema,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { API_AUTHOR } from '../access/audit.ts';
 import { callerKey } from '../access/caller.ts';
 import { commitLimitOf } from '../access/commit-limit.ts';
 import { columnsOf, listed } from '../db/columns.ts';
@@ -27,15 +28,13 @@ import {
 } from './update-code.ts';
 import { ANNOUNCE, ASKED, type CodeWrite, ENDING, HAS_TIME, limitInGroup, writeInGroups } from './write-in-groups.ts';
 
-/** The author of the versions of targets: the calls have an API key. */
-const AUTHOR = 'api';
-
-const NAMING_COLUMNS = columnsOf(CodeEntity).filter(({ name }) =>
+/** Which code, its next version and the time of the change. */
+const VERSION_COLUMNS = columnsOf(CodeEntity).filter(({ name }) =>
   ['account_id', 'id', 'version', 'updated_at'].includes(name),
 );
 /** Not the folder: its deletion removes codes from it before it gives them a new version. */
 const WRITTEN_COLUMNS = CHANGED_COLUMNS.filter(({ name }) => name !== 'folder_id');
-const ASKED_COLUMNS = [...NAMING_COLUMNS, ...WRITTEN_COLUMNS];
+const ASKED_COLUMNS = [...VERSION_COLUMNS, ...WRITTEN_COLUMNS];
 
 /**
  * Writes changed codes of any accounts with the versions of their targets and outbox rows, in a transaction of one
@@ -62,7 +61,7 @@ const updateGroup = promptStatement<{ id: string }>(
      from locked n where c.account_id = n.account_id and c.id = n.id
      returning ${TARGET_BEFORE}, c.*
    ), versions as (
-     ${VERSIONS_OF_CHANGED(`'${AUTHOR}'`, `''`)}
+     ${VERSIONS_OF_CHANGED(`'${API_AUTHOR}'`, `''`)}
    ), announced as (
      ${ANNOUNCE(ASKED_COLUMNS, 'select id from changed')}
    )

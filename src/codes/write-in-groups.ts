@@ -26,12 +26,13 @@ export interface CodeWrite {
 
 const COMMIT_BY: Column = { name: 'commit_by', type: 'bigint', nullable: false };
 
-/** The calls of a group as a query: `columns`, which are its parameters, and `time_left`, in ms. */
-export const ASKED = (columns: readonly Column[]) => {
-  const all = [...columns, COMMIT_BY];
-  return `select *, commit_by - ${CLOCK_MS} as time_left
-          from unnest(${arrayParameters(all)}) as calls (${listed(all)})`;
-};
+/** The columns of the calls of a group, whose writes have `columns`. */
+const callColumns = (columns: readonly Column[]) => [...columns, COMMIT_BY];
+
+/** The calls of a group as a query, whose first parameters they are, with `time_left`, in ms. `columns`: of their writes. */
+export const ASKED = (columns: readonly Column[]) => `
+  select *, commit_by - ${CLOCK_MS} as time_left
+  from unnest(${arrayParameters(callColumns(columns))}) as calls (${listed(callColumns(columns))})`;
 
 /** A condition on `asked`, the calls that `ASKED` selects: the call may join a group. */
 export const HAS_TIME = `time_left > ${MIN_TIME_LEFT_MS}`;
@@ -44,11 +45,12 @@ export const ENDING = `
 
 const ANNOUNCED_COLUMNS = [{ name: 'code_id', type: 'uuid', nullable: false }, ...OUTBOX_COLUMNS];
 
-/** Inserts the outbox rows of the codes whose ids a query selects; their parameters follow those of `ASKED`. */
-export const ANNOUNCE = (asked: readonly Column[], ids: string) => `
+/** Inserts the outbox rows of the codes whose ids a query selects; their parameters follow those of `ASKED(columns)`. */
+export const ANNOUNCE = (columns: readonly Column[], ids: string) => `
   insert into outbox (${listed(OUTBOX_COLUMNS)})
   select ${listed(OUTBOX_COLUMNS)}
-  from unnest(${arrayParameters(ANNOUNCED_COLUMNS, asked.length + 2)}) as records (${listed(ANNOUNCED_COLUMNS)})
+  from unnest(${arrayParameters(ANNOUNCED_COLUMNS, callColumns(columns).length + 1)})
+    as records (${listed(ANNOUNCED_COLUMNS)})
   where code_id in (${ids})`;
 
 /** How long a call that was admitted at `rate.clock` may take: the core gives up a statement after `PROMPT_MS`. */
@@ -81,7 +83,7 @@ export function writeInGroups<Write extends CodeWrite>(
             outbox.map((record) => ({ code_id: row.id, ...record })),
           );
           return run(client, statement, [
-            ...arraysOf([...columns, COMMIT_BY], asked),
+            ...arraysOf(callColumns(columns), asked),
             ...arraysOf(ANNOUNCED_COLUMNS, announced),
           ]);
         });
