@@ -14,7 +14,7 @@ const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
  * The number of concurrent calls of a process: the core handles only as many images at a time, and hundreds of calls
  * waiting there would delay other calls of this process. Large images: with two processors the core draws one at a time.
  */
-const CONCURRENCY = { small: 4, large: 2 };
+const CONCURRENCY = { small: 8, large: 2 };
 const MAX_WAITING = 1_000;
 
 const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG };

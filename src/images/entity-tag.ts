@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
  * Version of the renderer: increment it whenever the same input would give different bytes, for example after an
  * upgrade of `qrcode`.
  */
-const RENDERER = 3;
+const RENDERER = 4;
 
 /**
  * A strong entity tag computed from everything that the image depends on, so that no rendering is needed to compare.

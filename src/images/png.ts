@@ -15,6 +15,9 @@ const FILTER_UP = 2;
  */
 const RLE_FROM_PX = 2_048;
 
+/** zlib's highest level that does not look for a longer match at each byte of one: a fifth of the time, a third more bytes. */
+const FAST_LEVEL = 3;
+
 /**
  * A PNG of `size` × `size` pixels with one bit per pixel and the code's two colours as its palette. Edges of modules
  * are rounded to whole pixels, so every module is within one pixel of its true width. Rows that repeat the one above
@@ -28,12 +31,12 @@ export function renderPng(matrix: Matrix, size: number, foreground: string, back
   // One bit per pixel, indexed colour; compression, filter and interlace methods are 0.
   header.set([1, 3, 0, 0, 0], 8);
   const palette = Buffer.from([...parseColour(background), ...parseColour(foreground)]);
-  const strategy = size < RLE_FROM_PX ? constants.Z_DEFAULT_STRATEGY : constants.Z_RLE;
+  const options = size < RLE_FROM_PX ? { level: FAST_LEVEL } : { strategy: constants.Z_RLE };
   return Buffer.concat([
     SIGNATURE,
     chunk('IHDR', header),
     chunk('PLTE', palette),
-    chunk('IDAT', deflateSync(scanLines(matrix, size), { strategy })),
+    chunk('IDAT', deflateSync(scanLines(matrix, size), options)),
     END,
   ]);
 }

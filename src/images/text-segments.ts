@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type { QRCodeSegment } from 'qrcode';
+import { shortTextSegments } from '../../common/qr/segments.ts';
 
 /** A part of a code's data in one mode, as `qrcode` encodes it: four bits of mode, a count, and the data. */
 interface Segment {
@@ -36,12 +37,13 @@ segments.fromArray = (given) =>
   );
 
 /**
- * What `qrcode` is to encode for a text: the text itself, or for one that is not ASCII its bytes, marked as UTF-8. Without
- * the mark a reader must guess: ZBar took UTF-8 with few letters outside ASCII for Big5. ASCII texts need none, and their
- * codes stay as they were; a text of the one length that has no room for the mark goes without it.
+ * What `qrcode` is to encode for a text: what it would choose itself, or for a text that is not ASCII its bytes, marked as
+ * UTF-8. Without the mark a reader must guess: ZBar took UTF-8 with few letters outside ASCII for Big5. ASCII texts need
+ * none, and their codes stay as they were; a text of the one length that has no room for the mark goes without it.
  */
 export function textSegments(text: string): string | QRCodeSegment[] {
+  if (/^\p{ASCII}*$/u.test(text)) return shortTextSegments(text) ?? text;
   const bytes = Buffer.from(text);
-  if (/^\p{ASCII}*$/u.test(text) || bytes.length > MAX_ECI_BYTES) return text;
+  if (bytes.length > MAX_ECI_BYTES) return text;
   return [ECI_UTF_8 as unknown as QRCodeSegment, { data: bytes, mode: 'byte' }];
 }
