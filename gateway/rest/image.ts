@@ -11,7 +11,7 @@ import { integer, oneOf } from './query.ts';
 const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
 
 /**
- * The number of concurrent calls of a process: the core handles only as many images at a time, and hundreds of calls
+ * The number of concurrent calls of a process: the core handles only some images at a time, and hundreds of calls
  * waiting there would delay other calls of this process. Large images: with two processors the core draws one at a time.
  */
 const CONCURRENCY = { small: 8, large: 2 };

@@ -13,7 +13,7 @@ import { callerKey, fairnessKey } from '../access/caller.ts';
  */
 const LARGE_AT_ONCE = Math.max(1, availableParallelism() >> 1);
 
-/** A small image waits for Postgres longer than it is drawn, so one at a time would leave the processors idle. */
+/** Small images that are looked up at the same time share statements: four at a time took a fifth more CPU than 16. */
 const SMALL_AT_ONCE = 16 * LARGE_AT_ONCE;
 
 /** Of each kind. Each takes the few kilobytes of a call; as many as are drawn in a few seconds. */
