@@ -154,7 +154,8 @@ export class Connection implements Reply, ScanRequest {
   }
 
   readonly #onEnd = () => {
-    if (!this.#isBusy) this.#socket.end();
+    // Ending a socket twice creates an error with its stack, which took 6 µs of each connection.
+    if (!this.#isBusy && !this.isClosing) this.#socket.end();
   };
 
   readonly #onClose = () => {
