@@ -36,6 +36,10 @@ test.each(['https://go.example.com/AbC1234', 'HTTPS://GO.EXAMPLE.COM/ABC1234', '
   },
 );
 
+test('an empty text is left to qrcode, which rejects it', () => {
+  expect(shortTextSegments('')).toBeUndefined();
+});
+
 test('texts that may need a version above 9 are left to qrcode', () => {
   expect(shortTextSegments('x'.repeat(180))).toEqual([{ data: 'x'.repeat(180), mode: 'byte' }]);
   expect(qrcode.create('x'.repeat(180), OPTIONS).version).toBe(9);

@@ -31,10 +31,11 @@ interface Choice {
  * The segments of an ASCII text, exactly those that `qrcode` chooses, so that codes stay as they are. `qrcode` finds them as
  * the shortest path through a graph of strings, which takes half of the time to create an ordinary code. As each run
  * follows the one before, it suffices here to keep the best choice for each mode. Returns undefined for texts whose runs
- * need a version above 9, where segments have longer counts: `qrcode` segments those itself.
+ * need a version above 9, where segments have longer counts, and for an empty text: those are left to `qrcode`.
  */
 export function shortTextSegments(text: string): QRCodeSegment[] | undefined {
-  const runs = text.match(RUNS) ?? [];
+  const runs = text.match(RUNS);
+  if (!runs) return undefined;
   let rawBits = 0;
   let choices: Choice[] = [];
   for (const run of runs) {
