@@ -9,7 +9,7 @@ import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { stopRequest } from '../common/runtime/stop-request.ts';
+import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
@@ -54,6 +54,7 @@ const LOOK_MS = 5;
 async function main(config: GatewayConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway' });
   exitOnFatalErrors(logger);
+  exitWithParent();
   logWarnings(logger);
   const telemetry = await startTelemetry({ config, service: 'signpost-gateway', part: 'main', logger });
   // Only the carrier uses it, but a mistake in it fails the start here, with one sentence.

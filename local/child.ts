@@ -42,20 +42,20 @@ const TAIL_LINES = 8;
  * order. If this process dies without stopping it, the IPC channel closes, and the child exits.
  */
 export async function startChild(options: ChildOptions, signal?: AbortSignal): Promise<Child> {
-  signal?.throwIfAborted();
   const { name, program, env, log } = options;
-  const output = await open(log, 'a');
+  await using output = await open(log, 'a');
   const { size } = await output.stat();
+  signal?.throwIfAborted();
   const child = spawn(process.execPath, [program], {
     cwd: PROJECT,
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     detached: true,
     stdio: ['ignore', output.fd, output.fd, 'ipc'],
   });
-  await output.close();
   const { pid } = child;
   if (pid === undefined) throw new OperatorError(`The ${name} could not be started.`);
 
+  // At once: a signal to the whole process group may reach the process before it has a session of its own, and end it.
   const exited = new Promise<string>((resolve) => {
     child.once('exit', (code, by) => resolve(by === null ? `with code ${code}` : `by ${by}`));
   });

@@ -190,8 +190,8 @@ describe('npm start', () => {
     const printed = await killed.ready;
     killed.signal('SIGKILL');
     await killed.ended;
-    await expect.poll(() => isFree(Number(place.PORT)), { timeout: 20_000 }).toBe(true);
-    await expect.poll(() => isFree(Number(place.CORE_PORT)), { timeout: 20_000 }).toBe(true);
+    const ports = [place.PORT, place.CORE_PORT, place.GRPC_PORT, place.DASHBOARD_PORT].map(Number);
+    for (const port of ports) await expect.poll(() => isFree(port), { timeout: 20_000 }).toBe(true);
 
     const next = startLocally(place);
     expect(keyIn(await next.ready)).toBe(keyIn(printed));

@@ -25,9 +25,9 @@ const PRIORITY = 10;
  * with whether it succeeded. Never rejects for what the program does.
  */
 export async function runTask({ command, env, log, signal }: TaskOptions): Promise<boolean> {
-  if (signal.aborted) return false;
   const [program, ...args] = command;
   await using output = await open(log, 'a');
+  if (signal.aborted) return false;
   const child = spawn(program, args, {
     cwd: PROJECT,
     env,

@@ -10,7 +10,7 @@ import { logConsole } from '../common/runtime/log-console.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { stopRequest } from '../common/runtime/stop-request.ts';
+import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
@@ -56,6 +56,7 @@ const SWEEP_MS = 60_000;
 async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
   exitOnFatalErrors(logger);
+  exitWithParent();
   logWarnings(logger);
   const telemetry = await startTelemetry({ config, service: 'signpost-core', logger });
   await using running = new AsyncDisposableStack();

@@ -7,7 +7,7 @@ import { logWarnings } from '../../common/runtime/log-warnings.ts';
 import { openLogger } from '../../common/runtime/logger.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { readConfiguredFile } from '../../common/runtime/read-configured-file.ts';
-import { stopRequest } from '../../common/runtime/stop-request.ts';
+import { exitWithParent, stopRequest } from '../../common/runtime/stop-request.ts';
 import { readVariables } from '../../common/runtime/variables.ts';
 import { DASHBOARD_VARIABLES, type DashboardConfig } from './config.ts';
 import { connectCore } from './core.ts';
@@ -24,6 +24,7 @@ const GRACE_MS = 10_000;
 async function main(config: DashboardConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'dashboard' });
   exitOnFatalErrors(logger);
+  exitWithParent();
   logWarnings(logger);
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the dashboard has stopped'));
