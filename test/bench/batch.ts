@@ -8,9 +8,12 @@
  * 25,000; the latencies of single creates and scans during batches of 3.5 MB, and the event loop iterations of each process
  * meanwhile; the peak memory of each process. Rounds are interleaved, and the load shares the machine with everything else.
  */
+import { fork } from 'node:child_process';
+import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DatabaseError } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
@@ -21,6 +24,7 @@ import { eventLoops, PRINT_EVENT_LOOPS } from './event-loops.ts';
 import { outboxPublished } from './outbox-published.ts';
 import { startPlatform } from './platform.ts';
 import { childrenOf, memoryOf } from './process-tree.ts';
+import type { Phase, SingleRequestsOptions, SingleRequestTimes } from './single-requests.ts';
 
 const ROWS = 25_000;
 const ROUNDS = 5;
@@ -28,7 +32,6 @@ const SIZES = [1_000, 5_000, 10_000, ROWS];
 /** The number of batches beside other requests; `ALONE_MS`: how long those are measured alone, in ms. */
 const BATCHES_BESIDE = 6;
 const ALONE_MS = 15_000;
-const PROBE_MS = 20;
 const MEMORY_MS = 100;
 /** The largest body that is accepted. */
 const MAX_BYTES = 3_500_000;
@@ -99,59 +102,6 @@ async function copy(rows: number): Promise<number> {
   }
 }
 
-/** The latencies of single creates and scans, in ms, by the phase in which they began. */
-class PhaseProbes {
-  readonly times = { create: new Map<string, number[]>(), scan: new Map<string, number[]>() };
-  #phase = '';
-
-  /** Runs `work`; requests that begin meanwhile belong to this phase. */
-  async during<Result>(phase: string, work: () => Promise<Result>): Promise<Result> {
-    this.#phase = phase;
-    return work();
-  }
-
-  /** Sends requests until `work` is done. */
-  async runDuring(work: () => Promise<unknown>): Promise<void> {
-    let finished = false;
-    const probe = async (
-      times: Map<string, number[]>,
-      one: () => Promise<Response>,
-      before?: () => Promise<unknown>,
-    ) => {
-      while (!finished) {
-        await before?.();
-        const list = times.get(this.#phase) ?? [];
-        times.set(this.#phase, list);
-        const start = performance.now();
-        await (await one()).arrayBuffer();
-        list.push(performance.now() - start);
-        await new Promise((resolve) => setTimeout(resolve, PROBE_MS));
-      }
-    };
-    const probes = [probe(this.times.create, create, resetBurstLimit), probe(this.times.scan, scan)];
-    await work();
-    finished = true;
-    await Promise.all(probes);
-  }
-}
-
-function create(): Promise<Response> {
-  return fetch(`${url}/api/v1/qr-codes`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${single.key}` },
-    body: JSON.stringify({ target_url: 'https://example.com' }),
-  });
-}
-
-/** Resets the account's burst limit, which a key would otherwise exceed. */
-function resetBurstLimit() {
-  const statement = 'update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1';
-  return pool.query(statement, [single.id]);
-}
-
-const made = (await (await create()).json()) as { data: { scan_url: string } };
-const scan = () => fetch(made.data.scan_url, { redirect: 'manual' });
-
 function at(times: readonly number[], share: number): number {
   return times.toSorted((one, other) => one - other)[Math.floor(times.length * share)] ?? 0;
 }
@@ -199,24 +149,44 @@ for (const size of SIZES) {
   console.log(`| ${size} | ${at(times, 0.5).toFixed(0)} ms | ${((at(times, 0.5) / size) * 1_000).toFixed(0)} µs |`);
 }
 
-const probes = new PhaseProbes();
-const batchLoops: Awaited<ReturnType<typeof eventLoops>> = [];
-await probes.runDuring(async () => {
-  await probes.during('alone', () => new Promise((resolve) => setTimeout(resolve, ALONE_MS)));
-  for (let round = 0; round < BATCHES_BESIDE; round++) {
-    await eventLoops(platform);
-    await probes.during('beside a batch', () => batch(ROWS, largest));
-    batchLoops.push(...(await eventLoops(platform)));
-    await probes.during('while it is published', () => outboxPublished(pool));
-  }
+const created = await fetch(`${url}/api/v1/qr-codes`, {
+  method: 'POST',
+  headers: { authorization: `Bearer ${single.key}` },
+  body: JSON.stringify({ target_url: 'https://example.com' }),
 });
-const phases = ['alone', 'beside a batch', 'while it is published'];
+const { data: code } = (await created.json()) as { data: { scan_url: string } };
+const options: SingleRequestsOptions = {
+  url,
+  databaseUrl: platform.databaseUrl,
+  account: single.id,
+  key: single.key,
+  scanUrl: code.scan_url,
+};
+const requests = fork(join(import.meta.dirname, 'single-requests.ts'), [JSON.stringify(options)]);
+const batchLoops: Awaited<ReturnType<typeof eventLoops>> = [];
+const enter = (phase: Phase) => requests.send(phase);
+await sleep(ALONE_MS);
+for (let round = 0; round < BATCHES_BESIDE; round++) {
+  await eventLoops(platform);
+  enter('beside a batch');
+  await batch(ROWS, largest);
+  batchLoops.push(...(await eventLoops(platform)));
+  enter('while it is published');
+  await outboxPublished(pool);
+}
+const latencies = await new Promise<SingleRequestTimes>((resolve, reject) => {
+  requests.once('message', resolve);
+  requests.once('exit', (exitCode) => reject(new Error(`single-requests.ts exited with code ${exitCode}`)));
+  enter('end');
+});
+requests.disconnect();
+const phases = ['alone', 'beside a batch', 'while it is published'] as const;
 console.log(
   `\n| | ${phases.map((phase) => `${phase}: p50 | p99`).join(' | ')} |\n| --- | ${phases.map(() => '--- | ---').join(' | ')} |`,
 );
 for (const name of ['create', 'scan'] as const) {
   const cells = phases.flatMap((phase) => {
-    const times = probes.times[name].get(phase) ?? [];
+    const times = latencies[name][phase] ?? [];
     return [at(times, 0.5), at(times, 0.99)];
   });
   console.log(`| ${name} | ${cells.map((ms) => `${ms.toFixed(1)} ms`).join(' | ')} |`);
