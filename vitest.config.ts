@@ -21,5 +21,7 @@ export default defineConfig({
     maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Vitest's default of 1 s is less than a page or a process may take on a busy machine.
+    expect: { poll: { timeout: 20_000 } },
   },
 });
