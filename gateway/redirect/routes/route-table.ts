@@ -1,6 +1,5 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { open } from 'lmdb';
 import type { Logger } from 'pino';
@@ -11,9 +10,9 @@ import {
   HostRouteSchema,
   type Route,
 } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { type FileLock, openFileLock } from '../../process/data-dir-lock.ts';
 import { ReservedSpace } from './reserved-space.ts';
 import { codeRecord, type FoundRoute, readCode, versionIn } from './route-record.ts';
+import { openWriterLock } from './writer-lock.ts';
 
 /**
  * The routes of all codes, on the gateway's own disk: it makes scans independent of everything else. The higher version
@@ -63,10 +62,14 @@ const TOPIC = 't';
 const ROUTES_PER_COMMIT = 200;
 
 /**
- * The pause after each transaction, in ms: without it, a waiting writer would find the lock taken again and again. While
- * 50,000 routes were written in 0.9 s, a write of another process took 1.9 ms, and 4.6 ms at the 90th percentile.
+ * The codes of the two errors (MDB_NOTFOUND, MDB_BAD_VALSIZE) with which lmdb undoes a transaction because of its own list of
+ * free pages: once in 500 to 2,000 transactions while two processes write without a pause. Others met them too:
+ * https://github.com/HarperFast/harper/issues/686.
  */
-const PAUSE_MS = 1;
+const FREE_LIST_ERRORS: ReadonlySet<unknown> = new Set([-30_798, -30_781]);
+
+/** How often a transaction is tried that fails with one of them. */
+const MAX_ATTEMPTS = 10;
 
 /**
  * The time from one commit of a process to its next, in ms, while several changes are in progress: a commit takes 0.2 ms of
@@ -79,11 +82,6 @@ const COMMIT_MS = 5;
  * much of the topic again.
  */
 const POSITIONS_MS = 1_000;
-
-const NO_LOCK: Disposable = { [Symbol.dispose]: () => undefined };
-
-/** How often a writer tries to take the lock that another process holds, in ms. */
-const WRITER_MS = 1;
 
 /**
  * The most that a transaction adds to the file, in bytes: for each route, copies of the pages from the root to its leaf and
@@ -107,10 +105,10 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   let isFresh = false;
   const apply = collected<Route>(async (take) => {
     try {
-      await alone(() => {
+      await lock.alone(() => {
         const routes = newer(take());
         if (routes.length > 0) commit(routes);
-      });
+      }, true);
     } catch (error) {
       // The topic delivers them again; the API response to a change must not fail because of it.
       logger.error({ err: error }, 'a route could not be written to disk');
@@ -122,10 +120,9 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     const reached = batches.map((batch) => [batch.reached.partition, batch.reached.next] as const);
     let at = 0;
     for (; routes.length - at > ROUTES_PER_COMMIT; at += ROUTES_PER_COMMIT) {
-      await alone(() => commit(routes.slice(at, at + ROUTES_PER_COMMIT)));
-      await sleep(PAUSE_MS);
+      await lock.alone(() => commit(routes.slice(at, at + ROUTES_PER_COMMIT)), false);
     }
-    if (at < routes.length) return alone(() => commit(routes.slice(at), reached));
+    if (at < routes.length) return lock.alone(() => commit(routes.slice(at), reached), false);
     for (const [partition, next] of reached) unwritten.set(partition, next);
     writingPositions ??= setTimeout(() => {
       writingPositions = undefined;
@@ -168,7 +165,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   function commit(routes: readonly Route[], reached: Iterable<readonly [number, bigint]> = []): void {
     const entries = routes.map(entryOf);
     reserve(entries.reduce((sum, { record }) => sum + BYTES_PER_ROUTE + 2 * (record?.length ?? 0), 0));
-    store.transactionSync(() => {
+    transact(() => {
       for (const { key, record, version } of entries) {
         if (!record) logger.error({ key }, 'a route that can’t be answered was skipped');
         if (!record || isUpToDate(key, version)) continue;
@@ -182,6 +179,18 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     isFresh = false;
   }
 
+  /** Runs a transaction, which has to be repeatable. */
+  function transact(write: () => void): void {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        store.transactionSync(write);
+        return;
+      } catch (error) {
+        if (attempt === MAX_ATTEMPTS || !FREE_LIST_ERRORS.has((error as { code?: unknown }).code)) throw error;
+      }
+    }
+  }
+
   /** The routes that the table lacks: most arrive twice, with the answer to the change and in the topic. */
   function newer(routes: readonly Route[]): Route[] {
     store.resetReadTxn();
@@ -189,35 +198,13 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   }
 
   async function writePositions(): Promise<void> {
-    if (unwritten.size > 0) await alone(() => commit([]));
+    if (unwritten.size > 0) await lock.alone(() => commit([]), false);
   }
 
   /** Call it before each transaction; `bytes`: what its entries may add to the file. */
   function reserve(bytes: number): void {
     const { lastPageNumber, pageSize } = store.getStats() as { lastPageNumber: number; pageSize: number };
     space.ensure((lastPageNumber + 1) * pageSize + bytes + BYTES_PER_COMMIT);
-  }
-
-  /** Without a usable lock file writers wait for each other in LMDB. */
-  function takeLock(): Disposable | undefined {
-    try {
-      return lock ? lock.take() : NO_LOCK;
-    } catch {
-      return NO_LOCK;
-    }
-  }
-
-  /**
-   * Runs a transaction once no other process is in one. LMDB's own lock makes a writer wait with its whole event loop: a
-   * process that is suspended in the middle of a transaction, for up to 15 s until it is killed, then kept every worker
-   * with a route to write from answering scans.
-   */
-  async function alone(write: () => void): Promise<void> {
-    for (;;) {
-      using taken = takeLock();
-      if (taken) return write();
-      await sleep(WRITER_MS);
-    }
   }
 
   function isUpToDate(key: string, version: bigint): boolean {
@@ -247,36 +234,23 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     },
     topic: () => store.get(TOPIC)?.toString(),
     async beginTopic(identity) {
-      await alone(() => {
+      await lock.alone(() => {
         unwritten.clear();
         reserve(Buffer.byteLength(identity));
-        store.transactionSync(() => {
+        transact(() => {
           for (const key of [...store.getKeys({ start: POSITION, end: `${POSITION}~` })]) store.removeSync(key);
           store.putSync(TOPIC, Buffer.from(identity));
         });
-      });
+      }, false);
     },
     async close() {
       clearTimeout(writingPositions);
       await writePositions().catch(() => undefined);
       await store.close();
-      lock?.close();
+      lock.close();
       space.close();
     },
   };
-}
-
-function openWriterLock(folder: string, logger: Logger): FileLock | undefined {
-  try {
-    return openFileLock(join(folder, 'writer.lock'));
-  } catch (error) {
-    // A disk that can't be written must not stop redirects.
-    logger.error(
-      { err: error },
-      'the lock of the route table can’t be opened: its writers wait for each other in LMDB',
-    );
-    return undefined;
-  }
 }
 
 /** LMDB creates world-readable files, and these contain the targets and landing pages of all accounts. */
