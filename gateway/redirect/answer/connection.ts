@@ -138,11 +138,19 @@ export class Connection implements Reply, ScanRequest {
     });
   }
 
-  /** Discards what still arrives: closing at once would reset the connection, and the client could lose responses. */
+  /**
+   * A client that has sent its last request is not waited for, like in Node's server. Otherwise what still arrives is
+   * discarded: closing at once would reset the connection, and the client could lose responses.
+   */
   #close(): void {
     this.isClosing = true;
-    this.#socket.off('data', this.#onData).end();
-    this.#socket.resume();
+    const socket = this.#socket.off('data', this.#onData);
+    if (this.#isLast && socket.readableLength === 0) {
+      socket.destroySoon();
+      return;
+    }
+    socket.end();
+    socket.resume();
   }
 
   #handOver(bytes: Buffer): void {
