@@ -86,7 +86,8 @@ describe('an account has at most 10,000 tags and 10,000 folders', () => {
     );
     const lost = await account.call<One>('GET', `/qr-codes/${second.rows[200]?.id}`);
     expect(lost.body.data.tags).toEqual([]);
-  });
+    // It takes 10 to 25 s beside other tests.
+  }, 90_000);
 
   test.each([
     { kind: 'tags', fields: (name: string) => ({ tags: [name] }), none: { tags: [] }, says: /^tags: .*10,000 tags/ },

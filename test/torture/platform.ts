@@ -24,8 +24,9 @@ const LARGE_DISK_MIB = 8_192;
 /** How long starts of cores may still fail after Postgres has become available again, in ms. */
 const AFTER_POSTGRES_MS = 15_000;
 
-/** The output of a core that can't start. */
-const KNOWN_OUTPUT = /^Postgres does not answer:/;
+/** The output of a core that can't start, and that of lmdb about a transaction that it has undone. */
+const KNOWN_OUTPUT =
+  /^(Postgres (does not answer|is unavailable):|Invalid (zero size key|null txn id)$|mdb_page_alloc error$|put failed bad_sub)/;
 
 /** A complete Signpost of many processes, with all its dependencies, on this machine. */
 export interface Platform extends AsyncDisposable {
