@@ -201,7 +201,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     const ids = seeds.map(({ code }) => code?.id ?? '');
     const mask = { paths: [kind === 'folder' ? 'folder' : 'tags'] };
     const label = (nth: number) => ['a', 'b', 'c', 'd'][nth % 4] ?? '';
-    const calls = Array.from({ length: 60 }, (_, nth) => async () => {
+    const calls = Array.from({ length: 120 }, (_, nth) => async () => {
       if (nth % 3 === 0) return codes.createCode({ targetUrl: TARGET, ...fields(label(nth)) });
       if (nth % 3 === 1) return codes.updateCode({ id: ids[nth % 10] ?? '', updateMask: mask, ...fields(label(nth)) });
       const [one, two] = await labelIds(account, kind);
@@ -217,7 +217,7 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     // The second call finds the label deleted.
     expect(new Set(answers.filter((answer) => answer !== 'NOT_FOUND'))).toEqual(new Set(['succeeded']));
     const { codes: left, total } = await codes.listCodes({ limit: 100 });
-    expect(total).toBe(30n);
+    expect(total).toBe(50n);
     const counted = (await list(account)).reduce((sum, { code_count }) => sum + code_count, 0);
     expect(counted).toBe(
       left.reduce((sum, code) => sum + (kind === 'folder' ? (code.folder ? 1 : 0) : code.tags.length), 0),

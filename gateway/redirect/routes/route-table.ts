@@ -62,9 +62,9 @@ const TOPIC = 't';
 const ROUTES_PER_COMMIT = 200;
 
 /**
- * The codes of the two errors (MDB_NOTFOUND, MDB_BAD_VALSIZE) with which lmdb undoes a transaction because of its own list of
- * free pages: once in 500 to 2,000 transactions while two processes write without a pause. Others met them too:
- * https://github.com/HarperFast/harper/issues/686.
+ * The codes of the two errors (MDB_NOTFOUND, MDB_BAD_VALSIZE) with which lmdb undoes a transaction because it fails to
+ * read the list of free pages: once in 500 to 2,000 transactions while two processes write without a pause. Others met
+ * them too: https://github.com/HarperFast/harper/issues/686.
  */
 const FREE_LIST_ERRORS: ReadonlySet<unknown> = new Set([-30_798, -30_781]);
 
