@@ -13,6 +13,7 @@ import { performance } from 'node:perf_hooks';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { ACCOUNTS, type Operation, operationsOn } from './api-operations.ts';
+import { resetBurstLimits } from './burst-limits.ts';
 import { cpuOf } from './cpu.ts';
 import { outboxPublished } from './outbox-published.ts';
 import { startPlatform } from './platform.ts';
@@ -70,7 +71,7 @@ async function load(operation: Operation['rest'], slices: number): Promise<Round
   const cpuUsed = { gateway: 0, core: 0, background: 0, postgres: 0, load: 0 };
   for (let slice = 0; slice < slices; slice++) {
     await outboxPublished(pool);
-    await pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1');
+    await resetBurstLimits(pool);
     let next = slice * SLICE;
     const last = next + SLICE;
     const before = cpu();

@@ -158,7 +158,6 @@ const { data: code } = (await created.json()) as { data: { scan_url: string } };
 const options: SingleRequestsOptions = {
   url,
   databaseUrl: platform.databaseUrl,
-  account: single.id,
   key: single.key,
   scanUrl: code.scan_url,
 };

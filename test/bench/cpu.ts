@@ -10,7 +10,8 @@ export function cpuOf(pid: number): number {
     // utime, stime, and those of exited children; the name before them ends with the last `)` and may contain others.
     const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\)/s, '').split(' ').slice(12, 16);
     const own = fields.reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_US;
-    return childrenOf(pid).reduce((sum, child) => sum + cpuOf(child), own);
+    // A child that has exited meanwhile has none of its own: it is among those of its parent, at the next call.
+    return childrenOf(pid).reduce((sum, child) => sum + (cpuOf(child) || 0), own);
   } catch {
     return Number.NaN;
   }

@@ -15,6 +15,7 @@ import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
+import { resetBurstLimits } from './burst-limits.ts';
 import { cpuOf } from './cpu.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
@@ -97,7 +98,7 @@ async function rest(): Promise<void> {
       for (const { size, pool, port, apiKey, pids, ids } of accounts) {
         // For each round: an idle connection would be closed.
         const client = await connectRest(port);
-        await pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1');
+        await resetBurstLimits(pool);
         const used = () => pids.reduce((sum, pid) => sum + cpuOf(pid), 0);
         const before = used();
         const times: number[] = [];

@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { decodeId } from '../../common/contract/ids.ts';
 import type { Attack, AttackKind } from './attacker.ts';
+import { resetBurstLimits } from './burst-limits.ts';
 import { GATEWAY_ATTACKS } from './gateway-attacks.ts';
 import type { Measured } from './load.ts';
 import { startPlatform } from './platform.ts';
@@ -30,7 +30,7 @@ const ALL: readonly AttackKind[] = [...GATEWAY_ATTACKS, 'core: gzip by Connect',
 const KINDS = process.argv.length > 3 ? ALL.filter((kind) => process.argv.includes(kind)) : ALL;
 
 await using platform = await startPlatform();
-const { apiKey, accountId } = await platform.newAccount();
+const { apiKey } = await platform.newAccount();
 const database = new pg.Client({ connectionString: platform.databaseUrl });
 await database.connect();
 const gatewayPort = Number(new URL(platform.url).port);
@@ -90,7 +90,7 @@ async function measureOthers(): Promise<Latencies> {
   let client: Awaited<ReturnType<typeof connectRest>> | undefined;
   const end = performance.now() + SECONDS * 1_000;
   for (let count = 0; performance.now() < end; count++) {
-    if (count % 50 === 0) await resetBurstLimit();
+    if (count % 50 === 0) await resetBurstLimits(database);
     const start = performance.now();
     const request = requestText('POST', '/qr-codes', apiKey, '{"target_url":"https://example.com/menu"}');
     let status = 0;
@@ -123,7 +123,7 @@ function cells({ scan, creates, failed }: Latencies) {
 async function createCodes(): Promise<string[]> {
   const found: string[] = [];
   for (let n = 0; n < CODES; n++) {
-    if (n % 50 === 0) await resetBurstLimit();
+    if (n % 50 === 0) await resetBurstLimits(database);
     const response = await fetch(`${platform.url}/api/v1/qr-codes`, {
       method: 'POST',
       headers: { authorization: `Bearer ${apiKey}` },
@@ -133,11 +133,4 @@ async function createCodes(): Promise<string[]> {
     found.push(data.short_code);
   }
   return found;
-}
-
-/** Resets the window of the burst limit, before it is full. */
-async function resetBurstLimit(): Promise<void> {
-  await database.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
-    decodeId('acct', accountId),
-  ]);
 }

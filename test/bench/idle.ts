@@ -20,8 +20,11 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { cpuOf } from './cpu.ts';
 import { childrenOf, rolledUp } from './process-tree.ts';
 
-/** The time after which work of the start, such as compiling, has ended, in ms. */
-const SETTLE_MS = 30_000;
+/**
+ * The time after which a start has ended, in ms: V8 collects the garbage of an idle process and gives its pages back after
+ * 100 s at the latest.
+ */
+const SETTLE_MS = 130_000;
 
 const seconds = Number(process.argv[2] ?? 60);
 const folder = await mkdtemp(join(tmpdir(), 'signpost-idle-'));

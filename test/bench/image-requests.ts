@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Pool } from 'pg';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
+import { resetBurstLimits } from './burst-limits.ts';
 import { cpuOf } from './cpu.ts';
 import type { Platform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
@@ -61,7 +62,7 @@ export async function imageRequests(platform: Platform, pool: Pool): Promise<Ima
 
   return {
     async round(query) {
-      await pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1');
+      await resetBurstLimits(pool);
       const last = next + SLICE;
       const times: number[] = [];
       const before = cpu();

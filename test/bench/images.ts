@@ -14,11 +14,11 @@ import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { PNG } from 'pngjs';
 import qrcode from 'qrcode';
-import { decodeId } from '../../common/contract/ids.ts';
 import { QUIET_ZONE } from '../../common/qr/matrix.ts';
 import { matrixOf } from '../../src/images/matrix.ts';
 import { renderPng } from '../../src/images/png.ts';
 import { renderSvg } from '../../src/images/svg.ts';
+import { resetBurstLimits } from './burst-limits.ts';
 import { IMAGE_PARTS, type ImageFigures, imageRequests } from './image-requests.ts';
 import { startPlatform } from './platform.ts';
 
@@ -64,7 +64,7 @@ const table = await Promise.all(
 console.table(table);
 
 await using platform = await startPlatform();
-const { apiKey, accountId } = await platform.newAccount();
+const { apiKey } = await platform.newAccount();
 const pool = new pg.Pool({ connectionString: platform.databaseUrl, max: 4 });
 const headers = { authorization: `Bearer ${apiKey}` };
 const made = await fetch(`${platform.url}/api/v1/qr-codes`, {
@@ -98,7 +98,7 @@ const idle = await latenciesDuring(async () => void (await new Promise((resolve)
 const busy = await latenciesDuring(async () => {
   const url = `${platform.url}/api/v1/qr-codes/${id}/image?size=4096`;
   const load = fork('test/bench/image-load.ts', [JSON.stringify({ url, apiKey, concurrency: 64 })]);
-  const emptying = setInterval(resetBurstLimit, 50);
+  const emptying = setInterval(() => resetBurstLimits(pool), 50);
   await new Promise((resolve) => setTimeout(resolve, 5_000));
   load.send('stop');
   await once(load, 'exit');
@@ -112,12 +112,6 @@ const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${platform.pids.core}/s
 console.log(`peak memory of the core: ${Math.round(Number(peak) / 1_024)} MiB`);
 await pool.end();
 
-async function resetBurstLimit(): Promise<void> {
-  await pool.query('update meters set admissions = array_fill(0::bigint, array[120]) where account_id = $1', [
-    decodeId('acct', accountId),
-  ]);
-}
-
 /** The latencies of reads of the same code while `work` runs. */
 async function latenciesDuring(work: () => Promise<void>): Promise<{ p50: string; p99: string }> {
   const times: number[] = [];
@@ -127,7 +121,7 @@ async function latenciesDuring(work: () => Promise<void>): Promise<{ p50: string
       const start = performance.now();
       await (await fetch(`${platform.url}/api/v1/qr-codes/${id}`, { headers })).arrayBuffer();
       times.push(performance.now() - start);
-      if (requestCount++ % 50 === 0) await resetBurstLimit();
+      if (requestCount++ % 50 === 0) await resetBurstLimits(pool);
     }
   })();
   await work();

@@ -41,29 +41,38 @@ export function scanLoad(folder: string, seconds: number) {
   }
 
   async function wrkOf(
-    { port }: subject.Subject,
+    { port, proxyUrl }: subject.Subject,
     codes: string,
     close: boolean,
   ): Promise<Pick<Measured, 'requests' | 'rate' | 'wrong'>> {
     const script = await wrkScript(folder, codes, close);
     const connections = close ? NEW_CONNECTIONS : CONNECTIONS;
-    const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `http://${LOOPBACK}:${port}/`];
-    const stdout = await runWithPriority('wrk', options);
+    const options = [
+      '-t1',
+      `-c${connections}`,
+      `-d${seconds}s`,
+      '-s',
+      script,
+      proxyUrl ?? `http://${LOOPBACK}:${port}/`,
+    ];
+    // A load with priority would leave a proxy no time.
+    const { stdout } = await (proxyUrl ? run('wrk', options) : runWithPriority('wrk', options));
     return JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '') as Measured;
   }
 
   async function load({ port }: subject.Subject, codes: string, rate?: number): Promise<Measured> {
     const options = { port, connections: CONNECTIONS, seconds, rate, codes };
     const program = join(import.meta.dirname, 'load.ts');
-    return JSON.parse(await runWithPriority(process.execPath, [program, JSON.stringify(options)])) as Measured;
+    const { stdout } = await runWithPriority(process.execPath, [program, JSON.stringify(options)]);
+    return JSON.parse(stdout) as Measured;
   }
 
   return { maxThroughput, load };
 }
 
-async function runWithPriority(program: string, options: readonly string[]): Promise<string> {
+function runWithPriority(program: string, options: readonly string[]): Promise<{ stdout: string }> {
   const [command = '', ...more] = [...subject.first, program, ...options];
-  return (await run(command, more)).stdout;
+  return run(command, more);
 }
 
 /**

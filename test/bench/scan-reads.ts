@@ -20,6 +20,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
 import { topCodes } from '../../src/scans/reports/top-codes.ts';
+import { resetBurstLimits } from './burst-limits.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
 import { type SeededAccount, seedAccount, seedAccountCounters, seedCounters, seedScans } from './scan-reads-seed.ts';
@@ -131,9 +132,7 @@ interface Times {
 async function inTurn(one: () => Promise<unknown>, other: () => Promise<unknown>): Promise<[Times, Times]> {
   const durations: [number[], number[]] = [[], []];
   for (let read = -WARM_UP; read < READS; read++) {
-    if (read % WINDOW === 0) {
-      await database.pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1');
-    }
+    if (read % WINDOW === 0) await resetBurstLimits(database.pool);
     for (const [which, work] of [one, other].entries()) {
       const start = performance.now();
       await work();

@@ -14,6 +14,8 @@ const run = promisify(execFile);
 export interface Subject {
   readonly port: number;
   readonly pid: number;
+  /** The proxy that requests take, if they take one. It shares the other CPU cores with the load. */
+  readonly proxyUrl?: string;
   stop(): Promise<void>;
 }
 
@@ -110,7 +112,7 @@ http {
 }
 
 /** User and system CPU time of a process so far, in µs. */
-export async function cpuOf({ pid }: Subject): Promise<number> {
+export async function cpuOf({ pid }: Pick<Subject, 'pid'>): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   // After the name, which may contain anything; in hundredths of a second.
   const [user, system] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 14).map(Number);

@@ -1,24 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterFile } from './after-file.ts';
+import { spawnCaddy } from './caddy-process.ts';
 
 /** Starts a real Caddy with this configuration. It is stopped after the calling file's tests. */
 export async function startCaddy(caddyfile: string): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'signpost-caddy-'));
-  const config = join(folder, 'Caddyfile');
-  await writeFile(config, caddyfile);
-  const caddy = spawn('caddy', ['run', '--config', config, '--adapter', 'caddyfile'], {
-    env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
-    stdio: 'ignore',
-  });
-  afterFile(async () => {
-    if (caddy.exitCode === null) {
-      caddy.kill();
-      await once(caddy, 'exit');
-    }
-    await rm(folder, { recursive: true, force: true });
-  });
+  const caddy = await spawnCaddy(caddyfile);
+  afterFile(caddy.stop);
 }

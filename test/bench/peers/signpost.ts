@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
 import { decodeId } from '../../../common/contract/ids.ts';
 import { ACCOUNTS, operationsOn } from '../api-operations.ts';
+import { resetBurstLimits } from '../burst-limits.ts';
 import { outboxPublished } from '../outbox-published.ts';
 import type { Platform } from '../platform.ts';
 import { LINKS, type Peer, type PeerOptions, TARGET } from './peer.ts';
@@ -38,8 +39,7 @@ export async function startSignpost(platform: Platform, { running }: Pick<PeerOp
     },
     // A window admits 120 requests of each key.
     maxRequests: ACCOUNTS * 110,
-    beforeRound: async () =>
-      void (await pool.query('update meters set admissions = array_fill(0::bigint, array[120]), turn = 1')),
+    beforeRound: () => resetBurstLimits(pool),
     settled: () => outboxPublished(pool),
     links: () => number('select count(*) as n from codes'),
     redirects: {
