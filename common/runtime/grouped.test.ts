@@ -27,78 +27,95 @@ function recorded(options: Partial<Parameters<typeof grouped<string, string>>[0]
 }
 
 const reasonOf = (call: Promise<unknown>) => call.catch((error: unknown) => readFailure(error).reason);
-const settled = () => new Promise((resolve) => setImmediate(resolve));
+/** Resolves once everything that was scheduled has run. */
+async function settled(): Promise<void> {
+  for (let iteration = 0; iteration < 3; iteration++) await new Promise((resolve) => setImmediate(resolve));
+}
 
-test('the first call starts at once, and those that come meanwhile are the next groups, in their order', async () => {
+test('calls of one iteration start together, and those that come meanwhile are the next groups, in their order', async () => {
   const { call, groups, sizes } = recorded();
-  const results = Promise.all(['a', 'b', 'c', 'd', 'e'].map((each) => call(each)));
-  expect(sizes()).toEqual(['a']);
-  groups[0]?.end();
+  const first = Promise.all(['a', 'b'].map((each) => call(each)));
+  expect(sizes()).toEqual([]);
   await settled();
-  expect(sizes()).toEqual(['a', 'bcd']);
+  expect(sizes()).toEqual(['ab']);
+  const others = Promise.all(['c', 'd', 'e', 'f'].map((each) => call(each)));
+  await settled();
+  expect(sizes()).toEqual(['ab']);
+  groups[0]?.end();
+  expect(await first).toEqual(['A', 'B']);
+  await settled();
+  expect(sizes()).toEqual(['ab', 'cde']);
   groups[1]?.end();
   await settled();
   groups[2]?.end();
-  expect(await results).toEqual(['A', 'B', 'C', 'D', 'E']);
-  expect(sizes()).toEqual(['a', 'bcd', 'e']);
+  expect(await others).toEqual(['C', 'D', 'E', 'F']);
+  expect(sizes()).toEqual(['ab', 'cde', 'f']);
 });
 
-test('as many groups run at a time as may', () => {
-  const { call, sizes } = recorded({ concurrency: 2 });
-  for (const each of 'abcd') void call(each);
-  expect(sizes()).toEqual(['a', 'b']);
+test('as many groups run at a time as may', async () => {
+  const { call, sizes } = recorded({ concurrency: 2, maxWaiting: 10 });
+  for (const each of 'abcdefg') void call(each);
+  await settled();
+  expect(sizes()).toEqual(['abc', 'def']);
 });
 
 test('a group has one call of each key, and calls of one key stay in order', async () => {
   const { call, groups, sizes } = recorded({ keyOf: (each) => each.slice(0, 1) });
   for (const each of ['x0', 'a1', 'a2', 'b1', 'a3']) void call(each);
-  for (let group = 0; group < 4; group++) {
-    groups[group]?.end();
+  for (let group = 0; group < 3; group++) {
     await settled();
+    groups[group]?.end();
   }
-  expect(sizes()).toEqual(['x0', 'a1b1', 'a2', 'a3']);
+  expect(sizes()).toEqual(['x0a1b1', 'a2', 'a3']);
 });
 
 test('an error fails the calls of its group and no others', async () => {
   const { call, groups } = recorded();
-  const results = ['a', 'b', 'c'].map((each) => call(each));
+  const results = ['a', 'b', 'c', 'd'].map((each) => call(each));
   const outcomes = Promise.allSettled(results);
-  groups[0]?.end();
   await settled();
-  groups[1]?.end(new Error('broken'));
+  groups[0]?.end(new Error('broken'));
   await settled();
-  const after = call('d');
+  groups[1]?.end();
+  expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'fulfilled']);
+  const after = call('e');
+  await settled();
   groups[2]?.end();
-  expect((await outcomes).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
-  expect(await after).toBe('D');
+  expect(await after).toBe('E');
 });
 
 test('past the calls that may wait, a call fails as unavailable', async () => {
   const { call, groups } = recorded();
-  const accepted = [...'abcdef'].map((each) => call(each));
+  const first = call('a');
+  await settled();
+  const accepted = [...'bcdef'].map((each) => call(each));
   expect(await reasonOf(call('g'))).toBe('UNAVAILABLE');
   for (let group = 0; group < 3; group++) {
     groups[group]?.end();
     await settled();
   }
-  expect(await Promise.all(accepted)).toEqual([...'ABCDEF']);
+  expect(await Promise.all([first, ...accepted])).toEqual([...'ABCDEF']);
 });
 
 test('calls do not wait for a group that has stalled', async () => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const { call, groups, sizes } = recorded();
   const stalled = call('a');
+  await settled();
   const behind = call('b');
   vi.advanceTimersByTime(250);
+  await settled();
   expect(sizes()).toEqual(['a', 'b']);
   // The stalled group no longer counts when it ends: one runs at a time.
   groups[0]?.end();
   await stalled;
   void call('c');
+  await settled();
   expect(sizes()).toEqual(['a', 'b']);
   groups[1]?.end();
   await behind;
-  await vi.waitFor(() => expect(sizes()).toEqual(['a', 'b', 'c']));
+  await settled();
+  expect(sizes()).toEqual(['a', 'b', 'c']);
 });
 
 test('a group runs in the context of its first call', async () => {
@@ -115,6 +132,6 @@ test('a group runs in the context of its first call', async () => {
       return calls;
     },
   });
-  await Promise.all([...'abc'].map((each) => context.run(`of ${each}`, () => call(each))));
-  expect(seen).toEqual(['of a', 'of b']);
+  await Promise.all([...'abcd'].map((each) => context.run(`of ${each}`, () => call(each))));
+  expect(seen).toEqual(['of a', 'of d']);
 });

@@ -20,8 +20,10 @@ interface Waiting<Call, Result> {
 
 /**
  * Groups concurrent calls, so that one statement does the work of several. While fewer than `concurrency` groups are under
- * way, a call is a group of its own and starts at once. Otherwise it waits, and starts together with all others that wait,
- * `maxSize` at most, when a group ends. So an idle process delays no call, and groups grow with the load.
+ * way, calls start at the end of the event loop's iteration, those of one iteration together. Otherwise they wait, and start
+ * together, `maxSize` at most, when a group ends. So an idle process delays no call, and groups grow with the load.
+ * Starting the first call of an iteration at once made groups smaller: reading codes over REST, 16 at a time, took Postgres
+ * a third more CPU.
  *
  * `work` returns a result for each call, in order; if it fails, so do the calls of that group. `keyOf`: a group has at most
  * one call of each key. `items`: the name of the calls in the error sentence.
@@ -37,12 +39,21 @@ export function grouped<Call, Result>(options: {
   const { concurrency, maxSize, maxWaiting, items, keyOf, work } = options;
   let waiting: Waiting<Call, Result>[] = [];
   let running = 0;
+  let isScheduled = false;
+
+  function schedule(): void {
+    if (isScheduled || running >= concurrency || waiting.length === 0) return;
+    isScheduled = true;
+    setImmediate(startNext);
+  }
 
   function startNext(): void {
+    isScheduled = false;
     if (running >= concurrency) return;
     const group = takeGroup();
     const [first] = group;
     if (first) first.inContext(() => start(group));
+    schedule();
   }
 
   /** Removes the next group from those that wait. */
@@ -67,7 +78,7 @@ export function grouped<Call, Result>(options: {
       if (!counts) return;
       counts = false;
       running--;
-      startNext();
+      schedule();
     };
     const stalled = setTimeout(ended, STALLED_MS);
     try {
@@ -88,6 +99,6 @@ export function grouped<Call, Result>(options: {
         return;
       }
       waiting.push({ call, resolve, reject, inContext: AsyncLocalStorage.snapshot() });
-      startNext();
+      schedule();
     });
 }

@@ -216,7 +216,7 @@ test('a group waits for no meter that another transaction holds, and admits the 
       await newAccount('business');
       keys.unshift(key);
     }
-    // The first call is a group of its own; the others wait for it, and form the next one.
+    // All three are one group.
     const [first, beside, skipped] = keys.map((each) => admitKnown(hashApiKey(each), [], undefined));
     expect((await first)?.rate.used).toBe(1);
     expect((await beside)?.rate.used).toBe(1);
@@ -243,10 +243,10 @@ test('a broken connection fails the calls of its group alone', async () => {
     await client.query('begin; lock table api_keys');
     const lost = admitKnown(hashApiKey(other), [], undefined);
     lost.catch(() => undefined);
-    const later = admitKnown(hashApiKey(key), [], undefined);
     const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
       order by query_start limit 1`;
     await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(1);
+    const later = admitKnown(hashApiKey(key), [], undefined);
     await client.query(`select pg_terminate_backend(pid) from (${waiting}) as one`);
     await expect(lost).rejects.toThrow();
     await client.query('commit');

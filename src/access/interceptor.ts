@@ -138,7 +138,7 @@ export function access(options: {
       knownKeys.delete(token);
       throw invalidApiKey();
     }
-    knownKeys.add(token);
+    if (!isKnown) knownKeys.add(token);
     if (needs.caller !== CallerKind.ACCOUNT) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key cannot call it.');
     }

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 
 /** The tokens of internal callers: one, or two during rotation. */
 export interface ServiceTokens {
@@ -18,5 +18,5 @@ export function serviceTokens(tokens: readonly string[]): ServiceTokens {
 }
 
 function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
+  return hash('sha256', token, 'buffer');
 }
