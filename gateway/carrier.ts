@@ -4,6 +4,7 @@ import { openLog } from '../common/log/open.ts';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
+import { runInBackground } from '../common/runtime/run-in-background.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
@@ -25,6 +26,7 @@ const CHECK_MS = 2_000;
 
 /** Copies routes from the log into the route table and scans from the spools to the log. Answers no requests. */
 async function main(): Promise<void> {
+  runInBackground();
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: 'carrier' });
   exitOnFatalErrors(logger);

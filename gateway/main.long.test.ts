@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { BoundSocket, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
@@ -291,6 +291,14 @@ test('health: alive, and ready while scans can be answered and recorded', async 
   // Measured by one process and reported by another.
   const age = async () => ((await (await get('/readyz')).json()) as { routes: { age_ms: number } }).routes.age_ms;
   await expect.poll(age, EVENTUALLY).toSatisfy((ms) => typeof ms === 'number' && ms >= 0 && ms < 10_000);
+});
+
+test('workers come before the carrier while CPU time is scarce', async () => {
+  const { pid = 0 } = (await startReady()).process;
+  const prioritiesOf = async (program: string) =>
+    new Set((await childrenOf({ pid }, program)).map((child) => getPriority(child)));
+  expect(await prioritiesOf('gateway/worker.ts')).toEqual(new Set([getPriority()]));
+  expect(await prioritiesOf('gateway/carrier.ts')).toEqual(new Set([10]));
 });
 
 test('a gateway that was killed while a worker was starting can be started again at once', async () => {

@@ -10,6 +10,7 @@ import { logConsole } from '../common/runtime/log-console.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
+import { runInBackground } from '../common/runtime/run-in-background.ts';
 import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
@@ -58,6 +59,9 @@ async function main(config: CoreConfig): Promise<void> {
   exitOnFatalErrors(logger);
   exitWithParent();
   logWarnings(logger);
+  const roles = new Set(config.ROLES);
+  // Only RPCs have callers that wait.
+  if (!roles.has('rpc')) runInBackground();
   const telemetry = await startTelemetry({ config, service: 'signpost-core', logger });
   await using running = new AsyncDisposableStack();
   running.use(logConsole(logger));
@@ -91,7 +95,6 @@ async function main(config: CoreConfig): Promise<void> {
     logger,
   });
   running.defer(() => log.close());
-  const roles = new Set(config.ROLES);
   const { pool } = database;
   measurePool(pool, config.DATABASE_CONNECTIONS);
   measureBacklogs(pool, roles);
