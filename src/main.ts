@@ -60,7 +60,7 @@ async function main(config: CoreConfig): Promise<void> {
   exitWithParent();
   logWarnings(logger);
   const roles = new Set(config.ROLES);
-  // Only RPCs have callers that wait.
+  // Of the other roles only batches and changes of many targets have callers that wait.
   if (!roles.has('rpc')) runInBackground();
   const telemetry = await startTelemetry({ config, service: 'signpost-core', logger });
   await using running = new AsyncDisposableStack();

@@ -1,32 +1,45 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 
-/** Such a process gets a tenth of the CPU time of another one while both want more than there is. Source: sched(7). */
+/** A process of this priority gets a tenth of the CPU time of another one while both want all of it. Source: sched(7). */
 const NICE = 10;
+
+/**
+ * The kernel lets the users of a machine change one group in 100 ms. How often that is tried, and the time between two
+ * attempts, in ms.
+ */
+const MAX_ATTEMPTS = 20;
+const RETRY_MS = 150;
 
 /**
  * Lets the processes that somebody waits for run before this one while CPU time is scarce. On Linux each thread has a
  * priority, and processes may be grouped by session (sched(7), "The autogroup feature"): a group then competes with others
- * by its own priority, which is changed only if the session has no programs but this one.
+ * by its own priority, which is changed only if this process leads its session, and so shares it with its children at most.
  */
 export function runInBackground(): void {
-  if (process.platform !== 'linux') {
-    setPriority(NICE);
-    return;
+  const isLinux = process.platform === 'linux';
+  for (const id of isLinux ? readdirSync('/proc/self/task').map(Number) : [process.pid]) {
+    try {
+      setPriority(id, Math.max(NICE, getPriority(id)));
+    } catch {
+      // The thread has ended.
+    }
   }
-  for (const thread of readdirSync('/proc/self/task')) attempt(() => setPriority(Number(thread), NICE));
-  if (isSessionLeader()) attempt(() => writeFileSync('/proc/self/autogroup', String(NICE)));
+  if (isLinux) lowerGroup(MAX_ATTEMPTS);
+}
+
+function lowerGroup(attempts: number): void {
+  try {
+    if (isSessionLeader()) writeFileSync('/proc/self/autogroup', String(NICE));
+  } catch (error) {
+    // Any other error says that the kernel has no such groups.
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || attempts === 1) return;
+    setTimeout(() => lowerGroup(attempts - 1), RETRY_MS).unref();
+  }
 }
 
 function isSessionLeader(): boolean {
   // After the name, which may contain anything: state, parent, process group, session.
   const [, session] = /^.*\) \S (?:-?\d+ ){2}(\d+)/s.exec(readFileSync('/proc/self/stat', 'latin1')) ?? [];
   return Number(session) === process.pid;
-}
-
-/** A priority is no reason to fail: the thread may have ended, and the kernel may have no such groups. */
-function attempt(change: () => void): void {
-  try {
-    change();
-  } catch {}
 }

@@ -23,6 +23,8 @@ import * as subject from './scan-subjects.ts';
 
 const CODES = 20_000;
 const ROUNDS = 7;
+/** How often it is checked whether Caddy has started. */
+const MAX_ATTEMPTS = 100;
 const SECONDS = Number(process.argv[2] ?? 3);
 
 if (!wrk || !subject.isInstalled('caddy')) throw new Error('Caddy and wrk must be installed.');
@@ -106,7 +108,12 @@ https://localhost:${port}, https://${PHONE_HEADERS.host}:${port} {
 	auto_https disable_redirects
 }`;
   const started = await spawnCaddy([global, ...sites.map(site)].join('\n'));
-  for (const [port] of sites) while (!(await acceptsTls(port))) await sleep(100);
+  for (const [port] of sites) {
+    for (let attempts = 1; !(await acceptsTls(port)); attempts++) {
+      if (attempts === MAX_ATTEMPTS) throw new Error('Caddy does not start.');
+      await sleep(100);
+    }
+  }
   return started;
 }
 

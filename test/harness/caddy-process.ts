@@ -16,7 +16,7 @@ export async function spawnCaddy(caddyfile: string): Promise<{ pid: number; stop
   return {
     pid: caddy.pid ?? 0,
     async stop() {
-      if (caddy.exitCode === null) {
+      if (caddy.exitCode === null && caddy.signalCode === null) {
         caddy.kill();
         await once(caddy, 'exit');
       }
