@@ -37,6 +37,8 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     };
     await expect.poll(open).toBe(true);
     await page.keyboard.type('webho');
+    // A page that is focused before the list is filtered may be gone when Enter is pressed.
+    await expect.poll(() => page.getByRole('option').allTextContents()).toEqual(['Webhooks']);
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/webhooks');
