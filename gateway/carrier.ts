@@ -15,6 +15,7 @@ import { onMessageFromMain, reportStatus, sendToMain, stopRequested } from './pr
 import { lockProcess } from './process/process-lock.ts';
 import { followRoutes } from './redirect/routes/follow-routes.ts';
 import { openRouteTable } from './redirect/routes/route-table.ts';
+import { SPOOLS } from './redirect/spool/segments.ts';
 import { shipScans } from './redirect/spool/ship-scans.ts';
 import { keepShipped, SHIPPED } from './redirect/spool/shipped-segments.ts';
 
@@ -52,7 +53,7 @@ async function main(): Promise<void> {
   const shipped = keepShipped(join(config.DATA_DIR, SHIPPED), config.SPOOL_RETENTION_HOURS, logger);
   running.defer(() => shipped.stop());
   const shipper = shipScans({
-    folder: join(config.DATA_DIR, 'spool'),
+    folder: join(config.DATA_DIR, SPOOLS),
     log,
     logger,
     take: shipped.take,

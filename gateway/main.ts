@@ -30,6 +30,7 @@ import { killOrphanedProcesses, processLock } from './process/process-lock.ts';
 import { type SupervisedProcess, superviseProcess } from './process/supervised-process.ts';
 import { tableIsDamaged } from './redirect/routes/damage.ts';
 import { openOrphanedSpools } from './redirect/spool/orphaned-spools.ts';
+import { SPOOLS } from './redirect/spool/segments.ts';
 
 /**
  * The semi-space size of workers: garbage of scans is short-lived. With Node's default of 16 MiB (times three) a worker
@@ -68,7 +69,7 @@ async function main(config: GatewayConfig): Promise<void> {
   if (config.COUNTRY_DATABASE !== undefined) expectReadable(config.COUNTRY_DATABASE);
   running.use(lockDataDir(config.DATA_DIR, logger));
   const table = join(config.DATA_DIR, 'routes');
-  const spools = openOrphanedSpools(join(config.DATA_DIR, 'spool'), logger);
+  const spools = openOrphanedSpools(join(config.DATA_DIR, SPOOLS), logger);
   // If a leftover process may still be writing, its spool is shipped, and sealed by a later start.
   if (await killOrphanedProcesses(config.DATA_DIR, logger)) spools.addAll();
   const count = config.GATEWAY_WORKERS ?? availableParallelism();

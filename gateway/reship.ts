@@ -6,11 +6,12 @@ import { openLogger } from '../common/runtime/logger.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { reshipScans } from './redirect/spool/reship-scans.ts';
+import { SPOOLS } from './redirect/spool/segments.ts';
 import { SHIPPED } from './redirect/spool/shipped-segments.ts';
 
 /**
  * `node gateway/reship.ts --since <ms since 1970>`, run on a gateway's machine and with its variables: publishes again the
- * scans that the gateway keeps, and prints the counts as JSON. `signpost scans reship` runs it.
+ * scans on the gateway's disk, and prints the counts as JSON. `signpost scans reship` runs it.
  */
 const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
 
@@ -26,9 +27,8 @@ try {
     logger: openLogger('silent', {}),
   });
   try {
-    console.log(
-      JSON.stringify(await reshipScans({ folder: join(config.DATA_DIR, SHIPPED), since: Number(since), log })),
-    );
+    const [spools, shipped] = [join(config.DATA_DIR, SPOOLS), join(config.DATA_DIR, SHIPPED)];
+    console.log(JSON.stringify(await reshipScans({ spools, shipped, since: Number(since), log })));
   } finally {
     await log.close();
   }

@@ -27,6 +27,7 @@ import { openSalts } from './redirect/answer/salts.ts';
 import { createScanHandler } from './redirect/answer/scan-handler.ts';
 import { openRouteTable } from './redirect/routes/route-table.ts';
 import { lookUpUnknownCodes } from './redirect/routes/unknown-codes.ts';
+import { SPOOLS } from './redirect/spool/segments.ts';
 import { openSpool } from './redirect/spool/spool.ts';
 import { measureRefusals } from './refusals.ts';
 import { createApi } from './rest/api.ts';
@@ -66,7 +67,7 @@ async function main(number: number, spoolName: string): Promise<void> {
   running.defer(() => countries.close());
   let pendingOffer = { id: '', accepted: () => {} };
   const spool = openSpool({
-    folder: join(config.DATA_DIR, 'spool', spoolName),
+    folder: join(config.DATA_DIR, SPOOLS, spoolName),
     logger,
     offer(frames, accepted) {
       pendingOffer = { id: randomUUID(), accepted };

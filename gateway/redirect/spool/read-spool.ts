@@ -122,7 +122,7 @@ export function readSpool(
 }
 
 /** Reads at most 1 MiB of a file, from offset `from`. */
-export function readFrom(path: string, from: number): { bytes: Buffer; atEnd: boolean } {
+function readFrom(path: string, from: number): { bytes: Buffer; atEnd: boolean } {
   const fd = openSync(path, 'r');
   try {
     const { size } = fstatSync(fd);

@@ -1,38 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Log } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { answeredAt } from '../answer/scan-message.ts';
 import { readFrames } from './frames.ts';
-import { readFrom } from './read-spool.ts';
+import { sealedPath, segmentsIn, spoolsIn } from './segments.ts';
 import { recordsOf } from './ship-scans.ts';
 import { countShipped } from './shipped-figures.ts';
 import { shippedSegmentsIn } from './shipped-segments.ts';
 
-/** The result of publishing kept scans again. */
+/** The result of publishing scans again. */
 export interface Reshipped {
   readonly segments: number;
   readonly scans: number;
 }
 
-/**
- * Publishes again the scans of kept segments that were answered at `since` (ms since 1970) or later; the recorder drops
- * duplicates by their ids. It may run while the gateway does, which only removes segments.
- */
-export async function reshipScans({
-  folder,
-  since,
-  log,
-}: {
-  readonly folder: string;
+export interface ReshipOptions {
+  /** Contains the spools, whose latest scans may have been published already. */
+  readonly spools: string;
+  /** Contains the kept segments. */
+  readonly shipped: string;
+  /** The time of the oldest scans to publish, in ms since 1970. */
   readonly since: number;
   readonly log: Pick<Log, 'publish'>;
-}): Promise<Reshipped> {
+}
+
+/** How much of a segment is published at once, in bytes. */
+const PART_BYTES = 1024 * 1024;
+
+/**
+ * Publishes again all scans on this disk that were answered at `since` or later; the recorder drops duplicates by their
+ * ids. It may run while the gateway does.
+ */
+export async function reshipScans({ spools, shipped, since, log }: ReshipOptions): Promise<Reshipped> {
   const count = countShipped();
   let segments = 0;
   let scans = 0;
-  for (const { path, written } of shippedSegmentsIn(folder)) {
-    if (written < since) continue;
+  for (const { bytes, sealed } of allSegments(spools, shipped, since)) {
     let found = 0;
-    for (const part of partsOf(path)) {
+    for (const part of partsOf(bytes, sealed)) {
       const wanted = part.filter((payload) => answeredAt(payload) >= since);
       if (wanted.length === 0) continue;
       await log.publish(SCANS.name, recordsOf(wanted, count(wanted).figures));
@@ -44,13 +50,48 @@ export async function reshipScans({
   return { segments, scans };
 }
 
-/** The payloads of a segment, 1 MiB at a time. */
-function* partsOf(path: string): Generator<readonly Uint8Array[]> {
+interface SegmentBytes {
+  readonly bytes: Buffer;
+  readonly sealed: boolean;
+}
+
+/**
+ * The segments that were written at `since` or later. First those in the spools, because the gateway may meanwhile seal
+ * one, which renames it, and then move it to the kept ones.
+ */
+function* allSegments(spools: string, shipped: string, since: number): Generator<SegmentBytes> {
+  for (const spool of spoolsIn(spools)) {
+    for (const segment of segmentsIn(join(spools, spool))) {
+      const bytes = readIfExists(segment.path);
+      if (bytes) yield { bytes, sealed: segment.sealed };
+      else yield* sealedSegment(sealedPath(segment));
+    }
+  }
+  for (const { path, written } of shippedSegmentsIn(shipped)) if (written >= since) yield* sealedSegment(path);
+}
+
+function* sealedSegment(path: string): Generator<SegmentBytes> {
+  const bytes = readIfExists(path);
+  if (bytes) yield { bytes, sealed: true };
+}
+
+function readIfExists(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** The payloads of a segment, in parts. */
+function* partsOf(bytes: Buffer, sealed: boolean): Generator<readonly Uint8Array[]> {
   for (let at = 0; ; ) {
-    const { bytes, atEnd } = readFrom(path, at);
-    const { payloads, read } = readFrames(bytes, atEnd ? 'nothing' : 'more');
+    const end = at + PART_BYTES;
+    const next = end < bytes.length ? 'more' : sealed ? 'nothing' : 'unwritten';
+    const { payloads, read } = readFrames(bytes.subarray(at, end), next);
+    if (read === 0) return;
     yield payloads;
     at += read;
-    if (atEnd || read === 0) return;
   }
 }

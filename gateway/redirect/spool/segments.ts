@@ -1,5 +1,5 @@
 import { readdirSync, renameSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /** A file of a spool: a sequence of frames. */
 export interface Segment {
@@ -9,6 +9,9 @@ export interface Segment {
   /** Whether writing to it has ended. */
   readonly sealed: boolean;
 }
+
+/** The folder in `DATA_DIR` for spools. */
+export const SPOOLS = 'spool';
 
 const OPEN = '.open';
 const SEALED = '.scans';
@@ -46,6 +49,11 @@ export function startOf({ name }: Segment): number {
 /** Marks a segment as complete, so that it can be removed once it is read. */
 export function sealSegment(folder: string, name: string): void {
   renameSync(join(folder, name + OPEN), join(folder, name + SEALED));
+}
+
+/** The path of a segment once it is sealed. */
+export function sealedPath({ name, path }: Segment): string {
+  return join(dirname(path), name + SEALED);
 }
 
 /** Seals the open segments of a worker that has ended. */
