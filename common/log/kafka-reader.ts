@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admin, Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import { type ConsumeOptions, FOLLOWERS, type FollowOptions, type LogRecord, type Subscription } from './log.ts';
 import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
@@ -18,7 +19,11 @@ const FETCH_WAIT_MS = 1_000;
 const PARTITION_BYTES = 4 * 2 ** 20;
 const FETCH_BYTES = 10 * 2 ** 20;
 
-interface Reading {
+/** How often a group checks whether its topic was replaced, in ms. */
+const CHECK_MS = 5_000;
+
+/** `Assignment`: what is known about the assigned partitions before anything is read from them. */
+interface Reading<Assignment> {
   readonly topic: string;
   readonly maxRecords?: number;
   readonly partitionsAtOnce?: number;
@@ -27,20 +32,57 @@ interface Reading {
   group(): string;
   /** Called before each consumer is created. */
   prepare?(): Promise<void>;
-  /** Called after each assignment of partitions, before anything is read. */
-  joined?(consumer: Consumer): void;
+  /** Called after each assignment of partitions; nothing that was read is handled before it resolves. */
+  joined(consumer: Consumer, partitions: readonly number[]): Promise<Assignment> | Assignment;
+  /** Rejects once the consumer has to be replaced, or resolves once the signal is aborted. */
+  watch?(assignment: () => Promise<Assignment> | undefined, signal: AbortSignal): Promise<void>;
   /** Called after records were handled, with the next offset. */
-  handled(payload: EachBatchPayload, next: bigint): Promise<void> | void;
+  handled(payload: EachBatchPayload, next: bigint, assignment: Assignment): Promise<void> | void;
 }
 
-/** Joins a consumer group: see `Log.consume`. */
-export function consumeTopic(kafka: Kafka, options: ConsumeOptions): Subscription {
-  return subscribe(kafka, {
+/** What a group queries besides reading. */
+export interface GroupQueries {
+  admin(): Promise<Admin>;
+  /** See `Log.identity`. */
+  identity(topic: string): Promise<string>;
+}
+
+/**
+ * Joins a consumer group: see `Log.consume`. If the topic was deleted and created again, its offsets in the former one mean
+ * nothing, but are valid as soon as the new one has as many records, which would then be skipped. So each commit contains
+ * the identity of the topic, as its metadata, and a position in another topic is replaced by the beginning.
+ */
+export function consumeTopic(kafka: Kafka, { admin, identity }: GroupQueries, options: ConsumeOptions): Subscription {
+  const { topic, group } = options;
+  return subscribe<string>(kafka, {
     ...options,
-    group: () => options.group,
+    group: () => group,
+    async joined(consumer, partitions) {
+      const current = await identity(topic);
+      const [committed] = await (await admin()).fetchOffsets({ groupId: group, topics: [topic] });
+      for (const { partition, metadata } of committed?.partitions ?? []) {
+        // Without metadata there is no position, or it was set by an operator or an older version.
+        if (metadata && metadata !== current && partitions.includes(partition)) {
+          consumer.seek({ topic, partition, offset: '0' });
+        }
+      }
+      return current;
+    },
+    async watch(assignment, signal) {
+      while (!signal.aborted) {
+        await sleep(CHECK_MS, undefined, { signal }).catch(() => undefined);
+        const known = await assignment();
+        if (known === undefined) continue;
+        // While it can't be queried it is checked later.
+        const current = await identity(topic).catch(() => known);
+        if (current !== known) throw new Error(`topic ${topic} was replaced; it is read from its beginning`);
+      }
+    },
     // Unlike `consumer.commitOffsets`, this also commits the current batch while the consumer is stopping.
-    handled: ({ batch: { topic, partition }, commitOffsetsIfNecessary }, next) =>
-      commitOffsetsIfNecessary({ topics: [{ topic, partitions: [{ partition, offset: String(next) }] }] }),
+    handled({ batch: { partition }, commitOffsetsIfNecessary }, next, metadata) {
+      const offset = { partition, offset: String(next), metadata };
+      return commitOffsetsIfNecessary({ topics: [{ topic, partitions: [offset] }] });
+    },
   });
 }
 
@@ -51,7 +93,7 @@ export function consumeTopic(kafka: Kafka, options: ConsumeOptions): Subscriptio
 export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: FollowOptions): Subscription {
   const { topic, group = FOLLOWERS } = options;
   const positions = new Map(options.from);
-  return subscribe(kafka, {
+  return subscribe<void>(kafka, {
     ...options,
     // A new one each time: a crashed consumer may still count as a member of the old one.
     group: () => `${group}.${randomUUID()}`,
@@ -75,11 +117,11 @@ export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: 
  * Reads until it is stopped. On some errors kafkajs stops a consumer for good and reports that only by its CRASH event;
  * here a crashed consumer is replaced a second later.
  */
-function subscribe(kafka: Kafka, reading: Reading): Subscription {
+function subscribe<Assignment>(kafka: Kafka, reading: Reading<Assignment>): Subscription {
   return readUntilStopped((signal) => readOnce(kafka, reading, signal), reading);
 }
 
-async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Promise<void> {
+async function readOnce<Assignment>(kafka: Kafka, reading: Reading<Assignment>, signal: AbortSignal): Promise<void> {
   await reading.prepare?.();
   const consumer = kafka.consumer({
     groupId: reading.group(),
@@ -91,14 +133,19 @@ async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Pr
     maxBytes: FETCH_BYTES,
     retry: { ...RETRIES, restartOnFailure: () => Promise.resolve(false) },
   });
-  const ended = new Promise<void>((resolve, reject) => {
-    signal.addEventListener('abort', () => resolve(), { once: true });
-    if (signal.aborted) resolve();
-    consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
+  const ended = Promise.withResolvers<void>();
+  // Handled from here on: it may fail while the consumer is still starting.
+  ended.promise.catch(() => undefined);
+  const watching = new AbortController();
+  signal.addEventListener('abort', () => ended.resolve(), { once: true });
+  if (signal.aborted) ended.resolve();
+  let assignment: Promise<Assignment> | undefined;
+  consumer.on(consumer.events.CRASH, ({ payload }) => ended.reject(payload.error));
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload: { memberAssignment } }) => {
+    assignment = Promise.try(() => reading.joined(consumer, memberAssignment[reading.topic] ?? []));
+    assignment.catch(ended.reject);
   });
-  // Handled from here on: the crash may happen while the consumer is still starting.
-  ended.catch(() => undefined);
-  consumer.on(consumer.events.GROUP_JOIN, () => reading.joined?.(consumer));
+  reading.watch?.(() => assignment, watching.signal).catch(ended.reject);
   try {
     await consumer.connect();
     await consumer.subscribe({ topic: reading.topic, fromBeginning: true });
@@ -106,16 +153,21 @@ async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Pr
       autoCommit: false,
       eachBatchAutoResolve: false,
       partitionsConsumedConcurrently: reading.partitionsAtOnce ?? PARTITIONS_AT_ONCE,
-      eachBatch: (payload) => readBatch(reading, payload),
+      eachBatch: async (payload) => readBatch(reading, payload, (await assignment) as Assignment),
     });
-    await ended;
+    await ended.promise;
   } finally {
+    watching.abort();
     // Waits for the current batches.
     await consumer.disconnect();
   }
 }
 
-async function readBatch(reading: Reading, payload: EachBatchPayload): Promise<void> {
+async function readBatch<Assignment>(
+  reading: Reading<Assignment>,
+  payload: EachBatchPayload,
+  assignment: Assignment,
+): Promise<void> {
   const { batch, heartbeat, isRunning, isStale, pause, resolveOffset } = payload;
   const maxRecords = reading.maxRecords ?? MAX_RECORDS;
   // A handler may take longer than the session timeout, and kafkajs sends heartbeats only between batches.
@@ -138,7 +190,7 @@ async function readBatch(reading: Reading, payload: EachBatchPayload): Promise<v
       }
       resolveOffset(String(last.offset));
       // Rejects if the group was rebalanced meanwhile; kafkajs rejoins.
-      await reading.handled(payload, last.offset + 1n);
+      await reading.handled(payload, last.offset + 1n, assignment);
     }
   } finally {
     clearInterval(heartbeats);

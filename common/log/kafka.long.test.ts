@@ -116,6 +116,42 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
     await vi.waitFor(async () => expect(await log.identity(topic)).not.toBe(before), { timeout: 10_000 });
   });
 
+  test('a group reads a topic that was deleted and created again from its beginning, also with more records', async () => {
+    const log = open();
+    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
+    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
+    await admin.connect();
+    const topic = `test.${randomUUID()}`;
+    const ensure = () => log.ensureTopics([{ name: topic, partitions: 2, retention: 3_600_000 }]);
+    const publish = (values: readonly string[]) =>
+      log.publish(
+        topic,
+        values.map((value) => ({ key: value, value: Buffer.from(value) })),
+      );
+    const former = Array.from({ length: 20 }, (_, n) => `former ${n}`);
+    const later = Array.from({ length: 60 }, (_, n) => `later ${n}`);
+    await ensure();
+    await publish(former);
+    const received = new Set<string>();
+    const { promise: handled, resolve: finish } = Promise.withResolvers<void>();
+    log.consume({
+      topic,
+      group: `test.${randomUUID()}`,
+      async handle(records) {
+        for (const { value } of records) received.add(String(value));
+        await handled;
+      },
+    });
+    await expect.poll(() => received.size, { timeout: 30_000 }).toBe(former.length);
+    // The group has not committed these records yet, and commits their offsets in the new topic.
+    await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
+    await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(topic), { timeout: 10_000 });
+    await ensure();
+    await vi.waitFor(() => publish(later), { timeout: 20_000 });
+    finish();
+    await expect.poll(() => [...received].sort(), { timeout: 60_000 }).toEqual([...former, ...later].sort());
+  }, 120_000);
+
   test.skipIf(broker === undefined)(
     'publishing fails while a broker does not respond, and succeeds when it is back',
     async () => {
