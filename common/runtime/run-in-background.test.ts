@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 
 const FIXTURE = join(import.meta.dirname, 'run-in-background.fixture.ts');
+const THREAD_FIXTURE = join(import.meta.dirname, 'run-thread-in-background.fixture.ts');
 const NICE = Math.max(10, getPriority());
 
 /** `command`: the program that starts the fixture, and its arguments. */
@@ -22,6 +23,11 @@ describe.runIf(process.platform === 'linux')('a process in the background', () =
     const { threads } = await run({ detached: false });
     expect(threads.length).toBeGreaterThan(1);
     expect(new Set(threads)).toEqual(new Set([NICE]));
+  });
+
+  test('can have a single thread of a low priority', () => {
+    const { main, thread } = JSON.parse(execFileSync(process.execPath, [THREAD_FIXTURE], { encoding: 'utf8' }));
+    expect({ main, thread }).toEqual({ main: getPriority(), thread: NICE });
   });
 
   test('keeps a priority that is lower still', async () => {

@@ -28,6 +28,11 @@ export function runInBackground(): void {
   if (isLinux) lowerGroup(MAX_ATTEMPTS);
 }
 
+/** The same for this worker thread alone, which is possible on Linux only. */
+export function runThreadInBackground(): void {
+  if (process.platform === 'linux') setPriority(Math.max(NICE, getPriority()));
+}
+
 function lowerGroup(attempts: number): void {
   try {
     if (isSessionLeader()) writeFileSync('/proc/self/autogroup', String(NICE));
