@@ -54,7 +54,9 @@ export function scansCommands(scans: Command): void {
     });
 
   example(scans.command('reship'), 'scans reship --since 2027-01-31T02:00:00Z')
-    .description('on a gateway’s machine: publish again the scans on its disk, kept for SPOOL_RETENTION_HOURS')
+    .description(
+      'on a gateway’s machine: publish again the scans that are still on its disk (see SPOOL_RETENTION_HOURS)',
+    )
     .requiredOption('--since <time>', 'ignore older scans, such as 2026-11-20T09:00:00Z', time)
     .addHelpText('after', '\nIt needs the gateway’s DATA_DIR, DATABASE_URL and KAFKA_…, and no core.')
     .action(async ({ since }: { since: Date }) => {

@@ -8,7 +8,8 @@ const METADATA = { apiKey: 3, apiVersion: 10, apiName: 'Metadata' };
  * requests up to version 6, which has no ids, so this builds its own request and sends it over a connection of kafkajs.
  */
 export async function kafkaTopicId(cluster: Cluster, topic: string): Promise<string> {
-  await cluster.brokerPool.refreshMetadataIfNecessary([]);
+  // Finds the brokers. It also fails if the topic is missing, which the error below says better.
+  await cluster.brokerPool.refreshMetadataIfNecessary([topic]).catch(() => undefined);
   const broker = await cluster.brokerPool.findConnectedBroker();
   const buffer = requestFor(topic);
   return broker.connectionPool.send({

@@ -56,16 +56,10 @@ export function openKafkaLog({
   const adminReady = connectOnce(admin);
   const subscriptions = new Subscriptions();
 
-  async function identity(topic: string): Promise<string> {
-    await adminReady();
-    if (!cluster) throw new Error('kafkajs created no cluster for its admin client');
-    return kafkaTopicId(cluster, topic);
-  }
-
   return {
     publish: (topic, records) => publisher.publish(topic, records),
     openFencedPublisher: (name) => openFencedPublisher(kafka, name),
-    consume: (options) => subscriptions.add(consumeTopic(kafka, { admin: adminReady, identity }, options)),
+    consume: (options) => subscriptions.add(consumeTopic(kafka, logger, options)),
     follow: (options) => subscriptions.add(followTopic(kafka, adminReady, options)),
     async ends(topic): Promise<Positions> {
       const offsets = await (await adminReady()).fetchTopicOffsets(topic);
@@ -75,7 +69,11 @@ export function openKafkaLog({
       const offsets = await (await adminReady()).fetchTopicOffsetsByTimestamp(topic, Math.max(0, time));
       return new Map(offsets.map(({ partition, offset }) => [partition, BigInt(offset)]));
     },
-    identity,
+    async identity(topic) {
+      await adminReady();
+      if (!cluster) throw new Error('kafkajs created no cluster for its admin client');
+      return kafkaTopicId(cluster, topic);
+    },
     async ensureTopics(topics, creating) {
       // A separate client: with every request, kafkajs also requests metadata of all topics that the client has used,
       // and fails if one of them is missing.

@@ -8,11 +8,27 @@ export interface Cluster {
     findConnectedBroker(): Promise<Broker>;
   };
   findBroker(of: { nodeId: string }): Promise<Broker>;
-  findGroupCoordinator(of: { groupId: string; coordinatorType: number }): Promise<Broker>;
+  /** `coordinatorType`: by default that of consumer groups. */
+  findGroupCoordinator(of: { groupId: string; coordinatorType?: number }): Promise<Broker>;
+}
+
+interface TopicPartitions {
+  readonly topic: string;
+  readonly partitions: readonly { readonly partition: number }[];
+}
+
+export interface CommittedOffset {
+  readonly partition: number;
+  readonly offset: string;
+  readonly metadata: string | null;
 }
 
 /** The part of a kafkajs broker that is used here. */
 export interface Broker {
+  /** The offsets that a group has committed: -1 if none, -2 if kafkajs committed the beginning. */
+  offsetFetch(of: { groupId: string; topics: readonly TopicPartitions[] }): Promise<{
+    readonly responses: readonly { readonly partitions: readonly CommittedOffset[] }[];
+  }>;
   initProducerId(of: { transactionalId: string | undefined; transactionTimeout: number }): Promise<unknown>;
   readonly connectionPool: {
     /** Sends a custom request; resolves with the result of `parse`. */

@@ -27,7 +27,7 @@ export class Subscriptions {
   }
 }
 
-/** Reads until it is stopped, restarting after failures. `read` must resolve once its signal is aborted. */
+/** Reads until it is stopped, again a second after it has failed or ended. `read` must resolve once its signal is aborted. */
 export function readUntilStopped(
   read: (signal: AbortSignal) => Promise<void>,
   options: Pick<ConsumeOptions, 'onError'>,
@@ -40,8 +40,8 @@ export function readUntilStopped(
         await read(signal);
       } catch (error) {
         options.onError?.(error);
-        await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
       }
+      await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   })();
   return {

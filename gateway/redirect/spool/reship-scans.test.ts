@@ -86,6 +86,15 @@ test('segments of more than 1 MiB are published in parts, and damage costs only 
   expect(calls).toBeGreaterThan(2);
 });
 
+test('a segment that can’t be read is reported after all others were published', async () => {
+  mkdirSync(join(shipped, '000000000000001-0.scans'));
+  writeFileSync(join(shipped, '000000000000002-0.scans'), scan('kept'));
+  let calls = 0;
+  const sentence = `1 scans of 1 segments were published again, but these could not be read: ${join(shipped, '000000000000001-0.scans')}.`;
+  await expect(reship(() => void calls++)).rejects.toThrow(sentence);
+  expect(calls).toBe(1);
+});
+
 test('without any folder nothing is published', async () => {
   rmSync(folder, { recursive: true });
   expect(await reship()).toEqual({ segments: 0, scans: 0, referrers: [] });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
+import { OperatorError } from '../../../common/runtime/operator-error.ts';
 import { answeredAt } from '../answer/scan-message.ts';
 import { readFrames } from './frames.ts';
 import { sealedPath, segmentsIn, spoolsIn } from './segments.ts';
@@ -30,13 +31,14 @@ const PART_BYTES = 1024 * 1024;
 
 /**
  * Publishes again all scans on this disk that were answered at `since` or later; the recorder drops duplicates by their
- * ids. It may run while the gateway does.
+ * ids. It may run while the gateway does. Rejects if a segment could not be read, after it has published all others.
  */
 export async function reshipScans({ spools, shipped, since, log }: ReshipOptions): Promise<Reshipped> {
   const count = countShipped();
   let segments = 0;
   let scans = 0;
-  for (const { bytes, sealed } of allSegments(spools, shipped, since)) {
+  const unreadable: string[] = [];
+  for (const { bytes, sealed } of allSegments(spools, shipped, since, unreadable)) {
     let found = 0;
     for (const part of partsOf(bytes, sealed)) {
       const wanted = part.filter((payload) => answeredAt(payload) >= since);
@@ -46,6 +48,11 @@ export async function reshipScans({ spools, shipped, since, log }: ReshipOptions
     }
     if (found > 0) segments++;
     scans += found;
+  }
+  if (unreadable.length > 0) {
+    throw new OperatorError(
+      `${scans} scans of ${segments} segments were published again, but these could not be read: ${unreadable.join(', ')}.`,
+    );
   }
   return { segments, scans };
 }
@@ -57,31 +64,29 @@ interface SegmentBytes {
 
 /**
  * The segments that were written at `since` or later. First those in the spools, because the gateway may meanwhile seal
- * one, which renames it, and then move it to the kept ones.
+ * one, which renames it, and then move it to the kept ones. Adds those that can't be read to `unreadable`.
  */
-function* allSegments(spools: string, shipped: string, since: number): Generator<SegmentBytes> {
+function* allSegments(spools: string, shipped: string, since: number, unreadable: string[]): Generator<SegmentBytes> {
+  /** Returns whether the segment exists under that name. */
+  function* read(path: string, sealed: boolean): Generator<SegmentBytes, boolean> {
+    let bytes: Buffer;
+    try {
+      bytes = readFileSync(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+      unreadable.push(path);
+      return true;
+    }
+    yield { bytes, sealed };
+    return true;
+  }
+
   for (const spool of spoolsIn(spools)) {
     for (const segment of segmentsIn(join(spools, spool))) {
-      const bytes = readIfExists(segment.path);
-      if (bytes) yield { bytes, sealed: segment.sealed };
-      else yield* sealedSegment(sealedPath(segment));
+      if (!(yield* read(segment.path, segment.sealed))) yield* read(sealedPath(segment), true);
     }
   }
-  for (const { path, written } of shippedSegmentsIn(shipped)) if (written >= since) yield* sealedSegment(path);
-}
-
-function* sealedSegment(path: string): Generator<SegmentBytes> {
-  const bytes = readIfExists(path);
-  if (bytes) yield { bytes, sealed: true };
-}
-
-function readIfExists(path: string): Buffer | undefined {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
+  for (const { path, written } of shippedSegmentsIn(shipped)) if (written >= since) yield* read(path, true);
 }
 
 /** The payloads of a segment, in parts. */
