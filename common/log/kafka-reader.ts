@@ -1,10 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Admin, Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
-import type { Logger } from 'pino';
-import { kafkaTopicId } from './kafka-topic-id.ts';
-import { type Cluster, type CommittedOffset, withClusters } from './kafkajs-cluster.ts';
-import { type ConsumeOptions, FOLLOWERS, type FollowOptions, type LogRecord, type Subscription } from './log.ts';
+import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import { type Cluster, withClusters } from './kafkajs-cluster.ts';
+import type { LogRecord, Subscription } from './log.ts';
 import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
 
 /** Retries before a consumer is replaced. */
@@ -22,10 +18,8 @@ const FETCH_WAIT_MS = 1_000;
 const PARTITION_BYTES = 4 * 2 ** 20;
 const FETCH_BYTES = 10 * 2 ** 20;
 
-/** How often a group checks whether its topic was replaced, in ms. */
-const CHECK_MS = 5_000;
-
-interface Reading {
+/** What a subscription reads, and what becomes of it. */
+export interface Reading {
   readonly topic: string;
   readonly maxRecords?: number;
   readonly partitionsAtOnce?: number;
@@ -55,111 +49,10 @@ interface Progress {
 }
 
 /**
- * Joins a consumer group: see `Log.consume`. If the topic was deleted and created again, its offsets in the former one mean
- * nothing, but are valid as soon as the new one has as many records, which would then be skipped. So each commit contains
- * the topic's id as its metadata, and a position in another topic is replaced by the beginning.
- *
- * A consumer queries the id once, before it reads anything. So an id in a commit may be that of an earlier topic than its
- * offset, whereupon records are read again, but not that of a later one.
- */
-export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptions): Subscription {
-  const { topic, group } = options;
-  return subscribe(kafka, {
-    ...options,
-    group: () => group,
-    async begin({ consumer, cluster, ended, replace }) {
-      const currentId = () => kafkaTopicId(cluster, topic);
-      const id = await currentId();
-      const replaced = () => {
-        logger.warn({ topic, group }, 'a topic was replaced; it is read from its beginning');
-        replace();
-      };
-      void watchTopic(currentId, id, ended).then((isReplaced) => isReplaced && replaced());
-      return {
-        async joined(partitions) {
-          const committed = await committedOffsets(cluster, group, topic, partitions);
-          for (const { partition, offset } of committed) {
-            // kafkajs may have read a commit just before Kafka deleted it together with the former topic.
-            if (Number(offset) < 0) consumer.seek({ topic, partition, offset: '0' });
-          }
-          // Without metadata it was committed by an operator or an older version.
-          const former = committed.filter(({ metadata }) => metadata && metadata !== id);
-          if (former.length === 0) return;
-          // Otherwise the commits are those of a member that has noticed it earlier.
-          if ((await currentId()) === id) {
-            const beginnings = former.map(({ partition }) => ({ topic, partition, offset: '0', metadata: id }));
-            await consumer.commitOffsets(beginnings);
-          }
-          if (!ended.aborted) replaced();
-        },
-        // Unlike `consumer.commitOffsets`, this also commits the current batch while the consumer is stopping.
-        handled({ batch: { partition }, commitOffsetsIfNecessary }, next) {
-          const offset = { partition, offset: String(next), metadata: id };
-          return commitOffsetsIfNecessary({ topics: [{ topic, partitions: [offset] }] });
-        },
-      };
-    },
-  });
-}
-
-/** Resolves to true once the topic has another id, or to false once `ended` is aborted. */
-async function watchTopic(currentId: () => Promise<string>, id: string, ended: AbortSignal): Promise<boolean> {
-  for (;;) {
-    await sleep(CHECK_MS, undefined, { signal: ended }).catch(() => undefined);
-    if (ended.aborted) return false;
-    // If the query fails, or the topic is missing, it is checked again later.
-    const current = await currentId().catch(() => id);
-    if (current !== id && !ended.aborted) return true;
-  }
-}
-
-async function committedOffsets(
-  cluster: Cluster,
-  groupId: string,
-  topic: string,
-  partitions: readonly number[],
-): Promise<readonly CommittedOffset[]> {
-  if (partitions.length === 0) return [];
-  const coordinator = await cluster.findGroupCoordinator({ groupId });
-  const topics = [{ topic, partitions: partitions.map((partition) => ({ partition })) }];
-  const { responses } = await coordinator.offsetFetch({ groupId, topics });
-  return responses.flatMap((response) => response.partitions);
-}
-
-/**
- * A reader without a group: see `Log.follow`. kafkajs reads only as a member of a group, so every follower creates one,
- * never commits, and seeks to its positions. Brokers delete a group that has neither members nor offsets.
- */
-export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: FollowOptions): Subscription {
-  const { topic, group = FOLLOWERS } = options;
-  const positions = new Map(options.from);
-  return subscribe(kafka, {
-    ...options,
-    // A new one each time: a crashed consumer may still count as a member of the old one.
-    group: () => `${group}.${randomUUID()}`,
-    async begin({ consumer }) {
-      // If a position no longer exists (records were deleted, the topic was recreated), it starts at the oldest record.
-      for (const { partition, low, high } of await (await admin()).fetchTopicOffsets(topic)) {
-        const position = positions.get(partition);
-        if (position !== undefined && (position < BigInt(low) || position > BigInt(high))) positions.delete(partition);
-      }
-      return {
-        joined() {
-          for (const [partition, offset] of positions) consumer.seek({ topic, partition, offset: String(offset) });
-        },
-        handled({ batch }, next) {
-          positions.set(batch.partition, next);
-        },
-      };
-    },
-  });
-}
-
-/**
  * Reads until it is stopped. On some errors kafkajs stops a consumer for good and reports that only by its CRASH event;
  * here a crashed consumer is replaced a second later.
  */
-function subscribe(kafka: Kafka, reading: Reading): Subscription {
+export function subscribe(kafka: Kafka, reading: Reading): Subscription {
   return readUntilStopped((signal) => readOnce(kafka, reading, signal), reading);
 }
 

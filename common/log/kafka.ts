@@ -1,7 +1,8 @@
 import kafkajs from 'kafkajs';
 import type { Logger } from 'pino';
+import { followTopic } from './kafka-follower.ts';
+import { consumeTopic } from './kafka-group.ts';
 import { openFencedPublisher, openPublisher, RETRIES } from './kafka-publisher.ts';
-import { consumeTopic, followTopic } from './kafka-reader.ts';
 import { refusalReporter } from './kafka-refusals.ts';
 import { kafkaTopicId } from './kafka-topic-id.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
