@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Kafka } from 'kafkajs';
 import type { Logger } from 'pino';
+import { pause } from '../runtime/pause.ts';
 import { subscribe } from './kafka-reader.ts';
 import { kafkaTopicId } from './kafka-topic-id.ts';
 import type { Cluster, CommittedOffset } from './kafkajs-cluster.ts';
@@ -60,7 +60,7 @@ export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptio
 /** Resolves to true once the topic has another id, or to false once `ended` is aborted. */
 async function watchTopic(currentId: () => Promise<string>, id: string, ended: AbortSignal): Promise<boolean> {
   for (;;) {
-    await sleep(CHECK_MS, undefined, { signal: ended }).catch(() => undefined);
+    await pause(CHECK_MS, ended);
     if (ended.aborted) return false;
     // If the query fails, or the topic is missing, it is checked again later.
     const current = await currentId().catch(() => id);

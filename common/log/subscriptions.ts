@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '../runtime/pause.ts';
 import type { ConsumeOptions, Subscription } from './log.ts';
 
 /** The pause after a failure, in ms. */
@@ -41,7 +41,7 @@ export function readUntilStopped(
       } catch (error) {
         options.onError?.(error);
       }
-      await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      await pause(RETRY_MS, signal);
     }
   })();
   return {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { type Bell, createBell } from '../runtime/bell.ts';
+import { pause } from '../runtime/pause.ts';
 import { promptQuery, promptStatement, run } from './sql.ts';
 
 /** The kinds of work that processes are notified of: outbox rows, webhook deliveries, domain checks, relabelled codes. */
@@ -99,7 +100,7 @@ export function listen(
         reported = false;
         failures = 0;
         setArriving(true);
-        await Promise.race([sleep(CHECK_MS, undefined, { signal }).catch(() => undefined), lost.promise]);
+        await Promise.race([pause(CHECK_MS, signal), lost.promise]);
       }
     } finally {
       cancelled.abort();
@@ -120,7 +121,7 @@ export function listen(
           logger.warn({ reason }, 'no notifications arrive from Postgres; work is polled for until they do');
         reported = true;
         const retryMs = Math.min(FIRST_RETRY_MS * 2 ** failures++, MAX_RETRY_MS);
-        await sleep(retryMs * (1 + Math.random() / 5), undefined, { signal }).catch(() => undefined);
+        await pause(retryMs * (1 + Math.random() / 5), signal);
       }
     }
   }

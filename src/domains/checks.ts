@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { DomainStateName } from '../../common/contract/names.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
 import { first, run, statement } from '../../common/postgres/sql.ts';
+import { pause } from '../../common/runtime/pause.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lookUp, type Platform } from './look-up.ts';
@@ -91,7 +91,7 @@ export function startChecks(options: {
         if (wait !== 0) await bell.wait(wait && Math.max(wait, POLL_MS));
       } catch (error) {
         logger.warn({ err: error }, 'due domains could not be checked; trying again in a second');
-        await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
+        await pause(POLL_MS, signal);
       }
     }
   })();

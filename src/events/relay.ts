@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { SpanKind, trace } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
@@ -13,6 +12,7 @@ import {
   run,
   withConnection,
 } from '../../common/postgres/sql.ts';
+import { pause } from '../../common/runtime/pause.ts';
 import { LOCKS } from '../db/locks.ts';
 import { BATCH, CHECK_MS, OutboxReader } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';
@@ -110,11 +110,11 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
           if (published > 0) {
             await leader.wakeUp();
             // As long as the work took, so that under load the relay does not compete with the transactions that write.
-            if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS));
+            if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS), stopping.signal);
           } else if (leader.isAsleep() || !notifications.arriving()) {
             await bell.wait(outbox.hasHoles() ? CHECK_MS : undefined);
           } else if (!(await leader.tryToSleep())) {
-            await pause(WRITING_MS);
+            await pause(WRITING_MS, stopping.signal);
           }
         }
       } finally {
@@ -124,8 +124,6 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
     });
   }
 
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
-
   const running = (async () => {
     while (!stopping.signal.aborted) {
       try {
@@ -134,7 +132,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
         healthy = false;
         logger.warn({ err: error }, 'the relay failed and retries in a second');
       }
-      await pause(RETRY_MS);
+      await pause(RETRY_MS, stopping.signal);
     }
   })();
 

@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Log, Subscription, Topic } from '../../common/log/log.ts';
 import { ROUTES } from '../../common/log/topics.ts';
 import { first, promptStatement, run, withConnection } from '../../common/postgres/sql.ts';
+import { pause } from '../../common/runtime/pause.ts';
 import { LOCKS } from '../db/locks.ts';
 
 /** How often to check for missing topics, in ms. */
@@ -77,7 +77,7 @@ export function startTopicUpkeep({
 
   const running = (async () => {
     while (!signal.aborted) {
-      await sleep(INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+      await pause(INTERVAL_MS, signal);
       if (signal.aborted) return;
       try {
         await ensure();

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { pause } from '../../common/runtime/pause.ts';
 
 /** How often watched work is read, in ms. */
 const WATCH_INTERVAL_MS = 200;
@@ -49,10 +49,10 @@ export function requestWindow(options: {
       waiting += 1;
       const signal = AbortSignal.any([stopping, disconnected]);
       try {
-        let pause = POLL_MS.first;
+        let wait = POLL_MS.first;
         while (!isCompleted(current) && Date.now() < closes && !signal.aborted) {
-          await sleep(pause, undefined, { signal }).catch(() => undefined);
-          pause = Math.min(pause * 2, POLL_MS.last);
+          await pause(wait, signal);
+          wait = Math.min(wait * 2, POLL_MS.last);
           current = await read();
         }
       } catch (error) {
@@ -73,6 +73,6 @@ export async function* watch<Item extends Work>(read: () => Promise<Item>, signa
     if (current.position !== lastPosition || isCompleted(current)) yield current;
     if (isCompleted(current)) return;
     lastPosition = current.position;
-    await sleep(WATCH_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+    await pause(WATCH_INTERVAL_MS, signal);
   }
 }

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { poolOptions } from '../../common/postgres/connection-options.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 import { KEEP_ALIVE, PROMPT_MS, run } from '../../common/postgres/sql.ts';
+import { pause } from '../../common/runtime/pause.ts';
 import type { Database } from '../db/database.ts';
 import { STALLED_MS, type Task } from './task.ts';
 
@@ -92,7 +92,7 @@ export function startWorker(options: {
       } catch (error) {
         logger.warn({ err: error }, 'the background worker failed; it restarts in a second');
       }
-      await sleep(RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await pause(RETRY_MS, stopping.signal);
     }
   })();
 

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
+import { pause } from '../../common/runtime/pause.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 
 /** Limits of Watch, which anyone may call any number of times. */
@@ -46,7 +46,7 @@ export function healthService(
           const status = await statusOf(service);
           if (status !== last) yield { status };
           last = status;
-          await sleep(limits.everyMs, undefined, { signal }).catch(() => undefined);
+          await pause(limits.everyMs, signal);
         }
       } finally {
         watching--;

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { Agent, type buildConnector } from 'undici';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
+import { pause } from '../../common/runtime/pause.ts';
 import { durations } from '../../common/telemetry/durations.ts';
 import { attempt, type Outcome, TIMEOUT_MS } from './attempt.ts';
 import { type Attempts, type BudgetKey, refundBudgets, spendBudgets } from './attempt-budgets.ts';
@@ -103,8 +104,6 @@ export function startDeliverer({
   const aborting = new AbortController();
   let renewedAt = performance.now();
   const bell = notifications.bell('webhooks', POLL_MS);
-
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
 
   function sendQueued(endpoint: LeasedEndpoint): void {
     while (!isThrottled(endpoint.row) && endpoint.inFlight < limits.requestsPerEndpoint && !stopping.signal.aborted) {
@@ -228,11 +227,11 @@ export function startDeliverer({
     while (!stopping.signal.aborted) {
       try {
         const wait = await iterate();
-        await pause(PAUSE_MS);
+        await pause(PAUSE_MS, stopping.signal);
         await bell.wait(wait);
       } catch (error) {
         logger.warn({ err: error }, 'delivering webhooks failed; it is retried in a second');
-        await pause(RETRY_MS);
+        await pause(RETRY_MS, stopping.signal);
       }
     }
   })();

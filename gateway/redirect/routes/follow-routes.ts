@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
 import type { Log, LogRecord, Positions, Subscription } from '../../../common/log/log.ts';
 import { ROUTES } from '../../../common/log/topics.ts';
+import { pause } from '../../../common/runtime/pause.ts';
 import { type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { machineMs } from '../../in-time.ts';
 import { recentDurations } from '../answer/recent-durations.ts';
@@ -110,7 +110,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
       const ends = topic?.ends;
       const positions = table.positions();
       if (ends && [...ends].every(([partition, end]) => end <= (positions.get(partition) ?? 0n))) complete = comparedAt;
-      await sleep(COMPARE_MS, undefined, { signal }).catch(() => undefined);
+      await pause(COMPARE_MS, signal);
     }
   }
 
@@ -144,7 +144,7 @@ async function waitForTopic(log: Log, logger: Logger, signal: AbortSignal): Prom
     } catch (error) {
       if (failures === 0)
         logger.warn({ err: error }, 'the log is unavailable; scans are answered from the route table as it is');
-      await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      await pause(RETRY_MS, signal);
     }
   }
   return undefined;

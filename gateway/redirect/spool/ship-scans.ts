@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { GATEWAY_FIGURES } from '../../../common/contract/gateway-figures.ts';
 import type { Log, NewRecord } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
+import { pause } from '../../../common/runtime/pause.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { codeIdIn } from '../answer/scan-message.ts';
 import { forceSpool } from './force-spool.ts';
@@ -215,8 +216,4 @@ function keyOf(value: Uint8Array): string {
   } catch {
     return '';
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return sleep(ms, undefined, { signal }).catch(() => undefined);
 }
