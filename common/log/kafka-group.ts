@@ -26,10 +26,20 @@ export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptio
       const currentId = () => kafkaTopicId(cluster, topic);
       const id = await currentId();
       const replaced = () => {
+        if (ended.aborted) return;
         logger.warn({ topic, group }, 'a topic was replaced; it is read from its beginning');
         replace();
       };
-      void watchTopic(currentId, id, ended).then((isReplaced) => isReplaced && replaced());
+      const watch = async () => {
+        for (let current = id; current === id; ) {
+          await pause(CHECK_MS, ended);
+          if (ended.aborted) return;
+          // If the query fails, or the topic is missing, it is checked again later.
+          current = await currentId().catch(() => id);
+        }
+        replaced();
+      };
+      void watch();
       return {
         async joined(partitions) {
           const committed = await committedOffsets(cluster, group, topic, partitions);
@@ -45,7 +55,7 @@ export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptio
             const beginnings = former.map(({ partition }) => ({ topic, partition, offset: '0', metadata: id }));
             await consumer.commitOffsets(beginnings);
           }
-          if (!ended.aborted) replaced();
+          replaced();
         },
         // Unlike `consumer.commitOffsets`, this also commits the current batch while the consumer is stopping.
         handled({ batch: { partition }, commitOffsetsIfNecessary }, next) {
@@ -55,17 +65,6 @@ export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptio
       };
     },
   });
-}
-
-/** Resolves to true once the topic has another id, or to false once `ended` is aborted. */
-async function watchTopic(currentId: () => Promise<string>, id: string, ended: AbortSignal): Promise<boolean> {
-  for (;;) {
-    await pause(CHECK_MS, ended);
-    if (ended.aborted) return false;
-    // If the query fails, or the topic is missing, it is checked again later.
-    const current = await currentId().catch(() => id);
-    if (current !== id && !ended.aborted) return true;
-  }
 }
 
 async function committedOffsets(

@@ -1,5 +1,5 @@
 import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
-import { type Cluster, withClusters } from './kafkajs-cluster.ts';
+import { type Cluster, createWithCluster } from './kafkajs-cluster.ts';
 import type { LogRecord, Subscription } from './log.ts';
 import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
 
@@ -57,22 +57,18 @@ export function subscribe(kafka: Kafka, reading: Reading): Subscription {
 }
 
 async function readOnce(kafka: Kafka, reading: Reading, signal: AbortSignal): Promise<void> {
-  let cluster: Cluster | undefined;
-  const clusterOf = (created: Cluster) => {
-    cluster = created;
-    return created;
-  };
-  const consumer = withClusters(kafka, clusterOf).consumer({
-    groupId: reading.group(),
-    allowAutoTopicCreation: false,
-    sessionTimeout: SESSION_MS,
-    heartbeatInterval: HEARTBEAT_MS,
-    maxWaitTimeInMs: FETCH_WAIT_MS,
-    maxBytesPerPartition: PARTITION_BYTES,
-    maxBytes: FETCH_BYTES,
-    retry: { ...RETRIES, restartOnFailure: () => Promise.resolve(false) },
-  });
-  if (!cluster) throw new Error('kafkajs created no cluster for its consumer');
+  const { client: consumer, cluster } = createWithCluster(kafka, (own) =>
+    own.consumer({
+      groupId: reading.group(),
+      allowAutoTopicCreation: false,
+      sessionTimeout: SESSION_MS,
+      heartbeatInterval: HEARTBEAT_MS,
+      maxWaitTimeInMs: FETCH_WAIT_MS,
+      maxBytesPerPartition: PARTITION_BYTES,
+      maxBytes: FETCH_BYTES,
+      retry: { ...RETRIES, restartOnFailure: () => Promise.resolve(false) },
+    }),
+  );
   const ending = new AbortController();
   const ended = Promise.withResolvers<void>();
   // Handled from here on: it may fail while the consumer is still starting.

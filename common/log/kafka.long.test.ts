@@ -18,6 +18,20 @@ const kafkaBrokers = (broker?.brokers ?? brokers ?? '').split(',');
 const logger = pino({ level: 'silent' });
 const open = () => openKafkaLog({ brokers: kafkaBrokers, clientId: 'signpost-test', logger });
 
+/** A log and an admin client, which end with the test. `deleteTopic` resolves when the topic is gone. */
+async function openWithAdmin() {
+  const log = open();
+  const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
+  onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
+  await admin.connect();
+  async function deleteTopic(topic: string): Promise<void> {
+    // kafkajs queries the topic after deleting it.
+    await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
+    await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(topic), { timeout: 10_000 });
+  }
+  return { log, admin, deleteTopic };
+}
+
 describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
   conformance('Kafka', () => ({
     open,
@@ -31,10 +45,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
   }));
 
   test('every topic is created with its partitions, retention and compaction, and then found', async () => {
-    const log = open();
-    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
-    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
-    await admin.connect();
+    const { log, admin } = await openWithAdmin();
     await log.ensureTopics(TOPICS);
     await log.ensureTopics(TOPICS);
     const { topics } = await admin.fetchTopicMetadata({ topics: TOPICS.map(({ name }) => name) });
@@ -85,10 +96,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
     [{}, [['cleanup.policy', 'compact']], 'has cleanup.policy=compact, but delete is needed'],
     [{ numPartitions: 9 }, [['retention.ms', '-1']], undefined],
   ])('a topic of others with %j and %j: %s', async (shape, entries, problem) => {
-    const log = open();
-    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
-    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
-    await admin.connect();
+    const { log, admin } = await openWithAdmin();
     const topic = `test.${randomUUID()}`;
     const configEntries = entries.map(([name = '', value = '']) => ({ name, value }));
     await admin.createTopics({ topics: [{ topic, numPartitions: 4, ...shape, configEntries }] }).catch(() => undefined);
@@ -99,28 +107,20 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
   });
 
   test('a topic that was deleted and created again is distinguished from the previous one', async () => {
-    const log = open();
-    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
-    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
-    await admin.connect();
+    const { log, deleteTopic } = await openWithAdmin();
     const topic = `test.${randomUUID()}`;
     const ensure = () => log.ensureTopics([{ name: topic, partitions: 1, retention: 3_600_000 }]);
     await ensure();
     const before = await log.identity(topic);
     expect(before).toMatch(/^[0-9a-f]{32}$/);
     expect(await log.identity(topic)).toBe(before);
-    // It queries the topic after deleting it.
-    await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
-    await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(topic), { timeout: 10_000 });
+    await deleteTopic(topic);
     await ensure();
     await vi.waitFor(async () => expect(await log.identity(topic)).not.toBe(before), { timeout: 10_000 });
   });
 
   test('a group reads a topic that was deleted and created again from its beginning, also with more records', async () => {
-    const log = open();
-    const admin = new kafkajs.Kafka({ brokers: kafkaBrokers, logLevel: kafkajs.logLevel.NOTHING }).admin();
-    onTestFinished(async () => void (await Promise.all([log.close(), admin.disconnect()])));
-    await admin.connect();
+    const { log, deleteTopic } = await openWithAdmin();
     const topic = `test.${randomUUID()}`;
     const ensure = () => log.ensureTopics([{ name: topic, partitions: 2, retention: 3_600_000 }]);
     const publish = (values: readonly string[]) =>
@@ -144,8 +144,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
     });
     await expect.poll(() => received.size, { timeout: 30_000 }).toBe(former.length);
     // The group has not committed these records yet, and commits their offsets in the new topic.
-    await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
-    await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(topic), { timeout: 10_000 });
+    await deleteTopic(topic);
     await ensure();
     await vi.waitFor(() => publish(later), { timeout: 20_000 });
     finish();

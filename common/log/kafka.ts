@@ -7,7 +7,7 @@ import { refusalReporter } from './kafka-refusals.ts';
 import { kafkaTopicId } from './kafka-topic-id.ts';
 import { ensureKafkaTopics } from './kafka-topics.ts';
 import type { KafkaSecurity } from './kafka-variables.ts';
-import { type Cluster, withClusters } from './kafkajs-cluster.ts';
+import { createWithCluster } from './kafkajs-cluster.ts';
 import type { Log, Positions } from './log.ts';
 import { patchConnect } from './patch-kafkajs-connect.ts';
 import { patchTimers } from './patch-kafkajs-timers.ts';
@@ -49,11 +49,7 @@ export function openKafkaLog({
       },
   });
   const publisher = openPublisher(kafka);
-  let cluster: Cluster | undefined;
-  const admin = withClusters(kafka, (created) => {
-    cluster = created;
-    return created;
-  }).admin({ retry: RETRIES });
+  const { client: admin, cluster } = createWithCluster(kafka, (own) => own.admin({ retry: RETRIES }));
   const adminReady = connectOnce(admin);
   const subscriptions = new Subscriptions();
 
@@ -72,7 +68,6 @@ export function openKafkaLog({
     },
     async identity(topic) {
       await adminReady();
-      if (!cluster) throw new Error('kafkajs created no cluster for its admin client');
       return kafkaTopicId(cluster, topic);
     },
     async ensureTopics(topics, creating) {

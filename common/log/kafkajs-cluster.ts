@@ -60,3 +60,19 @@ export function withClusters(kafka: Kafka, wrap: (cluster: Cluster) => object): 
     },
   });
 }
+
+/** What `create` creates with kafkajs, such as a consumer, and the cluster that kafkajs creates for it. */
+export function createWithCluster<Client>(
+  kafka: Kafka,
+  create: (kafka: Kafka) => Client,
+): { readonly client: Client; readonly cluster: Cluster } {
+  let cluster: Cluster | undefined;
+  const client = create(
+    withClusters(kafka, (created) => {
+      cluster = created;
+      return created;
+    }),
+  );
+  if (!cluster) throw new Error('this version of kafkajs is not supported');
+  return { client, cluster };
+}
