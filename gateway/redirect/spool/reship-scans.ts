@@ -38,7 +38,11 @@ export async function reshipScans({ spools, shipped, since, log }: ReshipOptions
   let segments = 0;
   let scans = 0;
   const unreadable: string[] = [];
-  for (const { bytes, sealed } of allSegments(spools, shipped, since, unreadable)) {
+  for (const { path, bytes, sealed } of allSegments(spools, shipped, since)) {
+    if (!bytes) {
+      unreadable.push(path);
+      continue;
+    }
     let found = 0;
     for (const part of partsOf(bytes, sealed)) {
       const wanted = part.filter((payload) => answeredAt(payload) >= since);
@@ -58,35 +62,37 @@ export async function reshipScans({ spools, shipped, since, log }: ReshipOptions
 }
 
 interface SegmentBytes {
-  readonly bytes: Buffer;
+  readonly path: string;
+  /** Undefined if it could not be read. */
+  readonly bytes: Buffer | undefined;
   readonly sealed: boolean;
 }
 
 /**
  * The segments that were written at `since` or later. First those in the spools, because the gateway may meanwhile seal
- * one, which renames it, and then move it to the kept ones. Adds those that can't be read to `unreadable`.
+ * one, which renames it, and then move it to the kept ones.
  */
-function* allSegments(spools: string, shipped: string, since: number, unreadable: string[]): Generator<SegmentBytes> {
-  /** Returns whether the segment exists under that name. */
-  function* read(path: string, sealed: boolean): Generator<SegmentBytes, boolean> {
-    let bytes: Buffer;
-    try {
-      bytes = readFileSync(path);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-      unreadable.push(path);
-      return true;
-    }
-    yield { bytes, sealed };
-    return true;
-  }
-
+function* allSegments(spools: string, shipped: string, since: number): Generator<SegmentBytes> {
   for (const spool of spoolsIn(spools)) {
     for (const segment of segmentsIn(join(spools, spool))) {
-      if (!(yield* read(segment.path, segment.sealed))) yield* read(sealedPath(segment), true);
+      const read = readSegment(segment.path, segment.sealed) ?? readSegment(sealedPath(segment), true);
+      if (read) yield read;
     }
   }
-  for (const { path, written } of shippedSegmentsIn(shipped)) if (written >= since) yield* read(path, true);
+  for (const { path, written } of shippedSegmentsIn(shipped)) {
+    const read = written >= since && readSegment(path, true);
+    if (read) yield read;
+  }
+}
+
+/** Reads a segment; undefined if there is none at this path any more. */
+function readSegment(path: string, sealed: boolean): SegmentBytes | undefined {
+  try {
+    return { path, bytes: readFileSync(path), sealed };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    return { path, bytes: undefined, sealed };
+  }
 }
 
 /** The payloads of a segment, in parts. */
