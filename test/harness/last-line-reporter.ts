@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
-import type { Reporter, TestModule } from 'vitest/node';
+import { relative } from 'node:path';
+import type { Reporter, SerializedError, TestModule } from 'vitest/node';
 
 /** Tests of a run that failed, for `repeat-failed.ts`. `name`: the full name; undefined where a whole file failed. */
 export interface FailedTest {
@@ -13,6 +14,8 @@ export interface RunResult {
   readonly failed: number;
   readonly skipped: number;
   readonly failedTests: readonly FailedTest[];
+  /** The stacks of errors outside any test, each of which counts as one failure. */
+  readonly errors: readonly string[];
 }
 
 /**
@@ -20,7 +23,7 @@ export interface RunResult {
  * `TEST_RESULT` it also writes a `RunResult` as JSON to the file of that name.
  */
 export default class LastLineReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
     const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
     const failedTests: FailedTest[] = [];
     for (const module of modules) {
@@ -35,7 +38,11 @@ export default class LastLineReporter implements Reporter {
       count.failed += failures;
       if (failures > 0) failedTests.push({ file });
     }
-    const result: RunResult = { ...count, failedTests };
+    const errors = unhandledErrors.map((error) => {
+      const file = typeof error.VITEST_TEST_PATH === 'string' ? `${relative('.', error.VITEST_TEST_PATH)}: ` : '';
+      return `${file}${error.stack ?? error.message}`;
+    });
+    const result: RunResult = { ...count, failedTests, errors };
     if (process.env.TEST_RESULT) writeFileSync(process.env.TEST_RESULT, JSON.stringify(result));
     // After what the other reporters, the teardown and vitest itself still print.
     process.once('exit', (code) => {

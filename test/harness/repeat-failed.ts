@@ -1,7 +1,8 @@
 /**
  * Runs all tests: `npm run test:ci`. Each of `npm test` and `npm run test:long` that fails is repeated five times with the
  * same seed. It counts as passed only if all five runs pass, and is listed above the last line even then: a test that
- * fails now and then shows a race, in the test or in what it tests.
+ * fails now and then shows a race, in the test or in what it tests. Failures outside any test are not repeated; they are
+ * listed there too.
  *
  * With `CI=true` those of `npm run test:containers` run beside those of `npm test`: both often wait, and no fault is timed.
  */
@@ -33,7 +34,7 @@ const count = {
   failed: sum(results.map(({ failed }) => failed)),
   skipped: sum(results.map(({ skipped }) => skipped)),
 };
-const notes: string[] = [];
+const notes = results.flatMap(({ errors }) => errors.map((error) => `failed outside any test: ${error}`));
 if (failedTests.length <= MOST_REPEATED) {
   for (const test of failedTests) {
     const passed = await repeat(test);
@@ -63,7 +64,7 @@ async function vitest(...options: string[]): Promise<RunResult> {
   rmSync(path, { force: true });
   const run = spawn('vitest', ['run', ...options], { stdio: 'inherit', env: { ...process.env, TEST_RESULT: path } });
   const [code] = await once(run, 'close');
-  return resultOf(code, path);
+  return resultOf(code, path, `vitest run ${options.join(' ')}`);
 }
 
 /** Runs the journey through the containers, and prints its output once it is over. */
@@ -74,20 +75,22 @@ async function containers(): Promise<RunResult> {
   for (const stream of [run.stdout, run.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   const [code] = await once(run, 'close');
   console.log(`\n== Containers\n${output}`);
-  return resultOf(code, path);
+  return resultOf(code, path, 'test/containers/run.sh');
 }
 
-/** The result of a run; one failure stands for a run that ended without one. */
-function resultOf(code: number | null, path: string): RunResult {
+/** The result of a run of `command`. One failure stands for a run without a result, or whose exit code alone shows one. */
+function resultOf(code: number | null, path: string, command: string): RunResult {
   const result = readResult(path);
-  return code === 0 || result.failed > 0 ? result : { ...result, failed: 1 };
+  if (result !== undefined && (code === 0 || result.failed > 0)) return result;
+  const nothing = { passed: 0, skipped: 0, failedTests: [] };
+  return { ...nothing, ...result, failed: 1, errors: [`${command} exited with ${code}`] };
 }
 
-function readResult(path: string): RunResult {
+function readResult(path: string): RunResult | undefined {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch {
-    return { passed: 0, failed: 1, skipped: 0, failedTests: [] };
+    return undefined;
   }
 }
 
