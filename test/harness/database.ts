@@ -4,7 +4,8 @@ import { Client, DatabaseError } from 'pg';
 import { inject } from 'vitest';
 import { afterFile } from './after-file.ts';
 
-/** SQLSTATE of missing privileges. */
+/** SQLSTATEs of a database with connections, and of missing privileges. */
+const OBJECT_IN_USE = '55006';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
@@ -21,17 +22,34 @@ export async function freshDatabase({ migrated = true } = {}): Promise<{ url: st
   return { url: url.href };
 }
 
-/** Retries while autovacuum works in the database: its process belongs to the superuser and cannot be terminated. */
+/**
+ * Postgres waits 5 s for connections to close before it fails. By force it would end those that a pool has just ended and that
+ * are about to close, each with an error that nobody listens for any more.
+ */
 async function drop(template: URL, name: string): Promise<void> {
+  try {
+    await asOwner(template, `drop database if exists ${name}`);
+  } catch (error) {
+    if (!isDatabaseError(error, OBJECT_IN_USE)) throw error;
+    await dropByForce(template, name);
+  }
+}
+
+/** Retries while autovacuum works in the database: its process belongs to the superuser and cannot be terminated. */
+async function dropByForce(template: URL, name: string): Promise<void> {
   for (let attemptsLeft = 20; ; attemptsLeft--) {
     try {
       await asOwner(template, `drop database if exists ${name} with (force)`);
       return;
     } catch (error) {
-      if (attemptsLeft === 0 || !(error instanceof DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
+      if (attemptsLeft === 0 || !isDatabaseError(error, INSUFFICIENT_PRIVILEGE)) throw error;
       await setTimeout(500);
     }
   }
+}
+
+function isDatabaseError(error: unknown, code: string): boolean {
+  return error instanceof DatabaseError && error.code === code;
 }
 
 async function asOwner(template: URL, statement: string): Promise<void> {
