@@ -1,4 +1,5 @@
 import { context, metrics, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { startActiveSpan } from '../telemetry/active-span.ts';
 import { durations, secondsSince } from '../telemetry/durations.ts';
 import type { Log, LogRecord } from './log.ts';
 
@@ -102,7 +103,7 @@ function inSpan<Result>(
     attributes: { ...attributes, 'messaging.operation.type': operation, 'messaging.batch.message_count': records },
   };
   const name = `${operation} ${attributes['messaging.destination.name']}`;
-  return tracer.startActiveSpan(name, options, async (span: Span) => {
+  return startActiveSpan(tracer, name, options, async (span: Span) => {
     try {
       return await work();
     } catch (error) {

@@ -1,4 +1,5 @@
 import { type Histogram, metrics, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { startActiveSpan } from '../telemetry/active-span.ts';
 import { durations, secondsSince } from '../telemetry/durations.ts';
 
 const tracer = trace.getTracer('signpost.postgres');
@@ -16,7 +17,7 @@ export function observed<Result>(statement: string, work: () => Promise<Result>)
     .createHistogram('db.client.operation.duration', durations('Duration of named statements in Postgres'));
   const attributes = { 'db.system.name': 'postgresql', 'db.query.summary': statement };
   const start = performance.now();
-  return tracer.startActiveSpan(statement, { kind: SpanKind.CLIENT, attributes }, async (span) => {
+  return startActiveSpan(tracer, statement, { kind: SpanKind.CLIENT, attributes }, async (span) => {
     let failure = {};
     try {
       return await work();

@@ -69,13 +69,16 @@ export async function run<Row extends QueryResultRow>(
   values: readonly unknown[] = [],
 ): Promise<Row[]> {
   return observed(name, async () => {
-    const { rows } = await on.query<Row>({
+    const result = await on.query<Row>({
       name,
       text,
       values: [...values],
       types: pg.types,
       ...(withinMs !== undefined && { query_timeout: withinMs }),
     });
+    const { rows } = result;
+    // pg's timeout keeps the result until V8 collects old objects.
+    result.rows = [];
     return rows;
   });
 }

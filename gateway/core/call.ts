@@ -2,6 +2,7 @@ import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type Incom
 import { Code, ConnectError } from '@connectrpc/connect';
 import { validateResponse, validateTrailer } from '@connectrpc/connect/protocol-grpc';
 import type { Http2SessionManager } from '@connectrpc/connect-node';
+import { releaseWhenClosed } from '../../common/runtime/release-closed-stream.ts';
 
 /** Larger than any page of codes and any image. */
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
@@ -47,6 +48,7 @@ export async function callUnary(session: Http2SessionManager, call: Call): Promi
   } catch (error) {
     throw new NotProcessedError(error);
   }
+  releaseWhenClosed(stream);
   stream.end(framed(call.message));
   return await new Promise((resolve, reject) => {
     const fail = (error: ConnectError) => {

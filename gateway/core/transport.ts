@@ -14,6 +14,7 @@ import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, makeAnyClient } from '@connectrpc/connect';
 import { context, metrics, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { readFailure } from '../../common/contract/errors.ts';
+import { startActiveSpan } from '../../common/telemetry/active-span.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
 import { codeName } from '../../common/telemetry/rpc-status.ts';
 import { type Call, callUnary, canceled, NotProcessedError, type Response } from './call.ts';
@@ -76,7 +77,7 @@ export function createGrpcClients(options: GrpcOptions): GrpcClients {
   function observed<Result>(method: string, work: () => Promise<Result>): Promise<Result> {
     const start = performance.now();
     const attributes = { 'rpc.system.name': 'grpc', 'rpc.method': method };
-    return tracer.startActiveSpan(method, { kind: SpanKind.CLIENT, attributes }, async (span) => {
+    return startActiveSpan(tracer, method, { kind: SpanKind.CLIENT, attributes }, async (span) => {
       const end = (status: string, error = {}) => {
         const outcome = { 'rpc.response.status_code': status, ...error };
         duration.record(secondsSince(start), { ...attributes, ...outcome });

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { context, metrics, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { contextWith } from '../../common/telemetry/active-span.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
 
 const tracer = trace.getTracer('signpost.gateway');
@@ -17,7 +18,7 @@ export function observeRequests(): ObserveRequest {
     const attributes = { 'http.request.method': method, 'http.route': route, 'url.scheme': 'http' };
     const parent = propagation.extract(context.active(), headers);
     const span = tracer.startSpan(`${method} ${route}`, { kind: SpanKind.SERVER, attributes }, parent);
-    return context.with(trace.setSpan(parent, span), async () => {
+    return context.with(contextWith(span, parent), async () => {
       let status = 500;
       try {
         status = await work();

@@ -13,6 +13,7 @@ import {
   withConnection,
 } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { startActiveSpan } from '../../common/telemetry/active-span.ts';
 import { LOCKS } from '../db/locks.ts';
 import { BATCH, CHECK_MS, OutboxReader } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';
@@ -168,7 +169,7 @@ class Leader {
   async publishNext(): Promise<number> {
     let rows = await this.#outbox.next();
     if (rows.length === 0) return 0;
-    await tracer.startActiveSpan('outbox relay', { kind: SpanKind.PRODUCER }, async (span) => {
+    await startActiveSpan(tracer, 'outbox relay', { kind: SpanKind.PRODUCER }, async (span) => {
       try {
         let publisher = this.#publisher;
         if (!publisher || performance.now() - this.#openedAt > REOPEN_MS) {

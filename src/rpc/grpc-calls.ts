@@ -1,11 +1,14 @@
-import type { DescMethod } from '@bufbuild/protobuf';
+import type { DescMethod, MessageShape } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
   createContextValues,
   createHandlerContext,
   type HandlerContext,
+  type Interceptor,
+  type MethodImplSpec,
 } from '@connectrpc/connect';
+import { invokeUnaryImplementation } from '@connectrpc/connect/protocol';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import grpc from '@grpc/grpc-js';
 import { failure } from '../../common/contract/errors.ts';
@@ -14,12 +17,18 @@ import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey, type Peer, peerKey } from '../access/caller.ts';
 import { takeTimeout } from './grpc-headers.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
+import { readMessage } from './read-message.ts';
 import { RECEIVE_MS, type ServerOptions } from './services.ts';
 import { timeoutOf } from './timeouts.ts';
 import { certificateName } from './tls.ts';
 
+/** Of calls with another number of messages. Source: gRPC, "Status codes and their use in gRPC", cardinality violations. */
+const ONE_MESSAGE = 'A call of this method has exactly one message.';
+
 /** The trailer that carries an error's details. */
 const STATUS_DETAILS = 'grpc-status-details-bin';
+
+export type Message = MessageShape<DescMethod['input']>;
 
 /** An admitted call. */
 export interface AdmittedCall {
@@ -32,48 +41,55 @@ export interface AdmittedCall {
 /** Abort reason of answered calls; shared, because creating an error captures its stack. */
 export const ENDED = new ConnectError('The call has ended.', Code.Canceled);
 
-/** Keyed by metadata, the only object that reaches the method's handler. */
+/** Streaming calls, by metadata, the only object that reaches the method's handler. */
 const admitted = new WeakMap<grpc.Metadata, AdmittedCall>();
 
 /** The call with this metadata. */
 export function admittedCall(metadata: grpc.Metadata): AdmittedCall {
   const call = admitted.get(metadata);
   if (!call) throw new Error('a call reached its handler without admission');
+  admitted.delete(metadata);
   return call;
 }
 
 /**
- * Admits calls by their metadata. The library receives, decompresses and passes on a message only once the handler asks
- * for it, which happens when the metadata reaches the handler. `methods`: by path.
+ * Admits calls by their metadata, and answers the unary ones. The library receives, decompresses and passes on a message only
+ * once it is asked for it, which happens after admission. Unary calls never reach a handler, for which the library would
+ * make each a stream. `specs`: by path.
  */
-export function admissionInterceptor(
-  { gate, largeMessages }: Pick<ServerOptions, 'gate' | 'largeMessages'>,
-  methods: ReadonlyMap<string, DescMethod>,
+export function callInterceptor(
+  { gate, largeMessages, interceptors }: Pick<ServerOptions, 'gate' | 'largeMessages' | 'interceptors'>,
+  specs: ReadonlyMap<string, MethodImplSpec>,
 ): grpc.ServerInterceptor {
   return ({ path, requestStream }, call) => {
     convertStatuses(call);
-    const method = methods.get(path);
-    if (!method) {
+    const spec = specs.get(path);
+    if (!spec) {
       const unknown = toStatus(failure('UNIMPLEMENTED', 'There is no such method.'));
       return new grpc.ServerInterceptingCall(call, { start: () => call.sendStatus(unknown) });
     }
+    const { method } = spec;
     const limit = limitOf(method);
     limitMessages(call, limit.bytes);
     let context: AdmittedCall['context'];
     let timer: NodeJS.Timeout | undefined;
+    /** The message of a unary call, once it has arrived. */
+    let message: Buffer | undefined;
+    let messageRead = () => {};
 
     const fail = (error: unknown) => {
       call.sendStatus(toStatus(error));
       context.abort(ENDED);
     };
-    const read = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void, messageRead: () => void) => {
+    const read = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void) => {
       if (context.signal.aborted) return;
-      admitted.set(metadata, { context, limit, messageRead });
       if (!requestStream) {
         timer = setTimeout(() => {
           fail(failure('DEADLINE_EXCEEDED', 'The message did not arrive in time.'));
         }, RECEIVE_MS);
       }
+      if (spec.kind === 'unary') return call.startRead();
+      admitted.set(metadata, { context, limit, messageRead });
       next(metadata);
     };
     const readQueued = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void) => {
@@ -81,11 +97,11 @@ export function admissionInterceptor(
       return largeMessages(caller, context.signal, () => {
         const done = Promise.withResolvers<void>();
         context.signal.addEventListener('abort', () => done.resolve(), { once: true });
-        read(metadata, next, done.resolve);
+        messageRead = done.resolve;
+        read(metadata, next);
         return done.promise;
       });
     };
-
     const listener: grpc.ServerListener = {
       onReceiveMetadata(metadata, next) {
         context = contextOf(method, path, metadata, call);
@@ -93,13 +109,21 @@ export function admissionInterceptor(
           if (context.signal.reason?.code === Code.DeadlineExceeded) fail(asFailure(context.signal.reason));
         });
         gate(context)
-          .then(() => (limit.inTurn ? readQueued(metadata, next) : read(metadata, next, () => {})))
+          .then(() => (limit.inTurn ? readQueued(metadata, next) : read(metadata, next)))
           .catch(fail);
       },
-      onReceiveMessage: (message, next) => next(message),
+      onReceiveMessage(received: Buffer, next) {
+        if (spec.kind !== 'unary') return next(received);
+        if (message) return fail(failure('UNIMPLEMENTED', ONE_MESSAGE));
+        message = received;
+        // The end of the request.
+        call.startRead();
+      },
       onReceiveHalfClose(next) {
         clearTimeout(timer);
-        next();
+        if (spec.kind !== 'unary') return next();
+        if (!message) return fail(failure('UNIMPLEMENTED', ONE_MESSAGE));
+        void answerUnary(call, spec, message, { context, limit, messageRead }, interceptors);
       },
       // Called at the end of every call.
       onCancel() {
@@ -109,6 +133,33 @@ export function admissionInterceptor(
     };
     return new grpc.ServerInterceptingCall(call, { start: (next) => next(listener) });
   };
+}
+
+async function answerUnary(
+  call: grpc.ServerInterceptingCallInterface,
+  spec: MethodImplSpec & { kind: 'unary' },
+  message: Buffer,
+  admitted: AdmittedCall,
+  interceptors: Interceptor[],
+): Promise<void> {
+  const { context } = admitted;
+  try {
+    const request = await readRequest(spec.method, message, admitted);
+    const response = await invokeUnaryImplementation(spec, context, request, interceptors);
+    call.sendMetadata(toMetadata(context.responseHeader));
+    const status = { code: grpc.status.OK, details: 'OK', metadata: toMetadata(context.responseTrailer) };
+    call.sendMessage(response, () => call.sendStatus(status));
+  } catch (error) {
+    call.sendStatus(toStatus(error));
+  } finally {
+    context.abort(ENDED);
+  }
+}
+
+/** Decodes a message. */
+export function readRequest({ input }: DescMethod, bytes: Buffer, admitted: AdmittedCall): Promise<Message> {
+  const { context, limit, messageRead } = admitted;
+  return readMessage(input, bytes, { values: limit.values, signal: context.signal }).finally(messageRead);
 }
 
 /** The library has one limit for all methods, which each call stores in two places. */
@@ -141,11 +192,13 @@ function contextOf(
 /** Adds the reason to statuses that the library sends by itself, such as for messages over the limit. */
 function convertStatuses(call: grpc.ServerInterceptingCallInterface): void {
   const sendStatus = call.sendStatus.bind(call);
-  call.sendStatus = (status) => {
+  // Written where it is assigned to the property, it would keep the call: docs/decisions/2026-11-25-short-lived-objects.md.
+  const sendCompleteStatus: typeof sendStatus = (status) => {
     const { code, details, metadata } = status;
     const complete = code === grpc.status.OK || (metadata?.get(STATUS_DETAILS).length ?? 0) > 0;
     sendStatus(complete ? status : toStatus(asFailure(new ConnectError(details ?? '', code as number))));
   };
+  call.sendStatus = sendCompleteStatus;
 }
 
 /** The library exposes a certificate only if the client CA issued it, and an address as `ip:port`. */

@@ -1,14 +1,22 @@
 import type { Http2Server } from 'node:http2';
-import { type DescMethod, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { type DescMethod, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { createServiceImplSpec, type Interceptor, type MethodImplSpec } from '@connectrpc/connect';
-import { invokeUnaryImplementation, transformInvokeImplementation } from '@connectrpc/connect/protocol';
+import { transformInvokeImplementation } from '@connectrpc/connect/protocol';
 import grpc from '@grpc/grpc-js';
 import { closePort, descriptorOf } from '../../common/runtime/close-port.ts';
 import { limitConnections, limitSessions } from './connection-limits.ts';
-import { type AdmittedCall, admissionInterceptor, admittedCall, ENDED, toMetadata, toStatus } from './grpc-calls.ts';
+import {
+  type AdmittedCall,
+  admittedCall,
+  callInterceptor,
+  ENDED,
+  type Message,
+  readRequest,
+  toMetadata,
+  toStatus,
+} from './grpc-calls.ts';
 import { interceptHeaders, UNKNOWN_PATH } from './grpc-headers.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
-import { readMessage } from './read-message.ts';
 import { type Listening, MAX_STREAMS, type ServerOptions } from './services.ts';
 import { limitStreams } from './stream-limits.ts';
 import type { Tls, TlsContext } from './tls.ts';
@@ -23,13 +31,13 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
     service: (service, implementation) =>
       specs.push(...Object.values(createServiceImplSpec(service, implementation).methods)),
   });
-  const methods = new Map(specs.map(({ method }) => [pathOf(method), method]));
+  const specsByPath = new Map(specs.map((spec) => [pathOf(spec.method), spec]));
   const server = new grpc.Server({
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': MAX_STREAMS,
     'grpc.keepalive_permit_without_calls': 1,
-    interceptors: [admissionInterceptor(options, methods)],
+    interceptors: [callInterceptor(options, specsByPath)],
   });
   for (const spec of specs) {
     const { localName } = spec.method;
@@ -51,7 +59,7 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
     limitConnections(http2, options.logger);
     limitSessions(http2);
     limitStreams(http2);
-    interceptHeaders(http2, new Set(methods.keys()));
+    interceptHeaders(http2, new Set(specsByPath.keys()));
   }
   return {
     port,
@@ -95,7 +103,6 @@ function credentials(tls: Tls | undefined): grpc.ServerCredentials {
   return grpc.experimental.createCertificateProviderServerCredentials(provider, authorities, false);
 }
 
-type Message = MessageShape<DescMethod['input']>;
 type AnyCall = grpc.ServerDuplexStream<Buffer, Message> | grpc.ServerWritableStream<Buffer, Message>;
 
 function pathOf(method: DescMethod): string {
@@ -116,23 +123,8 @@ function definitionOf(method: DescMethod): grpc.MethodDefinition<Buffer, Message
 }
 
 function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.UntypedHandleCall {
-  if (spec.kind === 'unary') {
-    const unary: grpc.handleUnaryCall<Buffer, Message> = (call, callback) => {
-      const admitted = admittedCall(call.metadata);
-      const { context } = admitted;
-      readRequest(spec.method, call.request, admitted)
-        .then((request) => invokeUnaryImplementation(spec, context, request, interceptors))
-        .then(
-          (message) => {
-            call.sendMetadata(toMetadata(context.responseHeader));
-            callback(null, message, toMetadata(context.responseTrailer));
-          },
-          (error: unknown) => callback(toStatus(error)),
-        )
-        .finally(() => context.abort(ENDED));
-    };
-    return unary;
-  }
+  // The interceptor answers these calls.
+  if (spec.kind === 'unary') return () => {};
   const streaming = async (call: AnyCall): Promise<void> => {
     const admitted = admittedCall(call.metadata);
     const { context } = admitted;
@@ -159,11 +151,6 @@ function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.Unty
     }
   };
   return streaming as grpc.UntypedHandleCall;
-}
-
-function readRequest({ input }: DescMethod, bytes: Buffer, admitted: AdmittedCall): Promise<Message> {
-  const { context, limit, messageRead } = admitted;
-  return readMessage(input, bytes, { values: limit.values, signal: context.signal }).finally(messageRead);
 }
 
 async function* requestsOf(

@@ -24,6 +24,7 @@ import type { Logger } from 'pino';
 import { readFailure } from '../../common/contract/errors.ts';
 import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { contextWith } from '../../common/telemetry/active-span.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
 import { codeName } from '../../common/telemetry/rpc-status.ts';
 import { asFailure } from '../access/as-failure.ts';
@@ -113,7 +114,7 @@ export function observe(logger: Logger): Observer {
       const start = performance.now();
       const attributes = { 'rpc.system.name': systemOf(call), 'rpc.method': name };
       const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
-      const traced: TracedCall = { span, tracing: trace.setSpan(parent, span) };
+      const traced: TracedCall = { span, tracing: contextWith(span, parent) };
       call.values.set(tracedKey, traced);
       onceEnded(call, () => {
         const outcome = outcomeOf(traced, attributes['rpc.system.name']);

@@ -1,4 +1,5 @@
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
+import { releaseWhenClosed } from '../../common/runtime/release-closed-stream.ts';
 import { UNREAD_MS } from './connection-limits.ts';
 
 /** Limits for the calls on all HTTP/2 connections of a server. */
@@ -53,6 +54,7 @@ export function limitStreams(server: Http2Server, { max, unreadMs }: StreamLimit
     stream.on('error', () => {});
     const { session } = stream;
     if (!session) return;
+    releaseWhenClosed(stream);
     const own = counts.get(session) ?? 0;
     if (open >= max && own >= max / counts.size) {
       stream.close(constants.NGHTTP2_REFUSED_STREAM);
