@@ -33,11 +33,11 @@ import { type WrkResult, wrkScript } from './wrk.ts';
 const SECONDS = Number(process.argv[2] ?? 2);
 const CLIENTS = 16;
 const LISTED = 25;
-const ROUNDS = 3;
+const ROUNDS = 5;
 /** Of creates and lists. */
 const ROUND_MS = 2_000;
-/** Rounds that do not count, in which V8 compiles. */
-const WARM_UP = 2;
+/** Requests of each peer that do not count, while V8 compiles. Rounds differ in their number of requests. */
+const WARM_UP = 6_000;
 /** Redirects whose target is compared in full. */
 const SAMPLE = 200;
 /** When the recorded redirects are looked at, and for how long they may stay as they are before they count as lost. */
@@ -72,16 +72,22 @@ const HEAD = ['requests /s', 'p50', 'p99', 'CPU each', 'what answers', 'Postgres
 for (const operation of ['create', 'list'] as const) {
   const before = await Promise.all(peers.map((peer) => peer.links()));
   const rounds = new Map(peers.map((peer) => [peer.name, [] as Round[]]));
-  for (let round = 0; round < WARM_UP + ROUNDS; round++) {
-    for (const peer of peers) rounds.get(peer.name)?.push(await load(peer, peer[operation]));
+  const answered = new Map(peers.map((peer) => [peer.name, 0]));
+  const add = async (peer: Peer): Promise<Round> => {
+    const round = await load(peer, peer[operation]);
+    answered.set(peer.name, (answered.get(peer.name) ?? 0) + round.requests);
+    return round;
+  };
+  for (const peer of peers) while ((answered.get(peer.name) ?? 0) < WARM_UP) await add(peer);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const peer of peers) rounds.get(peer.name)?.push(await add(peer));
   }
   for (const [index, peer] of peers.entries()) {
     const created = (await peer.links()) - (before[index] ?? 0);
-    const answered = rounds.get(peer.name)?.reduce((sum, { requests }) => sum + requests, 0);
-    const expected = operation === 'create' ? answered : 0;
+    const expected = operation === 'create' ? answered.get(peer.name) : 0;
     if (created !== expected) throw new Error(`${peer.name} has ${created} links more instead of ${expected}`);
   }
-  console.log(table([operation, ...HEAD], rounds, WARM_UP));
+  console.log(table([operation, ...HEAD], rounds));
 }
 
 const rounds = new Map<string, Round[]>();
@@ -89,11 +95,13 @@ for (const peer of peers) for (const server of peer.redirects.servers.values()) 
 for (let round = 0; round <= ROUNDS; round++) {
   for (const peer of peers) {
     for (const [name, server] of peer.redirects.servers) {
-      rounds.set(name, [...(rounds.get(name) ?? []), await redirect(peer, server)]);
+      const figures = await redirect(peer, server);
+      // The first one warms up.
+      if (round > 0) rounds.set(name, [...(rounds.get(name) ?? []), figures]);
     }
   }
 }
-console.log(table(['redirect', ...HEAD, 'recorded'], rounds, 1));
+console.log(table(['redirect', ...HEAD, 'recorded'], rounds));
 console.log(`${availableParallelism()} cores, load average ${loadavg().map(Math.round).join(', ')}`);
 
 /** Sends the requests of a round, and says what came of them. */
@@ -189,10 +197,9 @@ function spentSince(before: ReturnType<typeof cpu>, { usesPostgres }: Peer, serv
   return { answering, postgres, cpu: answering + postgres + (now.behind - before.behind) / requests };
 }
 
-/** The medians of the rounds after the first `warmUp`. */
-function table(head: readonly string[], figures: ReadonlyMap<string, readonly Round[]>, warmUp: number): string {
-  const lines = [...figures].map(([name, all]) => {
-    const each = all.slice(warmUp);
+/** The medians of the rounds. */
+function table(head: readonly string[], figures: ReadonlyMap<string, readonly Round[]>): string {
+  const lines = [...figures].map(([name, each]) => {
     const middle = (key: keyof Round) =>
       each.map((round) => round[key]).toSorted((one, other) => one - other)[each.length >> 1] ?? Number.NaN;
     const cells = [
