@@ -77,7 +77,7 @@ export async function run<Row extends QueryResultRow>(
       ...(withinMs !== undefined && { query_timeout: withinMs }),
     });
     const { rows } = result;
-    // pg's timeout keeps the result until V8 collects old objects.
+    // pg's timeout keeps the result, and would keep the rows, until V8 collects old objects.
     result.rows = [];
     return rows;
   });

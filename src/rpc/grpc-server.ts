@@ -43,11 +43,10 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
     const { localName } = spec.method;
     server.addService(
       { [localName]: definitionOf(spec.method) },
-      { [localName]: handlerOf(spec, options.interceptors) },
+      { [localName]: spec.kind === 'unary' ? unreached : streamHandlerOf(spec, options.interceptors) },
     );
   }
-  // The interceptor answers these calls.
-  server.register(UNKNOWN_PATH, () => {}, Buffer.from, Buffer.from, 'unary');
+  server.register(UNKNOWN_PATH, unreached, Buffer.from, Buffer.from, 'unary');
   const port = await new Promise<number>((resolve, reject) => {
     const address = options.host.includes(':') ? `[${options.host}]` : options.host;
     server.bindAsync(`${address}:${options.port}`, credentials(options.tls), (error, bound) =>
@@ -122,9 +121,13 @@ function definitionOf(method: DescMethod): grpc.MethodDefinition<Buffer, Message
   };
 }
 
-function handlerOf(spec: MethodImplSpec, interceptors: Interceptor[]): grpc.UntypedHandleCall {
-  // The interceptor answers these calls.
-  if (spec.kind === 'unary') return () => {};
+/** The handler of calls that the interceptor answers. */
+function unreached(): void {}
+
+function streamHandlerOf(
+  spec: Exclude<MethodImplSpec, { kind: 'unary' }>,
+  interceptors: Interceptor[],
+): grpc.UntypedHandleCall {
   const streaming = async (call: AnyCall): Promise<void> => {
     const admitted = admittedCall(call.metadata);
     const { context } = admitted;

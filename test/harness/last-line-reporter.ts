@@ -14,7 +14,7 @@ export interface RunResult {
   readonly failed: number;
   readonly skipped: number;
   readonly failedTests: readonly FailedTest[];
-  /** The stacks of errors outside any test, each of which counts as one failure. */
+  /** Failures outside any test, each of which counts as one: the stacks of errors, or how the run ended. */
   readonly errors: readonly string[];
 }
 
