@@ -86,11 +86,22 @@ test('segments of more than 1 MiB are published in parts, and damage costs only 
   expect(calls).toBeGreaterThan(2);
 });
 
-test('a segment that can’t be read is reported after all others were published', async () => {
+test('a segment that can’t be read is reported with the reason after all others were published', async () => {
   mkdirSync(join(shipped, '000000000000001-0.scans'));
   writeFileSync(join(shipped, '000000000000002-0.scans'), scan('kept'));
   let calls = 0;
-  const sentence = `1 scans of 1 segments were published again, but these could not be read: ${join(shipped, '000000000000001-0.scans')}.`;
+  const sentence = `1 scans of 1 segments were published again, but not everything could be read: EISDIR: illegal operation on a directory, read '${join(shipped, '000000000000001-0.scans')}'.`;
+  await expect(reship(() => void calls++)).rejects.toThrow(sentence);
+  expect(calls).toBe(1);
+});
+
+test('a folder that can’t be read is reported with the reason after all others were published', async () => {
+  rmSync(shipped, { recursive: true });
+  writeFileSync(shipped, '');
+  mkdirSync(join(spools, '1'));
+  writeFileSync(join(spools, '1', '000000000000001.scans'), scan('sealed'));
+  let calls = 0;
+  const sentence = `1 scans of 1 segments were published again, but not everything could be read: ENOTDIR: not a directory, scandir '${shipped}'.`;
   await expect(reship(() => void calls++)).rejects.toThrow(sentence);
   expect(calls).toBe(1);
 });

@@ -31,18 +31,15 @@ const PART_BYTES = 1024 * 1024;
 
 /**
  * Publishes again all scans on this disk that were answered at `since` or later; the recorder drops duplicates by their
- * ids. It may run while the gateway does. Rejects if a segment could not be read, after it has published all others.
+ * ids. It may run while the gateway does. Rejects if a segment or a folder could not be read, after it has published all
+ * others.
  */
 export async function reshipScans({ spools, shipped, since, log }: ReshipOptions): Promise<Reshipped> {
   const count = countShipped();
   let segments = 0;
   let scans = 0;
-  const unreadable: string[] = [];
-  for (const { path, bytes, sealed } of allSegments(spools, shipped, since)) {
-    if (!bytes) {
-      unreadable.push(path);
-      continue;
-    }
+  const unreadable: Error[] = [];
+  for (const { bytes, sealed } of allSegments(spools, shipped, since, unreadable)) {
     let found = 0;
     for (const part of partsOf(bytes, sealed)) {
       const wanted = part.filter((payload) => answeredAt(payload) >= since);
@@ -54,44 +51,55 @@ export async function reshipScans({ spools, shipped, since, log }: ReshipOptions
     scans += found;
   }
   if (unreadable.length > 0) {
+    const reasons = unreadable.map(({ message }) => message).join('; ');
     throw new OperatorError(
-      `${scans} scans of ${segments} segments were published again, but these could not be read: ${unreadable.join(', ')}.`,
+      `${scans} scans of ${segments} segments were published again, but not everything could be read: ${reasons}.`,
     );
   }
   return { segments, scans };
 }
 
 interface SegmentBytes {
-  readonly path: string;
-  /** Undefined if it could not be read. */
-  readonly bytes: Buffer | undefined;
+  readonly bytes: Buffer;
   readonly sealed: boolean;
 }
 
 /**
  * The segments that were written at `since` or later. First those in the spools, because the gateway may meanwhile seal
- * one, which renames it, and then move it to the kept ones.
+ * one, which renames it, and then move it to the kept ones. Adds errors to `unreadable`.
  */
-function* allSegments(spools: string, shipped: string, since: number): Generator<SegmentBytes> {
+function* allSegments(spools: string, shipped: string, since: number, unreadable: Error[]): Generator<SegmentBytes> {
+  /** Reads a folder or a segment; undefined if it can't be read or no longer exists. */
+  const attempt = <Result>(read: () => Result): Result | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') unreadable.push(error as Error);
+      return undefined;
+    }
+  };
   for (const spool of spoolsIn(spools)) {
-    for (const segment of segmentsIn(join(spools, spool))) {
-      const read = readSegment(segment.path, segment.sealed) ?? readSegment(sealedPath(segment), true);
+    for (const segment of attempt(() => segmentsIn(join(spools, spool))) ?? []) {
+      const { path, sealed } = segment;
+      const read = attempt(() => readSegment(path, sealed) ?? readSegment(sealedPath(segment), true));
       if (read) yield read;
     }
   }
-  for (const { path, written } of shippedSegmentsIn(shipped)) {
-    const read = written >= since && readSegment(path, true);
+  for (const { path, written } of attempt(() => shippedSegmentsIn(shipped)) ?? []) {
+    const read = written >= since && attempt(() => readSegment(path, true));
     if (read) yield read;
   }
 }
 
-/** Reads a segment; undefined if there is none at this path any more. */
+/** Reads a segment; undefined if there is none at this path any more. Errors name the path. */
 function readSegment(path: string, sealed: boolean): SegmentBytes | undefined {
   try {
-    return { path, bytes: readFileSync(path), sealed };
+    return { bytes: readFileSync(path), sealed };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    return { path, bytes: undefined, sealed };
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    // Reading a folder as a file fails without its path.
+    throw message.includes(path) ? error : new Error(`${message} '${path}'`, { cause: error });
   }
 }
 

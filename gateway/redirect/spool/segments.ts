@@ -67,7 +67,7 @@ export function spoolsIn(folder: string): string[] {
     const entries = readdirSync(folder, { withFileTypes: true });
     return ['.', ...entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)];
   } catch {
-    // The first worker creates it.
+    // The first worker creates it. If it can't be read, reading the spool `.` reports why.
     return ['.'];
   }
 }
