@@ -37,6 +37,8 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': MAX_STREAMS,
     'grpc.keepalive_permit_without_calls': 1,
+    // Statistics of calls and connections that nothing reads.
+    'grpc.enable_channelz': 0,
     interceptors: [callInterceptor(options, specsByPath)],
   });
   for (const spec of specs) {
