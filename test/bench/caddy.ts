@@ -9,8 +9,6 @@
  * figures are medians. Needs Caddy and wrk.
  */
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
@@ -28,12 +26,9 @@ const MAX_ATTEMPTS = 100;
 const SECONDS = Number(process.argv[2] ?? 3);
 
 if (!wrk || !subject.isInstalled('caddy')) throw new Error('Caddy and wrk must be installed.');
-const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
 await using running = new AsyncDisposableStack();
-running.defer(() => rm(folder, { recursive: true, force: true }));
 subject.reserveCore();
-const postgres = await startScanDatabase(folder);
-running.defer(() => postgres.stop());
+const { folder, postgres } = await startScanDatabase(running);
 const { codes } = await fillTable(join(folder, 'table'), CODES);
 const env = { DATABASE_URL: postgres.gatewayUrl, TRUST_PROXY: LOOPBACK };
 const gateway = await subject.startGateway(join(folder, 'table'), env);

@@ -8,7 +8,7 @@
  * are filled in /dev/shm if there is one, since LMDB forces each of their commits to disk.
  */
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -128,11 +128,9 @@ async function rest(): Promise<void> {
 /** Scans of random codes by one worker, its start and its memory. */
 async function scans(): Promise<void> {
   await using running = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'signpost-bench-'));
-  running.defer(() => rm(folder, { recursive: true, force: true }));
   subject.reserveCore();
-  const postgres = await startScanDatabase(folder, []);
-  running.defer(() => postgres.stop());
+  const parent = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+  const { folder, postgres } = await startScanDatabase(running, { parent });
   const gateways = [];
   const [starts, files, memory, tables] = [new Map(), new Map(), new Map(), new Map<number, number[]>()];
   for (const size of SIZES) {

@@ -12,8 +12,7 @@
  * Codes with a policy are scanned as often as others ("hot": 1,000 of them, whose policies stay compiled), and in random
  * order out of all, which is the worst case: most have to be compiled for one scan.
  */
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { policyOf } from '../../common/targets/policy.fixture.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
@@ -27,12 +26,9 @@ const ROUNDS = 11;
 const HOT = 1_000;
 const POLICY_EVERY = 10;
 
-const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
 await using running = new AsyncDisposableStack();
-running.defer(() => rm(folder, { recursive: true, force: true }));
 subject.reserveCore();
-const postgres = await startScanDatabase(folder);
-running.defer(() => postgres.stop());
+const { folder, postgres } = await startScanDatabase(running);
 
 const plain = await fillTable(join(folder, 'plain'), CODES);
 const policyAt = (at: number) => (at % POLICY_EVERY === 0 ? fiveRules(at) : undefined);

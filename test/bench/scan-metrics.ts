@@ -7,8 +7,6 @@
  * In each round one second of load goes to the worker without, with, with and without metrics, so that what else happens on
  * the machine affects both.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { startScanDatabase } from './scan-database.ts';
@@ -18,12 +16,9 @@ import * as subject from './scan-subjects.ts';
 const ROUNDS = Number(process.argv[2] ?? 14);
 const CODES = 20_000;
 
-const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
 await using running = new AsyncDisposableStack();
-running.defer(() => rm(folder, { recursive: true, force: true }));
 subject.reserveCore();
-const postgres = await startScanDatabase(folder);
-running.defer(() => postgres.stop());
+const { folder, postgres } = await startScanDatabase(running);
 
 const metricsPort = await freePort();
 async function start(name: string, env: Readonly<Record<string, string>>) {

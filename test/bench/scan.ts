@@ -10,8 +10,6 @@
  * by `load.ts`. Requests are those of a phone, for codes in random order. With wrk, requests with a new connection each are
  * measured too.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,14 +24,11 @@ const [CODES, SECONDS] = [Number(process.argv[2] ?? 1_000_000), Number(process.a
 const ROUNDS = 7;
 const COLD_STARTS = 3;
 
-const folder = await mkdtemp(join(tmpdir(), 'signpost-bench-'));
 await using running = new AsyncDisposableStack();
-running.defer(() => rm(folder, { recursive: true, force: true }));
 subject.reserveCore();
 const kafka = await kafkaForTests();
 running.defer(() => kafka?.stop());
-const postgres = await startScanDatabase(folder, kafka ? [kafka.brokers] : []);
-running.defer(() => postgres.stop());
+const { folder, postgres } = await startScanDatabase(running, { kafkaBrokers: kafka ? [kafka.brokers] : [] });
 
 const [many, one] = [await fillTable(join(folder, 'many'), CODES), await fillTable(join(folder, 'one'), 1)];
 const env = { DATABASE_URL: postgres.gatewayUrl, KAFKA_BROKERS: kafka?.brokers };
