@@ -96,12 +96,12 @@ test('a segment that can’t be read is reported with the reason after all other
 });
 
 test('a folder that can’t be read is reported with the reason after all others were published', async () => {
-  rmSync(shipped, { recursive: true });
-  writeFileSync(shipped, '');
-  mkdirSync(join(spools, '1'));
-  writeFileSync(join(spools, '1', '000000000000001.scans'), scan('sealed'));
+  // Read before the kept segments.
+  rmSync(spools, { recursive: true });
+  writeFileSync(spools, '');
+  writeFileSync(join(shipped, '000000000000001-0.scans'), scan('kept'));
   let calls = 0;
-  const sentence = `1 scans of 1 segments were published again, but not everything could be read: ENOTDIR: not a directory, scandir '${shipped}'.`;
+  const sentence = `1 scans of 1 segments were published again, but not everything could be read: ENOTDIR: not a directory, scandir '${spools}'.`;
   await expect(reship(() => void calls++)).rejects.toThrow(sentence);
   expect(calls).toBe(1);
 });

@@ -69,12 +69,12 @@ interface SegmentBytes {
  * one, which renames it, and then move it to the kept ones. Adds errors to `unreadable`.
  */
 function* allSegments(spools: string, shipped: string, since: number, unreadable: Error[]): Generator<SegmentBytes> {
-  /** Reads a folder or a segment; undefined if it can't be read or no longer exists. */
+  /** The result of reading a folder or a segment; undefined if that fails. */
   const attempt = <Result>(read: () => Result): Result | undefined => {
     try {
       return read();
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') unreadable.push(error as Error);
+      unreadable.push(error as Error);
       return undefined;
     }
   };
