@@ -1,4 +1,5 @@
 import { type DescMethod, type DescService, getOption, hasOption } from '@bufbuild/protobuf';
+import { methodName } from '../../common/contract/method-name.ts';
 import { Caller, MemberRole, requires } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
@@ -29,7 +30,7 @@ const SERVICES: readonly DescService[] = [
 export const MEMBER_METHODS: ReadonlyMap<string, DescMethod> = new Map(
   SERVICES.flatMap(({ methods }) => methods)
     .filter(isForMembers)
-    .map((method) => [`${method.parent.typeName}/${method.name}`, method]),
+    .map((method) => [methodName(method), method]),
 );
 
 function isForMembers(method: DescMethod): boolean {

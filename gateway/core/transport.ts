@@ -14,6 +14,7 @@ import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, makeAnyClient } from '@connectrpc/connect';
 import { context, metrics, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { readFailure } from '../../common/contract/errors.ts';
+import { methodName } from '../../common/contract/method-name.ts';
 import { startActiveSpan } from '../../common/telemetry/active-span.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
 import { codeName } from '../../common/telemetry/rpc-status.ts';
@@ -132,7 +133,7 @@ export function createGrpcClients(options: GrpcOptions): GrpcClients {
     input: MessageInitShape<Input>,
     { headers, timeoutMs = options.timeoutMs, signal, onHeaders }: CallOptions,
   ): Promise<MessageShape<Output>> {
-    const name = `${method.parent.typeName}/${method.name}`;
+    const name = methodName(method);
     return observed(name, async () => {
       const changes = method.idempotency !== Level.NO_SIDE_EFFECTS;
       const failsAt = performance.now() + timeoutMs;

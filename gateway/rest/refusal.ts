@@ -1,5 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { Reason } from '../../common/contract/errors.ts';
+import { methodName } from '../../common/contract/method-name.ts';
 import type { CoreClients } from '../core/clients.ts';
 import type { CallOptions } from '../core/transport.ts';
 
@@ -16,7 +17,7 @@ export class Refusal extends Error {
 /**
  * Has the core authenticate and meter a refused request as a call of its method, so that errors of the key, the plan or a
  * limit take precedence. Returns the error to respond with: one of those, or the refusal as the core returned it.
- * Source: docs/contract.md, "Idempotency".
+ * Source: docs/contract.md, "Who may call" and "Idempotency".
  */
 export async function refuse(
   core: CoreClients,
@@ -25,14 +26,9 @@ export async function refuse(
   options: CallOptions,
 ): Promise<unknown> {
   try {
-    await core.admission.refuse({ method: fullName(method), reason, message }, options);
+    await core.admission.refuse({ method: methodName(method), reason, message }, options);
   } catch (error) {
     return error;
   }
   return new Error('the core accepted a refused request');
-}
-
-/** The full name of a method. */
-export function fullName(method: DescMethod): string {
-  return `${method.parent.typeName}/${method.name}`;
 }

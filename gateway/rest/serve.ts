@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import { methodName } from '../../common/contract/method-name.ts';
 import type { CoreClients } from '../core/clients.ts';
 import type { CallOptions } from '../core/transport.ts';
 import type { Attempt } from './authentication-attempts.ts';
@@ -14,7 +15,7 @@ import { errorAnswer, isCoreError } from './errors.ts';
 import { IncomingBody } from './incoming-body.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { type Receiving, receiveBody } from './receive-body.ts';
-import { fullName, Refusal, refuse } from './refusal.ts';
+import { Refusal, refuse } from './refusal.ts';
 
 /** What serving any endpoint needs. */
 export interface Serving extends Receiving {
@@ -53,7 +54,7 @@ export async function serve(
     const { rpc } = endpoint;
     const authenticate = async (signal?: AbortSignal) => {
       const options = { ...shared, ...(signal && { signal }) };
-      return (await core.admission.authenticate({ method: fullName(rpc) }, options)).accountId;
+      return (await core.admission.authenticate({ method: methodName(rpc) }, options)).accountId;
     };
     const authenticated = await attempt.authenticate(reply, authenticate);
     const body =

@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { REASONS, type Reason } from '../../common/contract/errors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
+import { methodName } from '../../common/contract/method-name.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { BatchStatus, CreateBatchResponseSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { RenderImageResponseSchema } from '../../proto/gen/signpost/images/v1/images_pb.ts';
@@ -97,7 +98,7 @@ function requestOf({ accountId, method, header, receivedAt, response, reason }: 
     at: new Date(Date.now() - durationMs),
     request_id: REQUEST_ID.test(requestId) ? requestId : '',
     method: verb ?? 'POST',
-    path: path ?? `/${method.parent.typeName}/${method.name}`,
+    path: path ?? `/${methodName(method)}`,
     status: reason !== undefined ? REASONS[reason].http : status ? successStatus(Number(status), response) : 200,
     reason: reason ?? null,
     duration_ms: durationMs,

@@ -1,4 +1,5 @@
 import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
+import { methodName } from '../../common/contract/method-name.ts';
 import {
   Caller,
   Cost,
@@ -56,7 +57,7 @@ function readRequirements(method: DescMethod): Needs {
       role: MemberRole.NONE,
     };
   }
-  const name = `${method.parent.typeName}/${method.name}`;
+  const name = methodName(method);
   if (!hasOption(method, requires)) throw new Error(`${name} states no requirements`);
   const needs = getOption(method, requires);
   const forAccount = needs.caller === Caller.ACCOUNT || needs.caller === Caller.SERVICE_FOR_ACCOUNT;

@@ -22,6 +22,7 @@ import {
 } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { readFailure } from '../../common/contract/errors.ts';
+import { methodName } from '../../common/contract/method-name.ts';
 import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { contextWith } from '../../common/telemetry/active-span.ts';
@@ -106,7 +107,7 @@ export function observe(logger: Logger): Observer {
 
   return {
     gate: (admit) => async (call) => {
-      const name = methodName(call);
+      const name = methodName(call.method);
       const parent = propagation.extract(context.active(), call.requestHeader, {
         get: (headers, key) => headers.get(key) ?? undefined,
         keys: (headers) => [...headers.keys()],
@@ -135,7 +136,7 @@ export function observe(logger: Logger): Observer {
         const { signal, header } = request;
         // The method gave up because its caller has disconnected or its deadline has passed.
         const cause = signal.aborted && isAbortError(error) ? ConnectError.from(signal.reason, Code.Canceled) : error;
-        return toFailure(cause, methodName(request), header, traced, request);
+        return toFailure(cause, methodName(request.method), header, traced, request);
       };
       let response: UnaryResponse | StreamResponse;
       try {
@@ -158,10 +159,6 @@ export function observe(logger: Logger): Observer {
 /** The error of Node's own functions whose signal was aborted. */
 function isAbortError(error: unknown): boolean {
   return error instanceof Error && error.name === 'AbortError';
-}
-
-function methodName({ service, method }: Pick<HandlerContext, 'service' | 'method'>): string {
-  return `${service.typeName}/${method.name}`;
 }
 
 /** The RPC system of a call by OpenTelemetry's conventions, of which gRPC-Web is a form of gRPC. */
