@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import ipaddr from 'ipaddr.js';
-import { type Origin, unmapped } from './redirect/answer/origin.ts';
+import { type Origin, unmapped } from './origin.ts';
 
 /** Limits the attempts of each client address per minute. */
 export interface AttemptLimit {

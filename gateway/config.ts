@@ -57,7 +57,7 @@ export const GATEWAY_VARIABLES = {
   CORE_CA: {
     type: optionalText('a PEM file'),
     about:
-      'The CA of the cores’ certificates. If set, the cores are called over TLS, by the names in their certificates.',
+      'The CA of the cores’ certificates, which name the hosts of `CORE_ADDRESS`. If set, the cores are called over TLS.',
   },
   CORE_TIMEOUT_MS: {
     type: integer(100, 600_000, 30_000),

@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AdmitRequest } from './address-limits.ts';
+import { answerClientErrors, refuseRequest } from './client-error.ts';
 import { answerAlive } from './health.ts';
 import { httpLane } from './redirect/answer/http-lane.ts';
 import type { ScanHandler } from './redirect/answer/scan-handler.ts';
 import { answerTlsAsk, TLS_ASK_PATH } from './redirect/answer/tls-ask.ts';
 import type { RouteTable } from './redirect/routes/route-table.ts';
-import type { CountRefusal } from './refusals.ts';
+import type { CountRefusal } from './refusal-metrics.ts';
+import { requestId } from './request-id.ts';
 import { readTarget } from './request-target.ts';
-import { answerClientErrors, refuseRequest } from './rest/client-error.ts';
-import { requestId } from './rest/request-id.ts';
 
 /** The handlers of requests. */
 export interface FrontParts {

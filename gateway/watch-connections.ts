@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../common/runtime/accept-errors.ts';
 import { limitAtOnce } from './address-limits.ts';
-import { unmapped } from './redirect/answer/origin.ts';
-import type { CountRefusal } from './refusals.ts';
+import { unmapped } from './origin.ts';
+import type { CountRefusal } from './refusal-metrics.ts';
 
 /** How long a client may take to read what was written, in ms, and how often that is checked. */
 const UNREAD_MS = 60_000;

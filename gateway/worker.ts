@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
-import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
@@ -12,24 +11,24 @@ import { readVariables } from '../common/runtime/variables.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { limitAttempts, limitRequests } from './address-limits.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
-import { connectCore } from './core/clients.ts';
+import { createCoreClients } from './core/clients.ts';
 import { createFront } from './front.ts';
 import { readiness } from './health.ts';
 import { measureScans, measureWorker } from './metrics.ts';
+import { originReader, proxiesIn } from './origin.ts';
 import { sendMetricsOnRequest } from './process/collect-metrics.ts';
 import { listen, stopListening } from './process/listen.ts';
 import { type GatewayState, onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { openCountryDatabase } from './redirect/answer/country-database.ts';
 import { type FastLane, openFastLane } from './redirect/answer/fast-lane.ts';
-import { originReader, proxiesIn } from './redirect/answer/origin.ts';
 import { openSalts } from './redirect/answer/salts.ts';
 import { createScanHandler } from './redirect/answer/scan-handler.ts';
 import { openRouteTable } from './redirect/routes/route-table.ts';
 import { lookUpUnknownCodes } from './redirect/routes/unknown-codes.ts';
 import { SPOOLS } from './redirect/spool/segments.ts';
 import { openSpool } from './redirect/spool/spool.ts';
-import { measureRefusals } from './refusals.ts';
+import { measureRefusals } from './refusal-metrics.ts';
 import { createApi } from './rest/api.ts';
 import { limitAuthenticationFailures } from './rest/authentication-attempts.ts';
 import { watchConnections } from './watch-connections.ts';
@@ -75,10 +74,10 @@ async function main(number: number, spoolName: string): Promise<void> {
     },
   });
   running.defer(() => spool.close(SPOOL_MS));
-  const core = connectCore({
-    address: config.CORE_ADDRESS.join(','),
+  const core = createCoreClients({
+    addresses: config.CORE_ADDRESS,
     timeoutMs: config.CORE_TIMEOUT_MS,
-    ca: config.CORE_CA === undefined ? undefined : readCoreCa(config.CORE_CA, config.CORE_ADDRESS),
+    ca: config.CORE_CA === undefined ? undefined : readConfiguredFile('CORE_CA', config.CORE_CA),
   });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
@@ -162,16 +161,6 @@ async function main(number: number, spoolName: string): Promise<void> {
     },
     GRACE_MS + SPOOL_MS + CLOSE_MS,
   );
-}
-
-function readCoreCa(path: string, addresses: readonly string[]): Buffer {
-  // TLS verifies servers by name, and grpc-js can't verify an IP address.
-  if (addresses.some((address) => isIP(address.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')) !== 0)) {
-    throw new OperatorError(
-      'With CORE_CA, CORE_ADDRESS must name the cores as their certificates do: no IP addresses.',
-    );
-  }
-  return readConfiguredFile('CORE_CA', path);
 }
 
 /**

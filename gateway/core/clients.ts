@@ -25,11 +25,15 @@ export interface CoreClients {
  * Creates clients of the core's gRPC port. It connects with the first call, so it does not need a running core; calls fail
  * with `unavailable`, or with `deadline_exceeded` after `timeoutMs`.
  *
- * `address`: `host:port`, or several separated by commas, used round-robin. `ca`: PEM, the CA of the cores' certificates.
+ * `addresses`: `host:port`, used round-robin. `ca`: PEM, the CA of the cores' certificates.
  */
-export function connectCore(options: { address: string; timeoutMs: number; ca?: Buffer | undefined }): CoreClients {
-  const { address, timeoutMs, ca } = options;
-  const grpc = createGrpcClients({ addresses: address.split(','), timeoutMs, ca });
+export function createCoreClients(options: {
+  addresses: readonly string[];
+  timeoutMs: number;
+  ca?: Buffer | undefined;
+}): CoreClients {
+  const { addresses, timeoutMs, ca } = options;
+  const grpc = createGrpcClients({ addresses, timeoutMs, ca });
   const health = grpc.client(Health);
   return {
     admission: grpc.client(AdmissionService),

@@ -4,7 +4,7 @@ import { failure, REASONS, readFailure } from '../../common/contract/errors.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { type AttemptLimit, clientOf } from '../address-limits.ts';
-import type { CountRefusal } from '../refusals.ts';
+import type { CountRefusal } from '../refusal-metrics.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
 
 /**

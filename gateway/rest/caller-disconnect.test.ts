@@ -10,7 +10,7 @@ import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serveGrpc } from '../../src/rpc/grpc-server.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { limitAttempts } from '../address-limits.ts';
-import { connectCore } from '../core/clients.ts';
+import { createCoreClients } from '../core/clients.ts';
 import { createApi } from './api.ts';
 import { limitAuthenticationFailures } from './authentication-attempts.ts';
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
     logger: pino({ level: 'silent' }),
   });
   afterFile(() => core.stop(0));
-  const clients = connectCore({ address: `${LOOPBACK}:${core.port}`, timeoutMs: 20_000 });
+  const clients = createCoreClients({ addresses: [`${LOOPBACK}:${core.port}`], timeoutMs: 20_000 });
   afterFile(async () => clients.close());
   const api = await createApi({
     core: clients,

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { limitAttempts } from '../address-limits.ts';
-import { connectCore } from '../core/clients.ts';
+import { createCoreClients } from '../core/clients.ts';
 import { createApi } from './api.ts';
 import { limitAuthenticationFailures } from './authentication-attempts.ts';
 
@@ -13,7 +13,7 @@ test('while no core answers, many requests are one line of the log, with their n
   vi.useFakeTimers({ toFake: ['performance'] });
   onTestFinished(() => void vi.useRealTimers());
   const { lines, logger } = recordingLogger();
-  const core = connectCore({ address: `${LOOPBACK}:${await freePort()}`, timeoutMs: 500 });
+  const core = createCoreClients({ addresses: [`${LOOPBACK}:${await freePort()}`], timeoutMs: 500 });
   onTestFinished(() => core.close());
   const countRefusal = () => {};
   const attempts = limitAuthenticationFailures(limitAttempts(1), () => LOOPBACK, countRefusal);

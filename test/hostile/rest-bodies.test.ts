@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { limitAttempts } from '../../gateway/address-limits.ts';
-import { connectCore } from '../../gateway/core/clients.ts';
+import { createCoreClients } from '../../gateway/core/clients.ts';
 import { createApi } from '../../gateway/rest/api.ts';
 import { limitAuthenticationFailures } from '../../gateway/rest/authentication-attempts.ts';
 import type { RequestLimits } from '../../gateway/rest/request-limits.ts';
@@ -72,7 +72,7 @@ class Client {
 /** Runs a gateway's API in this process with its own limits, in front of the real core. */
 async function apiWith(limits: Partial<RequestLimits>, coreAddress?: string): Promise<{ url: string; server: Server }> {
   const address = coreAddress ?? `${LOOPBACK}:${running.signpost.grpcPort}`;
-  const core = connectCore({ address, timeoutMs: 10_000 });
+  const core = createCoreClients({ addresses: [address], timeoutMs: 10_000 });
   const api = await createApi({
     core,
     limits,

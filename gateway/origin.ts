@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import type { ScanHeaders } from './scan-request.ts';
+import type { ScanHeaders } from './redirect/answer/scan-request.ts';
 
 /** The client and the requested host: taken from the connection, or from a trusted proxy's headers. */
 export interface Origin {
