@@ -1,7 +1,7 @@
 import { metrics, type ObservableGauge } from '@opentelemetry/api';
 import type { Pool } from 'pg';
 import { first, promptStatement } from '../common/postgres/sql.ts';
-import { shared } from './rpc/health.ts';
+import { shared } from '../common/runtime/shared.ts';
 
 /** How long figures from Postgres are reused, in ms, for several collectors and frequent ones. */
 const REUSED_MS = 5_000;

@@ -4,7 +4,7 @@ import { PROMPT_MS, run, type Statement, withConnection } from '../../common/pos
 import { grouped } from '../../common/runtime/grouped.ts';
 import type { Rate } from '../access/caller.ts';
 import { arrayParameters, arraysOf, type Column, listed } from '../db/columns.ts';
-import { NEW_COLUMNS as OUTBOX_COLUMNS, type OutboxRow } from '../events/outbox.ts';
+import { type NewOutboxRow, NEW_COLUMNS as OUTBOX_COLUMNS } from '../events/outbox.ts';
 import type { CodeRow } from './code-row.ts';
 
 /** With one statement at a time, the calls that arrive while its commit waits for the disk are the next group. */
@@ -16,7 +16,7 @@ const MIN_TIME_LEFT_MS = 1_000;
 /** A write of one code, with everything that commits with it. */
 export interface CodeWrite {
   readonly row: CodeRow;
-  readonly outbox: readonly OutboxRow[];
+  readonly outbox: readonly NewOutboxRow[];
   /** A group has at most one write of each. */
   readonly onceInGroup: string;
   readonly signal: AbortSignal;

@@ -33,7 +33,7 @@ export interface ComparisonOptions {
   readonly signal: AbortSignal;
 }
 
-interface OutboxRow {
+interface PublishedRow {
   id: string;
   at: Date;
   key: string;
@@ -47,7 +47,7 @@ const position = statement<{ last: string; holes: string }>(
 );
 
 /** Index: outbox_id of each slot, forced by `BY_INDEX`. */
-const published = statement<OutboxRow>(
+const published = statement<PublishedRow>(
   'events_audit_published',
   `select id, at, key, headers, value from outbox
    where id > $1 and id <= $2 and not id <@ $3::int8multirange and at >= $4 and topic = $5 order by id limit ${PAGE}`,
@@ -135,7 +135,7 @@ async function store(client: PoolClient, records: readonly LogRecord[], identity
 
 async function compareRows(
   client: PoolClient,
-  rows: readonly OutboxRow[],
+  rows: readonly PublishedRow[],
   identityOf: IdentityOf,
 ): Promise<ComparedRow[]> {
   const identities = rows.map(identityOf);

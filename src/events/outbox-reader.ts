@@ -9,7 +9,7 @@ export const CHECK_MS = 500;
 /** Timeout of the reader's statements, in ms. */
 const TIMEOUT_MS = 30_000;
 
-export interface OutboxRow {
+export interface WaitingRow {
   readonly id: string;
   readonly slot: number;
   readonly topic: string;
@@ -21,14 +21,14 @@ export interface OutboxRow {
 const COLUMNS = 'id, slot, topic, key, headers, value';
 
 /** Index: outbox_id of each slot, whatever the statistics are: `BY_INDEX` is set on the connection. */
-const next = promptStatement<OutboxRow>(
+const next = promptStatement<WaitingRow>(
   'events_outbox_next',
   `select ${COLUMNS} from outbox where id > $1 order by id limit ${BATCH}`,
   TIMEOUT_MS,
 );
 
 /** Index: outbox_id, one range per hole. */
-const inHoles = promptStatement<OutboxRow>(
+const inHoles = promptStatement<WaitingRow>(
   'events_outbox_in_holes',
   `select o.* from unnest($1::int8multirange) as hole cross join lateral (
      select ${COLUMNS} from outbox where id >= lower(hole) and id < upper(hole) order by id limit ${BATCH}
@@ -102,7 +102,7 @@ export class OutboxReader {
   }
 
   /** Reads the next rows; rows that are not passed to `published` are returned again. */
-  async next(): Promise<OutboxRow[]> {
+  async next(): Promise<WaitingRow[]> {
     const settled = await this.#settledUpTo();
     // Read before the holes: of two transactions that change one key, the one in a hole committed first.
     const rows = await run(this.#client, next, [String(this.#last)]);
@@ -123,7 +123,7 @@ export class OutboxReader {
   }
 
   /** Advances the position past rows from `next` that have been published. */
-  async published(rows: readonly OutboxRow[]): Promise<void> {
+  async published(rows: readonly WaitingRow[]): Promise<void> {
     const ids = rows.map(({ id }) => BigInt(id));
     const holes = this.#holes.flatMap((hole) => without(hole, ids));
     let last = this.#last;

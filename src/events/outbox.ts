@@ -1,5 +1,5 @@
 import { context, propagation } from '@opentelemetry/api';
-import type { Pool, PoolClient } from 'pg';
+import type { PoolClient } from 'pg';
 import type { NewRecord } from '../../common/log/log.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
@@ -13,7 +13,7 @@ export interface OutboxRecord extends NewRecord {
 }
 
 /** A row to insert. */
-export type OutboxRow = Omit<RowOf<OutboxEntity>, 'id' | 'at' | 'slot'>;
+export type NewOutboxRow = Omit<RowOf<OutboxEntity>, 'id' | 'at' | 'slot'>;
 
 /** The columns that are inserted; Postgres sets the others. */
 export const NEW_COLUMNS = columnsOf(OutboxEntity).filter(({ name }) => !['id', 'at', 'slot'].includes(name));
@@ -43,7 +43,7 @@ export async function addToOutbox(tx: Queryable, records: readonly OutboxRecord[
 }
 
 /** The rows of records, for a statement that inserts them with others; they belong to the current trace. */
-export function rowsOf(records: readonly OutboxRecord[]): OutboxRow[] {
+export function rowsOf(records: readonly OutboxRecord[]): NewOutboxRow[] {
   return records.map(traced());
 }
 
@@ -59,14 +59,8 @@ export async function copyToOutbox<Item>(
 }
 
 /** Converts records to rows, with the headers of the trace that the change belongs to. */
-function traced(): (record: OutboxRecord) => OutboxRow {
+function traced(): (record: OutboxRecord) => NewOutboxRow {
   const trace: Record<string, string> = {};
   propagation.inject(context.active(), trace);
   return ({ topic, key, headers, value }) => ({ topic, key, headers: { ...trace, ...headers }, value });
-}
-
-/** Number of rows that are not published yet. */
-export async function outboxBacklog(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ waiting: string }>('select count(*) as waiting from outbox_waiting');
-  return Number(rows[0]?.waiting ?? 0);
 }

@@ -9,8 +9,9 @@ import { openPostgresLog } from '../../common/log/postgres.ts';
 import { listen } from '../../common/postgres/notifications.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { outboxPublished } from '../../test/harness/outbox-published.ts';
 import { LOCKS } from '../db/locks.ts';
-import { addToOutbox, outboxBacklog } from './outbox.ts';
+import { addToOutbox } from './outbox.ts';
 import { type Relay, startRelay } from './relay.ts';
 
 const EVENTUALLY = { timeout: 15_000, interval: 25 };
@@ -79,7 +80,7 @@ test('with two relays and a log that fails every other time, nothing is lost and
   for (let value = 0; value < 60; value++) {
     await transaction(pool, (tx) => addToOutbox(tx, [record(`key ${value % 3}`, value)]));
   }
-  await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), EVENTUALLY);
+  await outboxPublished(pool);
   const seen = Map.groupBy(await published(), ({ key }) => key);
   for (const [index, key] of ['key 0', 'key 1', 'key 2'].entries()) {
     const values = seen.get(key)?.map(({ value }) => value);
@@ -103,7 +104,7 @@ test('a relay whose connection breaks continues, and loses nothing', async () =>
       );
     }
   }
-  await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), EVENTUALLY);
+  await outboxPublished(pool);
   const values = new Set((await published()).map(({ value }) => value));
   expect(values.size).toBe(30);
   await relay.stop();
@@ -144,7 +145,7 @@ test('a transaction that began to write while the relay was awake keeps it awake
     // Long enough for the relay to publish the first one and to look for more.
     await sleep(value % 25);
     await writer.client.query('commit');
-    await vi.waitFor(async () => expect(await outboxBacklog(pool)).toBe(0), EVENTUALLY);
+    await outboxPublished(pool);
   }
   await relay.stop();
   await rare.stop();

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, createRouterTransport } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
-import { healthService, shared } from './health.ts';
+import { healthService } from './health.ts';
 
 const MOST = 3;
 
@@ -14,24 +13,6 @@ function watching(limits: { lastsMs: number }) {
   );
   return (signal?: AbortSignal) => health.watch({}, signal ? { signal } : {})[Symbol.asyncIterator]();
 }
-
-test('callers at the same time share one look-up however long it takes, and later ones its answer for a while', async () => {
-  let asked = 0;
-  const healthy = shared(async () => {
-    asked++;
-    await sleep(150);
-    return true;
-  }, 60);
-  const first = healthy();
-  await sleep(100);
-  await Promise.all([first, ...Array.from({ length: 500 }, healthy)]);
-  expect(asked).toBe(1);
-  await Promise.all(Array.from({ length: 500 }, healthy));
-  expect(asked).toBe(1);
-  await sleep(80);
-  await Promise.all(Array.from({ length: 500 }, healthy));
-  expect(asked).toBe(2);
-});
 
 test('so many clients may watch at a time, and one that leaves makes room', async () => {
   const watch = watching({ lastsMs: 60_000 });

@@ -15,9 +15,6 @@ export interface WatchLimits {
 
 const WATCH_LIMITS: WatchLimits = { most: 1_000, lastsMs: 10 * 60_000, everyMs: 1_000 };
 
-/** How long the result of a check is cached, in ms. */
-const CACHED_MS = 1_000;
-
 /**
  * The standard health service (grpc.health.v1). `checks`: by service name, '' being the server itself; a service is
  * serving while its function resolves to true.
@@ -64,19 +61,4 @@ export function healthService(
 
 function statusFrom(serving: boolean) {
   return serving ? Status.SERVING : Status.NOT_SERVING;
-}
-
-/** Asks once for all that ask at the same time or soon after: anybody may ask for health, as often as they like. */
-export function shared<Answer>(ask: () => Promise<Answer>, cachedMs = CACHED_MS): () => Promise<Answer> {
-  let last: { readonly answer: Promise<Answer>; until: number } | undefined;
-  return () => {
-    if (last && performance.now() < last.until) return last.answer;
-    const asked = { answer: ask(), until: Number.POSITIVE_INFINITY };
-    last = asked;
-    const believe = () => {
-      asked.until = performance.now() + cachedMs;
-    };
-    asked.answer.then(believe, believe);
-    return asked.answer;
-  };
 }

@@ -2,8 +2,10 @@ import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import type { Interceptor, ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import { methodName } from '../../common/contract/method-name.ts';
 import { promptStatement, run } from '../../common/postgres/sql.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { shared } from '../../common/runtime/shared.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
@@ -13,7 +15,7 @@ import { requirementsOf, type StandardCallers } from '../access/requirements.ts'
 import type { ServiceTokens } from '../access/service-token.ts';
 import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
-import { healthService, shared } from './health.ts';
+import { healthService } from './health.ts';
 import { limitImages } from './image-queue.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
@@ -66,9 +68,7 @@ export async function serve(options: {
   };
   options.register(target);
   const services = implemented.map(([service]) => service);
-  const methods = new Map(
-    services.flatMap((service) => service.methods.map((method) => [`${service.typeName}/${method.name}`, method])),
-  );
+  const methods = new Map(services.flatMap((service) => service.methods.map((method) => [methodName(method), method])));
   for (const method of methods.values()) requirementsOf(method);
 
   let serving = true;
@@ -105,7 +105,7 @@ export async function serve(options: {
   };
   try {
     const { host, tls, logger } = options;
-    const shared = {
+    const ofBoth = {
       host,
       tls,
       logger,
@@ -115,12 +115,12 @@ export async function serve(options: {
       largeMessages: fairQueue(LARGE_MESSAGES),
     };
     const connect = await serveConnect({
-      ...shared,
+      ...ofBoth,
       port: options.connectPort,
       corsOrigins: options.corsOrigins,
     });
     servers.push(connect);
-    const grpc = await serveGrpc({ ...shared, port: options.grpcPort });
+    const grpc = await serveGrpc({ ...ofBoth, port: options.grpcPort });
     servers.push(grpc);
     return { connectPort: connect.port, grpcPort: grpc.port, drain, stop };
   } catch (error) {

@@ -12,10 +12,10 @@
 import { performance } from 'node:perf_hooks';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
+import { outboxPublished } from '../harness/outbox-published.ts';
 import { ACCOUNTS, type Operation, operationsOn } from './api-operations.ts';
 import { resetBurstLimits } from './burst-limits.ts';
 import { cpuOf } from './cpu.ts';
-import { outboxPublished } from './outbox-published.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, type RestClient } from './rest-client.ts';
 

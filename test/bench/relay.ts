@@ -23,7 +23,7 @@ import { entities } from '../../src/entities.ts';
 import { cloudEvent } from '../../src/events/cloud-event.ts';
 import { copyToOutbox, type OutboxRecord } from '../../src/events/outbox.ts';
 import { startRelayWithTopics } from '../../src/events/relay.ts';
-import { outboxPublished } from './outbox-published.ts';
+import { outboxPublished } from '../harness/outbox-published.ts';
 
 const CODES = 25_000;
 const ROUNDS = 8;

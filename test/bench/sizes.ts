@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { startKafka } from '../harness/kafka.ts';
-import { outboxPublished } from './outbox-published.ts';
+import { outboxPublished } from '../harness/outbox-published.ts';
 import { startPlatform } from './platform.ts';
 import { scanLoad } from './scan-load.ts';
 

@@ -15,7 +15,7 @@ import { decodeId } from '../../common/contract/ids.ts';
 import { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
-import { outboxPublished } from './outbox-published.ts';
+import { outboxPublished } from '../harness/outbox-published.ts';
 import { startPlatform } from './platform.ts';
 
 const CODES = 25_000;

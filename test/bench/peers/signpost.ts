@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
 import { decodeId } from '../../../common/contract/ids.ts';
+import { outboxPublished } from '../../harness/outbox-published.ts';
 import { ACCOUNTS, operationsOn } from '../api-operations.ts';
 import { resetBurstLimits } from '../burst-limits.ts';
-import { outboxPublished } from '../outbox-published.ts';
 import type { Platform } from '../platform.ts';
 import { LINKS, type Peer, type PeerOptions, TARGET } from './peer.ts';
 
