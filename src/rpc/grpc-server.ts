@@ -3,6 +3,7 @@ import { type DescMethod, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { createServiceImplSpec, type Interceptor, type MethodImplSpec } from '@connectrpc/connect';
 import { transformInvokeImplementation } from '@connectrpc/connect/protocol';
 import grpc from '@grpc/grpc-js';
+import { methodName } from '../../common/contract/method-name.ts';
 import { closePort, descriptorOf } from '../../common/runtime/close-port.ts';
 import { limitConnections, limitSessions } from './connection-limits.ts';
 import {
@@ -107,7 +108,7 @@ function credentials(tls: Tls | undefined): grpc.ServerCredentials {
 type AnyCall = grpc.ServerDuplexStream<Buffer, Message> | grpc.ServerWritableStream<Buffer, Message>;
 
 function pathOf(method: DescMethod): string {
-  return `/${method.parent.typeName}/${method.name}`;
+  return `/${methodName(method)}`;
 }
 
 /** Requests are passed on as bytes: the library reports any error during deserialization as an internal one. */
@@ -166,8 +167,10 @@ async function* requestsOf(
   for await (const bytes of requests) yield readRequest(method, bytes, admitted);
 }
 
+/** Resolves once more can be written. Rejects when the call ends, or if it has ended already. */
 function drained(call: AnyCall, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
     const done = () => {
       call.off('drain', done);
       signal.removeEventListener('abort', done);
