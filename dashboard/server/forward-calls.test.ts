@@ -263,6 +263,26 @@ test('calls without a session, or with another content type, fail in the protoco
   expect(JSON.parse(Buffer.from(rest.slice(4)).toString())).toMatchObject({ error: { code: 'unauthenticated' } });
 });
 
+test('calls that the browser gave up before they were forwarded do not count as running', async () => {
+  const [core] = signpost.cores;
+  // By then the server asks the core again which sessions have ended, before it forwards a call.
+  await sleep(2_500);
+  process.kill(core?.pid ?? 0, 'SIGSTOP');
+  try {
+    const aborted = new AbortController();
+    const calls = Array.from({ length: 60 }, () =>
+      client(CodesService, 'owner').listCodes({}, { signal: aborted.signal }),
+    );
+    await sleep(300);
+    aborted.abort();
+    await Promise.allSettled(calls);
+  } finally {
+    process.kill(core?.pid ?? 0, 'SIGCONT');
+  }
+  await sleep(1_000);
+  expect(await outcome(client(CodesService, 'owner').listCodes({}))).toBe('allowed');
+});
+
 describe('the database', () => {
   let pool: pg.Pool;
   beforeAll(() => {

@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import { failure } from '../../common/contract/errors.ts';
+import { methodName } from '../../common/contract/method-name.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
@@ -96,6 +97,8 @@ export function forwardCalls(
     reply: FastifyReply,
     { method, session }: Call,
   ): Promise<FastifyReply> {
+    // The browser gave up during admission: no event would end the call.
+    if (reply.raw.destroyed) return reply.hijack();
     running.set(session.id, (running.get(session.id) ?? 0) + 1);
     const closed = new AbortController();
     reply.raw.once('close', () => {
@@ -120,7 +123,7 @@ export function forwardCalls(
     try {
       const response = await core.agent.request({
         origin: core.origin,
-        path: `/${method.parent.typeName}/${method.name}`,
+        path: `/${methodName(method)}`,
         method: 'POST',
         headers: { ...forwardedHeaders(request), ...core.metadata(session), 'connect-timeout-ms': String(limitMs) },
         body,
