@@ -16,7 +16,7 @@ export interface FoundRoute {
   readonly accountId: string;
   /** A serialized `LandingPage` message. */
   readonly landingPage: Buffer | undefined;
-  /** The policy of an active dynamic code: see `readPolicy`. Valid until the table is read again. */
+  /** The policy of an active dynamic code: see `readPolicy`. */
   readonly policy: Buffer | undefined;
 }
 
@@ -63,16 +63,13 @@ export function versionIn(record: Buffer): bigint {
   return record.readBigUInt64BE(VERSION_AT);
 }
 
-/**
- * Deserializes the first `length` bytes of `record`; copies what it returns, except for the policy. Throws a RangeError if
- * they are too short.
- */
+/** Deserializes the first `length` bytes of `record` and copies what it returns. Throws a RangeError if they are too short. */
 export function readCode(record: Buffer, length: number): FoundRoute {
   const targetAt = TEXTS_AT + (record[LENGTHS_AT] ?? 0);
   const restAt = targetAt + record.readUInt16BE(LENGTHS_AT + 1);
   if (restAt > length) throw new RangeError('a record of the route table is too short');
   const answer = (record[ANSWER_AT] ?? 0) as Answer;
-  const rest = restAt === length ? undefined : record.subarray(restAt, length);
+  const rest = restAt === length ? undefined : Buffer.from(record.subarray(restAt, length));
   return {
     version: record.readUIntBE(VERSION_AT + 2, 6),
     answer,
@@ -80,7 +77,7 @@ export function readCode(record: Buffer, length: number): FoundRoute {
     hostname: targetAt === TEXTS_AT ? '' : record.toString('utf8', TEXTS_AT, targetAt),
     codeId: idIn('qr', record, CODE_ID_AT),
     accountId: idIn('acct', record, ACCOUNT_ID_AT),
-    landingPage: rest && answer !== Answer.REDIRECT ? Buffer.from(rest) : undefined,
+    landingPage: answer !== Answer.REDIRECT ? rest : undefined,
     policy: answer === Answer.REDIRECT ? rest : undefined,
   };
 }
