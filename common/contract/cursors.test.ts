@@ -30,6 +30,18 @@ test('a cursor with any bit changed is rejected', () => {
   );
 });
 
+test('a cursor spelled in another way that decodes to the same bytes is rejected', () => {
+  const cursor = issue(account, newUuid());
+  const decoded = Buffer.from(cursor, 'base64url');
+  const [start, last] = [cursor.slice(0, -1), cursor.charCodeAt(cursor.length - 1)];
+  // 32 bytes end with a character of which only four of six bits count: the next one has the same four.
+  const next = String.fromCharCode(last + 1);
+  for (const other of [`${cursor}!`, `${cursor}=`, `${cursor}=abc`, `${start}.${cursor.at(-1)}`, `${start}${next}`]) {
+    expect(Buffer.from(other, 'base64url')).toEqual(decoded);
+    expect(read(account, other)).toBeUndefined();
+  }
+});
+
 test('a cursor by name yields any name, for its own list only', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (name) => {

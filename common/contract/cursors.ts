@@ -53,6 +53,8 @@ function cursorsOf(key: Buffer, codec: PositionCodec): Cursors {
     },
     read(list, cursor) {
       const bytes = Buffer.from(cursor, 'base64url');
+      // Decoding ignores characters that are foreign to base64url and surplus bits: those were not issued.
+      if (bytes.toString('base64url') !== cursor) return undefined;
       const length = bytes.length - TAG_BYTES;
       if (length < 0 || (codec.length !== undefined && length !== codec.length)) return undefined;
       const position = bytes.subarray(0, length);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
 import { designSchema } from './code-schema.ts';
-import { nullableText, nullableTexts, optionalText } from './fields.ts';
+import { nullableText, nullableTexts, optionalText, requiredText } from './fields.ts';
 import { count } from './page.ts';
 
 /** A row in a request: an invalid one fails alone. */
@@ -39,6 +39,13 @@ export const rowInput = z
     required: ['target_url'],
   });
 
+/** A colour. Only an empty one is rejected here, as it means the default to the core. */
+function colour(rules: Parameters<typeof requiredText>[0]) {
+  return requiredText(rules)
+    .refine((value) => value !== '', 'must be #rgb or #rrggbb')
+    .exactOptional();
+}
+
 const shape = {
   name: optionalText({ maxLength: 200, description: 'Free label; empty becomes null.' }),
   domain_id: optionalText({
@@ -48,8 +55,8 @@ const shape = {
   design: z
     .object(
       {
-        foregroundColor: optionalText({ description: 'The modules: `#rgb` or `#rrggbb`; default `#000000`.' }),
-        backgroundColor: optionalText({
+        foregroundColor: colour({ description: 'The modules: `#rgb` or `#rrggbb`; default `#000000`.' }),
+        backgroundColor: colour({
           description: 'The background: `#rgb` or `#rrggbb`; default `#ffffff`.',
           examples: ['#ffffff'],
         }),

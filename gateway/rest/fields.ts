@@ -52,6 +52,14 @@ export function nullableTexts(rules: Rules) {
     .exactOptional();
 }
 
+/** More tags than any code can have, and few enough for a message to the core. */
+const MAX_TAGS_SENT = 1_000;
+
+/** Tags without those that are repeated, as these count once. The core rejects whatever is left after so many. */
+export function distinctTags(tags: readonly string[]): string[] {
+  return [...new Set(tags)].slice(0, MAX_TAGS_SENT);
+}
+
 function isTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => typeof each === 'string' && each.isWellFormed());
 }

@@ -71,7 +71,7 @@ export function image(core: CoreClients): Endpoint[] {
       },
       async handle({ id, query, headers, options }) {
         const format = FORMATS[oneOf(query, 'format', ['png', 'svg']) ?? 'png'];
-        const knownTags = [...(headers['if-none-match'] ?? '').matchAll(ENTITY_TAG)].map(([any, tag]) => tag ?? any);
+        const knownTags = entityTags(headers['if-none-match'] ?? '');
         const imageRequest = { id, format, ...integer(query, 'size'), ifNoneMatch: knownTags };
         const inTurn = isSmallImage(imageRequest) ? small : large;
         const rendered = await inTurn(headers.authorization ?? '', options.signal, () =>
@@ -92,6 +92,11 @@ export function image(core: CoreClients): Endpoint[] {
       },
     }),
   ];
+}
+
+/** The entity tags of `If-None-Match`, each once, without the mark of weak ones. */
+function entityTags(field: string): string[] {
+  return [...new Set(Array.from(field.matchAll(ENTITY_TAG), ([any, tag]) => tag ?? any))];
 }
 
 /** An inline disposition with the file name in ASCII and in UTF-8 (RFC 6266 §4, RFC 8187 §3.2). */

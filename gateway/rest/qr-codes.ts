@@ -14,7 +14,15 @@ import type { CoreClients } from '../core/clients.ts';
 import { bodyReader } from './body.ts';
 import { codeExample, codeSchema } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
-import { nullableText, nullableTexts, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
+import {
+  distinctTags,
+  nullableText,
+  nullableTexts,
+  optionalFlag,
+  optionalText,
+  optionalTexts,
+  requiredText,
+} from './fields.ts';
 import { count, envelope, limitParameter, offsetParameter } from './page.ts';
 import { allOf, integer, text } from './query.ts';
 import { Refusal } from './refusal.ts';
@@ -155,7 +163,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
           ...integer(query, 'offset'),
           ...text(query, 'cursor'),
           ...text(query, 'folder'),
-          tags: allOf(query, 'tag').flatMap((value) => value.split(',').map((tag) => tag.trim())),
+          tags: [...new Set(allOf(query, 'tag').flatMap(tagsIn))],
         };
         const { codes, limit, offset = null, nextCursor = null, total } = await core.codes.listCodes(request, options);
         return {
@@ -219,7 +227,9 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         503: ['no_short_code', 'key_not_stored'],
       },
       async handle({ body, options }) {
-        const created = await changed(core.codes.createCode(fromJson(CreateCodeRequestSchema, body), options));
+        const request = fromJson(CreateCodeRequestSchema, body);
+        request.tags = distinctTags(request.tags);
+        const created = await changed(core.codes.createCode(request, options));
         const { warnings } = created;
         const code = codeJson(present(created.code));
         const answer = { success: true as const, data: code };
@@ -284,6 +294,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         }
         const request = fromJson(UpdateCodeRequestSchema, body);
         request.id = id;
+        request.tags = distinctTags(request.tags);
         request.updateMask = create(FieldMaskSchema, { paths });
         const updated = await changed(core.codes.updateCode(request, options));
         return { status: 200, body: { success: true, data: codeJson(present(updated.code)) } };
@@ -310,6 +321,12 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       },
     }),
   ];
+}
+
+/** The tags in a value of `tag`: those between commas, and the whole value, as names may contain commas. */
+function tagsIn(value: string): string[] {
+  const tags = value.split(',').map((tag) => tag.trim());
+  return tags.length > 1 ? [...tags, value.trim()] : tags;
 }
 
 /** The code of a response, which the core always sends. */

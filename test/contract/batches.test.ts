@@ -217,6 +217,7 @@ describe('POST /api/v1/batches', () => {
       { rows, name: 'nul\0' },
       { rows, design: 'red' },
       { rows, design: { foregroundColor: 'red' } },
+      { rows, design: { backgroundColor: '' } },
       { rows, domain_id: 'domain_01kagcpn9te5gvjxq1rmm30w4h' },
       { rows, domain_id: 3 },
       [],

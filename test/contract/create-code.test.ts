@@ -229,6 +229,24 @@ describe('POST /api/v1/qr-codes', () => {
     expect(batch.body.data.rows).toMatchObject([{ status: 'created', warnings }]);
   });
 
+  test('any number of tags is judged like 21: repeated ones count once, and the error is remembered for its key', async () => {
+    const account = await api.account();
+    const send = (method: string, path: string, tags: string[], headers: Record<string, string> = {}) =>
+      account.call<One & Failure>(method, path, { json: { target_url: TARGET, tags }, headers });
+    const repeated = new Array<string>(10_001).fill('menu');
+    const created = await send('POST', '/qr-codes', repeated);
+    expect([created.status, created.body.data.tags]).toEqual([201, ['menu']]);
+    const changed = await send('PATCH', `/qr-codes/${created.body.data.id}`, [...repeated, 'summer']);
+    expect([changed.status, changed.body.data.tags]).toEqual([200, ['menu', 'summer']]);
+    const distinct = Array.from({ length: 10_001 }, (_, index) => `${index}`);
+    const key = { 'idempotency-key': 'many' };
+    const rejected = await send('POST', '/qr-codes', distinct, key);
+    expect(rejected).toMatchObject({ status: 400, body: { error: 'tags: a code can have at most 20 tags.' } });
+    expect(rejected.headers.get('x-ratelimit-limit')).toBe('50000');
+    expect((await send('POST', '/qr-codes', distinct, key)).headers.get('idempotent-replay')).toBe('true');
+    expect((await send('POST', '/qr-codes', ['menu'], key)).status).toBe(409);
+  });
+
   test('at most 20 tags; duplicates count once', async () => {
     const account = await api.account();
     const tags = Array.from({ length: 20 }, (_, index) => `tag ${String(index).padStart(2, '0')}`);
