@@ -110,7 +110,7 @@ export function services({
   const isPlatformHost = platformHosts(platformUrl, config.PLATFORM_ADDRESSES);
   const window = requestWindow({
     windowMs: config.BATCH_WINDOW_MS,
-    requests: Math.ceil(config.DATABASE_CONNECTIONS / 4),
+    connections: config.DATABASE_CONNECTIONS,
     logger,
     stopping,
   });

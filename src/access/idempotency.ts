@@ -3,12 +3,14 @@ import { type DescMessage, type DescMethodUnary, fromBinary, type MessageShape, 
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
 import { failure, REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
+import { methodName } from '../../common/contract/method-name.ts';
 import { first, run, statement, withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { columnsOf, fromExcluded, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
 import { asFailure } from './as-failure.ts';
 import { transactionOf } from './commit-limit.ts';
 import { IdempotencyEntity } from './entities.ts';
+import { expectQuota } from './usage.ts';
 import { expectValid } from './validator.ts';
 
 /** 1–255 visible ASCII characters. Source: docs/contract.md, "Idempotency". */
@@ -106,6 +108,8 @@ export interface Call<Request extends DescMessage, Response extends DescMessage>
   readonly context: HandlerContext;
   readonly method: DescMethodUnary<Request, Response>;
   readonly request: MessageShape<Request>;
+  /** What it costs, in requests; default 1. Less quota than that is an error that comes before those of the request. */
+  readonly cost?: number;
 }
 
 /**
@@ -217,10 +221,11 @@ async function runOrReplay<Request extends DescMessage, Response extends DescMes
 }
 
 function validated<Request extends DescMessage, Response extends DescMessage>(
-  { method, request }: Call<Request, Response>,
+  { method, request, context, cost = 1 }: Call<Request, Response>,
   tx: PoolClient,
   operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
 ): Promise<MessageShape<Response>> {
+  expectQuota(context, cost - 1);
   expectValid(method.input, request);
   return operation(tx);
 }
@@ -260,7 +265,7 @@ function fingerprintOf<Request extends DescMessage, Response extends DescMessage
   const given = call.context.requestHeader.get('idempotency-fingerprint');
   if (given !== null) return Buffer.from(given, 'base64url');
   return createHash('sha256')
-    .update(`${call.method.parent.typeName}/${call.method.name}\n`)
+    .update(`${methodName(call.method)}\n`)
     .update(toBinary(call.method.input, call.request))
     .digest();
 }

@@ -10,7 +10,7 @@ import {
 import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
-import { refundIfExhausted } from '../access/usage.ts';
+import { costOfRows, refundIfExhausted } from '../access/usage.ts';
 import { designWarnings } from '../codes/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import type { Database } from '../db/database.ts';
@@ -45,7 +45,9 @@ export function batchesService(options: {
     async createBatch(request, context) {
       const account = accountOf(context);
       const closes = window.closes();
-      const call = { pool, accountId: account.id, context, method: BatchesService.method.createBatch, request };
+      const { method } = BatchesService;
+      const cost = costOfRows(request.rows.length);
+      const call = { pool, accountId: account.id, context, method: method.createBatch, request, cost };
       let staged: BatchEntity | undefined;
       const creation = once(
         call,
@@ -59,7 +61,7 @@ export function batchesService(options: {
           if (!staged) return stored;
           const id = encodeId('batch', staged.id);
           const read = () => findBatch(orm.em.fork(), account.id, id);
-          return createBatchResponse(await window.wait(staged, read, closes, context.signal));
+          return createBatchResponse(await window.wait(staged, read, closes, context));
         },
       );
       return refundIfExhausted(pool, context, creation);

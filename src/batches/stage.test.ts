@@ -28,7 +28,7 @@ test('more concurrent batches than the pool has connections are all staged, incl
     cursors: cursors(randomBytes(32)).byId,
     platformUrl: 'https://signpost.example',
     isPlatformHost: platformHosts('https://signpost.example', []),
-    window: requestWindow({ windowMs: 0, requests: 1, logger: pino({ level: 'silent' }), stopping: signal }),
+    window: requestWindow({ windowMs: 0, connections: 1, logger: pino({ level: 'silent' }), stopping: signal }),
     stopping: signal,
   });
   const client = serviceClient(BatchesService, service, { id });

@@ -8,7 +8,7 @@ import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { CreateBatchRequest } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { accountOf } from '../access/caller.ts';
-import { chargeQuota, costOfRows, expectQuota } from '../access/usage.ts';
+import { chargeQuota, costOfRows } from '../access/usage.ts';
 import { reserveCodes } from '../codes/create-codes.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { copyRows } from '../db/columns.ts';
@@ -44,8 +44,6 @@ export async function stage(
 ): Promise<BatchEntity> {
   const account = accountOf(context);
   const { rows, name, domainId, design } = request;
-  const cost = costOfRows(rows.length);
-  expectQuota(context, cost - 1);
   if (rows.length > MAX_BATCH_ROWS) {
     throw failure(
       'TOO_MANY_ROWS',
@@ -88,7 +86,7 @@ export async function stage(
   if (reserved === 0) batch.completedAt = raw<Date>('now()');
   await em.flush();
   if (isCompleted(batch)) await bulkCompleted(tx, account.id, batchMessage(batch));
-  await chargeQuota(tx, context, cost - 1);
+  await chargeQuota(tx, context, costOfRows(rows.length) - 1);
   return batch;
 }
 

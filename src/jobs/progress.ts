@@ -1,3 +1,4 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import type { Logger } from 'pino';
 import { pause } from '../../common/runtime/pause.ts';
 
@@ -28,26 +29,37 @@ export interface RequestWindow {
    * Waits until the background workers have completed the work, at most until `closes`; returns it as it is then. `read`
    * reads it again. Never fails once the work is stored.
    */
-  wait<Item extends Work>(stored: Item, read: () => Promise<Item>, closes: number, signal: AbortSignal): Promise<Item>;
+  wait<Item extends Work>(
+    stored: Item,
+    read: () => Promise<Item>,
+    closes: number,
+    call: Pick<HandlerContext, 'requestHeader' | 'signal'>,
+  ): Promise<Item>;
 }
 
-/** `requests`: how many may wait at a time, as one with an idempotency key holds a connection; others answer at once. */
+/**
+ * `connections`: of the pool. As many requests may wait at a time, but only a quarter of that with an idempotency key, each of
+ * which holds a connection meanwhile. Further ones answer at once.
+ */
 export function requestWindow(options: {
   windowMs: number;
-  requests: number;
+  connections: number;
   logger: Logger;
   /** Aborts when the process begins to stop: requests no longer wait. */
   stopping: AbortSignal;
 }): RequestWindow {
-  const { windowMs, requests, logger, stopping } = options;
-  let waiting = 0;
+  const { windowMs, connections, logger, stopping } = options;
+  const mostHeld = Math.ceil(connections / 4);
+  let [waiting, held] = [0, 0];
   return {
     closes: () => Date.now() + windowMs,
-    async wait(stored, read, closes, disconnected) {
+    async wait(stored, read, closes, call) {
       let current = stored;
-      if (waiting >= requests) return current;
+      const holds = Number(call.requestHeader.has('idempotency-key'));
+      if (waiting >= connections || held + holds > mostHeld) return current;
       waiting += 1;
-      const signal = AbortSignal.any([stopping, disconnected]);
+      held += holds;
+      const signal = AbortSignal.any([stopping, call.signal]);
       try {
         let wait = POLL_MS.first;
         while (!isCompleted(current) && Date.now() < closes && !signal.aborted) {
@@ -59,6 +71,7 @@ export function requestWindow(options: {
         logger.warn({ err: error }, 'a request could not wait for its background work');
       } finally {
         waiting -= 1;
+        held -= holds;
       }
       return current;
     },

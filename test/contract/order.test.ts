@@ -48,6 +48,14 @@ describe('the order of checks', () => {
     expect((await patch({ target_url: TARGET })).status).toBe(404);
   });
 
+  test('a batch that costs more than the quota that is left is a 429 before it is a 400', async () => {
+    const account = await api.account({ overrides: { monthlyQuota: 2n } });
+    const rows = Array.from({ length: 201 }, () => ({ target_url: TARGET }));
+    const design = { foregroundColor: 'red' };
+    expect((await account.call('POST', '/batches', { json: { rows, design } })).status).toBe(429);
+    expect((await account.call('POST', '/batches', { json: { rows: [], design } })).status).toBe(400);
+  });
+
   test('a batch: 413, then 400, then 403 `batch_limit_exceeded`, then 403 `qr_limit_reached`', async () => {
     const account = await api.account({ overrides: { batchLimit: 1, codeLimit: 0n } });
     const row = { target_url: TARGET };

@@ -6,7 +6,7 @@ import { ChangeTargetsResponseSchema, TargetsService } from '../../../proto/gen/
 import { recordInternalChange } from '../../access/audit.ts';
 import { accountOf } from '../../access/caller.ts';
 import { once } from '../../access/idempotency.ts';
-import { refundIfExhausted } from '../../access/usage.ts';
+import { costOfRows, refundIfExhausted } from '../../access/usage.ts';
 import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
 import type { Database } from '../../db/database.ts';
 import { isCompleted, type RequestWindow, watch } from '../../jobs/progress.ts';
@@ -41,7 +41,9 @@ export function targetChangeMethods(options: {
     async changeTargets(request, context) {
       const { id: accountId } = accountOf(context);
       const closes = window.closes();
-      const call = { pool, accountId, context, method: TargetsService.method.changeTargets, request };
+      const { method } = TargetsService;
+      const cost = costOfRows(request.rows.length);
+      const call = { pool, accountId, context, method: method.changeTargets, request, cost };
       let staged: TargetChangeEntity | undefined;
       const change = once(
         call,
@@ -56,7 +58,7 @@ export function targetChangeMethods(options: {
           if (!staged) return stored;
           const id = encodeId('change', staged.id);
           const read = () => findChange(orm.em.fork(), accountId, id);
-          return changeTargetsResponse(await window.wait(staged, read, closes, context.signal));
+          return changeTargetsResponse(await window.wait(staged, read, closes, context));
         },
       );
       return refundIfExhausted(pool, context, change);

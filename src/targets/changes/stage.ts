@@ -8,7 +8,7 @@ import { run, statement } from '../../../common/postgres/sql.ts';
 import type { ChangeTargetsRequest } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { authorOf } from '../../access/audit.ts';
 import { accountOf } from '../../access/caller.ts';
-import { chargeQuota, costOfRows, expectQuota } from '../../access/usage.ts';
+import { chargeQuota, costOfRows } from '../../access/usage.ts';
 import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
 import { copyRows } from '../../db/columns.ts';
 import type { Database } from '../../db/database.ts';
@@ -45,8 +45,6 @@ export async function stage(
   { rows, dryRun, note }: ChangeTargetsRequest,
 ): Promise<TargetChangeEntity> {
   const { id: accountId } = accountOf(context);
-  const cost = costOfRows(rows.length);
-  expectQuota(context, cost - 1);
   if (rows.length > MAX_BATCH_ROWS) {
     const sentence = `At most ${MAX_BATCH_ROWS} targets can be changed at once, these are ${rows.length}; split them.`;
     throw failure('TOO_MANY_ROWS', sentence);
@@ -80,7 +78,7 @@ export async function stage(
     change.completedAt = raw<Date>('now()');
     await em.flush();
   }
-  await chargeQuota(tx, context, cost - 1);
+  await chargeQuota(tx, context, costOfRows(rows.length) - 1);
   return change;
 }
 
