@@ -9,7 +9,7 @@ export interface Matrix {
   readonly dark: Uint8Array;
 }
 
-/** Light modules on every side. Source: docs/contract.md, "Limits". The standard requires four (ISO/IEC 18004). */
+/** Light modules on every side. Source: docs/contract.md, "Endpoints". The standard requires four (ISO/IEC 18004). */
 export const QUIET_ZONE = 2;
 
 /** Encodes a text or segments at error correction level M. Throws above 2,331 bytes, the capacity of the largest version. */

@@ -32,7 +32,10 @@ export interface Parameter {
   readonly example: unknown;
 }
 
-/** The statuses that an endpoint can describe itself. 401, 429, 500 and 503 apply to all endpoints. */
+/**
+ * The error statuses that an endpoint describes. Any endpoint may also answer 401, 429, 500 and 503; it describes a 503
+ * only if it has a cause of its own.
+ */
 export type ErrorStatus = 400 | 403 | 404 | 409 | 413 | 503;
 
 /** The sections of the reference. */

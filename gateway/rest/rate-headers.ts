@@ -8,7 +8,7 @@ const HEADERS_BY_METADATA = Object.entries({
 
 /**
  * The headers of the monthly quota, on every authenticated response, and whether a response is a replay.
- * `metadata`: reads the response's metadata. Source: docs/contract.md, "Who may call".
+ * `metadata`: reads the response's metadata. Source: docs/contract.md, "Limits" and "Idempotency".
  */
 export function rateHeaders(metadata: (name: string) => string | string[] | null | undefined): Record<string, string> {
   const headers: Record<string, string> = {};

@@ -54,7 +54,7 @@ export interface Access {
 }
 
 /**
- * Authentication, plans and rates. Source: docs/contract.md, "Authentication"; Limits.
+ * Authentication, plans and rates. Source: docs/contract.md, "Authentication", "Who may call" and "Limits".
  *
  * `methodNamed` finds the method that a request rejected by a gateway was meant for.
  */

@@ -1,6 +1,6 @@
 import type { PlanName } from '../../common/contract/names.ts';
 
-/** Features and limits of a plan. Source: docs/contract.md, "Limits"; decision "Who may call". */
+/** Features and limits of a plan. Source: docs/contract.md, "Who may call". */
 export interface Plan {
   readonly api: boolean;
   readonly bulk: boolean;

@@ -3,7 +3,7 @@ import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import type { OutboxRecord } from './outbox.ts';
 
-/** All event types that Signpost publishes. Source: docs/contract.md, "Events"; decision "Events". */
+/** All event types that Signpost publishes. Source: docs/contract.md, "Events". */
 export const EVENT_TYPES = [
   'qr.created',
   'qr.updated',

@@ -30,7 +30,7 @@ export interface BatchOptions {
 /** The request has more bytes than the core reads. */
 export class TooLarge extends Error {}
 
-/** The most bytes of a request. Source: docs/contract.md, "Limits". */
+/** The most bytes of a request. Source: docs/internal-callers.md, "Limits". */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
 
 /** How often the page looks for the batch while the core creates the first codes, which can take 20 s, in ms. */

@@ -158,7 +158,7 @@ export const AdmissionService: GenService<{
   /**
    * Authenticates a request whose body the gateway has not read yet, and checks plan, burst limit and quota as for the
    * method that it is meant for, but meters nothing: the call that the request becomes is metered. The gateway
-   * therefore reads no large body for a caller that would be rejected. Source: Authentication; Limits.
+   * therefore reads no large body for a caller that would be rejected. Source: docs/contract.md, "Who may call".
    *
    * @generated from rpc signpost.access.v1.AdmissionService.Authenticate
    */
@@ -171,7 +171,7 @@ export const AdmissionService: GenService<{
    * Checks a request that the gateway cannot translate (malformed JSON, a wrong type, a body too large) exactly as the
    * method that it was meant for, and then always fails: with `unauthenticated` or the error of the plan, the rate or
    * the idempotency key if one of those comes first, else with the given error. With an idempotency key the error is
-   * stored or replayed. Source: Cross-cutting rules; Errors.
+   * stored or replayed. Source: docs/contract.md, "Who may call" and "Idempotency".
    *
    * @generated from rpc signpost.access.v1.AdmissionService.Refuse
    */

@@ -1452,7 +1452,8 @@ export const RoleSchema: GenEnum<Role> = /*@__PURE__*/
   enumDesc(file_signpost_accounts_v1_accounts, 1);
 
 /**
- * Accounts, their plans, their API key and their members. Source: Authentication; Limits.
+ * Accounts, their plans, their API key and their members. Source: docs/contract.md, "Authentication" and "Who may call";
+ * docs/internal-callers.md, "Members".
  *
  * @generated from service signpost.accounts.v1.AccountsService
  */

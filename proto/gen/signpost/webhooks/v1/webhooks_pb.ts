@@ -774,7 +774,7 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
   enumDesc(file_signpost_webhooks_v1_webhooks, 0);
 
 /**
- * Webhook endpoints and their deliveries, according to Standard Webhooks 1.0.0. Source: Events.
+ * Webhook endpoints and their deliveries, according to Standard Webhooks 1.0.0. Source: docs/events.md, "Webhooks".
  *
  * @generated from service signpost.webhooks.v1.WebhooksService
  */
