@@ -197,10 +197,12 @@ describe('npm start', () => {
     expect(keyIn(await next.ready)).toBe(keyIn(printed));
   });
 
-  test('uses the Postgres that DATABASE_URL names', async () => {
+  test.each(['DATABASE_URL', 'DATABASE_URL_FILE'])('uses the Postgres that %s names', async (name) => {
     const place = await isolatedEnvironment();
     const { url } = await freshDatabase();
-    const run = startLocally({ ...place, DATABASE_URL: url });
+    const file = join(dirname(place.DATA_DIR), 'database-url');
+    await writeFile(file, `${url}\n`);
+    const run = startLocally({ ...place, [name]: name === 'DATABASE_URL' ? url : file });
     await run.ready;
     await expect(access(join(place.DATA_DIR, 'postgres'))).rejects.toThrow('ENOENT');
   });

@@ -1,5 +1,9 @@
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
+import { withoutFiles } from '../common/runtime/variables.ts';
+import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
+import { GATEWAY_VARIABLES } from '../gateway/config.ts';
+import { CORE_VARIABLES } from '../src/config.ts';
 import { localAccount } from './account.ts';
 import { buildApp } from './build-app.ts';
 import { type Child, type ChildOptions, startChild } from './child.ts';
@@ -16,9 +20,9 @@ import { signInText, welcome } from './welcome.ts';
  * `npm start`: Postgres, a core that answers calls, one for background work, a gateway and the dashboard on this machine,
  * each a separate process as in production, and stopped in the opposite order. Processes that die are not restarted:
  * supervisors do that in production, and here it would hide the reason. Rejects with an `OperatorError`, or with the reason
- * of `interruption.stop`; by then everything has stopped.
+ * of `interruption.stop`; by then everything has stopped. `given`: the environment, with all values in it.
  */
-async function run(settings: Settings, interruption: Interruption): Promise<void> {
+async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: Interruption): Promise<void> {
   const { dataDir, dashboardPort } = settings;
   const { stop, force } = interruption;
   const ending = new AbortController();
@@ -32,11 +36,11 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
   running.defer(() => built);
   const database = await startDatabase(settings);
   running.defer(() => database.stop());
-  const serviceToken = process.env.SERVICE_TOKEN || (await readOrCreateSecret(join(dataDir, 'service-token')));
-  const secretKey = process.env.SECRET_KEY || (await readOrCreateSecret(join(dataDir, 'secret-key')));
+  const serviceToken = given.SERVICE_TOKEN || (await readOrCreateSecret(join(dataDir, 'service-token')));
+  const secretKey = given.SECRET_KEY || (await readOrCreateSecret(join(dataDir, 'secret-key')));
 
   const env = {
-    ...process.env,
+    ...given,
     PORT: String(settings.port),
     CORE_PORT: String(settings.corePort),
     GRPC_PORT: String(settings.grpcPort),
@@ -59,7 +63,7 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
     SERVICE_TOKEN: serviceToken,
     SECRET_KEY: secretKey,
   };
-  const metricsPort = Number(process.env.METRICS_PORT || Number.NaN);
+  const metricsPort = Number(given.METRICS_PORT || Number.NaN);
   /** `METRICS_PORT` of the nth process: consecutive ports. */
   const metricsOf = (index: number) =>
     Number.isInteger(metricsPort) ? { METRICS_PORT: String(metricsPort + index) } : {};
@@ -82,7 +86,7 @@ async function run(settings: Settings, interruption: Interruption): Promise<void
         ...metricsOf(2),
         DATA_DIR: join(dataDir, 'gateway'),
         // Each worker takes memory, and two behave like many.
-        GATEWAY_WORKERS: process.env.GATEWAY_WORKERS || '2',
+        GATEWAY_WORKERS: given.GATEWAY_WORKERS || '2',
         DATABASE_URL: database.gatewayUrl,
         CORE_ADDRESS: `${LOOPBACK}:${settings.grpcPort}`,
         // The gateway must not have the core's secrets.
@@ -152,7 +156,9 @@ process.on('uncaughtException', (error) => {
 });
 const interruption = listenForInterruption();
 try {
-  await run(readSettings(process.env), interruption);
+  const names = Object.keys({ ...CORE_VARIABLES, ...GATEWAY_VARIABLES, ...DASHBOARD_VARIABLES });
+  const env = withoutFiles(process.env, names);
+  await run(env, readSettings(env), interruption);
 } catch (error) {
   const isRequested = interruption.stop.aborted && error === interruption.stop.reason;
   if (!isRequested) {

@@ -3,7 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { OperatorError } from './operator-error.ts';
-import { configured, integer, list, oneOf, port, readVariables, secret, text, variablesTable } from './variables.ts';
+import {
+  configured,
+  integer,
+  list,
+  oneOf,
+  port,
+  readVariables,
+  secret,
+  text,
+  variablesTable,
+  withoutFiles,
+} from './variables.ts';
 
 const VARIABLES = {
   PORT: { type: port(8080), about: 'Where it listens.' },
@@ -44,6 +55,9 @@ test('a variable may be read from a file', () => {
   writeFileSync(path, 'postgres://from-a-file\n');
   expect(readVariables(VARIABLES, { URL_FILE: path }).URL).toBe('postgres://from-a-file');
   expect(configured({ URL_FILE: '', URL: 'x' }, 'URL')).toBe('x');
+  const env = { URL_FILE: path, COUNT: '2', OTHER_FILE: path };
+  const all = { URL: 'postgres://from-a-file', URL_FILE: undefined, COUNT: '2', OTHER_FILE: path };
+  expect(withoutFiles(env, Object.keys(VARIABLES))).toMatchObject(all);
   expect(() => readVariables(VARIABLES, { URL_FILE: path, URL: 'x' })).toThrow(
     new OperatorError('URL and URL_FILE must not both be set.'),
   );

@@ -55,6 +55,15 @@ export function configured(env: NodeJS.ProcessEnv, name: string): string | undef
   return readConfiguredFile(`${name}_FILE`, path).toString().trimEnd() || undefined;
 }
 
+/** The environment with the values of these variables, also of those in files, instead of the names of the files. */
+export function withoutFiles(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
+  const read = names.flatMap((name) => [
+    [name, configured(env, name)],
+    [`${name}_FILE`, undefined],
+  ]);
+  return { ...env, ...Object.fromEntries(read) };
+}
+
 /** The list as a Markdown table. */
 export function variablesTable(definition: Variables): string {
   const rows = Object.entries(definition).map(
