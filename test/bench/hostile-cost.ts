@@ -4,8 +4,6 @@
  *
  *   node test/bench/hostile-cost.ts [requests]      default: 300 for each
  *
- * Prints the tables of docs/benchmarks.md.
- *
  * Each request has a made-up key of the right format and a body of about 1 KiB: gzip that inflates to a mebibyte of empty
  * rows for RPCs, rows in JSON for REST. CPU time is that of core, gateway and Postgres together.
  */
@@ -88,7 +86,7 @@ for (const protocol of ['REST', 'Connect', 'native gRPC']) {
 await platform[Symbol.asyncDispose]();
 process.exit();
 
-/** Prints the operations called over these protocols as a table of docs/benchmarks.md. */
+/** Prints the operations called over these protocols as a Markdown table. */
 function printTable(things: string, protocols: readonly string[], columns: readonly string[]): void {
   const row = (cells: readonly string[]) => console.log(`| ${cells.join(' | ')} |`);
   row([things, ...columns]);
