@@ -3,8 +3,9 @@ import { ROUTED_COLUMNS, type RoutedCode } from '../../common/contract/route.ts'
 import { run, statement, transaction } from '../../common/postgres/sql.ts';
 import { listed } from '../db/columns.ts';
 import { copyToOutbox } from '../events/outbox.ts';
-import { announceCurrent, routeRecord } from './announce.ts';
-import { CHANGED, ERASED_COLUMNS } from './code-row.ts';
+import { routeRecord } from './announce.ts';
+import { ERASED_COLUMNS } from './code-row.ts';
+import { deleteLocked } from './delete-codes.ts';
 
 /** Codes per transaction: few enough to block others only briefly, enough to delete a million codes within minutes. */
 const MAX_CODES = 500;
@@ -13,19 +14,6 @@ const MAX_CODES = 500;
 const lockNext = statement<{ id: string }>(
   'codes_lock_live',
   `select id from codes where account_id = $1 and deleted_at is null order by id desc limit ${MAX_CODES} for update`,
-);
-
-/** Indexes: codes_pkey, code_counts_pkey. */
-const remove = statement(
-  'codes_delete_all',
-  `with removed as (
-     update codes set deleted_at = now(), ${CHANGED}
-     where account_id = $1 and id = any($2::uuid[]) returning type
-   )
-   update code_counts
-   set listed = listed - (select count(*) from removed),
-       live = live - (select count(*) from removed where type = 'dynamic')
-   where account_id = $1`,
 );
 
 /**
@@ -44,17 +32,6 @@ async function deleteSome(tx: PoolClient, platformUrl: string, accountId: string
   if (ids.length === 0) return false;
   await deleteLocked(tx, platformUrl, accountId, ids);
   return true;
-}
-
-/** Deletes and announces codes that the transaction has locked and that are not deleted. Ids are UUIDs. */
-export async function deleteLocked(
-  tx: PoolClient,
-  platformUrl: string,
-  accountId: string,
-  ids: readonly string[],
-): Promise<void> {
-  await run(tx, remove, [accountId, ids]);
-  await announceCurrent(tx, platformUrl, accountId, ids, () => ({ type: 'qr.archived' }));
 }
 
 const ASSIGNMENTS = ERASED_COLUMNS.map(({ name, nullable }) => `${name} = ${nullable ? 'null' : 'default'}`).join(', ');

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { type Notifications, notifying } from '../../common/postgres/notifications.ts';
-import { first, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { first, run, statement, transactionWithin } from '../../common/postgres/sql.ts';
 import { columnsOf, listed } from '../db/columns.ts';
 import { codeEvent } from '../events/events.ts';
 import { copyToOutbox } from '../events/outbox.ts';
@@ -12,6 +12,8 @@ import { RelabelledCodeEntity } from './entities.ts';
 
 /** Codes announced per transaction. */
 const MAX_CODES = 500;
+/** How long announcing them may take, in ms: many times what it takes. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. */
+const ANNOUNCING_MS = 20_000;
 /** How often to look for codes while notifications don't arrive, and after a failure, in ms. */
 const POLL_MS = 1_000;
 
@@ -100,11 +102,12 @@ export function startRelabelledAnnouncements(options: {
 }): { stop(): Promise<void> } {
   const { pool, notifications, platformUrl, logger } = options;
   const bell = notifications.bell('labels', POLL_MS);
+  const announce = () => transactionWithin(pool, ANNOUNCING_MS, (tx) => announceSome(tx, platformUrl));
   let stopping = false;
   const running = (async () => {
     while (!stopping) {
       try {
-        while (!stopping && (await transaction(pool, (tx) => announceSome(tx, platformUrl))));
+        while (!stopping && (await announce()));
         if (!stopping) await bell.wait();
       } catch (error) {
         logger.warn({ err: error }, 'announcing codes with changed labels failed; it is retried');

@@ -11,7 +11,7 @@ import {
 import type { Account } from '../access/caller.ts';
 import { changeFields, type FieldChanges, readFieldChanges } from './change-fields.ts';
 import type { CodeRow } from './code-row.ts';
-import { deleteLocked } from './delete-account-codes.ts';
+import { deleteLocked } from './delete-codes.ts';
 import { lockCodes } from './find-code.ts';
 import { restoreLocked } from './restore-codes.ts';
 import type { Result } from './update-result.ts';
