@@ -22,15 +22,17 @@ const COLUMNS = listed(columnsOf(RelabelledCodeEntity));
 /**
  * Increments the versions of a label's codes and queues the codes for their announcement. A code that is queued already
  * is announced once for all its changes. Codes are locked in the order of their ids, as in `deleteAccountCodes`, so
- * that two transactions cannot deadlock. `labelled`: the condition for the codes of label $2.
+ * that two transactions cannot deadlock; deleted ones too, so that a code that is restored meanwhile is either announced
+ * here, or restored with its changed label. `labelled`: the condition for the codes of label $2.
  */
 const labelChanged = (field: 'folder' | 'tags', labelled: string) =>
   statement(
     `codes_${field}_changed`,
     `with labelled as materialized (
-       select id from codes where account_id = $1 and ${labelled} and deleted_at is null order by id desc for no key update
+       select id, deleted_at from codes where account_id = $1 and ${labelled} order by id desc for no key update
      ), changed as (
-       update codes c set ${CHANGED} from labelled where c.account_id = $1 and c.id = labelled.id
+       update codes c set ${CHANGED} from labelled
+       where c.account_id = $1 and c.id = labelled.id and labelled.deleted_at is null
        returning c.account_id, c.id
      ), recorded as (
        insert into relabelled_codes (${COLUMNS}) select account_id, id, array['${field}'] from changed
@@ -40,7 +42,7 @@ const labelChanged = (field: 'folder' | 'tags', labelled: string) =>
      select ${notifying('labels')} from changed limit 1`,
   );
 
-/** Indexes: codes_in_folder, codes_pkey. */
+/** Indexes: codes_filed, codes_pkey. */
 const folderChanged = labelChanged('folder', 'folder_id = $2');
 
 /** Indexes: code_tags_by_tag, codes_pkey. */

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { readFailure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
@@ -142,6 +144,25 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
       expect(await reasonOf(rename(account, id, name))).toBe('INVALID_FIELD');
     }
     expect((await list(account)).map(({ name }) => name)).toEqual(['Berlin', 'Hamburg']);
+  });
+
+  test('is current in the event of a code that is restored while it is renamed', async () => {
+    const account = await api.account();
+    const [other, code] = [await account.create(fields('Berlin')), await account.create(fields('Berlin'))];
+    const { id } = await named(account, 'Berlin');
+    await account.call('DELETE', `/qr-codes/${code.id}`);
+    await database.query('begin');
+    await database.query('select from codes where id = $1 for update', [decodeId('qr', other.id)]);
+    const renaming = rename(account, id, 'Bern');
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await database.query(waiting)).rowCount, EVENTUALLY).toBe(1);
+    const restoring = internal(api.signpost, CodesService, account.id).restoreCode({ id: code.id });
+    await Promise.race([restoring, sleep(500)]);
+    await database.query('commit');
+    await Promise.all([renaming, restoring]);
+    const expected = kind === 'folder' ? { folder: { id, name: 'Bern' } } : { tags: ['Bern'] };
+    const { version } = await read(account, code.id);
+    expect((await eventsOf(code.id, version)).at(-1)).toMatchObject({ ...expected, version });
   });
 
   test('is removed from its codes when deleted, which changes each of them', async () => {
