@@ -9,12 +9,17 @@ import { LOCKS } from '../db/locks.ts';
 /** How often to check for missing topics, in ms. */
 const INTERVAL_MS = 5_000;
 
+/** Each request replaces the row, so that it has another `xmin`. */
 const requestRoutes = promptStatement(
   'events_request_routes',
-  'insert into routes_due default values on conflict do nothing',
+  'insert into routes_due default values on conflict (single) do update set single = true',
 );
-const routesRequested = promptStatement('events_routes_requested', 'select from routes_due');
-const finishRoutes = promptStatement('events_finish_routes', 'delete from routes_due');
+const routesRequested = promptStatement<{ request: string }>(
+  'events_routes_requested',
+  'select xmin::text as request from routes_due',
+);
+/** Not if they have been requested again meanwhile. */
+const finishRoutes = promptStatement('events_finish_routes', 'delete from routes_due where xmin::text = $1');
 const lock = promptStatement<{ acquired: boolean }>(
   'events_lock_routes',
   'select pg_try_advisory_lock($1) as acquired',
@@ -61,13 +66,15 @@ export function startTopicUpkeep({
   }
 
   async function republish(): Promise<void> {
-    if ((await pool.query(routesRequested)).rowCount === 0) return;
+    if ((await run(pool, routesRequested)).length === 0) return;
     await withConnection(pool, async ({ client, markBroken }) => {
       const row = await first(client, lock, [LOCKS.routes]);
       if (!row?.acquired) return;
       try {
+        const requested = await first(client, routesRequested);
+        if (!requested) return;
         const routes = await republishRoutes();
-        await run(client, finishRoutes);
+        await run(client, finishRoutes, [requested.request]);
         if (routes > 0) logger.warn({ routes }, 'all routes were republished to the new routes topic');
       } finally {
         await client.query(`select pg_advisory_unlock(${LOCKS.routes})`).catch(markBroken);
