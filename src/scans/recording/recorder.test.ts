@@ -266,6 +266,27 @@ test('a poll is rejected, not dropped, while Postgres is unavailable', async () 
   await unavailable.close();
 });
 
+test('dead letters are published once, however often their poll is delivered before it is recorded', async () => {
+  const scanned = newScannedCode();
+  log.published.length = 0;
+  const records = [logRecord('k', null), scanRecord(scanned)];
+  let isUnavailable = true;
+  const failing = new Proxy(database.pool, {
+    get(pool, name) {
+      if (isUnavailable && (name === 'connect' || name === 'query')) return () => Promise.reject(new Error('away'));
+      const value = Reflect.get(pool, name, pool);
+      return typeof value === 'function' ? value.bind(pool) : value;
+    },
+  });
+  const retried = await createPollHandler({ log, database: { ...database, pool: failing }, logger });
+  for (let attempt = 0; attempt < 3; attempt++) await expect(retried(records)).rejects.toThrow('away');
+  isUnavailable = false;
+  await retried(records);
+  expect(log.published).toHaveLength(1);
+  expect(await total(scanned)).toBe(1);
+  await expectCleanAudit();
+});
+
 test("a code's day has a bounded number of referrers; the rest counts as other", async () => {
   const scanned = newScannedCode();
   const poll = (from: number) =>

@@ -96,6 +96,8 @@ export async function createPollHandler({
   const convertLegacy = legacyScanConverter(pool);
   const existingMonths = new Set<string>();
   const countStages = scanStageCounter();
+  /** Dead letters of polls that could not be recorded: these are delivered again, and the dead letters are not. */
+  const published = new Set<string>();
 
   const handle = async (records: readonly LogRecord[]) => {
     const now = Date.now();
@@ -106,19 +108,21 @@ export async function createPollHandler({
       if ('undecodable' in scan) deadLetters.push({ record, reason: scan.undecodable });
       else scans.push(scan);
     }
-    if (deadLetters.length > 0) {
+    const unpublished = deadLetters.filter(({ record }) => !published.has(positionOf(record)));
+    if (unpublished.length > 0) {
       logger.error(
-        { count: deadLetters.length, reason: deadLetters[0]?.reason },
+        { count: unpublished.length, reason: unpublished[0]?.reason },
         'scans that cannot be decoded were sent to the dead-letter topic',
       );
       await log.publish(
         SCANS_DEAD_LETTERS.name,
-        deadLetters.map(({ record: { key, value, headers }, reason }) => ({
+        unpublished.map(({ record: { key, value, headers }, reason }) => ({
           key,
           value: value && withoutVisitorData(value),
           headers: { ...headers, reason },
         })),
       );
+      for (const { record } of unpublished) published.add(positionOf(record));
     }
     const days = new Set(scans.map(({ scannedAt }) => dayOf(scannedAt)));
     const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(existingMonths);
@@ -136,6 +140,7 @@ export async function createPollHandler({
     };
     try {
       countStages(await record(pool, poll, (scan) => derive(scan, firstDay)));
+      for (const { record } of deadLetters) published.delete(positionOf(record));
     } catch (error) {
       // A month may have been detached meanwhile: the next attempt checks again.
       existingMonths.clear();
@@ -144,6 +149,10 @@ export async function createPollHandler({
   };
 
   return handle;
+}
+
+function positionOf({ partition, offset }: LogRecord): string {
+  return `${partition} ${offset}`;
 }
 
 /**
