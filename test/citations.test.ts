@@ -28,6 +28,7 @@ const PUBLIC = [
   /^OpenTelemetry/,
   /^OTLP specification \d/,
   /^Standard Webhooks \d/,
+  /^the IANA time zone database, /,
   /^ZIP, APPNOTE/,
   /^libpq's documentation, /,
   /^\w+\(\d\)$/,

@@ -80,6 +80,9 @@ function hasNul(text: string): boolean {
 
 const NO_NUL = 'must not contain the NUL character.';
 
+/** Source: the IANA time zone database, "Timezone identifiers". */
+const TIME_ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]*$/;
+
 function problemOfConditions(path: string, when: Conditions): string | undefined {
   const { from, until, weekly, countries, operatingSystems } = when;
   const problem = problemOfInstant(`${path}.from`, from) ?? problemOfInstant(`${path}.until`, until);
@@ -102,6 +105,8 @@ function problemOfConditions(path: string, when: Conditions): string | undefined
 
 function problemOfWeekly(path: string, weekly: Weekly): string | undefined {
   try {
+    // Temporal takes offsets and timestamps as time zones too, which have no daylight saving time.
+    if (!TIME_ZONE_NAME.test(weekly.timeZone)) throw new RangeError('not a name');
     weeklyTimes(weekly);
     return undefined;
   } catch {

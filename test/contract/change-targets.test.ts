@@ -149,6 +149,12 @@ describe('rows', () => {
       { ...name, policy: policyOf({ rules: [{ then: { target_url: 'nowhere' } }] }) },
       { ...name, policy: policyOf({ rules: Array(21).fill({ then: { page: 'gone' } }) }) },
       { ...name, policy: { rules: [{ name: 'a\0b', outcome: { kind: { case: 'targetUrl', value: NEW } } }] } },
+      {
+        ...name,
+        policy: {
+          rules: [{ when: { operatingSystems: ['a\0'] }, outcome: { kind: { case: 'targetUrl', value: NEW } } }],
+        },
+      },
       byId('qr_0'),
       byId(deleted.id),
       byId(foreign.id),
@@ -159,7 +165,7 @@ describe('rows', () => {
       byId(one.id),
       byId(one.id, `${NEW}/2`),
     ]);
-    expect(counts(present(change))).toEqual({ total: 15, pending: 0, changed: 1, unchanged: 0, failed: 14 });
+    expect(counts(present(change))).toEqual({ total: 16, pending: 0, changed: 1, unchanged: 0, failed: 15 });
     expect(rows.map(({ reason }) => reason)).toEqual([
       'Name the code by id, short_code or external_ref.',
       'Name at least one of target_url and policy.',
@@ -167,6 +173,7 @@ describe('rows', () => {
       'policy.rules[0].outcome.target_url: must be an absolute http or https URL.',
       'policy.rules: must contain no more than 20 item(s).',
       'policy.rules[0].name: must not contain the NUL character.',
+      expect.stringMatching(/^policy\.rules\[0\]\.when\.operating_systems: a\u2400 is none of /),
       'id: there is no such code on this account.',
       'id: there is no such code on this account.',
       'id: there is no such code on this account.',
@@ -175,9 +182,9 @@ describe('rows', () => {
       'short_code: must not contain the NUL character.',
       'external_ref: no code of this account was created with this reference.',
       '',
-      'The row at position 13 already changes this code.',
+      'The row at position 14 already changes this code.',
     ]);
-    expect(rows[13]).toMatchObject({ status: CHANGED, version: 2 });
+    expect(rows[14]).toMatchObject({ status: CHANGED, version: 2 });
     expect((await targets().getTarget({ id: one.id })).target).toMatchObject({ version: 2, targetUrl: NEW });
     expect(await updates(one.id)).toHaveLength(1);
   });

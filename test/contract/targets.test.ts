@@ -198,6 +198,18 @@ describe('SetTarget', () => {
     expect((await targets().getTarget({ id: code.id })).target).toMatchObject({ version: 1 });
   });
 
+  test.each(['+02:00', '2020-01-01T00:00:00+05:30', '2020-01-01T00:00[Europe/Berlin]'])(
+    'a time zone without a name is rejected: %s',
+    async (time_zone) => {
+      const { id } = await account.create();
+      const when = { weekly: { ...LUNCH.rules[0]?.when.weekly, time_zone } };
+      const failed = await failureOf(
+        targets().setTarget({ id, policy: policyOf({ rules: [{ when, then: { page: 'gone' } }] }) }),
+      );
+      expect(failed.message).toContain(`${time_zone} is not in the IANA time zone database.`);
+    },
+  );
+
   test('codes of other accounts and of other types have no target to change', async () => {
     const other = await api.account();
     const code = await other.create();

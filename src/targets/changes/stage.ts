@@ -95,13 +95,18 @@ function recordOf(
     change_id,
     index,
     reference_kind: reference?.kind ?? null,
-    // NUL, which Postgres can't store, is replaced by a symbol; such a row fails anyway.
-    reference: reference?.text.replaceAll('\0', '\u2400') ?? null,
+    reference: reference ? storable(reference.text) : null,
     target_url: reason === null ? targetUrl : null,
     policy: reason === null ? policy : null,
     code_id: found?.code?.id ?? null,
     outcome: reason === null ? null : 'failed',
     version: reason === null && found?.code ? found.code.target_version + 1 : null,
-    reason,
+    // It may quote what was sent.
+    reason: reason === null ? null : storable(reason),
   };
+}
+
+/** The text with a symbol in place of NUL, which Postgres can't store; such a row fails anyway. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\u2400');
 }
