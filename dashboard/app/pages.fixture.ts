@@ -27,6 +27,15 @@ export interface DashboardPages {
   open(path: string, options?: { role?: Role; context?: BrowserContextOptions }): Promise<Page>;
 }
 
+/** Comes back to a page after a minute in another tab: it reads again what it shows. */
+export async function comeBack(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    const now = Date.now;
+    Date.now = () => now() + 60_000;
+    window.dispatchEvent(new Event('visibilitychange'));
+  });
+}
+
 /** Starts everything that pages need. Call it in `beforeAll`; all of it stops after the file. */
 export async function startPages(options: SignpostOptions & { plan?: Plan } = {}): Promise<DashboardPages> {
   const signpost = await startSignpost(options);

@@ -1,8 +1,14 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { createClient } from '@connectrpc/connect';
 import { createConnectQueryKey, createQueryOptions } from '@connectrpc/connect-query';
 import { useQueries } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { type Code, CodesService, type ListCodesRequestSchema } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import {
+  type Code,
+  CodesService,
+  type ListCodesRequestSchema,
+  type ListCodesResponse,
+} from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { queryClient } from './queries.ts';
 import { transport } from './transport.ts';
@@ -12,6 +18,8 @@ export const PAGE = 100;
 
 /** For how long the list must have stood still before its rows are loaded, in ms: a drag of the scrollbar crosses thousands. */
 const SETTLED_MS = 60;
+
+const client = createClient(CodesService, transport);
 
 /** Which codes a list has, without the part of them that a call returns. */
 export type CodesFilter = Pick<
@@ -58,9 +66,18 @@ export function useCodesList(filter: CodesFilter, first: number, last: number): 
 }
 
 /** The query of a page, counted from 0. */
-export function pageQuery(filter: CodesFilter, page: number) {
-  const input = { ...filter, limit: PAGE, ...(page > 0 && { offset: page * PAGE }) };
-  return createQueryOptions(CodesService.method.listCodes, input, { transport });
+function pageQuery(filter: CodesFilter, page: number) {
+  return createQueryOptions(CodesService.method.listCodes, pageInput(filter, page), { transport });
+}
+
+/** The codes of a page. It is no query, whose call would be aborted once the list scrolls away from its rows. */
+export async function readPage(filter: CodesFilter, page: number): Promise<readonly Code[]> {
+  const loaded = queryClient.getQueryData<ListCodesResponse>(pageQuery(filter, page).queryKey);
+  return (loaded ?? (await client.listCodes(pageInput(filter, page)))).codes;
+}
+
+function pageInput(filter: CodesFilter, page: number) {
+  return { ...filter, limit: PAGE, ...(page > 0 && { offset: page * PAGE }) };
 }
 
 /** Reads again what changes of codes change: codes, their lists, and how many of them folders and tags have. */

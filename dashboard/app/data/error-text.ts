@@ -1,12 +1,17 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
+import { type ErrorInfo, ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
 import { type FirstMessages, useFirstMessages } from '../messages/index.ts';
 import { isTemporary } from './queries.ts';
 import type { RoleName } from './session.ts';
 
 /** The reason that the core gives, `google.rpc.ErrorInfo.reason`; undefined for errors of other origin. */
 export function reasonOf(error: unknown): string | undefined {
-  return ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason;
+  return errorInfo(error)?.reason;
+}
+
+/** The reason with its details, `google.rpc.ErrorInfo`; undefined for errors of other origin. */
+export function errorInfo(error: unknown): ErrorInfo | undefined {
+  return ConnectError.from(error).findDetails(ErrorInfoSchema)[0];
 }
 
 /** Explains a failed call: in the reader's language where the pages know more, else in the core's own sentence. */
@@ -18,7 +23,7 @@ export function useErrorText(): (error: unknown) => string {
 export function errorText(error: unknown, { common, shell }: FirstMessages): string {
   if (isTemporary(error)) return common.unavailable;
   const connectError = ConnectError.from(error);
-  const info = connectError.findDetails(ErrorInfoSchema)[0];
+  const info = errorInfo(error);
   if (info?.reason === 'ROLE_REQUIRED') {
     const role = info.metadata.role ?? 'owner';
     return common.notAllowed(shell.roles[role as RoleName] ?? role);

@@ -74,6 +74,8 @@ export const codes: typeof en = {
     progress: (done, total) => `${done} von ${total}`,
     stop: 'Anhalten',
     undone: 'Die Änderung ist rückgängig gemacht.',
+    notUndone: (count, formatted) =>
+      `${formatted} ${count === 1 ? 'Code konnte' : 'Codes konnten'} nicht zurückgesetzt werden.`,
     stopped: 'Angehalten.',
     done: (changed, formatted) => `${formatted} ${changed === 1 ? 'Code' : 'Codes'} geändert.`,
     nothing: 'Nichts zu ändern: Die Codes waren schon so.',
@@ -93,7 +95,6 @@ export const codes: typeof en = {
       retarget: 'Ziele werden geändert',
       delete: 'Codes werden gelöscht',
       restore: 'Codes werden wiederhergestellt',
-      undo: 'Änderung wird rückgängig gemacht',
     },
     confirmDelete: (formatted) => `${formatted} löschen?`,
     deleteText:

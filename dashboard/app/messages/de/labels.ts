@@ -56,4 +56,6 @@ export const labels: typeof en = {
       : `${codes(count, formatted)} ${count === 1 ? 'verliert' : 'verlieren'} dieses Tag. Kein Code wird gelöscht.`,
   deleted: (name) => `„${name}“ wurde gelöscht.`,
   restored: (name) => `„${name}“ ist wieder an seinen Codes.`,
+  notRestored: (count, formatted, name) =>
+    `${codes(count, formatted)} ${count === 1 ? 'konnte' : 'konnten'} „${name}“ nicht zurückerhalten.`,
 };

@@ -72,6 +72,8 @@ export const codes = {
     progress: (done: string, total: string) => `${done} of ${total}`,
     stop: 'Stop',
     undone: 'The change is undone.',
+    notUndone: (count: number, formatted: string) =>
+      `${formatted} ${count === 1 ? 'code' : 'codes'} could not be changed back.`,
     stopped: 'Stopped.',
     done: (changed: number, formatted: string) => `${formatted} ${changed === 1 ? 'code' : 'codes'} changed.`,
     nothing: 'Nothing to change: the codes were like this already.',
@@ -91,7 +93,6 @@ export const codes = {
       retarget: 'Changing targets',
       delete: 'Deleting codes',
       restore: 'Restoring codes',
-      undo: 'Undoing the change',
     },
     confirmDelete: (formatted: string) => `Delete ${formatted}?`,
     deleteText: 'Scans of them will say that the code is no longer active. You can restore deleted codes at any time.',

@@ -56,4 +56,6 @@ export const labels = {
       : `${codes(count, formatted)} ${count === 1 ? 'loses' : 'lose'} this tag. No code is deleted.`,
   deleted: (name: string) => `“${name}” was deleted.`,
   restored: (name: string) => `“${name}” is back on its codes.`,
+  notRestored: (count: number, formatted: string, name: string) =>
+    `${codes(count, formatted)} could not get “${name}” back.`,
 };

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { CHROMIUM, comeBack, type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 /** The page of one code: its target and what it led to before, its files, its scans. */
 
@@ -74,12 +74,17 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await press(page, 'Change target');
     await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/mine');
     await pages.client(TargetsService).setTarget({ id: code.id, targetUrl: 'https://example.com/theirs' });
+    // The page may have read the other change before.
+    await Promise.all([page.waitForResponse(/GetTarget/), comeBack(page)]);
+    await page.getByText('https://example.com/theirs').waitFor();
     await press(page, 'Save target');
     await page.getByText('Someone else changed this target meanwhile.').waitFor();
     expect((await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
     await press(page, 'Save target');
     await page.getByText('Saved as version 3.').waitFor();
     expect((await targetOf(code))?.targetUrl).toBe('https://example.com/mine');
+    await press(page, 'Undo');
+    await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
   });
 
   test('offers the image in all formats', async () => {

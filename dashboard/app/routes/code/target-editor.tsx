@@ -9,7 +9,7 @@ import { Actions } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { Notice, Panel, Section } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
-import { reasonOf, useErrorText } from '../../data/error-text.ts';
+import { errorInfo, reasonOf, useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { useMessages } from '../../messages/index.ts';
 import { refreshTarget } from './history.tsx';
@@ -22,7 +22,7 @@ const MAX_RULES = 20;
 
 interface TargetEditorProps {
   readonly code: Code;
-  /** The version that the form began with. */
+  /** What the form begins with; later ones are ignored. */
   readonly target: Target;
   readonly onClose: () => void;
 }
@@ -33,8 +33,8 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const { form } = texts;
   const errorText = useErrorText();
   const [draft, setDraft] = useState(() => draftOf(target));
-  // A change made by another person is shown once; saving again replaces it.
-  const [isConflict, setConflict] = useState(false);
+  // The version that saving replaces: the one that the form began with, or another person's that the notice told of.
+  const [replaced, setReplaced] = useState(target.version);
   const save = useMutation(TargetsService.method.setTarget);
   const rollBack = useMutation(TargetsService.method.rollBackTarget);
   const errors = save.error ? fieldErrors(save.error) : new Map<string, string>();
@@ -54,16 +54,16 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
         targetUrl: draft.url.trim(),
         policy: policyOf(draft),
         note: draft.note.trim(),
-        ...(!isConflict && { expectedVersion: target.version }),
+        expectedVersion: replaced,
       });
-      const version = saved?.version ?? target.version;
+      const version = saved?.version ?? replaced;
       onClose();
       await refreshTarget();
-      if (version === target.version) return showToast(form.unchanged);
+      if (version === replaced) return showToast(form.unchanged);
       const undo = async () => {
         try {
-          await rollBack.mutateAsync({ id: code.id, version: target.version, expectedVersion: version });
-          showToast(texts.history.rolledBack(target.version));
+          await rollBack.mutateAsync({ id: code.id, version: replaced, expectedVersion: version });
+          showToast(texts.history.rolledBack(replaced));
         } catch (error) {
           showToast(errorText(error), { kind: 'failed' });
         }
@@ -71,7 +71,10 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
       };
       showToast(form.saved(version), { undo: () => void undo() });
     } catch (error) {
-      if (reasonOf(error) === 'TARGET_CHANGED') setConflict(true);
+      if (reasonOf(error) !== 'TARGET_CHANGED') return;
+      setReplaced(Number(errorInfo(error)?.metadata.version));
+      // The history below shows the other change.
+      await refreshTarget();
     }
   };
   return (
@@ -149,7 +152,11 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
             isOptional
           />
           {hasRules && <TargetPreview code={code} draft={{ targetUrl: draft.url.trim(), policy: policyOf(draft) }} />}
-          {save.error && <Notice look="danger">{isConflict ? form.conflict : errorText(save.error)}</Notice>}
+          {save.error && (
+            <Notice look="danger">
+              {reasonOf(save.error) === 'TARGET_CHANGED' ? form.conflict : errorText(save.error)}
+            </Notice>
+          )}
           <Actions>
             <Button onPress={onClose}>{common.cancel}</Button>
             <Button look="primary" type="submit" isPending={save.isPending}>

@@ -36,6 +36,8 @@ export interface BulkResult {
   readonly changed: number;
   readonly unchanged: number;
   readonly failures: readonly BulkFailure[];
+  /** What broke the change off; undefined if nothing did, or if it was stopped. */
+  readonly error: unknown;
 }
 
 const codesClient = createClient(CodesService, transport);
@@ -43,14 +45,60 @@ const targetsClient = createClient(TargetsService, transport);
 
 /**
  * Makes the change to all of `pages` of codes, and reports how many are done after each call. When `signal` aborts, it
- * stops after the present call, and the result is of what has been done.
+ * stops after the present call. Then, and after an error, the result is of what has been done.
  */
 export async function changeCodes(
   change: BulkChange,
   pages: AsyncIterable<readonly Code[]>,
-  { onProgress, signal }: { onProgress: (done: number) => void; signal: AbortSignal },
+  options: RunOptions,
 ): Promise<BulkResult> {
   const tally = new Tally();
+  await run(change, pages, tally, options);
+  return tally.result();
+}
+
+/** Takes a change back: each code gets what it had before. */
+export async function undoChange(change: BulkChange, before: readonly Code[]): Promise<BulkResult> {
+  const tally = new Tally();
+  const none = { onProgress: () => undefined, signal: new AbortController().signal };
+  const set = (undoing: BulkChange, codes = before) => run(undoing, pagesOf(codes), tally, none);
+  const opposite = { pause: 'resume', resume: 'pause', delete: 'restore', restore: 'delete' } as const;
+  switch (change.kind) {
+    case 'addTag':
+      await set({ kind: 'removeTag', tag: change.tag });
+      break;
+    case 'removeTag':
+      await set({ kind: 'addTag', tag: change.tag });
+      break;
+    case 'folder':
+      for (const [folder, codes] of Map.groupBy(before, (code) => code.folder?.id ?? 'none')) {
+        await set({ kind: 'folder', folder }, codes);
+      }
+      break;
+    case 'retarget':
+      await retarget(before, (code) => code.targetUrl ?? '', '', tally, none).catch((error) => tally.broke(error));
+      break;
+    default:
+      await set({ kind: opposite[change.kind] });
+  }
+  return tally.result();
+}
+
+async function* pagesOf(codes: readonly Code[]): AsyncGenerator<readonly Code[]> {
+  for (let at = 0; at < codes.length; at += PER_CALL) yield codes.slice(at, at + PER_CALL);
+}
+
+interface RunOptions {
+  readonly onProgress: (done: number) => void;
+  readonly signal: AbortSignal;
+}
+
+async function run(
+  change: BulkChange,
+  pages: AsyncIterable<readonly Code[]>,
+  tally: Tally,
+  { onProgress, signal }: RunOptions,
+): Promise<void> {
   const all: Code[] = [];
   let waiting: Code[] = [];
   let done = 0;
@@ -71,40 +119,12 @@ export async function changeCodes(
       if (all.length > MAX_TARGETS) throw new RangeError('too many targets');
     }
     if (!signal.aborted) await flush();
+    if (change.kind === 'retarget' && all.length > 0 && !signal.aborted) {
+      onProgress(0);
+      await retarget(all, () => change.url, change.note, tally, { onProgress, signal });
+    }
   } catch (error) {
-    if (!signal.aborted) throw error;
-  }
-  if (change.kind === 'retarget' && all.length > 0 && !signal.aborted) {
-    onProgress(0);
-    await retarget(all, () => change.url, change.note, tally, { onProgress, signal });
-  }
-  return tally.result();
-}
-
-/** Takes a change back: each code gets what it had before. */
-export async function undoChange(change: BulkChange, before: readonly Code[]): Promise<void> {
-  const none = { onProgress: () => undefined, signal: new AbortController().signal };
-  const pages = async function* (codes: readonly Code[]) {
-    for (let at = 0; at < codes.length; at += PER_CALL) yield codes.slice(at, at + PER_CALL);
-  };
-  const opposite = { pause: 'resume', resume: 'pause', delete: 'restore', restore: 'delete' } as const;
-  switch (change.kind) {
-    case 'addTag':
-      await changeCodes({ kind: 'removeTag', tag: change.tag }, pages(before), none);
-      return;
-    case 'removeTag':
-      await changeCodes({ kind: 'addTag', tag: change.tag }, pages(before), none);
-      return;
-    case 'folder':
-      for (const [folder, codes] of Map.groupBy(before, (code) => code.folder?.id ?? 'none')) {
-        await changeCodes({ kind: 'folder', folder }, pages(codes), none);
-      }
-      return;
-    case 'retarget':
-      await retarget(before, (code) => code.targetUrl ?? '', '', new Tally(), none);
-      return;
-    default:
-      await changeCodes({ kind: opposite[change.kind] }, pages(before), none);
+    if (!signal.aborted) tally.broke(error);
   }
 }
 
@@ -113,6 +133,7 @@ class Tally {
   private readonly failures: BulkFailure[] = [];
   private changed = 0;
   private unchanged = 0;
+  private error: unknown;
 
   didChange(code: Code): void {
     this.changed += 1;
@@ -127,9 +148,13 @@ class Tally {
     this.failures.push({ code, message });
   }
 
+  broke(error: unknown): void {
+    this.error ??= error;
+  }
+
   result(): BulkResult {
-    const { before, changed, unchanged, failures } = this;
-    return { before: before.length > MAX_UNDONE ? [] : before, changed, unchanged, failures };
+    const { before, changed, unchanged, failures, error } = this;
+    return { before: before.length > MAX_UNDONE ? [] : before, changed, unchanged, failures, error };
   }
 }
 
@@ -167,7 +192,7 @@ async function retarget(
   urlOf: (code: Code) => string,
   note: string,
   tally: Tally,
-  { onProgress, signal }: { onProgress: (done: number) => void; signal: AbortSignal },
+  { onProgress, signal }: RunOptions,
 ): Promise<void> {
   const rows = codes.map((code) => ({ code: { case: 'id', value: code.id } as const, targetUrl: urlOf(code) }));
   const { change } = await targetsClient.changeTargets({ rows, note });
@@ -177,8 +202,8 @@ async function retarget(
       if (now?.counts) onProgress(now.counts.total - now.counts.pending);
     }
   } catch (error) {
-    // To stop watching does not stop the change, which continues in the background.
-    if (!signal.aborted) throw error;
+    // What ends the watching does not end the change, which continues in the background: its rows count as changed.
+    if (!signal.aborted) tally.broke(error);
   }
   let cursor = '';
   do {

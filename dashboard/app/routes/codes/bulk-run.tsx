@@ -43,16 +43,20 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     job.kind !== 'export' && before.length === changed && changed > 0;
   const undo = async ({ before }: BulkResult) => {
     if (job.kind === 'export') return;
-    try {
-      await undoChange(job, before);
-      showToast(bulk.undone);
-    } catch (failed) {
-      showToast(errorText(failed), { kind: 'failed' });
+    const undone = await undoChange(job, before);
+    const missed = before.length - undone.changed - undone.unchanged;
+    if (missed === 0) showToast(bulk.undone);
+    else {
+      const why = undone.error === undefined ? undone.failures[0]?.message || bulk.notFound : errorText(undone.error);
+      showToast(`${bulk.notUndone(missed, format.number(missed))} ${why}`, { kind: 'failed' });
     }
     await refreshCodes();
   };
+  const explain = (failed: unknown) =>
+    setError(failed instanceof RangeError ? bulk.tooManyTargets(format.number(MAX_TARGETS)) : errorText(failed));
   const finish = (reached: BulkResult) => {
-    if (reached.failures.length > 0) return setResult(reached);
+    if (reached.error !== undefined) explain(reached.error);
+    if (reached.failures.length > 0 || reached.error !== undefined) return setResult(reached);
     const text = [
       abort.signal.aborted ? bulk.stopped : '',
       reached.changed > 0 ? bulk.done(reached.changed, format.number(reached.changed)) : bulk.nothing,
@@ -80,7 +84,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         finish(await changeCodes(job, pages, { onProgress: setDone, signal: abort.signal }));
       } catch (failed) {
         if (abort.signal.aborted) return onDone();
-        setError(failed instanceof RangeError ? bulk.tooManyTargets(format.number(MAX_TARGETS)) : errorText(failed));
+        explain(failed);
       } finally {
         await refreshCodes();
       }
@@ -107,7 +111,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         </ProgressBar>
       )}
       {error !== undefined && <Notice look="danger">{error}</Notice>}
-      {result && <Failures result={result} />}
+      {result && <Report result={result} />}
       <Actions>
         {result && undoable(result) && (
           <Button
@@ -129,14 +133,24 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   );
 }
 
-/** Which codes could not be changed, and why. */
-function Failures({ result }: { readonly result: BulkResult }) {
+/** How many codes were changed, which could not be, and why. */
+function Report({ result }: { readonly result: BulkResult }) {
   const { bulk } = useMessages().codes;
   const format = useFormat();
   const { failures, changed } = result;
   return (
     <div className={styles.failures}>
       {changed > 0 && <p>{bulk.done(changed, format.number(changed))}</p>}
+      {failures.length > 0 && <FailureList failures={failures} />}
+    </div>
+  );
+}
+
+function FailureList({ failures }: { readonly failures: BulkResult['failures'] }) {
+  const { bulk } = useMessages().codes;
+  const format = useFormat();
+  return (
+    <>
       <p>{bulk.failed(failures.length, format.number(failures.length))}</p>
       <ul>
         {failures.slice(0, MAX_LISTED).map(({ code, message }) => (
@@ -163,6 +177,6 @@ function Failures({ result }: { readonly result: BulkResult }) {
           {bulk.failures}
         </Button>
       </div>
-    </div>
+    </>
   );
 }

@@ -61,7 +61,7 @@ export function CodeTable(props: CodeTableProps) {
     const code = codeAt(index);
     if (!isSelectable || !code) return;
     if (isRange) onSelectRange(anchor, index);
-    else selecting.toggle(code.id);
+    else selecting.toggle(code);
     setAnchor(index);
   };
   const onKeyDown = (event: KeyboardEvent) => {

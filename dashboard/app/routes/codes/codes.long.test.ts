@@ -4,11 +4,14 @@ import { decodeId, newUuid } from '../../../../common/contract/ids.ts';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodeState, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { CHROMIUM, comeBack, type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 /** The page of codes: its list of any length, its filters, and changes of many codes at once. */
 
 const NAMES = ['Window poster', 'Voucher', 'Lunch menu', 'Dinner menu'];
+
+/** More than one call of UpdateCodes takes. */
+const PAUSED = 1_100;
 
 describe.skipIf(!CHROMIUM)('the page of codes', () => {
   let pages: DashboardPages;
@@ -30,6 +33,34 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     if (!code) throw new Error(`there is no code ${name}`);
     return code;
   };
+
+  /** Inserts codes, which no call could create so fast. */
+  const insertCodes = async (count: number, paused = false) => {
+    const account = decodeId('acct', pages.account);
+    const pool = new Pool({ connectionString: pages.signpost.databaseUrl, max: 1 });
+    const CHUNK = 100_000;
+    for (let left = count; left > 0; left -= CHUNK) {
+      await pool.query(
+        `insert into codes (id, account_id, type, short_code, target_url, name, paused)
+         select id, $1::uuid, 'dynamic', substr(md5(id::text), 1, 14), 'https://example.com/' || n, 'Code ' || n, $3
+         from unnest($2::uuid[]) with ordinality as t (id, n)`,
+        [account, Array.from({ length: Math.min(left, CHUNK) }, newUuid), paused],
+      );
+    }
+    await pool.query('update code_counts set listed = listed + $2, live = live + $2 where account_id = $1', [
+      account,
+      count,
+    ]);
+    await pool.query('analyze codes');
+    await pool.end();
+  };
+
+  const openPaused = async () => {
+    const page = await pages.open('/codes?state=paused');
+    await page.locator(`[role=grid][aria-rowcount="${PAUSED + 1}"]`).waitFor();
+    return page;
+  };
+  const pausedNow = async () => Number((await pages.client(CodesService).listCodes({ state: CodeState.PAUSED })).total);
 
   test('files, pauses and restores codes by keyboard', async () => {
     const page = await pages.open('/codes');
@@ -97,6 +128,50 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect(versions.map(({ version }) => version)).toEqual([3, 2, 1]);
   });
 
+  test('tells which codes an undo could not change back', async () => {
+    const page = await pages.open('/codes?q=menu');
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    await page.getByRole('button', { name: 'Pause' }).press('Enter');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Pause' }).press('Enter');
+    await page.getByText('2 codes changed.').waitFor();
+    const { id } = await codeOf('Lunch menu');
+    await pages.client(CodesService).deleteCode({ id });
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('1 code could not be changed back. The code does not exist any more.').waitFor();
+    expect((await codeOf('Dinner menu')).paused).toBe(false);
+    await pages.client(CodesService).restoreCode({ id });
+    await pages.client(CodesService).updateCode({ id, paused: false, updateMask: { paths: ['paused'] } });
+  });
+
+  test('gives codes back what they had last, also if it has changed since they were selected', async () => {
+    const page = await pages.open('/codes');
+    await page.getByRole('checkbox', { name: 'Select Voucher' }).click();
+    const { id } = await codeOf('Voucher');
+    await pages.client(CodesService).updateCode({ id, folder: 'Bar', updateMask: { paths: ['folder'] } });
+    await comeBack(page);
+    await page.getByRole('row', { name: 'Voucher' }).getByText('Bar').waitFor();
+    await page.getByRole('button', { name: 'Move to folder' }).press('Enter');
+    await page.getByRole('option', { name: 'Unfiled' }).click();
+    await page.getByText('1 code changed.').waitFor();
+    expect((await codeOf('Voucher')).folder).toBeUndefined();
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await expect.poll(async () => (await codeOf('Voucher')).folder?.name).toBe('Bar');
+  });
+
+  test('searches for what is typed after a pause', async () => {
+    const page = await pages.open('/codes');
+    const field = page.getByRole('searchbox', { name: 'Search codes' });
+    await field.focus();
+    await page.keyboard.type('window ');
+    await page.waitForURL('**/codes?q=window');
+    await page.getByRole('grid', { name: 'Codes' }).and(page.locator('[aria-rowcount="2"]')).waitFor();
+    await page.keyboard.type('poster');
+    await page.waitForURL(/q=window(\+|%20)poster$/);
+    expect(await field.inputValue()).toBe('window poster');
+    await page.getByRole('button', { name: 'Clear filters' }).press('Enter');
+    await expect.poll(() => field.inputValue()).toBe('');
+  });
+
   test('keeps filters and the opened code in the address', async () => {
     const page = await pages.open('/codes');
     await page.getByRole('searchbox', { name: 'Search codes' }).fill('poster');
@@ -133,30 +208,73 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect(await page.getByRole('link', { name: 'New code' }).count()).toBe(0);
   });
 
+  test('changes all selected codes, whether or not the list still shows them', async () => {
+    const page = await pages.open('/codes');
+    await page.getByRole('checkbox', { name: 'Select Window poster' }).click();
+    await page.getByText('1 code selected').waitFor();
+    // Its row becomes the last one, whose page is not loaded.
+    await insertCodes(PAUSED, true);
+    await comeBack(page);
+    const { total } = await pages.client(CodesService).listCodes({});
+    await page.locator(`[role=grid][aria-rowcount="${total + 1n}"]`).waitFor();
+    await page.getByRole('button', { name: 'Pause' }).press('Enter');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Pause' }).press('Enter');
+    await page.getByText('1 code changed.').waitFor();
+    expect((await codeOf('Window poster')).paused).toBe(true);
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await expect.poll(async () => (await codeOf('Window poster')).paused).toBe(false);
+  });
+
+  test('keeps what is selected while a range is loaded, and changes more codes than one call takes', async () => {
+    const page = await openPaused();
+    const list = page.getByRole('grid', { name: 'Codes' });
+    let load = () => {};
+    const loading = new Promise<void>((resolve) => {
+      load = resolve;
+    });
+    await page.route(/ListCodes/, async (route) => {
+      await loading;
+      await route.continue();
+    });
+    await list.press('ArrowDown');
+    await list.press('Shift+End');
+    await list.press('Home');
+    await list.press('Space');
+    await page.getByText('1 code selected').waitFor();
+    load();
+    await page.getByText('1,100 codes selected').waitFor();
+    await page.getByRole('button', { name: 'Resume' }).press('Enter');
+    await page.getByText('1,100 codes changed.').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('The change is undone.').waitFor();
+    expect(await pausedNow()).toBe(PAUSED);
+  });
+
+  test('reports a change that breaks off half way, and takes it back', async () => {
+    const page = await openPaused();
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    let calls = 0;
+    await page.route(/UpdateCodes/, (route) => {
+      calls += 1;
+      return calls === 2 ? route.abort() : route.continue();
+    });
+    await page.getByRole('button', { name: 'Resume' }).press('Enter');
+    const report = page.getByRole('alertdialog', { name: 'Resuming codes' });
+    await report.getByText('Signpost is unavailable at the moment.').waitFor();
+    await report.getByText('1,000 codes changed.').waitFor();
+    expect(await pausedNow()).toBe(PAUSED - 1_000);
+    await report.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('The change is undone.').waitFor();
+    expect(await pausedNow()).toBe(PAUSED);
+  });
+
   test('reaches the last of a million codes, loading only what is visible', async () => {
     const { id: last } = await codeOf('Window poster');
-    const account = decodeId('acct', pages.account);
-    const pool = new Pool({ connectionString: pages.signpost.databaseUrl, max: 1 });
-    const COUNT = 1_000_000;
-    const CHUNK = 100_000;
-    for (let at = 0; at < COUNT; at += CHUNK) {
-      await pool.query(
-        `insert into codes (id, account_id, type, short_code, target_url, name)
-         select id, $1::uuid, 'dynamic', substr(md5(id::text), 1, 14), 'https://example.com/' || n, 'Code ' || n
-         from unnest($2::uuid[]) with ordinality as t (id, n)`,
-        [account, Array.from({ length: CHUNK }, newUuid)],
-      );
-    }
-    await pool.query('update code_counts set listed = listed + $2, live = live + $2 where account_id = $1', [
-      account,
-      COUNT,
-    ]);
-    await pool.query('analyze codes');
-    await pool.end();
-
+    await insertCodes(1_000_000);
+    const { total } = await pages.client(CodesService).listCodes({});
     const page = await pages.open('/codes');
     const list = page.getByRole('grid', { name: 'Codes' });
-    await page.locator(`[role=grid][aria-rowcount="${COUNT + NAMES.length + 1}"]`).waitFor();
+    await page.locator(`[role=grid][aria-rowcount="${total + 1n}"]`).waitFor();
     const calls = vi.fn();
     page.on('request', (request) => request.url().includes('/ListCodes') && calls());
     // As a drag of the scrollbar does: through 20,000 rows in each frame.

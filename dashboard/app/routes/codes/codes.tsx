@@ -5,10 +5,9 @@ import { Button, buttonLink } from '../../components/button.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Empty, Notice, Page } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
-import { PAGE, pageQuery, useCodesList } from '../../data/code-lists.ts';
+import { PAGE, readPage, useCodesList } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
-import { queryClient } from '../../data/queries.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import { BulkBar } from './bulk-bar.tsx';
@@ -44,9 +43,9 @@ export function Codes() {
       (_, index) => Math.floor(first / PAGE) + index,
     );
     try {
-      const loaded = await Promise.all(pages.map((page) => queryClient.ensureQueryData(pageQuery(filter, page))));
+      const loaded = await Promise.all(pages.map((page) => readPage(filter, page)));
       const start = (pages[0] ?? 0) * PAGE;
-      selecting.add(loaded.flatMap((page) => page.codes.map(({ id }) => id)).slice(first - start, last - start + 1));
+      selecting.add(loaded.flat().slice(first - start, last - start + 1));
     } catch (error) {
       showToast(errorText(error), { kind: 'failed' });
     }

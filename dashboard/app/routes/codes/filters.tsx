@@ -1,6 +1,6 @@
 import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, Search, X } from 'lucide-react';
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { Input, SearchField } from 'react-aria-components';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Picker } from '../../components/picker.tsx';
@@ -85,11 +85,20 @@ function SearchText({ text }: { readonly text: string }) {
   const { codes } = useMessages();
   const set = useSetSearch();
   const [typed, setTyped] = useState(text);
-  useEffect(() => setTyped(text), [text]);
+  // The text that the field has searched for. When the address comes to have it, the field may be ahead of it already.
+  const sent = useRef(text);
+  useEffect(() => {
+    if (text === sent.current) return;
+    sent.current = text;
+    setTyped(text);
+  }, [text]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only typing starts the search.
   useEffect(() => {
-    if (typed.trim() === text) return;
-    const timer = setTimeout(() => set({ q: typed.trim() || undefined }), TYPED_MS);
+    if (typed.trim() === sent.current) return;
+    const timer = setTimeout(() => {
+      sent.current = typed.trim();
+      set({ q: sent.current || undefined });
+    }, TYPED_MS);
     return () => clearTimeout(timer);
   }, [typed]);
   return (

@@ -9,29 +9,38 @@ import type { Selection } from './selection.ts';
 const client = createClient(CodesService, transport);
 
 /**
- * The selected codes, page by page. Single ones come from the pages that are loaded, where they were selected; all that
- * match are read with cursors, which do not skip a code when the change takes those before it out of the list.
+ * The selected codes, page by page. Single ones are as they were when they were selected, or as a list has shown them
+ * since; all that match are read with cursors, which do not skip a code when the change takes those before it out of the
+ * list.
  */
 export async function* selectedCodes(
-  { all, ids }: Selection,
+  { all, codes }: Selection,
   filter: CodesFilter,
   signal: AbortSignal,
 ): AsyncGenerator<Code[]> {
   if (!all) {
-    const found = loadedCodes().filter(({ id }) => ids.has(id));
-    yield [...new Map(found.map((code) => [code.id, code])).values()];
+    const latest = latestOf(codes);
+    for (let at = 0; at < latest.length; at += PAGE) yield latest.slice(at, at + PAGE);
     return;
   }
   let cursor: string | undefined;
   do {
     const input = { ...filter, limit: PAGE, ...(cursor !== undefined && { cursor }) };
     const page = await client.listCodes(input, { signal });
-    yield page.codes.filter(({ id }) => !ids.has(id));
+    yield page.codes.filter(({ id }) => !codes.has(id));
     cursor = page.nextCursor;
   } while (cursor !== undefined);
 }
 
-function loadedCodes(): Code[] {
+/** The codes in their latest version that is loaded: an undo gives them back what they had last. */
+function latestOf(codes: Selection['codes']): Code[] {
+  const latest = new Map(codes);
   const queryKey = createConnectQueryKey({ schema: CodesService.method.listCodes, cardinality: 'finite' });
-  return queryClient.getQueriesData<ListCodesResponse>({ queryKey }).flatMap(([, page]) => page?.codes ?? []);
+  for (const [, page] of queryClient.getQueriesData<ListCodesResponse>({ queryKey })) {
+    for (const code of page?.codes ?? []) {
+      const held = latest.get(code.id);
+      if (held && held.version < code.version) latest.set(code.id, code);
+    }
+  }
+  return [...latest.values()];
 }

@@ -27,7 +27,10 @@ export function DeleteDialog({ kind, label, onClose }: DeleteDialogProps) {
         putBack &&
         (() =>
           void putBack()
-            .then(() => showToast(texts.restored(label.name)), failed)
+            .then((missed) => {
+              if (missed === 0) showToast(texts.restored(label.name));
+              else showToast(texts.notRestored(missed, format.number(missed), label.name), { kind: 'failed' });
+            }, failed)
             .finally(() => void refreshCodes()));
       showToast(texts.deleted(label.name), undo && { undo });
     } catch (error) {

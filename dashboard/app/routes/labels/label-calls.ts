@@ -1,5 +1,5 @@
 import { createClient } from '@connectrpc/connect';
-import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CodesService, UpdateOutcome } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { transport } from '../../data/transport.ts';
 
@@ -29,14 +29,21 @@ export function merge(kind: LabelKind, id: string, into: string): Promise<unknow
   return kind === 'folder' ? taxonomy.mergeFolders({ id, into }) : taxonomy.mergeTags({ id, into });
 }
 
-/** Deletes a folder or tag. Resolves to what puts it back on its codes; undefined if it had too many. */
-export async function remove(kind: LabelKind, label: Label): Promise<(() => Promise<unknown>) | undefined> {
+/**
+ * Deletes a folder or tag. Resolves to what puts it back on its codes, and tells how many of them could not get it; undefined
+ * if it had too many.
+ */
+export async function remove(kind: LabelKind, label: Label): Promise<(() => Promise<number>) | undefined> {
   const ids = label.codeCount <= MAX_UNDONE ? await codesOf(kind, label.id) : [];
   if (kind === 'folder') await taxonomy.deleteFolder({ id: label.id });
   else await taxonomy.deleteTag({ id: label.id });
   if (ids.length === 0 || ids.length > MAX_UNDONE) return undefined;
   const labelled = kind === 'folder' ? { folder: label.name } : { addTags: [label.name] };
-  return () => codes.updateCodes({ ids, ...labelled });
+  return async () => {
+    const { results } = await codes.updateCodes({ ids, ...labelled });
+    return results.filter(({ outcome }) => outcome !== UpdateOutcome.CHANGED && outcome !== UpdateOutcome.UNCHANGED)
+      .length;
+  };
 }
 
 async function codesOf(kind: LabelKind, id: string): Promise<string[]> {

@@ -86,6 +86,19 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     ]);
   });
 
+  test('are not said to be back on codes that are deleted meanwhile', async () => {
+    const { code } = await create('Autumn');
+    await create('Autumn');
+    const page = await pages.open('/folders-and-tags');
+    await act(page, 'Autumn', 'Delete');
+    await page.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
+    await page.getByText('“Autumn” was deleted.').waitFor();
+    await pages.client(CodesService).deleteCode({ id: code?.id ?? '' });
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('1 code could not get “Autumn” back.').waitFor();
+    expect(await foldersNow()).toContainEqual(['Autumn', 1]);
+  });
+
   test('are found by typing, and lead to their codes', async () => {
     const page = await pages.open('/folders-and-tags');
     await page.getByRole('searchbox', { name: 'Search folders and tags' }).fill('SPR');
