@@ -122,8 +122,17 @@ describe('GET /api/v1/qr-codes', () => {
     expect(ids(await page(account, '?tag=MENU'))).toEqual([both.id, menu.id]);
     expect(ids(await page(account, '?tag=menu,%20summer'))).toEqual([summer.id, both.id, menu.id]);
     expect(ids(await page(account, '?tag=menu&tag=winter,nope'))).toEqual([winter.id, both.id, menu.id]);
-    const unknown = ['nope', '', '%00', ',', ','.repeat(10_001), 'tag_01kagcpn9te5gvjxq1rmm30w4h'];
+    const unknown = ['nope', '', '%00', ',', 'tag_01kagcpn9te5gvjxq1rmm30w4h'];
     for (const tag of unknown) expect(await page(account, `?tag=${tag}`)).toMatchObject({ data: [], total: 0 });
+  });
+
+  test('any number of tags is taken', async () => {
+    const { apiKey } = await api.account();
+    // SDKs encode commas, and three times as long a request would be too long.
+    const response = await fetch(`${api.signpost.url}/api/v1/qr-codes?tag=${','.repeat(10_001)}`, {
+      headers: { authorization: `Bearer ${apiKey}` },
+    });
+    expect([response.status, await response.json()]).toEqual([200, expect.objectContaining({ data: [], total: 0 })]);
   });
 
   test('a tag whose name contains a comma is found by it', async () => {
