@@ -57,32 +57,34 @@ type RowsParams struct {
 
 // List iterates over the batches of the account, newest first, without their rows.
 func (b *Batches) List(ctx context.Context, params PageParams) iter.Seq2[Batch, error] {
-	offset, total, last := params.Offset, 0, ""
-	return items(func(page *Page[Batch]) (*Page[Batch], error) {
-		if page != nil && offset >= total {
-			return nil, nil
-		}
-		query := url.Values{}
-		setUnlessZero(query, "limit", params.Limit)
-		setUnlessZero(query, "offset", offset)
-		var body envelope[[]Batch]
-		if err := b.transport.json(ctx, request{method: http.MethodGet, path: "/batches", query: query}, &body); err != nil {
-			return nil, err
-		}
-		if len(body.Data) == 0 {
-			return nil, nil
-		}
-		found := &Page[Batch]{Total: body.Total, Limit: body.Pagination.Limit}
-		for _, batch := range body.Data {
-			// Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
-			if last == "" || batch.ID < last {
-				found.Items = append(found.Items, batch)
-				last = batch.ID
+	return func(yield func(Batch, error) bool) {
+		offset, total, last := params.Offset, 0, ""
+		items(func(page *Page[Batch]) (*Page[Batch], error) {
+			if page != nil && offset >= total {
+				return nil, nil
 			}
-		}
-		offset, total = offset+len(body.Data), body.Total
-		return found, nil
-	})
+			query := url.Values{}
+			setUnlessZero(query, "limit", params.Limit)
+			setUnlessZero(query, "offset", offset)
+			var body envelope[[]Batch]
+			if err := b.transport.json(ctx, request{method: http.MethodGet, path: "/batches", query: query}, &body); err != nil {
+				return nil, err
+			}
+			if len(body.Data) == 0 {
+				return nil, nil
+			}
+			found := &Page[Batch]{Total: body.Total, Limit: body.Pagination.Limit}
+			for _, batch := range body.Data {
+				// Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
+				if last == "" || batch.ID < last {
+					found.Items = append(found.Items, batch)
+					last = batch.ID
+				}
+			}
+			offset, total = offset+len(body.Data), body.Total
+			return found, nil
+		})(yield)
+	}
 }
 
 // Create creates one batch: at most MaxBatchRows rows and 3,500,000 bytes. It may still be processing: see Wait.
@@ -130,27 +132,29 @@ func (b *Batches) Rows(ctx context.Context, id string, params RowsParams) iter.S
 	if params.Limit == 0 {
 		params.Limit = 1_000
 	}
-	offset, total := params.Offset, 0
-	return items(func(page *Page[BatchRow]) (*Page[BatchRow], error) {
-		if page != nil && offset >= total {
-			return nil, nil
-		}
-		query := url.Values{}
-		setUnlessZero(query, "limit", params.Limit)
-		setUnlessZero(query, "offset", offset)
-		if params.Status != "" {
-			query.Set("status", string(params.Status))
-		}
-		var body envelope[batchWithRows]
-		if err := b.transport.json(ctx, request{method: http.MethodGet, path: batchPath(id), query: query}, &body); err != nil {
-			return nil, err
-		}
-		if len(body.Data.Rows) == 0 {
-			return nil, nil
-		}
-		offset, total = offset+len(body.Data.Rows), body.Total
-		return &Page[BatchRow]{Items: body.Data.Rows, Total: body.Total, Limit: body.Pagination.Limit}, nil
-	})
+	return func(yield func(BatchRow, error) bool) {
+		offset, total := params.Offset, 0
+		items(func(page *Page[BatchRow]) (*Page[BatchRow], error) {
+			if page != nil && offset >= total {
+				return nil, nil
+			}
+			query := url.Values{}
+			setUnlessZero(query, "limit", params.Limit)
+			setUnlessZero(query, "offset", offset)
+			if params.Status != "" {
+				query.Set("status", string(params.Status))
+			}
+			var body envelope[batchWithRows]
+			if err := b.transport.json(ctx, request{method: http.MethodGet, path: batchPath(id), query: query}, &body); err != nil {
+				return nil, err
+			}
+			if len(body.Data.Rows) == 0 {
+				return nil, nil
+			}
+			offset, total = offset+len(body.Data.Rows), body.Total
+			return &Page[BatchRow]{Items: body.Data.Rows, Total: body.Total, Limit: body.Pagination.Limit}, nil
+		})(yield)
+	}
 }
 
 // Wait returns when every row is created, failed or skipped, or when ctx ends.

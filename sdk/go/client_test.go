@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,6 +80,10 @@ func TestRoundTrip(t *testing.T) {
 		codes[code.ID] = true
 	}
 	expect(t, len(codes), 8)
+	// A list can be iterated over again, from its beginning.
+	expectSameTwice(t, client.Codes.List(ctx, signpost.ListCodesParams{Limit: 3}), 8)
+	expectSameTwice(t, client.Batches.List(ctx, signpost.PageParams{Limit: 2}), 3)
+	expectSameTwice(t, client.Batches.Rows(ctx, ids[0], signpost.RowsParams{Limit: 2}), 3)
 	params := signpost.ListCodesParams{Tags: []string{"a", "b"}, Folder: "none"}
 	expect(t, must(client.Codes.Page(ctx, params)).Total, 1)
 	expect(t, client.Codes.Delete(ctx, created.ID), nil)
@@ -138,6 +143,30 @@ func TestRetriesAreBounded(t *testing.T) {
 	}
 }
 
+func TestDeleteIsDoneOnce(t *testing.T) {
+	for name, each := range map[string]struct {
+		statuses []int
+		err      bool
+	}{
+		"an unknown code":                         {[]int{404}, true},
+		"an unknown code after too many requests": {[]int{429, 404}, true},
+		"an attempt that failed before":           {[]int{500, 429, 404}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := 0
+			server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+				response.Header().Set("Retry-After", "0")
+				response.WriteHeader(each.statuses[requests])
+				requests++
+			}))
+			defer server.Close()
+			client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL)))
+			expect(t, client.Codes.Delete(t.Context(), "qr_x") != nil, each.err)
+			expect(t, requests, len(each.statuses))
+		})
+	}
+}
+
 func TestNoService(t *testing.T) {
 	client := must(signpost.New("sk_live_secret", signpost.WithBaseURL("http://127.0.0.1:1"), signpost.WithRetries(1, time.Minute)))
 	_, err := client.Tags(t.Context())
@@ -158,6 +187,13 @@ func all[T any](items iter.Seq2[T, error]) (list []T) {
 		list = append(list, must(item, err))
 	}
 	return list
+}
+
+func expectSameTwice[T any](t *testing.T, items iter.Seq2[T, error], length int) {
+	t.Helper()
+	first := all(items)
+	expect(t, len(first), length)
+	expect(t, reflect.DeepEqual(all(items), first), true)
 }
 
 func expect[T comparable](t *testing.T, actual, expected T) {

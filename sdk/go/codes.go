@@ -42,13 +42,14 @@ type ImageParams struct {
 // List iterates over the codes of the account, newest first, and reads each page when it gets there.
 func (c *Codes) List(ctx context.Context, params ListCodesParams) iter.Seq2[Code, error] {
 	return items(func(page *Page[Code]) (*Page[Code], error) {
+		following := params
 		if page != nil {
 			if page.NextCursor == "" {
 				return nil, nil
 			}
-			params.Cursor = page.NextCursor
+			following.Cursor = page.NextCursor
 		}
-		return c.Page(ctx, params)
+		return c.Page(ctx, following)
 	})
 }
 

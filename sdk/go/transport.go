@@ -61,7 +61,8 @@ func (t *transport) json(ctx context.Context, r request, into any) error {
 	return nil
 }
 
-// send returns the body of a successful response, or an error when all retries are used up.
+// send returns the body of a successful response, or an error when all retries are used up. A DELETE succeeds with a 404,
+// too, if an earlier attempt may have been carried out.
 func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
 	var body []byte
 	if r.body != nil {
@@ -70,11 +71,15 @@ func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
 			return nil, fmt.Errorf("signpost: %w", err)
 		}
 	}
+	mayBeDone := false
 	for retries := 0; ; retries++ {
 		content, err := t.attempt(ctx, r, body)
-		if err == nil {
+		var failure *APIError
+		isResponse := errors.As(err, &failure)
+		if err == nil || mayBeDone && isResponse && failure.Status == http.StatusNotFound {
 			return content, nil
 		}
+		mayBeDone = mayBeDone || r.method == http.MethodDelete && (!isResponse || failure.Status >= 500)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

@@ -179,6 +179,23 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
     );
   });
 
+  test('a value that would do nothing is rejected', async () => {
+    for (const value of [
+      'core.service.port=80',
+      'core.service.externalTrafficPolicy=Local',
+      'core.enabled=false',
+      'worker.service.type=NodePort',
+      'gateway.replcas=3',
+      'dashboard.autoscaling.enabled=true',
+      'dashboard.disruptionBudget.maxUnavailable=1',
+      'dashboard.service.externalTrafficPolicy=Local',
+    ]) {
+      await expect(template(latest, '--values', EXAMPLE, '--set', value), value).rejects.toThrow(
+        'additional properties',
+      );
+    }
+  });
+
   test('workers are probed on the port of their metrics, as they have no other', async () => {
     const worker = async (...settings: string[]) => {
       const rendered = await template(latest, '--values', EXAMPLE, ...settings.flatMap((each) => ['--set', each]));

@@ -10,6 +10,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'POST /qr-codes': 'lost answer',
   'POST /batches': 'lost answer',
   'PATCH /qr-codes/{id}': 'lost answer',
+  'DELETE /qr-codes/{id}': 'lost answer',
   'GET /qr-codes/{id}': 'cut answer',
   'GET /qr-codes': 'unavailable',
   'GET /folders': 'bad gateway',

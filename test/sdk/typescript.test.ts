@@ -10,7 +10,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { servedDocument } from '../../sdk/generate/document.ts';
-import { ApiError, ConnectionError, RateLimitError, ServerError, Signpost } from '../../sdk/typescript/src/index.ts';
+import {
+  ApiError,
+  ConnectionError,
+  NotFoundError,
+  RateLimitError,
+  ServerError,
+  Signpost,
+} from '../../sdk/typescript/src/index.ts';
 import { splitRows } from '../../sdk/typescript/src/split-rows.ts';
 import { contract, TARGET } from '../contract/client.ts';
 import { expectRetried } from './expect-retried.ts';
@@ -103,6 +110,34 @@ test('batches are split at 25,000 rows and at 3,500,000 bytes', async () => {
     const following = parts[index + 1]?.[0];
     if (following) expect(bytes([following])).toBeGreaterThan(3_500_000);
   }
+});
+
+test.each([
+  ['0', 0, [3]],
+  ['a negative number', -1, [3]],
+  ['NaN', Number.NaN, [3]],
+  ['a fraction', 2.5, [2, 1]],
+])('as rowsPerBatch, %s never makes a batch too large', (_what, mostRows, expected) => {
+  const split = (count: number) => {
+    const rows = Array.from({ length: count }, () => ({ target_url: TARGET }));
+    return [...splitRows(rows, { fields: {}, mostRows })].map(({ length }) => length);
+  };
+  expect(split(3)).toEqual(expected);
+  expect(Math.max(...split(25_001))).toBeLessThanOrEqual(25_000);
+});
+
+test.each([
+  ['an unknown code', [404], NotFoundError],
+  ['an unknown code, after too many requests', [429, 404], NotFoundError],
+  ['a code that an attempt with a 5xx may have deleted', [500, 429, 404], undefined],
+])('the 404 of a DELETE: %s', async (_what, statuses, expected) => {
+  const rest = [...statuses];
+  const fetch = async () => new Response(null, { status: rest.shift() ?? 0, headers: { 'retry-after': '0' } });
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+  const done = signpost.codes.delete('qr_x');
+  if (expected) await expect(done).rejects.toBeInstanceOf(expected);
+  else expect(await done).toEqual({ id: 'qr_x', deleted: true });
+  expect(rest).toEqual([]);
 });
 
 /** A server that always gives the same answer; `requests`: how many it has had. */

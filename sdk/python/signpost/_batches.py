@@ -77,12 +77,13 @@ class Batches:
         """Creates as many batches as the rows need, one after another, and yields each.
 
         If one fails, the same call with the same `idempotency_key`, at most 200 characters, continues after the batches
-        that exist already. A plan may allow fewer `rows_per_batch` than the API.
+        that exist already. A plan may allow fewer `rows_per_batch` than the API, whose limit 0 and less stand for.
         """
         key = idempotency_key or str(uuid.uuid4())
         given = {"name": name, "domain_id": domain_id, "design": design}
         fields: Any = {field: value for field, value in given.items() if value is not None}
-        for part, some in enumerate(_split(rows, fields, min(rows_per_batch, MOST_ROWS)), start=1):
+        most = min(rows_per_batch, MOST_ROWS) if rows_per_batch > 0 else MOST_ROWS
+        for part, some in enumerate(_split(rows, fields, most), start=1):
             yield self.create(rows=some, idempotency_key=f"{key}/{part}", **fields)
 
     def get(self, id: str) -> Batch:
@@ -132,7 +133,7 @@ def _split(rows: Iterable[BatchRowInput], fields: Any, most_rows: int) -> Iterat
     for row in rows:
         # With its comma.
         added = len(encode(row)) + 1
-        if part and (len(part) == most_rows or size + added > MOST_BYTES):
+        if part and (len(part) + 1 > most_rows or size + added > MOST_BYTES):
             yield part
             part, size = [], empty
         part.append(row)

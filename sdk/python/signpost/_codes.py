@@ -77,7 +77,11 @@ class Codes:
 
     def delete(self, id: str) -> DeletedCode:
         """Scans of a deleted code reach a "no longer active" page."""
-        return DeletedCode.model_validate(self._send("DELETE", _path(id)).json()["data"])
+        response = self._send("DELETE", _path(id))
+        # Deleted by an attempt whose response was lost.
+        if response.status_code == 404:
+            return DeletedCode(id=id, deleted=True)
+        return DeletedCode.model_validate(response.json()["data"])
 
     def analytics(self, id: str, *, period: int | None = None) -> Analytics:
         """The scans of a code. `period`: days of the breakdowns, 1 to 365; default 30."""

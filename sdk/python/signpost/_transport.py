@@ -63,7 +63,10 @@ class Transport:
         body: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> httpx.Response:
-        """Returns a successful response, or raises an error when all retries are used up."""
+        """Returns a successful response, or raises an error when all retries are used up.
+
+        A DELETE returns a 404, too, if an earlier attempt may have been carried out.
+        """
         headers = dict(self._headers)
         content = None
         if body is not None:
@@ -74,6 +77,7 @@ class Transport:
         params = {name: value for name, value in (query or {}).items() if value is not None}
 
         retries = 0
+        may_be_done = False
         while True:
             failure: ApiError | ConnectionError
             try:
@@ -87,12 +91,14 @@ class Transport:
                     # A redirect would send the key elsewhere.
                     follow_redirects=False,
                 )
-                if response.is_success:
+                if response.is_success or (may_be_done and response.status_code == 404):
                     return response
                 failure = error_of(response)
             except httpx.TransportError as error:
                 failure = ConnectionError(f"{error}: {method} {self._base}{path}")
                 failure.__cause__ = error
+            if method == "DELETE" and (not isinstance(failure, ApiError) or failure.status >= 500):
+                may_be_done = True
             delay = self._delay_after(failure, idempotency_key, retries)
             if delay is None:
                 raise failure

@@ -1,5 +1,7 @@
 """Every operation and typed errors against the Signpost named by SIGNPOST_BASE_URL; test/sdk/python.test.ts runs it."""
 
+import json
+
 import httpx
 import signpost
 from signpost import Signpost
@@ -12,6 +14,8 @@ def main() -> None:
     with Signpost() as client:
         round_trip(client)
         errors(client)
+    deletion()
+    splitting()
     new_values()
 
 
@@ -85,6 +89,44 @@ def errors(client: Signpost) -> None:
         raise AssertionError("the quota was ignored")
     except signpost.RateLimitError as error:
         assert error.retry_after is None and len(requests) == 1
+
+
+def deletion() -> None:
+    def delete(*statuses: int) -> signpost.models.DeletedCode:
+        left = list(statuses)
+
+        def answer(_: httpx.Request) -> httpx.Response:
+            return httpx.Response(left.pop(0), headers={"retry-after": "0"})
+
+        http_client = httpx.Client(transport=httpx.MockTransport(answer))
+        return Signpost("sk_live_x", "http://a", http_client=http_client).codes.delete("qr_x")
+
+    # An attempt with a 5xx may have deleted the code.
+    assert delete(500, 429, 404).model_dump() == {"id": "qr_x", "deleted": True}
+    for statuses in ((404,), (429, 404)):
+        try:
+            delete(*statuses)
+            raise AssertionError("an unknown code was deleted")
+        except signpost.NotFoundError:
+            pass
+
+
+def splitting() -> None:
+    """Any `rows_per_batch` below 1 stands for the limit of the API."""
+    sizes = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sizes.append(len(json.loads(request.content)["rows"]))
+        return httpx.Response(400, json={"error": "No."})
+
+    client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    rows: list[signpost.params.BatchRowInput] = [{"target_url": TARGET}] * 25_001
+    for rows_per_batch in (0, -1):
+        try:
+            next(client.batches.create_all(rows, rows_per_batch=rows_per_batch))
+        except signpost.BadRequestError:
+            pass
+    assert sizes == [25_000, 25_000]
 
 
 def new_values() -> None:

@@ -22,7 +22,7 @@ export interface CreatedBatch extends Batch {
 /** A batch of any number of rows. */
 export interface CreateAllRequest extends Omit<CreateBatchRequest, 'rows'> {
   readonly rows: Iterable<BatchRowInput>;
-  /** The rows in one batch at most; default 25,000, the limit of the API. A plan may allow fewer. */
+  /** The rows in one batch at most; default, and for 0 and less: 25,000, the limit of the API. A plan may allow fewer. */
   readonly rowsPerBatch?: number;
 }
 

@@ -82,6 +82,8 @@ export class Codes {
   /** Scans of a deleted code reach a "no longer active" page. */
   async delete(id: string, options: RequestOptions = {}): Promise<DeletedCode> {
     const response = await this.#send({ method: 'DELETE', path: pathOf(id), ...options });
+    // Deleted by an attempt whose response was lost.
+    if (response.status === 404) return { id, deleted: true };
     return ((await response.json()) as DeleteCodeResponse).data;
   }
 

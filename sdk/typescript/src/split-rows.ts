@@ -6,19 +6,21 @@ const MOST_BYTES = 3_500_000;
 
 /**
  * Splits rows so that each part fits in one batch. `fields`: the other fields of the batch, which are sent with every
- * part. A row that does not fit alone is a part of its own, which the API rejects.
+ * part. A row that does not fit alone is a part of its own, which the API rejects. `mostRows`: 0 and less stand for the
+ * limit of the API.
  */
 export function* splitRows(
   rows: Iterable<BatchRowInput>,
-  { fields, mostRows = MOST_ROWS }: { readonly fields: object; readonly mostRows?: number | undefined },
+  { fields, mostRows = 0 }: { readonly fields: object; readonly mostRows?: number | undefined },
 ): Generator<BatchRowInput[], void, void> {
+  const most = mostRows > 0 ? Math.min(mostRows, MOST_ROWS) : MOST_ROWS;
   const empty = Buffer.byteLength(JSON.stringify({ ...fields, rows: [] }));
   let part: BatchRowInput[] = [];
   let bytes = empty;
   for (const row of rows) {
     // With its comma.
     const size = Buffer.byteLength(JSON.stringify(row)) + 1;
-    if (part.length > 0 && (part.length === Math.min(mostRows, MOST_ROWS) || bytes + size > MOST_BYTES)) {
+    if (part.length > 0 && (part.length + 1 > most || bytes + size > MOST_BYTES)) {
       yield part;
       part = [];
       bytes = empty;

@@ -41,7 +41,10 @@ export interface ApiRequest extends RequestOptions {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Sends a request, with retries; the response is a success. */
+/**
+ * Sends a request, with retries; the response is a success, or the 404 of a DELETE that an earlier attempt may have
+ * carried out.
+ */
 export type Send = (request: ApiRequest) => Promise<Response>;
 
 /** The wait before the first repetition, in ms; it doubles with every further one. */
@@ -100,17 +103,19 @@ export function createTransport(options: SignpostOptions): Send {
   }
 
   return async (request) => {
+    let mayBeDone = false;
     for (let retries = 0; ; retries++) {
       request.signal?.throwIfAborted();
       let failure: ApiError | ConnectionError;
       try {
         const response = await attempt(request);
-        if (response.ok) return response;
+        if (response.ok || (mayBeDone && response.status === 404)) return response;
         failure = await errorOf(response);
       } catch (error) {
         if (!(error instanceof ConnectionError)) throw error;
         failure = error;
       }
+      mayBeDone ||= request.method === 'DELETE' && (!(failure instanceof ApiError) || failure.status >= 500);
       const delay = retries < maxRetries ? delayAfter(failure, request, retries) : undefined;
       if (delay === undefined) throw failure;
       await sleep(delay, undefined, request.signal ? { signal: request.signal } : {});
