@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { internal } from '../../test/contract/internal.ts';
 import { CHROMIUM, type DashboardPages, startPages } from './pages.fixture.ts';
 
 /** The frame around the pages: navigation, search, language, theme. */
@@ -80,6 +82,41 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     };
     await expect.poll(shown, { timeout: 20_000 }).toBe(true);
     await expect.poll(() => page.getByText('Signpost is unavailable').isVisible()).toBe(false);
+  });
+
+  test('once another account is open, a page of the previous one changes nothing, and is loaded anew', async () => {
+    const { accountId } = await pages.signpost.createAccount({ name: 'Other Kitchens' });
+    const others = internal(pages.signpost, AccountsService, accountId);
+    await others.addMember({ email: 'owner@harbour.example', role: Role.OWNER });
+    const page = await pages.open('/team');
+    const name = page.getByRole('textbox', { name: 'Name of the account' });
+    await name.waitFor();
+    const { token } = await others.createSignInLink({ email: 'owner@harbour.example' });
+    const other = await pages.open(`/sign-in/link#${token}`);
+    await other.getByRole('button').click();
+    await other.getByRole('banner').getByText('Other Kitchens').waitFor();
+    await name.fill('Misplaced');
+    await name.press('Enter');
+    await page.getByRole('banner').getByText('Other Kitchens').waitFor();
+    expect((await others.getAccount({})).account?.name).toBe('Other Kitchens');
+    await Promise.all([page.close(), other.close()]);
+  });
+
+  test('says so if it cannot sign out or copy', async () => {
+    const page = await pages.open('/api');
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new DOMException('no', 'NotAllowedError'));
+    });
+    await page.getByRole('button', { name: 'Copy the call' }).click();
+    await page
+      .getByRole('status')
+      .getByText(/^Copy the call: curl/)
+      .waitFor();
+    await page.route('**/session', (route) => route.fulfill({ status: 503, json: { error: 'x' } }));
+    await page.getByRole('button', { name: 'Signed in as' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByText('Signpost is unavailable at the moment.').waitFor();
+    await page.close();
   });
 
   test('signs out', async () => {

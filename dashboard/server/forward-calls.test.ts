@@ -144,6 +144,34 @@ test('calls act for the account and the member of the session only, and the audi
   expect(entries[0]?.actor).toBe('owner@example.com');
 });
 
+describe('a page that shows another account than the session’s', () => {
+  const page = (shown: string) => ({ 'signpost-shown-account': shown });
+
+  test('can neither change nor read it, and learns of it', async () => {
+    const name = 'For another account';
+    const id = await newBatch();
+    const headers = page('acct_other');
+    for (const call of [
+      () => client(CodesService, 'owner', { headers }).createCode({ targetUrl: 'https://example.com/', name }),
+      () => drain(client(BatchesService, 'owner', { headers }).watchBatch({ id })),
+    ]) {
+      const error = ConnectError.from(await call().catch((thrown) => thrown));
+      expect([error.code, error.rawMessage]).toEqual([
+        Code.FailedPrecondition,
+        'This page shows another account than the one that is open. Load it again.',
+      ]);
+      expect(error.metadata.get('signpost-account-changed')).toBe('true');
+    }
+    const { codes } = await client(CodesService, 'owner').listCodes({ search: name });
+    expect(codes).toEqual([]);
+  });
+
+  test('may call if it shows the session’s', async () => {
+    const codes = client(CodesService, 'owner', { headers: page(account) });
+    expect(await outcome(codes.listCodes({}))).toBe('allowed');
+  });
+});
+
 test('the browser gets neither the service token nor headers of the core beyond the protocol’s', async () => {
   const response = await post('signpost.codes.v1.CodesService/ListCodes', '{}');
   expect(response.status).toBe(200);

@@ -29,6 +29,13 @@ const STREAM_MS = 10 * 60_000;
 /** How much later than the core this server gives a call up, in ms: normally the core reports the timeout. */
 const MARGIN_MS = 2_000;
 
+/**
+ * `acct_…`: the account that a page shows. The cookie names the one that is open, which another tab may have changed
+ * since; such a page's calls are rejected, and their answers marked, also those of streams.
+ */
+const SHOWN_ACCOUNT = 'signpost-shown-account';
+const ACCOUNT_CHANGED = 'signpost-account-changed';
+
 /** What is forwarded of a request. Nothing else that a browser sends reaches the core, cookies least of all. */
 const REQUEST_HEADERS = [
   'content-type',
@@ -67,7 +74,7 @@ export function forwardCalls(
       reply.header('cache-control', 'no-store');
       const { service, method: name } = request.params;
       const method = MEMBER_METHODS.get(`${service}/${name}`);
-      const rejection = await admit(request, method);
+      const rejection = await admit(request, reply, method);
       if (!method || rejection instanceof ConnectError) {
         discardBody(request, reply);
         return sendError(reply, method, rejection as ConnectError);
@@ -78,9 +85,19 @@ export function forwardCalls(
   });
 
   /** The session of a call that may be made. */
-  async function admit(request: FastifyRequest, method: DescMethod | undefined): Promise<Session | ConnectError> {
+  async function admit(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    method: DescMethod | undefined,
+  ): Promise<Session | ConnectError> {
     const session = await sessions.of(request);
     if (!session) return failure('UNAUTHENTICATED', 'You are signed out. Sign in again.');
+    const { [SHOWN_ACCOUNT]: shown = session.account } = request.headers;
+    if (shown !== session.account) {
+      reply.header(ACCOUNT_CHANGED, 'true');
+      const message = 'This page shows another account than the one that is open. Load it again.';
+      return new ConnectError(message, Code.FailedPrecondition);
+    }
     if (!method) return failure('UNIMPLEMENTED', 'There is no such method for members.');
     if (!contentTypeRegExp.test(request.headers['content-type'] ?? '')) {
       return failure('INVALID_FIELD', 'content-type: must be one of the Connect protocol.');

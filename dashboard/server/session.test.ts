@@ -72,6 +72,27 @@ describe('a sign-in link', () => {
     expect([again.status, await again.text()]).toEqual([400, expect.stringContaining('invalid, expired or used')]);
   });
 
+  test.each([
+    ['application/json', '{"token":"x"}'],
+    ['application/json', 'null'],
+    ['text/plain', 'token=x'],
+  ])('is invalid if what is sent is no form: %s %s', async (type, body) => {
+    const response = await new Browser().request(`${dashboard.url}/sign-in/link`, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': type },
+    });
+    expect([response.status, await response.text()]).toEqual([
+      400,
+      expect.stringContaining('invalid, expired or used'),
+    ]);
+  });
+
+  test('is invalid if nothing is sent', async () => {
+    const response = await new Browser().request(`${dashboard.url}/sign-in/link`, { method: 'POST' });
+    expect(response.status).toBe(400);
+  });
+
   test('signs one of concurrent browsers in', async () => {
     const token = await newToken();
     const browsers = Array.from({ length: 5 }, () => new Browser());

@@ -91,9 +91,10 @@ export function signInByLink(
 ): void {
   app.get('/sign-in/link', (request, reply) => sendPage(request, reply, 'link'));
 
-  app.post<{ Body: URLSearchParams }>('/sign-in/link', async (request, reply) => {
+  app.post<{ Body: unknown }>('/sign-in/link', async (request, reply) => {
+    const token = request.body instanceof URLSearchParams ? request.body.get('token') : null;
     try {
-      const { membership } = await core.accounts.redeemSignInLink({ token: request.body.get('token') ?? '' });
+      const { membership } = await core.accounts.redeemSignInLink({ token: token ?? '' });
       if (!membership?.member) throw new ConnectError('the core returned no member', Code.Internal);
       const { accountId: account, member } = membership;
       await sessions.start(reply, { email: member.email, name: null, account, member: member.id });

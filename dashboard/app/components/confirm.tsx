@@ -23,6 +23,10 @@ export function Confirm({ title, isOpen, onClose, children, action, onConfirm, n
   const { common } = useFirstMessages();
   const [typed, setTyped] = useState('');
   const [isPending, setPending] = useState(false);
+  const close = () => {
+    setTyped('');
+    onClose();
+  };
   const confirm = async () => {
     setPending(true);
     try {
@@ -36,11 +40,11 @@ export function Confirm({ title, isOpen, onClose, children, action, onConfirm, n
     }
   };
   return (
-    <Dialog title={title} isOpen={isOpen} onClose={onClose} isAlert>
+    <Dialog title={title} isOpen={isOpen} onClose={close} isAlert>
       <div>{children}</div>
       {name !== undefined && <Field label={common.confirmName(name)} value={typed} onChange={setTyped} autoFocus />}
       <Actions>
-        <Button onPress={onClose}>{common.cancel}</Button>
+        <Button onPress={close}>{common.cancel}</Button>
         <Button
           look="danger"
           isDisabled={name !== undefined && typed !== name}

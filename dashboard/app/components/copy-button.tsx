@@ -3,6 +3,7 @@ import { useEffect, useState } from 'react';
 import { useFirstMessages } from '../messages/index.ts';
 import { Button, IconButton } from './button.tsx';
 import styles from './copy-button.module.css';
+import { showToast } from './toasts.tsx';
 
 /** How long the button says that it has copied, in ms. */
 const SAID_MS = 2_000;
@@ -24,14 +25,22 @@ export function CopyButton({
     const timer = setTimeout(() => setCopied(false), SAID_MS);
     return () => clearTimeout(timer);
   }, [isCopied]);
-  const copy = () => void navigator.clipboard.writeText(text).then(() => setCopied(true));
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setCopied(true);
+    } catch {
+      // Browsers can refuse, and have no clipboard without TLS. Then the person copies it from the message.
+      showToast(`${label ?? common.copyOf(what)}: ${text}`, { kind: 'failed' });
+    }
+  };
   const icon = isCopied ? Check : Copy;
   return (
     <>
       {label === undefined ? (
-        <IconButton icon={icon} label={isCopied ? common.copied : common.copyOf(what)} onPress={copy} />
+        <IconButton icon={icon} label={isCopied ? common.copied : common.copyOf(what)} onPress={() => void copy()} />
       ) : (
-        <Button icon={icon} onPress={copy}>
+        <Button icon={icon} onPress={() => void copy()}>
           {isCopied ? common.copied : label}
         </Button>
       )}

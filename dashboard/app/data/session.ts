@@ -1,4 +1,7 @@
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
+import { showToast } from '../components/toasts.tsx';
+import { loadFirstMessages } from '../messages/index.ts';
+import { language } from './preferences.ts';
 
 /** Roles of members, from the least to the most. */
 export const ROLES = ['viewer', 'editor', 'admin', 'owner'] as const;
@@ -20,12 +23,21 @@ export interface SignedOut {
   readonly signIn: readonly string[];
 }
 
+/** See `shownAccount`. */
+let shown: string | undefined;
+
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async ({ signal }): Promise<Session | SignedOut> => {
     const response = await fetch('/session', { signal });
     if (!response.ok && response.status !== 401) throw new Error(`The session could not be read: ${response.status}.`);
-    return (await response.json()) as Session | SignedOut;
+    const session = (await response.json()) as Session | SignedOut;
+    if (!isSignedOut(session)) {
+      shown ??= session.account.id;
+      // Opened in another tab, or the person has left the one that the page shows.
+      if (session.account.id !== shown) openAnew();
+    }
+    return session;
   },
   staleTime: 60_000,
 });
@@ -46,17 +58,32 @@ export function isSignedOut(session: Session | SignedOut): session is SignedOut 
   return 'signIn' in session;
 }
 
-/** Opens another account; everything on the pages is the previous one's, so they are loaded anew. */
-export async function switchAccount(id: string): Promise<void> {
-  await fetch('/session/account', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ id }),
-  });
+/** The account that the page shows, `acct_…`; undefined before the first session. It does not change until `openAnew`. */
+export function shownAccount(): string | undefined {
+  return shown;
+}
+
+/** Loads everything anew: what the pages have loaded is of another account or person. */
+export function openAnew(): void {
   location.assign('/');
 }
 
-export async function signOut(): Promise<void> {
-  await fetch('/session', { method: 'DELETE' });
-  location.assign('/');
+/** Opens another account of the person; a failure is shown. */
+export function switchAccount(id: string): Promise<void> {
+  const headers = { 'content-type': 'application/json' };
+  return changeSession('/session/account', { method: 'POST', headers, body: JSON.stringify({ id }) });
+}
+
+/** Ends the session; a failure is shown. */
+export function signOut(): Promise<void> {
+  return changeSession('/session', { method: 'DELETE' });
+}
+
+async function changeSession(path: string, init: RequestInit): Promise<void> {
+  const response = await fetch(path, init).catch(() => undefined);
+  // A session that has ended meanwhile is shown as such.
+  if (response?.ok || response?.status === 401) return openAnew();
+  const { common } = await loadFirstMessages(language());
+  const body: { error?: string } = response?.status === 403 ? await response.json().catch(() => ({})) : {};
+  showToast(body.error ?? common.unavailable, { kind: 'failed' });
 }

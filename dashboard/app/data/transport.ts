@@ -1,7 +1,25 @@
 import { createConnectTransport } from '@connectrpc/connect-web';
+import { openAnew, shownAccount } from './session.ts';
+
+/**
+ * Names the account that the page shows. If another tab has opened another one since, the server rejects the call, and
+ * the page is loaded anew; until then the call stays open, so that nothing repeats it. Not an interceptor, which would
+ * find what marks such an answer in one place for streams and in another one for other calls.
+ */
+async function fetchForShownAccount(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const account = shownAccount();
+  if (account !== undefined) headers.set('signpost-shown-account', account);
+  const response = await fetch(input, { ...init, headers });
+  if (!response.headers.has('signpost-account-changed')) return response;
+  openAnew();
+  return new Promise(() => {});
+}
+
+const OPTIONS = { baseUrl: '/rpc', fetch: fetchForShownAccount };
 
 /** Calls the core's services through the dashboard's server, which adds the account, the member and the token. */
-export const transport = createConnectTransport({ baseUrl: '/rpc' });
+export const transport = createConnectTransport(OPTIONS);
 
 /** The same for large messages and files: half the bytes of JSON, in which bytes are base64. */
-export const binaryTransport = createConnectTransport({ baseUrl: '/rpc', useBinaryFormat: true });
+export const binaryTransport = createConnectTransport({ ...OPTIONS, useBinaryFormat: true });

@@ -42,7 +42,7 @@ export const api: typeof en = {
     burst: 'Anfragen in je 60 Sekunden',
     codes: 'Verwendete Codes',
     rows: 'Zeilen eines Stapels, höchstens',
-    note: 'Gezählt wird je Kalendermonat in UTC. Über einer Grenze antwortet die API mit 429 und Retry-After.',
+    note: 'Gezählt wird je Kalendermonat in UTC. Die API beantwortet zu viele Anfragen in 60 Sekunden mit 429 und Retry-After, solche über dem Monatskontingent mit 429 ohne Retry-After, zu viele Codes oder Zeilen eines Stapels mit 403.',
   },
   log: {
     title: 'Anfragen',

@@ -2,6 +2,7 @@ import type { batches as en } from '../en/batches.ts';
 
 const rows = (count: number, formatted: string) => `${formatted} ${count === 1 ? 'Zeile' : 'Zeilen'}`;
 const codes = (count: number, formatted: string) => `${formatted} ${count === 1 ? 'Code' : 'Codes'}`;
+const can = (count: number) => (count === 1 ? 'kann' : 'können');
 
 export const batches: typeof en = {
   new: 'Neuer Stapel',
@@ -25,6 +26,7 @@ export const batches: typeof en = {
     'Eine Zeile je Code, höchstens 25.000, mit Kopfzeile. Kommas, Semikolons oder Tabulatoren; UTF-8 oder Windows-1252.',
   fileSummary: (name, count, formatted) => `${name}: ${rows(count, formatted)}`,
   fileProblems: {
+    unreadable: 'Die Datei konnte nicht gelesen werden. Wählen Sie sie erneut.',
     empty: 'Die Datei hat unter der Kopfzeile keine Zeilen.',
     too_many: 'Die Datei hat mehr als 25.000 Zeilen. Teilen Sie sie auf: Mehr fasst ein Stapel nicht.',
     too_large: 'Die Datei ist größer als 32 MB.',
@@ -49,11 +51,12 @@ export const batches: typeof en = {
   unnamedColumn: (position) => `Spalte ${position}`,
   needsTarget: 'Wählen Sie die Spalte mit den Ziel-URLs.',
   checkTitle: 'Prüfung',
-  allGood: (count, formatted) => `Alles in Ordnung: ${codes(count, formatted)} können angelegt werden.`,
-  someBad: (good, bad, badFormatted) =>
-    `${rows(bad, badFormatted)} ${bad === 1 ? 'hat' : 'haben'} Fehler und ${bad === 1 ? 'bleibt' : 'bleiben'} außen vor. ${good} können angelegt werden.`,
+  allGood: (count, formatted) => `Alles in Ordnung: ${codes(count, formatted)} ${can(count)} angelegt werden.`,
+  someBad: (good, goodFormatted, bad, badFormatted) =>
+    `${rows(bad, badFormatted)} ${bad === 1 ? 'hat' : 'haben'} Fehler und ${bad === 1 ? 'bleibt' : 'bleiben'} außen vor. ${goodFormatted} ${can(good)} angelegt werden.`,
   noneGood: 'Keine Zeile lässt sich anlegen. Korrigieren Sie die Datei und wählen Sie sie erneut.',
-  warnings: (count, formatted) => `${rows(count, formatted)} sollten Sie ansehen; angelegt werden können sie trotzdem.`,
+  warnings: (count, formatted) =>
+    `${rows(count, formatted)} sollten Sie ansehen; angelegt werden ${can(count)} sie trotzdem.`,
   firstProblems: (shown, total) => `Die ersten ${shown} von ${total}:`,
   row: 'Zeile',
   problem: 'Problem',
@@ -69,8 +72,8 @@ export const batches: typeof en = {
   },
   overBatchLimit: (rowCount, limit) =>
     `Ihr Tarif erlaubt ${limit} Zeilen je Stapel; dieser hat ${rowCount}. Teilen Sie die Datei auf.`,
-  overCodeLimit: (left) =>
-    `In Ihrem Tarif ist noch Platz für ${left} Codes. Weitere Zeilen werden übersprungen und lassen sich später anlegen.`,
+  overCodeLimit: (left, formatted) =>
+    `In Ihrem Tarif ist noch Platz für ${codes(left, formatted)}. Weitere Zeilen werden übersprungen und lassen sich später anlegen.`,
   optionsTitle: 'Für alle Codes',
   nameHint: 'Für Ihre Listen.',
   folderForAll: 'Zeilen mit eigenem Ordner behalten ihn; Tags kommen zu denen der Zeile hinzu.',

@@ -39,7 +39,7 @@ export const api = {
     burst: 'Requests in any 60 seconds',
     codes: 'Codes in use',
     rows: 'Rows in a batch, at most',
-    note: 'Requests count by calendar month in UTC. Over a limit the API answers 429 with Retry-After.',
+    note: 'Requests count by calendar month in UTC. The API answers too many within 60 seconds with 429 and Retry-After, those beyond the month’s with 429 without it, and too many codes, or rows in a batch, with 403.',
   },
   log: {
     title: 'Requests',

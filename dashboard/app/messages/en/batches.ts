@@ -22,6 +22,7 @@ export const batches = {
   fileHint: 'One row for each code, at most 25,000, with a header. Commas, semicolons or tabs; UTF-8 or Windows-1252.',
   fileSummary: (name: string, count: number, formatted: string) => `${name}: ${rows(count, formatted)}`,
   fileProblems: {
+    unreadable: 'The file could not be read. Choose it again.',
     empty: 'The file has no rows below its header.',
     too_many: 'The file has more than 25,000 rows. Split it: a batch has at most that many.',
     too_large: 'The file is larger than 32 MB.',
@@ -47,8 +48,8 @@ export const batches = {
   needsTarget: 'Choose the column with the target URLs.',
   checkTitle: 'Check',
   allGood: (count: number, formatted: string) => `All good: ${codes(count, formatted)} can be created.`,
-  someBad: (good: string, bad: number, badFormatted: string) =>
-    `${rows(bad, badFormatted)} ${bad === 1 ? 'has' : 'have'} errors and will be left out. ${good} can be created.`,
+  someBad: (_good: number, goodFormatted: string, bad: number, badFormatted: string) =>
+    `${rows(bad, badFormatted)} ${bad === 1 ? 'has' : 'have'} errors and will be left out. ${goodFormatted} can be created.`,
   noneGood: 'No row can be created. Correct the file and choose it again.',
   warnings: (count: number, formatted: string) => `${rows(count, formatted)} should be looked at, but can be created.`,
   firstProblems: (shown: string, total: string) => `The first ${shown} of ${total}:`,
@@ -66,8 +67,8 @@ export const batches = {
   },
   overBatchLimit: (rowCount: string, limit: string) =>
     `Your plan allows ${limit} rows in one batch; this one has ${rowCount}. Split the file.`,
-  overCodeLimit: (left: string) =>
-    `Your plan has room for ${left} more codes. The rows beyond that will be skipped, and can be created later.`,
+  overCodeLimit: (left: number, formatted: string) =>
+    `Your plan has room for ${formatted} more ${left === 1 ? 'code' : 'codes'}. The rows beyond that will be skipped, and can be created later.`,
   optionsTitle: 'For all codes',
   nameHint: 'For your lists.',
   folderForAll: 'Rows with a folder of their own keep it; tags are added to those of the row.',

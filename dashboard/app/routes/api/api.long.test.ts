@@ -63,6 +63,7 @@ describe.skipIf(!CHROMIUM)('the page of the API', () => {
   test('lets only owners change the key', async () => {
     const page = await pages.open('/api', { role: Role.ADMIN, context: { locale: 'de-DE' } });
     await page.getByText('Inhaber des Kontos legen ihn an').waitFor();
+    await page.getByText('solche über dem Monatskontingent mit 429 ohne Retry-After').waitFor();
     expect(await page.getByRole('button', { name: /Schlüssel/ }).count()).toBe(0);
     await expectAccessible(page);
     await page.close();

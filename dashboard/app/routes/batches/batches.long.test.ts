@@ -6,6 +6,8 @@ import { Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_
 import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
+import { batches as de } from '../../messages/de/batches.ts';
+import { batches as en } from '../../messages/en/batches.ts';
 import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 /** Making codes out of a CSV file, following the batch, and taking its files. */
@@ -76,6 +78,46 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByRole('button', { name: 'Choose a file' }).waitFor();
     await choose(page, 'bad.csv', content);
     await page.getByText(sentence).waitFor();
+  });
+
+  test('of two chosen files the latest counts, also if the earlier one takes longer to read', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await page.evaluate(() => {
+      const { arrayBuffer } = File.prototype;
+      File.prototype.arrayBuffer = async function () {
+        if (this.name === 'early.csv') await new Promise((done) => setTimeout(done, 1_500));
+        return arrayBuffer.call(this);
+      };
+    });
+    await choose(page, 'early.csv', 'target_url\nhttps://example.com/1\nhttps://example.com/2\n');
+    await choose(page, 'late.csv', 'target_url\nhttps://example.com/1\n');
+    await page.getByText('late.csv: 1 row').waitFor();
+    await page.waitForTimeout(2_500);
+    await page.getByText('late.csv: 1 row').waitFor();
+  });
+
+  test('a file that cannot be read is reported', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await page.evaluate(() => {
+      File.prototype.arrayBuffer = () => Promise.reject(new DOMException('gone', 'NotReadableError'));
+    });
+    await choose(page, 'gone.csv', 'target_url\nhttps://example.com/1\n');
+    await page.getByText('The file could not be read. Choose it again.').waitFor();
+  });
+
+  test('a single row or code is spoken of in the singular', () => {
+    expect(de.allGood(1, '1')).toBe('Alles in Ordnung: 1 Code kann angelegt werden.');
+    expect(de.allGood(2, '2')).toBe('Alles in Ordnung: 2 Codes können angelegt werden.');
+    expect(de.someBad(1, '1', 1, '1')).toBe('1 Zeile hat Fehler und bleibt außen vor. 1 kann angelegt werden.');
+    expect(de.someBad(2, '2', 2, '2')).toBe('2 Zeilen haben Fehler und bleiben außen vor. 2 können angelegt werden.');
+    expect(de.warnings(1, '1')).toBe('1 Zeile sollten Sie ansehen; angelegt werden kann sie trotzdem.');
+    expect(de.warnings(2, '2')).toBe('2 Zeilen sollten Sie ansehen; angelegt werden können sie trotzdem.');
+    expect(de.overCodeLimit(1, '1')).toMatch(/Platz für 1 Code\./);
+    expect(de.overCodeLimit(2, '2')).toMatch(/Platz für 2 Codes\./);
+    expect(en.overCodeLimit(1, '1')).toMatch(/room for 1 more code\./);
+    expect(en.overCodeLimit(0, '0')).toMatch(/room for 0 more codes\./);
   });
 
   test('a batch is not created twice when the answer was lost', async () => {

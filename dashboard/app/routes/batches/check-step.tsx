@@ -39,7 +39,7 @@ export function CheckStep({ file, checked }: { readonly file: CsvFile; readonly 
       {good.length === 0 ? (
         <Notice look="danger">{batches.noneGood}</Notice>
       ) : bad.length > 0 ? (
-        <Notice look="warning">{batches.someBad(count, bad.length, format.number(bad.length))}</Notice>
+        <Notice look="warning">{batches.someBad(good.length, count, bad.length, format.number(bad.length))}</Notice>
       ) : (
         <Notice>{batches.allGood(good.length, count)}</Notice>
       )}
@@ -48,7 +48,7 @@ export function CheckStep({ file, checked }: { readonly file: CsvFile; readonly 
         <Notice look="danger">{batches.overBatchLimit(count, format.number(batchLimit))}</Notice>
       )}
       {codesLeft !== undefined && good.length > codesLeft && (
-        <Notice look="warning">{batches.overCodeLimit(format.number(codesLeft))}</Notice>
+        <Notice look="warning">{batches.overCodeLimit(codesLeft, format.number(codesLeft))}</Notice>
       )}
       {problems.length > 0 && <ProblemTable problems={problems} />}
     </Section>

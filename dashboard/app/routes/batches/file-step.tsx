@@ -13,7 +13,7 @@ const TEMPLATE_ROW = ['https://example.com/table/1', 'Table 1', 'Restaurant', 'i
 
 interface FileStepProps {
   readonly file: CsvFile | CsvProblem | undefined;
-  readonly onFile: (file: File) => void;
+  readonly onFile: (file: File | Promise<File>) => void;
 }
 
 /** Takes the CSV file: dropped, chosen or pasted. */
@@ -27,9 +27,9 @@ export function FileStep({ file, onFile }: FileStepProps) {
       <DropZone
         aria-label={batches.drop}
         className={styles.drop}
-        onDrop={async ({ items }) => {
+        onDrop={({ items }) => {
           const item = items.find(isFileDropItem);
-          if (item) onFile(await item.getFile());
+          if (item) onFile(item.getFile());
         }}
       >
         {isRead ? (

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'react';
+import { useMemo, useRef, useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { ColourField, isColour } from '../../components/colour-field.tsx';
 import { DomainSelect } from '../../components/domain-select.tsx';
@@ -32,8 +32,12 @@ export function NewBatch() {
 function NewBatchForm() {
   const [file, setFile] = useState<CsvFile | CsvProblem>();
   const [mapping, setMapping] = useState<Mapping>({});
-  const read = async (chosen: File) => {
+  // A large file may have been read only after the next one.
+  const latest = useRef<unknown>(undefined);
+  const read = async (chosen: File | Promise<File>) => {
+    latest.current = chosen;
     const next = await readCsv(chosen);
+    if (latest.current !== chosen) return;
     setFile(next);
     if ('header' in next) setMapping(guessMapping(next.header));
   };

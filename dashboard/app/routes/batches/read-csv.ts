@@ -12,7 +12,7 @@ export interface CsvFile {
 
 /** Why a file cannot be used. `line`: where it stops being CSV, from 1. */
 export interface CsvProblem {
-  readonly problem: 'empty' | 'too_many' | 'too_large' | 'malformed';
+  readonly problem: 'unreadable' | 'empty' | 'too_many' | 'too_large' | 'malformed';
   readonly line?: number;
 }
 
@@ -22,9 +22,17 @@ const MAX_BYTES = 32 * 1024 * 1024;
 const DELIMITERS = [',', ';', '\t'] as const;
 
 /** Reads a CSV file with a header, as spreadsheets write it: separated by commas, semicolons or tabs. */
-export async function readCsv(file: File): Promise<CsvFile | CsvProblem> {
-  if (file.size > MAX_BYTES) return { problem: 'too_large' };
-  const text = decode(await file.arrayBuffer());
+export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | CsvProblem> {
+  let file: File;
+  let text: string;
+  try {
+    file = await chosen;
+    if (file.size > MAX_BYTES) return { problem: 'too_large' };
+    text = decode(await file.arrayBuffer());
+  } catch {
+    // Changed or removed since it was chosen, or not the person's to read.
+    return { problem: 'unreadable' };
+  }
   const [firstLine = ''] = text.split('\n', 1);
   const delimiter = DELIMITERS.toSorted((one, other) => countOf(firstLine, other) - countOf(firstLine, one))[0];
   try {

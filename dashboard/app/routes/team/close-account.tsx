@@ -36,7 +36,10 @@ export function CloseAccount() {
       <Confirm
         title={texts.ask(account.name)}
         isOpen={isAsking}
-        onClose={() => setAsking(false)}
+        onClose={() => {
+          setAsking(false);
+          setDeleteData(false);
+        }}
         action={texts.action}
         name={account.name}
         onConfirm={run}

@@ -83,6 +83,18 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await expectAccessible(page);
     const button = dialog.getByRole('button', { name: 'Close the account' });
     expect(await button.isDisabled()).toBe(true);
+    // What was typed and chosen is gone after the dialog was closed.
+    const deleteData = dialog.getByRole('checkbox');
+    for (const close of ['Cancel', 'Close']) {
+      await page.keyboard.type('Harbour Kitchens Ltd');
+      await deleteData.press('Space');
+      expect([await button.isDisabled(), await deleteData.isChecked()]).toEqual([false, true]);
+      await dialog.getByRole('button', { name: close, exact: true }).press('Enter');
+      await dialog.waitFor({ state: 'hidden' });
+      await page.getByRole('button', { name: 'Close the account' }).press('Enter');
+      await dialog.waitFor();
+      expect([await button.isDisabled(), await deleteData.isChecked()]).toEqual([true, false]);
+    }
     await page.keyboard.type('Harbour Kitchens Ltd');
     await button.press('Enter');
     await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
