@@ -125,6 +125,7 @@ export async function transactionWithin<Result>(
   pool: Pool,
   withinMs: number,
   work: (tx: PoolClient) => Promise<Result>,
+  limit?: CommitLimit,
 ): Promise<Result> {
   return withConnection(pool, async (connection) => {
     const timer = setTimeout(() => {
@@ -132,7 +133,7 @@ export async function transactionWithin<Result>(
       connection.client.end().catch(() => undefined);
     }, withinMs);
     try {
-      return await transaction(connection, work);
+      return await transaction(connection, work, limit);
     } finally {
       clearTimeout(timer);
     }

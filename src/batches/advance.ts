@@ -5,10 +5,10 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import { timeIfOpen } from '../access/open-account.ts';
 import { createCodes } from '../codes/create-codes.ts';
 import { listed } from '../db/columns.ts';
-import { ormTransaction } from '../db/orm-transaction.ts';
+import { ormTransactionWithin } from '../db/orm-transaction.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { isCompleted } from '../jobs/progress.ts';
-import { taskOf } from '../jobs/task.ts';
+import { STEP_MS, taskOf } from '../jobs/task.ts';
 import { batchMessage } from './batch-message.ts';
 import { BATCH_ROW_COLUMNS, BatchEntity, type BatchRowRecord } from './entities.ts';
 
@@ -39,7 +39,7 @@ const storeWarnings = statement(
  * Returns whether there are more; false also when the batch was deleted or its account is closed. `batchId`: UUID.
  */
 export function advance(orm: MikroORM, platformUrl: string, batchId: string): Promise<boolean> {
-  return ormTransaction(orm, async (em, tx) => {
+  return ormTransactionWithin(orm, STEP_MS, async (em, tx) => {
     // Other workers on this batch wait, and continue after this step. Index: batches_pkey.
     const batch = await em.findOne(BatchEntity, { id: batchId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
     if (!batch || isCompleted(batch)) return false;

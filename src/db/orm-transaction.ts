@@ -1,7 +1,7 @@
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient } from 'pg';
 import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
-import { transaction } from '../../common/postgres/sql.ts';
+import { transaction, transactionWithin } from '../../common/postgres/sql.ts';
 import { poolOf } from './bound-connection.ts';
 
 /**
@@ -12,13 +12,26 @@ export async function ormTransaction<Result>(
   work: (em: EntityManager, tx: PoolClient) => Promise<Result>,
   limit?: CommitLimit,
 ): Promise<Result> {
-  const workAndFlush = async (tx: PoolClient) => {
+  return transaction(await poolOf(orm.em.getConnection()), flushed(orm, work), limit);
+}
+
+/** `ormTransaction` in at most `withinMs`, as `transactionWithin`. */
+export async function ormTransactionWithin<Result>(
+  orm: MikroORM,
+  withinMs: number,
+  work: (em: EntityManager, tx: PoolClient) => Promise<Result>,
+  limit?: CommitLimit,
+): Promise<Result> {
+  return transactionWithin(await poolOf(orm.em.getConnection()), withinMs, flushed(orm, work), limit);
+}
+
+function flushed<Result>(orm: MikroORM, work: (em: EntityManager, tx: PoolClient) => Promise<Result>) {
+  return async (tx: PoolClient) => {
     const em = entityManagerIn(orm, tx);
     const result = await work(em, tx);
     await em.flush();
     return result;
   };
-  return transaction(await poolOf(orm.em.getConnection()), workAndFlush, limit);
 }
 
 /** A new entity manager in the open transaction of `tx`; the caller flushes it. */

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { DomainStateName } from '../../common/contract/names.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
-import { first, run, statement } from '../../common/postgres/sql.ts';
+import { first, promptStatement, run } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
@@ -32,7 +32,7 @@ interface DueRow {
  * Leases the due domains of all accounts for a minute: no other process looks them up meanwhile, and they become due again
  * if this process dies or gets no answer from the resolvers. Index: domains_due.
  */
-const leaseDue = statement<DueRow>(
+const leaseDue = promptStatement<DueRow>(
   'domains_take_due',
   `update domains set check_at = now() + interval '1 minute'
    where id in (select id from domains where check_at <= now() order by check_at limit ${CONCURRENCY} for update skip locked)
@@ -40,7 +40,7 @@ const leaseDue = statement<DueRow>(
 );
 
 /** The time until the next domain is due, in ms; negative if it was skipped because it was locked. Index: domains_due. */
-const timeToNext = statement<{ wait: number }>(
+const timeToNext = promptStatement<{ wait: number }>(
   'domains_time_to_next',
   'select (extract(epoch from check_at - now()) * 1000)::float8 as wait from domains order by check_at limit 1',
 );

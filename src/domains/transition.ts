@@ -4,7 +4,7 @@ import type { DomainStateName } from '../../common/contract/names.ts';
 import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
-import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
+import { connectionOf, ormTransactionWithin } from '../db/orm-transaction.ts';
 import { domainLive } from '../events/events.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
 import type { DnsResult } from './look-up.ts';
@@ -20,6 +20,9 @@ export type RecordTransition = (tx: Queryable, domain: DomainEntity) => Promise<
 const LIVE_RECHECK_MS = 10 * 60_000;
 const MIN_RECHECK_MS = 30_000;
 const MAX_RECHECK_MS = 6 * 3_600_000;
+
+/** How long a change of state may take, in ms, locks included. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. */
+const TRANSITION_MS = 20_000;
 
 /**
  * Applies the result of a look-up to a domain: each change of state in its own transaction. Returns the domain, undefined
@@ -37,8 +40,9 @@ export async function applyDnsResult(
   limit?: CommitLimit,
 ): Promise<DomainEntity | undefined> {
   try {
-    const { domain, changed } = await ormTransaction(
+    const { domain, changed } = await ormTransactionWithin(
       orm,
+      TRANSITION_MS,
       (em) => transitionOnce(em, key, result, recordTransition),
       limit,
     );

@@ -1,11 +1,16 @@
 import type { PoolClient } from 'pg';
-import { run, type Statement, statement } from '../../common/postgres/sql.ts';
+import { promptStatement, run, type Statement, statement } from '../../common/postgres/sql.ts';
 
 /**
  * How long ago the job of unfinished work must have been taken before the work gets a new one if no process does it, and
  * how often such work is looked for, in ms. Short, as the request that created the work may be waiting for it.
  */
 export const STALLED_MS = 2_000;
+/**
+ * How long a step may take, in ms: a hundred times what it takes. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. Other
+ * jobs take the work over, but this one would keep its slot for a quarter of an hour, and a runner that failed waits for it.
+ */
+export const STEP_MS = 60_000;
 /** Longest wait before a failed job is retried, in ms: the library would wait for hours. */
 const MAX_RETRY_WAIT_MS = 10_000;
 
@@ -37,7 +42,7 @@ export function taskOf({ name, table, property }: { name: string; table: string;
      * The process that works on a row holds its lock nearly all the time, and two processes on one row do no harm. A job
      * that has not been taken keeps its place in the queue.
      */
-    scheduleStalled: statement(
+    scheduleStalled: promptStatement(
       `${table}_schedule_stalled`,
       `select graphile_worker.add_job('${name}', json_build_object('${property}', w.id), job_key := w.id::text,
                                       job_key_mode := 'preserve_run_at')

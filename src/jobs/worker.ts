@@ -1,9 +1,12 @@
+import { type EventEmitter, once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger as JobLogger, type Runner, run as runJobs } from 'graphile-worker';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { poolOptions } from '../../common/postgres/connection-options.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 import { KEEP_ALIVE, PROMPT_MS, run } from '../../common/postgres/sql.ts';
+import { isQueryTimeout } from '../../common/postgres/unavailable.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import type { Database } from '../db/database.ts';
 import { STALLED_MS, type Task } from './task.ts';
@@ -25,6 +28,12 @@ const CONNECTIONS = 3;
  * 0 ms, it catches the failure and ends the runner, which is then restarted.
  */
 const REPORTED_FAILURES = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
+
+/** Events of the library after which it only waits until it has reported how its jobs ended. */
+const JOBS_ENDED = ['pool:gracefulShutdown:complete', 'pool:forcefulShutdown:complete', 'pool:forcefulShutdown:error'];
+
+/** How long it may take for that, in ms. A job whose end is not reported has nothing left to do when it is done again. */
+const REPORTS_MS = 2_000;
 
 /** A task, and its next step for the row with this UUID, in one transaction; false once there is nothing left to do. */
 export interface RunnableTask {
@@ -82,7 +91,7 @@ export function startWorker(options: {
       ),
     });
     if (stopping.signal.aborted) await runner.stop();
-    await runner.promise;
+    await ended(runner);
   }
 
   const running = (async () => {
@@ -112,14 +121,44 @@ export function startWorker(options: {
   };
 }
 
-/** The pool for the library's own statements. */
-function openJobPool(databaseUrl: string, logger: Logger): pg.Pool {
-  const options = { max: CONNECTIONS, connectionTimeoutMillis: PROMPT_MS, ...KEEP_ALIVE };
+/**
+ * Waits until a runner has ended. If a job ends after the report of another one has failed, the library miscounts the reports
+ * and waits for them for ever.
+ */
+async function ended({ promise, events }: Runner): Promise<void> {
+  const jobsEnded = Promise.race(JOBS_ENDED.map((event) => once(events as EventEmitter, event)));
+  await Promise.race([promise, jobsEnded.then(() => sleep(REPORTS_MS, undefined, { ref: false }))]);
+}
+
+/**
+ * The pool for the library's own statements. None takes long: there is a job for each unfinished work, and the library's
+ * tables have been migrated with the others.
+ */
+export function openJobPool(databaseUrl: string, logger: Logger): pg.Pool {
+  const timeouts = { connectionTimeoutMillis: PROMPT_MS, query_timeout: PROMPT_MS };
+  const options = { max: CONNECTIONS, ...timeouts, ...KEEP_ALIVE };
   const pool = new pg.Pool({ ...poolOptions(databaseUrl), ...options });
   logIdleErrors(pool, logger);
   // A connection in use reports its loss by the failing statement too. The library insists on this listener.
   pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('connect', closeOnTimeout);
   return pool;
+}
+
+/** Closes a connection whose statement has timed out, since the library would return it to the pool. */
+function closeOnTimeout(client: pg.PoolClient): void {
+  const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+  const closing = (...args: unknown[]) => {
+    const answer = query(...args);
+    // There is no promise if a callback is given, as by `pool.query`, which closes the connection itself.
+    if (answer instanceof Promise) {
+      answer.catch((error: unknown) => {
+        if (isQueryTimeout(error)) client.end().catch(() => undefined);
+      });
+    }
+    return answer;
+  };
+  client.query = closing as typeof client.query;
 }
 
 /** The library logs every job at `info`, which is logged at `debug` here. Its `meta` contains payloads, which must not be logged. */

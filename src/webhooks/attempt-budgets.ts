@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { run, statement } from '../../common/postgres/sql.ts';
+import { promptStatement, run, statement } from '../../common/postgres/sql.ts';
 
 // Endpoints that are failing, or have never responded successfully, could be used to flood a third party's host. So an
 // account has a budget of attempts to such endpoints for each host: a burst of as many as it may have endpoints, then
@@ -38,7 +38,7 @@ export interface Grant extends BudgetKey {
 const REMAINING = `greatest(0, floor(${BURST} - greatest(extract(epoch from b.spent_until - now()), 0) / ${REFILL_S}))`;
 
 /** Index: webhook_attempt_budgets_pkey. The order of the rows prevents deadlocks. */
-const spend = statement<Grant>(
+const spend = promptStatement<Grant>(
   'webhooks_spend_budgets',
   `insert into webhook_attempt_budgets as b (account_id, host, spent_until)
    select account_id, host, now() + least(attempts, ${BURST}) * ${REFILL}
@@ -51,7 +51,7 @@ const spend = statement<Grant>(
 );
 
 /** Index: webhook_attempt_budgets_pkey. Locks in the same order. */
-const refund = statement(
+const refund = promptStatement(
   'webhooks_pay_back_budgets',
   `with refund as (
      select account_id, host, attempts

@@ -10,7 +10,10 @@ import { decodeId } from '../../common/contract/ids.ts';
 import { listen, notifying } from '../../common/postgres/notifications.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
+import { openDatabase } from '../db/database.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
+import { entities } from '../entities.ts';
 import { type DelivererOptions, startDeliverer } from './deliverer.ts';
 import { lockEndpoint } from './endpoints.ts';
 import { fanOutRecords } from './fan-out.ts';
@@ -30,9 +33,9 @@ beforeEach(async () => {
   account = await newAccount();
 });
 
-function startDelivering(limits: DelivererOptions['limits'] = {}) {
+function startDelivering(limits: DelivererOptions['limits'] = {}, over = pool) {
   const deliverer = startDeliverer({
-    pool,
+    pool: over,
     notifications,
     seal,
     connect: unguardedConnect(),
@@ -543,3 +546,46 @@ test('recording results locks the endpoint before its deliveries, so that it can
   });
   await untilSucceeded(endpoint.id, 1);
 });
+
+test('attempts that complete while none can be recorded, more than fit into a transaction, are recorded once each', async () => {
+  const endpoints = await Promise.all(Array.from({ length: 10 }, () => addEndpoint(ACCEPT)));
+  await fanOutEvents(150);
+  const received = () => endpoints.reduce((sum, endpoint) => sum + endpoint.received.length, 0);
+  await transaction(pool, async (tx) => {
+    startDelivering();
+    await vi.waitFor(() => expect(received()).toBeGreaterThan(0), EVENTUALLY);
+    await tx.query('select from webhook_endpoints order by id for no key update');
+    await vi.waitFor(() => expect(received()).toBeGreaterThan(1_200), EVENTUALLY);
+  });
+  for (const { id } of endpoints) await untilSucceeded(id, 150);
+  expect(received()).toBe(1_500);
+  expect((await pool.query('select from webhook_attempts')).rowCount).toBe(1_500);
+});
+
+test('an attempt that was being recorded when Postgres vanished is recorded on another connection', async () => {
+  const postgres = await startTcpProxy(url);
+  const behindProxy = await openDatabase(postgres.url, 4, entities);
+  onTestFinished(() => behindProxy.close());
+  const answer = Promise.withResolvers<void>();
+  const endpoint = await addEndpoint(async (_, response) => {
+    await answer.promise;
+    response.writeHead(204).end();
+  });
+  await fanOutEvents(1);
+  startDelivering({}, behindProxy.pool);
+  await vi.waitFor(() => expect(endpoint.received).toHaveLength(1), EVENTUALLY);
+  await transaction(pool, async (tx) => {
+    await tx.query('select from webhook_endpoints for no key update');
+    answer.resolve();
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+                     and query like 'select from webhook_endpoints where id = any%'`;
+    await vi.waitFor(async () => expect((await pool.query(waiting)).rowCount).toBe(1), EVENTUALLY);
+    postgres.vanish();
+  });
+  await vi.waitFor(async () => expect((await onlyDelivery(endpoint.id)).attempts).toHaveLength(1), {
+    timeout: 60_000,
+    interval: 100,
+  });
+  expect((await onlyDelivery(endpoint.id)).status).toBe(DeliveryStatus.SUCCEEDED);
+  expect(endpoint.received).toHaveLength(1);
+}, 90_000);

@@ -5,15 +5,20 @@ import type { Log, LogRecord, Subscription } from '../../common/log/log.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import { binaryArray } from '../../common/postgres/binary-array.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
-import { run, statement } from '../../common/postgres/sql.ts';
+import { promptStatement, run } from '../../common/postgres/sql.ts';
 
 /** Records per poll: few, so that the first deliveries of a large batch do not wait for the last ones. */
 const MAX_RECORDS = 500;
 /** Records per statement, which locks the endpoints while it runs. */
 const MAX_RECORDS_PER_STATEMENT = 1_000;
+/**
+ * How long that statement may take, in ms: twenty times what 1,000 events for 50 endpoints take. A Postgres that vanishes
+ * meanwhile ends no connection (see `PROMPT_MS`), and this member would keep its partitions.
+ */
+const FAN_OUT_MS = 20_000;
 
 /** Those of the accounts $1 that have an enabled endpoint. Index: webhook_endpoints_of_account. */
-const withEndpoint = statement<{ account_id: string }>(
+const withEndpoint = promptStatement<{ account_id: string }>(
   'webhooks_accounts_with_endpoint',
   `select distinct account_id from webhook_endpoints where account_id = any($1::uuid[]) and disabled_reason is null`,
 );
@@ -25,7 +30,7 @@ const withEndpoint = statement<{ account_id: string }>(
  * only test events are sent to it. Indexes: webhook_endpoints_of_account, webhook_deliveries_endpoint_id_event_id_key.
  * $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
  */
-const fanOut = statement<{ made: string }>(
+const fanOut = promptStatement<{ made: string }>(
   'webhooks_fan_out',
   `with event as materialized (
      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[])
@@ -48,6 +53,7 @@ const fanOut = statement<{ made: string }>(
        and e.id in (select endpoint_id from inserted)
    )
    select count(*) as made, case when count(*) > 0 then ${notifying('webhooks')} end from inserted`,
+  FAN_OUT_MS,
 );
 
 /** An event. `id` and `account`: UUIDs; `at`: as ISO 8601; `data`: JSON in UTF-8. */

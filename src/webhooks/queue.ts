@@ -1,5 +1,12 @@
 import type { Pool } from 'pg';
-import { first, type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
+import {
+  first,
+  promptStatement,
+  type Queryable,
+  run,
+  statement,
+  transactionWithin,
+} from '../../common/postgres/sql.ts';
 import { TEST_EVENT } from './deliveries.ts';
 import { PROBE_INTERVAL_S } from './schedule.ts';
 
@@ -68,12 +75,18 @@ export interface DeliveryResult {
   readonly retryInS: number | null;
 }
 
+/**
+ * How long fetching deliveries, recording attempts and releasing endpoints may take, in ms: ten times what 300,000 deliveries
+ * or sixty times what 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
+ */
+const LONG_MS = 20_000;
+
 const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.failing_since, e.verified_at,
   (extract(epoch from e.attempt_after - now()) * 1000)::float8 as wait,
   case when e.former_until > now() then e.former_secret end as former_secret`;
 
 /** Index: webhook_endpoints_due. It also contains endpoints that other processes lease; they are skipped. */
-const claim = statement<LeasedEndpointRow>(
+const claim = promptStatement<LeasedEndpointRow>(
   'webhooks_claim',
   `update webhook_endpoints e set leased_by = $1, leased_until = now() + $2 * interval '1 ms'
    from (
@@ -87,14 +100,14 @@ const claim = statement<LeasedEndpointRow>(
  * In how many ms the next endpoint that no process leases is due; negative if `claim` skipped it because it was locked.
  * Index: webhook_endpoints_due.
  */
-const selectNextDue = statement<{ wait: number }>(
+const selectNextDue = promptStatement<{ wait: number }>(
   'webhooks_next',
   `select (extract(epoch from due_at - now()) * 1000)::float8 as wait from webhook_endpoints
    where due_at is not null and (leased_until is null or leased_until <= now()) order by due_at limit 1`,
 );
 
 /** Index: webhook_endpoints_pkey. Returns current values. Endpoints that were deleted or disabled are not returned. */
-const renew = statement<LeasedEndpointRow>(
+const renew = promptStatement<LeasedEndpointRow>(
   'webhooks_renew',
   `update webhook_endpoints e set leased_until = now() + $2 * interval '1 ms'
    from (
@@ -108,7 +121,7 @@ const renew = statement<LeasedEndpointRow>(
  * events only; $4: deliveries fetched before; $5: the known URLs. An endpoint whose URL has changed gets nothing until its
  * lease is renewed: its new test event would go to the former URL and count as delivered.
  */
-const selectDue = statement<DueDelivery>(
+const selectDue = promptStatement<DueDelivery>(
   'webhooks_due',
   `select d.* from unnest($1::uuid[], $2::integer[], $3::boolean[], $5::text[]) as leased (id, capacity, tests_only, url)
    join webhook_endpoints e on e.id = leased.id and e.url = leased.url
@@ -123,6 +136,7 @@ const selectDue = statement<DueDelivery>(
         and next_attempt_at <= now() and id <> all($4::uuid[])
       order by next_attempt_at limit leased.capacity)
    ) d`,
+  LONG_MS,
 );
 
 /** Index: webhook_endpoints_pkey. */
@@ -226,7 +240,7 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
       const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key]);
       const endpointColumn = <Key extends keyof EndpointResult>(key: Key) =>
         endpointResults.map((result) => result[key]);
-      return transaction(pool, async (tx) => {
+      return transactionWithin(pool, LONG_MS, async (tx) => {
         await run(tx, lockEndpoints, [endpointColumn('id')]);
         await run(tx, recordAttempts, [
           column('delivery'),
@@ -248,7 +262,7 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
     async release(endpoints) {
       // Two statements: a single one would wait for the lock with an older snapshot, and would compute `due_at` without
       // deliveries that were committed meanwhile.
-      await transaction(pool, async (tx) => {
+      await transactionWithin(pool, LONG_MS, async (tx) => {
         await run(tx, lockEndpoints, [[...endpoints.keys()]]);
         await run(tx, releaseEndpoints, [self, [...endpoints.keys()], [...endpoints.values()]]);
       });

@@ -1,14 +1,27 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { notifying } from '../../common/postgres/notifications.ts';
+import { DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { startReceiver } from '../../src/webhooks/receiver.fixture.ts';
 import { type Account, contract, type Failure, type Page, TARGET } from '../contract/client.ts';
+import { internal } from '../contract/internal.ts';
 import { freshDatabase } from '../harness/database.ts';
+import { type Dns, startDns } from '../harness/dns.ts';
 import type { TcpProxy } from '../harness/open-tcp-proxy.ts';
 import { startTcpProxy } from '../harness/tcp-proxy.ts';
 
+let dns: Dns;
+/** The address of Postgres without the proxy. */
+let directUrl: string;
 let postgres: TcpProxy;
 const api = contract(async () => {
-  postgres = await startTcpProxy((await freshDatabase()).url);
-  return { databaseUrl: postgres.url, env: { CORE_TIMEOUT_MS: '2000' } };
+  dns = await startDns();
+  ({ url: directUrl } = await freshDatabase());
+  postgres = await startTcpProxy(directUrl);
+  const env = { CORE_TIMEOUT_MS: '2000', WEBHOOKS_ALLOW_PRIVATE: 'true', DNS_RESOLVERS: dns.address };
+  return { databaseUrl: postgres.url, env };
 });
 afterEach(() => postgres.restore());
 
@@ -91,6 +104,78 @@ test('the core reconnects after another machine has taken over the address of Po
   // The relay had its own connection.
   await expect.poll(() => outboxOf(api.signpost.databaseUrl), VANISHED).toBe(0);
   // Lets the core stop soon: anything waiting on a dead connection would delay it.
+  postgres.cut();
+}, 120_000);
+
+/** Adds an endpoint to an account, and waits until its first test event has arrived; returns how to wait for another one. */
+async function addEndpoint(account: Account): Promise<() => Promise<void>> {
+  const { url, received } = await startReceiver();
+  const webhooks = internal(api.signpost, WebhooksService, account.id);
+  const { endpoint } = await webhooks.createEndpoint({ url, events: ['qr.created'] });
+  const isVerified = async () => (await webhooks.listEndpoints({})).endpoints[0]?.verifiedAt !== undefined;
+  await expect.poll(isVerified, EVENTUALLY).toBe(true);
+  return async () => {
+    const { delivery } = await webhooks.sendTestEvent({ id: endpoint?.id ?? '' });
+    await expect.poll(() => received.map(({ id }) => id), VANISHED).toContain(delivery?.eventId);
+  };
+}
+
+/** Adds a domain to an account that becomes verified by its next check. */
+async function addDomain(account: Account): Promise<void> {
+  const domains = internal(api.signpost, DomainsService, account.id);
+  const { domain } = await domains.addDomain({ hostname: 'menu.example' });
+  if (!domain) throw new Error('the answer has no domain');
+  const problem = async () => (await domains.listDomains({})).domains[0]?.problem;
+  await expect.poll(problem, EVENTUALLY).toContain('no TXT');
+  dns.set(domain.txtName, 'TXT', domain.txtValue);
+}
+
+/**
+ * Makes all endpoints and domains due, and locks them until the returned function is called: meanwhile they are skipped, and
+ * deliverer and checks look for due ones at least every second.
+ */
+async function lockDue(): Promise<() => Promise<unknown>> {
+  const client = new pg.Client({ connectionString: directUrl });
+  await client.connect();
+  onTestFinished(() => client.end());
+  const leased = 'select from webhook_endpoints where leased_until is not null';
+  await expect.poll(async () => (await client.query(leased)).rowCount, EVENTUALLY).toBe(0);
+  await client.query(`update webhook_endpoints set due_at = now() + interval '1 s'`);
+  await client.query(`update domains set check_at = now() + interval '1 s'`);
+  await client.query('begin');
+  await client.query('select from webhook_endpoints for update');
+  await client.query('select from domains for update');
+  await sleep(1_500);
+  const notifier = new pg.Client({ connectionString: directUrl });
+  await notifier.connect();
+  await notifier.query(`select ${notifying('webhooks')}, ${notifying('domains')}`);
+  await notifier.end();
+  return () => client.query('commit');
+}
+
+test('webhooks, checks of domains and batches go on after another machine has taken over the address of Postgres', async () => {
+  const account = await api.account();
+  const expectDelivered = await addEndpoint(account);
+  await addDomain(account);
+  const unlock = await lockDue();
+  // As many requests as the core has connections, which are all idle then.
+  await Promise.all(Array.from({ length: 20 }, () => account.call('GET', '/qr-codes')));
+  postgres.vanish();
+  // Deliverer and checks now use connections that are dead.
+  await sleep(2_000);
+  await unlock();
+  await expect.poll(async () => (await account.call('GET', '/qr-codes')).status, VANISHED).toBe(200);
+  const json = { rows: [{ target_url: TARGET }] };
+  const batch = (await account.call<{ data: { id: string } }>('POST', '/batches', { json })).body.data.id;
+  const batchStatus = async () =>
+    (await account.call<{ data: { status: string } }>('GET', `/batches/${batch}`)).body.data.status;
+  const domains = internal(api.signpost, DomainsService, account.id);
+  const domainState = async () => (await domains.listDomains({})).domains[0]?.state;
+  await Promise.all([
+    expectDelivered(),
+    expect.poll(domainState, VANISHED).toBe(DomainState.VERIFIED),
+    expect.poll(batchStatus, VANISHED).toBe('completed'),
+  ]);
   postgres.cut();
 }, 120_000);
 

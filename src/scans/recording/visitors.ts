@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
-import { first, run, statement } from '../../../common/postgres/sql.ts';
+import { first, promptStatement, run, statement } from '../../../common/postgres/sql.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 
 /** How long after its day a salt is kept for delayed scans, in ms. Later scans get a visitor of their own. */
@@ -9,12 +9,12 @@ const GRACE_MS = 2 * 3_600_000;
 /** How many visitors one statement deletes, so that none holds locks for long. */
 const DELETE_BATCH = 20_000;
 
-const PROPOSE_SALT = statement(
+const PROPOSE_SALT = promptStatement(
   'propose_salt',
   'insert into visitor_salts (day, salt) values ($1, $2) on conflict do nothing',
 );
 // Primary key.
-const READ_SALT = statement<{ salt: string }>(
+const READ_SALT = promptStatement<{ salt: string }>(
   'read_salt',
   `select encode(salt, 'hex') as salt from visitor_salts where day = $1`,
 );

@@ -6,9 +6,9 @@ import { timeIfOpen } from '../../access/open-account.ts';
 import { announceAll } from '../../codes/announce.ts';
 import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom } from '../../codes/code-row.ts';
 import { TARGET_BEFORE, VERSIONS_OF_CHANGED } from '../../codes/target-versions.ts';
-import { ormTransaction } from '../../db/orm-transaction.ts';
+import { ormTransactionWithin } from '../../db/orm-transaction.ts';
 import { isCompleted } from '../../jobs/progress.ts';
-import { taskOf } from '../../jobs/task.ts';
+import { STEP_MS, taskOf } from '../../jobs/task.ts';
 import { scanCounts } from '../../scans/reports/scan-counts.ts';
 import { TargetChangeEntity } from './entities.ts';
 
@@ -120,7 +120,7 @@ const correct = statement(
  * or its account is closed. `id`: UUID.
  */
 export function applyNext(orm: MikroORM, platformUrl: string, id: string): Promise<boolean> {
-  return ormTransaction(orm, async (em, tx) => {
+  return ormTransactionWithin(orm, STEP_MS, async (em, tx) => {
     // Other workers on this change wait, and continue after this step. Index: target_changes_pkey.
     const change = await em.findOne(TargetChangeEntity, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
     if (!change || isCompleted(change)) return false;
