@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ import { ScanSchema } from '../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../src/codes/short-code.ts';
 import { startServing } from '../src/rpc/serve.fixture.ts';
 import { openTls } from '../src/rpc/tls.ts';
-import { childrenOf } from '../test/faults/readers.ts';
+import { childrenOf, statusOf } from '../test/faults/readers.ts';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { freshDatabase } from '../test/harness/database.ts';
 import type { MessageToMain } from './process/messages.ts';
@@ -327,6 +327,52 @@ test('a gateway that was killed while a worker was starting can be started again
   expect((await get(code.path)).status).toBe(302);
 });
 
+describe.runIf(process.platform === 'linux')('while no process can be started', () => {
+  /** The main process of a gateway, which has just lost a process and has no file descriptor for another one. */
+  async function startShort(program: string, signal: NodeJS.Signals): Promise<Gateway & { readonly pid: number }> {
+    const gateway = await startReady();
+    const { pid = 0 } = gateway.process;
+    expect((await get(code.path)).status).toBe(302);
+    const [victim = 0] = await childrenOf({ pid }, program);
+    limitDescriptors(pid, 0);
+    process.kill(victim, signal);
+    // Longer than two attempts to start another one.
+    await sleep(2_500);
+    expect(await childrenOf({ pid }, 'gateway/')).toHaveLength(2);
+    return { ...gateway, pid };
+  }
+
+  /** Unlike a limit on processes, it holds for root too. */
+  function limitDescriptors(pid: number, most: number): void {
+    execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}:`]);
+  }
+
+  test.each([
+    ['worker', 'SIGKILL'],
+    // After a crash the route table is checked, by a process that can't be started either.
+    ['worker', 'SIGSEGV'],
+    ['carrier', 'SIGKILL'],
+  ] as const)('a gateway without a %s, ended by %s, continues, and starts it once it can', async (name, signal) => {
+    const program = `gateway/${name}.ts`;
+    const { pid } = await startShort(program, signal);
+    // Those that the kernel assigns to the missing worker wait for it.
+    const scan = () => statusOf(`http://127.0.0.1:${port}${code.path}`);
+    await expect.poll(() => Promise.any(Array.from({ length: 8 }, scan)), EVENTUALLY).toBe(302);
+    limitDescriptors(pid, 1_024);
+    await expect.poll(() => childrenOf({ pid }, 'gateway/'), EVENTUALLY).toHaveLength(3);
+    expect(await Promise.all(Array.from({ length: 8 }, scan))).toEqual(Array(8).fill(302));
+  });
+
+  test.each(['SIGKILL', 'SIGSEGV'] as const)(
+    'a gateway without a worker, ended by %s, stops as always',
+    async (signal) => {
+      const gateway = await startShort('gateway/worker.ts', signal);
+      gateway.process.kill('SIGTERM');
+      expect(await gateway.ended).toEqual({ code: 0, stderr: '' });
+    },
+  );
+});
+
 describe('a start that cannot succeed ends with one sentence and code 1:', () => {
   async function expectSentence(env: Record<string, string>, sentence: string): Promise<void> {
     expect(await start(env).ended).toEqual({ code: 1, stderr: `${sentence}\n` });
@@ -401,25 +447,22 @@ describe('CORE_CA', () => {
     const { apiKey } = await accounts.createAccount({ name: 'A', plan: Plan.BUSINESS }, { headers });
     const list = () =>
       fetch(`http://127.0.0.1:${port}/api/v1/qr-codes`, { headers: { authorization: `Bearer ${apiKey}` } });
-    const CORE_ADDRESS = `localhost:${core.grpcPort}`;
-
-    const { process: gateway, ended } = await startReady({ CORE_ADDRESS, CORE_CA: authority.certFile });
-    expect((await list()).status).toBe(200);
-    // A gateway has no access of its own.
-    expect((await fetch(`http://127.0.0.1:${port}/api/v1/qr-codes`)).status).toBe(401);
-    gateway.kill('SIGKILL');
-    await ended;
-    await startReady({ CORE_ADDRESS, CORE_CA: (await newAuthority()).certFile });
+    // The certificate names both.
+    for (const host of ['localhost', '127.0.0.1']) {
+      const CORE_ADDRESS = `${host}:${core.grpcPort}`;
+      const { process: gateway, ended } = await startReady({ CORE_ADDRESS, CORE_CA: authority.certFile });
+      expect((await list()).status).toBe(200);
+      // A gateway has no access of its own.
+      expect((await fetch(`http://127.0.0.1:${port}/api/v1/qr-codes`)).status).toBe(401);
+      gateway.kill('SIGKILL');
+      await ended;
+    }
+    await startReady({ CORE_ADDRESS: `localhost:${core.grpcPort}`, CORE_CA: (await newAuthority()).certFile });
     expect((await list()).status).toBe(503);
   });
 
-  test.each([
-    [{ CORE_CA: '/nowhere.pem', CORE_ADDRESS: 'localhost:1' }, "CORE_CA /nowhere.pem can't be read (ENOENT).\n"],
-    [
-      { CORE_CA: '/nowhere.pem', CORE_ADDRESS: '127.0.0.1:1' },
-      'With CORE_CA, CORE_ADDRESS must name the cores as their certificates do: no IP addresses.\n',
-    ],
-  ])('what can’t be is a sentence: %j', async (env, sentence) => {
-    expect(await start(env).ended).toEqual({ code: 1, stderr: sentence });
+  test('a file that can’t be read is a sentence', async () => {
+    const stderr = "CORE_CA /nowhere.pem can't be read (ENOENT).\n";
+    expect(await start({ CORE_CA: '/nowhere.pem' }).ended).toEqual({ code: 1, stderr });
   });
 });

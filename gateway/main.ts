@@ -1,6 +1,6 @@
 import { type ChildProcess, type ForkOptions, fork, type StdioOptions } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, mkdirSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -107,17 +107,23 @@ async function main(config: GatewayConfig): Promise<void> {
   /** Deletes a damaged route table: the carrier rebuilds it from its topic. */
   async function repair(): Promise<void> {
     if (!(await tableIsDamaged(table))) return;
+    // Moved first, because a disk that can't be written must not stop the processes that still run.
+    const damaged = `${table}.damaged`;
+    rmSync(damaged, { recursive: true, force: true });
+    renameSync(table, damaged);
     logger.error('the route table is damaged; it is rebuilt from its topic');
     await Promise.all([...workers, ...(carrier ? [carrier] : [])].map((each) => each.kill()));
-    rmSync(table, { recursive: true, force: true });
+    rmSync(damaged, { recursive: true, force: true });
   }
 
   let repaired = repair();
   await repaired;
-  const repairAfter = (crashed: boolean) => {
-    if (crashed) repaired = repaired.then(repair);
-    return repaired;
-  };
+  /** Waits for a repair that is under way. Rejects if the process's own fails: only that process waits for another one. */
+  function repairAfter(crashed: boolean): Promise<void> {
+    const done = crashed ? repaired.then(repair) : repaired;
+    repaired = done.catch(() => undefined);
+    return done;
+  }
 
   function sendToWorkers(message: MessageFromMain): void {
     for (const worker of workers) worker.send(message);
@@ -132,7 +138,11 @@ async function main(config: GatewayConfig): Promise<void> {
   function startProgram(name: string, args: readonly string[], options: ForkOptions): ChildProcess {
     const child = fork(join(import.meta.dirname, name), args, { serialization: 'advanced', ...options });
     child.once('exit', () => {
-      if (child.pid !== undefined) rmSync(processLock(config.DATA_DIR, child.pid), { force: true });
+      try {
+        if (child.pid !== undefined) rmSync(processLock(config.DATA_DIR, child.pid), { force: true });
+      } catch (error) {
+        logger.warn({ err: error }, 'the lock file of an ended process can’t be removed');
+      }
     });
     return child;
   }
@@ -148,12 +158,12 @@ async function main(config: GatewayConfig): Promise<void> {
       carrierStatus = message.carrier;
       sendState();
     },
-    onExit(crashed) {
+    onExit() {
       measured.restarted('carrier');
       carrierStatus = undefined;
       sendState();
-      return repairAfter(crashed);
     },
+    beforeRestart: repairAfter,
   });
   running.defer(() => carrier.stop());
 
@@ -179,12 +189,12 @@ async function main(config: GatewayConfig): Promise<void> {
           if (message.type === 'ready') serving.add(number);
           if (message.type === 'closed') closed.add(number);
         },
-        onExit(crashed) {
+        onExit() {
           measured.restarted(`worker ${number}`);
           workerStatuses.delete(number);
           serving.delete(number);
-          return repairAfter(crashed);
         },
+        beforeRestart: repairAfter,
       }),
     );
   }

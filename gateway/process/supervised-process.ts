@@ -1,13 +1,13 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
+import { pause } from '../../common/runtime/pause.ts';
 import type { MessageFromMain, MessageToMain } from './messages.ts';
 
 /** A child process that is restarted whenever it dies. */
 export interface SupervisedProcess {
-  /** Resolves when it is ready for the first time; rejects if it fails before. */
+  /** Resolves when it is ready for the first time; rejects if it fails before, and then it is not started again. */
   readonly ready: Promise<void>;
   send(message: MessageFromMain): void;
   /** Kills the current child process; it is restarted. */
@@ -22,11 +22,20 @@ export interface SuperviseOptions {
   readonly logger: Logger;
   start(): ChildProcess;
   onMessage(message: MessageToMain): void;
-  /** It is restarted once this resolves. `crashed`: it crashed or hung, as it may on damaged files. */
-  onExit(crashed: boolean): Promise<void>;
+  onExit(): void;
+  /**
+   * It is restarted once this resolves; after a rejection it is called again. `crashed`: the process crashed or hung, as it
+   * may on damaged files.
+   */
+  beforeRestart(crashed: boolean): Promise<void>;
 }
 
-/** The minimum interval between starts, in ms. */
+interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** The minimum interval between attempts to start it, in ms. */
 const RESTART_MS = 1_000;
 /** A process that sends no message for this many seconds of our own running time hangs; it should send one every five. */
 const SILENT_S = 15;
@@ -35,67 +44,104 @@ const CRASH_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGSEGV', 'S
 /** How long it may take to stop before it is killed, in ms: slightly longer than it takes at most. */
 const STOP_MS = 16_000;
 
-/** Starts a process, and restarts it whenever it dies. */
-export function superviseProcess({ name, logger, start, onMessage, onExit }: SuperviseOptions): SupervisedProcess {
+/** Starts a process, and restarts it whenever it dies; a restart that fails is tried again until it succeeds. */
+export function superviseProcess(options: SuperviseOptions): SupervisedProcess {
+  const { name, logger, start, onMessage, onExit, beforeRestart } = options;
   const ready = Promise.withResolvers<void>();
-  let stopping = false;
+  const stopping = new AbortController();
   let wasReady = false;
   let silentSeconds = 0;
-  let child: ChildProcess;
-  let exited: Promise<unknown>;
+  /** Undefined while none is running. */
+  let current: { readonly child: ChildProcess; readonly exited: Promise<Exit> } | undefined;
 
-  function run(): void {
-    const started = performance.now();
+  function logRetry(error: unknown): void {
+    logger.error({ err: error }, `the ${name} can’t be started; trying again`);
+  }
+
+  async function supervise(): Promise<void> {
+    let crashed = false;
+    for (let isRestart = false; !stopping.signal.aborted; isRestart = true) {
+      const next = performance.now() + RESTART_MS;
+      try {
+        if (isRestart) await beforeRestart(crashed);
+        if (stopping.signal.aborted) return;
+        crashed = false;
+        const { code, signal } = await run();
+        if (stopping.signal.aborted) return;
+        if (!wasReady) {
+          ready.reject(new Error(`the ${name} exited before it was ready, with ${signal ?? `code ${code}`}`));
+          return;
+        }
+        logger.error({ code, signal }, `the ${name} has exited and is restarted`);
+        crashed = CRASH_SIGNALS.has(signal) || silentSeconds >= SILENT_S;
+        onExit();
+      } catch (error) {
+        if (!wasReady) {
+          const { message } = error as Error;
+          ready.reject(new OperatorError(`The ${name} can't be started: ${message}.`, { cause: error }));
+          return;
+        }
+        logRetry(error);
+      }
+      await pause(Math.max(0, next - performance.now()), stopping.signal);
+    }
+  }
+
+  /** Starts it and resolves when it has exited; rejects if it can't be started. */
+  async function run(): Promise<Exit> {
     silentSeconds = 0;
-    child = start();
+    const child = start();
+    if (child.pid === undefined) {
+      // Node emits why, and never `exit`.
+      const [error] = await once(child, 'error');
+      throw error;
+    }
     child.on('error', (error) => logger.error({ err: error }, `a message could not be sent to the ${name}`));
     child.on('message', (message: MessageToMain) => {
       silentSeconds = 0;
       if (message.type === 'ready') {
         wasReady = true;
         ready.resolve();
-      } else if (message.type === 'failed') ready.reject(new OperatorError(message.sentence));
+      } else if (message.type === 'failed') {
+        const error = new OperatorError(message.sentence);
+        if (wasReady) logRetry(error);
+        else ready.reject(error);
+      }
       onMessage(message);
     });
-    exited = once(child, 'exit').then(([code, signal]) => replace(code, signal, started));
+    const exited = new Promise<Exit>((resolve) => {
+      child.once('exit', (code, signal) => resolve({ code, signal }));
+    });
+    current = { child, exited };
+    const exit = await exited;
+    current = undefined;
+    return exit;
   }
 
-  function replace(code: number | null, signal: NodeJS.Signals | null, started: number): void {
-    if (stopping) return;
-    if (!wasReady) {
-      ready.reject(new Error(`the ${name} exited before it was ready, with ${signal ?? `code ${code}`}`));
-      return;
-    }
-    logger.error({ code, signal }, `the ${name} has exited and is restarted`);
-    onExit(CRASH_SIGNALS.has(signal) || silentSeconds >= SILENT_S)
-      .then(() => sleep(Math.max(0, RESTART_MS - (performance.now() - started))))
-      .then(() => {
-        if (!stopping) run();
-      });
-  }
-
-  run();
+  supervise();
   const watchdog = setInterval(() => {
     // Counting ticks leaves out the time in which this process itself was suspended.
-    if (++silentSeconds !== SILENT_S || !wasReady) return;
+    if (!current || ++silentSeconds !== SILENT_S || !wasReady) return;
     logger.error(`the ${name} does not respond and is killed`);
-    child.kill('SIGKILL');
+    current.child.kill('SIGKILL');
   }, 1_000);
   return {
     ready: ready.promise,
     send(message) {
-      if (child.connected) child.send(message, () => undefined);
+      if (current?.child.connected) current.child.send(message, () => undefined);
     },
     async kill() {
-      child.kill('SIGKILL');
-      await exited;
+      current?.child.kill('SIGKILL');
+      await current?.exited;
     },
     async stop() {
-      stopping = true;
+      stopping.abort();
       clearInterval(watchdog);
+      if (!current) return;
+      const { child, exited } = current;
       this.send({ type: 'stop' });
       const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
-      if (child.exitCode === null && child.signalCode === null) await exited;
+      await exited;
       clearTimeout(timer);
     },
   };

@@ -2,6 +2,7 @@
  * Checks whether the route table in a folder can be read completely. Exits with 0 if it can; with `DAMAGED`, or by a
  * signal, if it can't. It is a separate process because LMDB trusts what it maps: corrupt pages make it abort, or worse.
  */
+import { writeSync } from 'node:fs';
 import { open } from 'lmdb';
 import { DAMAGED } from './damage.ts';
 
@@ -9,6 +10,8 @@ import { DAMAGED } from './damage.ts';
 const MIN_LMDB_ERROR = -30_999;
 const MAX_LMDB_ERROR = -30_000;
 
+// From here on only the table can make this process die.
+writeSync(1, 'begun');
 process.exit(check(process.argv[2] ?? ''));
 
 function check(path: string): number {
