@@ -1,5 +1,4 @@
 import { BlockList, isIP } from 'node:net';
-import type { ScanHeaders } from './redirect/answer/scan-request.ts';
 
 /** The client and the requested host: taken from the connection, or from a trusted proxy's headers. */
 export interface Origin {
@@ -8,6 +7,13 @@ export interface Origin {
   readonly address: string;
   /** Whether a trusted proxy forwarded the request. */
   readonly proxied: boolean;
+}
+
+/** The request headers that it is read from; a subset of `IncomingHttpHeaders`. */
+export interface OriginHeaders {
+  readonly host?: string | undefined;
+  readonly forwarded?: string | undefined;
+  readonly [name: string]: string | string[] | undefined;
 }
 
 /** Returns a predicate for socket addresses of trusted proxies. `trusted`: their addresses and CIDR networks. */
@@ -26,7 +32,7 @@ export function proxiesIn(trusted: readonly string[]): (address: string) => bool
 }
 
 /** Returns a function that determines a request's origin. `trusted`: addresses and CIDR networks of proxies. */
-export function originReader(trusted: readonly string[]): (peer: string, headers: ScanHeaders) => Origin {
+export function originReader(trusted: readonly string[]): (peer: string, headers: OriginHeaders) => Origin {
   const isProxy = proxiesIn(trusted);
 
   /** The last `Host` value and its normalized form: it is nearly always the same one. */
@@ -52,7 +58,7 @@ export function originReader(trusted: readonly string[]): (peer: string, headers
  * Reads `X-Forwarded-For` and `X-Forwarded-Host`, and `Forwarded` (RFC 7239) only if both are absent: nearly all proxies
  * write the older headers and pass on a `Forwarded` that the reader may have forged.
  */
-function readForwarded(headers: ScanHeaders): { nodes: string[]; host: string | undefined } {
+function readForwarded(headers: OriginHeaders): { nodes: string[]; host: string | undefined } {
   const { forwarded, 'x-forwarded-for': xFor, 'x-forwarded-host': xHost } = headers;
   if (forwarded !== undefined && xFor === undefined && xHost === undefined) {
     const values = (name: string) =>

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lockFile } from '../common/runtime/file-lock.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { lockFile } from '../gateway/process/data-dir-lock.ts';
 
 /** Creates the folder and locks it until the lock is disposed of or the process ends, however it ends. */
 export async function lockDataDir(folder: string): Promise<Disposable> {

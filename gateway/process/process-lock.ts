@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { lockFile } from './data-dir-lock.ts';
+import { lockFile } from '../../common/runtime/file-lock.ts';
 
 /**
  * Workers and the carrier end when the main process is gone, unless they are suspended or busy. Such a process still holds

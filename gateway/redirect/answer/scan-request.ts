@@ -1,13 +1,11 @@
+import type { OriginHeaders } from '../../origin.ts';
 import type { Page } from './pages.ts';
 
 /** The request headers that a scan reads; a subset of `IncomingHttpHeaders`. */
-export interface ScanHeaders {
-  readonly host?: string | undefined;
+export interface ScanHeaders extends OriginHeaders {
   readonly 'user-agent'?: string | undefined;
   readonly referer?: string | undefined;
   readonly 'accept-language'?: string | undefined;
-  readonly forwarded?: string | undefined;
-  readonly [name: string]: string | string[] | undefined;
 }
 
 /** A scan request, whichever parser read it. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { openFileLock } from '../../process/data-dir-lock.ts';
+import { openFileLock } from '../../../common/runtime/file-lock.ts';
 import { openWriterLock, type WriterLock } from './writer-lock.ts';
 
 let folder: string;

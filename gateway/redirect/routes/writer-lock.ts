@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type FileLock, openFileLock } from '../../process/data-dir-lock.ts';
+import { type FileLock, openFileLock } from '../../../common/runtime/file-lock.ts';
 
 /**
  * Lets one process at a time write to the route table, and those first that apply a change before its response is sent.
