@@ -77,7 +77,7 @@ export interface DeliveryResult {
 
 /**
  * How long fetching deliveries, recording attempts and releasing endpoints may take, in ms: ten times what 300,000 deliveries
- * or sixty times what 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
+ * or hundreds of times what 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
  */
 const LONG_MS = 20_000;
 
@@ -147,25 +147,26 @@ const lockEndpoints = statement(
 
 /**
  * Index: webhook_deliveries_pkey. Stores every attempt, but updates a delivery only if its state is still the one in
- * which the attempt was made. Deliveries that were deleted meanwhile are skipped.
+ * which the attempt was made. Deliveries that were deleted meanwhile are skipped. Results are joined with the table, and
+ * not with each other, whose number the planner does not know: it would compare each with each.
  */
 const recordAttempts = statement(
   'webhooks_record',
   `with result as materialized (
-     select * from unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
+     select r.* from unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
        $7::text[], $8::float8[]) as r (id, attempts, at, answered, latency_ms, response, new_status, retry_in)
-   ), locked as materialized (
-     select id from webhook_deliveries where id = any($1::uuid[]) for no key update
+     join webhook_deliveries d on d.id = r.id
+     for no key update of d
    ), inserted as (
      insert into webhook_attempts (delivery_id, at, status, latency_ms, response)
-     select id, at, answered, latency_ms, response from result join locked using (id)
+     select id, at, answered, latency_ms, response from result
      on conflict do nothing
    )
    update webhook_deliveries d
    set status = result.new_status, attempts = d.attempts + 1,
        next_attempt_at = case when result.new_status = 'pending' then now() + result.retry_in * interval '1 s' end
-   from result join locked using (id)
-   where d.id = locked.id and d.status = 'pending' and d.attempts = result.attempts`,
+   from result
+   where d.id = result.id and d.status = 'pending' and d.attempts = result.attempts`,
 );
 
 /**

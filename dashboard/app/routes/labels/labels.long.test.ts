@@ -79,6 +79,7 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     await page.getByText('“spring” was deleted.').waitFor();
     expect(await tagsNow()).toEqual([['sale', 1]]);
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('“spring” is back on its codes.').waitFor();
     await page.getByRole('link', { name: 'spring' }).waitFor();
     expect(await tagsNow()).toEqual([
       ['sale', 1],
