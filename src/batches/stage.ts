@@ -14,6 +14,7 @@ import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { copyRows } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
+import { storable } from '../db/storable.ts';
 import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { isCompleted } from '../jobs/progress.ts';
@@ -114,9 +115,4 @@ function recordOf(
     reason: problem,
     warnings: null,
   };
-}
-
-/** The text as it was sent, with a symbol in place of NUL, which Postgres can't store; such a row fails anyway. */
-function storable(text: string | undefined): string | null {
-  return text?.replaceAll('\0', '\u2400') ?? null;
 }

@@ -13,6 +13,7 @@ import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
 import { copyRows } from '../../db/columns.ts';
 import type { Database } from '../../db/database.ts';
 import { entityManagerIn } from '../../db/orm-transaction.ts';
+import { storable } from '../../db/storable.ts';
 import { ROW_COLUMNS, TargetChangeEntity, type TargetChangeRowRecord } from './entities.ts';
 import { type CodeOfRow, findCodes } from './find-codes.ts';
 import { type ReadRow, readRows } from './read-rows.ts';
@@ -95,18 +96,13 @@ function recordOf(
     change_id,
     index,
     reference_kind: reference?.kind ?? null,
-    reference: reference ? storable(reference.text) : null,
+    reference: storable(reference?.text),
     target_url: reason === null ? targetUrl : null,
     policy: reason === null ? policy : null,
     code_id: found?.code?.id ?? null,
     outcome: reason === null ? null : 'failed',
     version: reason === null && found?.code ? found.code.target_version + 1 : null,
     // It may quote what was sent.
-    reason: reason === null ? null : storable(reason),
+    reason: storable(reason),
   };
-}
-
-/** The text with a symbol in place of NUL, which Postgres can't store; such a row fails anyway. */
-function storable(text: string): string {
-  return text.replaceAll('\0', '\u2400');
 }
