@@ -1,3 +1,5 @@
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import { type Client, Code, type ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { Agent } from 'undici';
@@ -9,6 +11,13 @@ const OWN_TIMEOUT_MS = 10_000;
 
 /** How long a connection may take to be established, TLS included, in ms. */
 const CONNECT_MS = 5_000;
+
+/**
+ * The most connections to the core for the server's own calls, some of which anyone may cause, and for those of sessions: a
+ * core accepts 4,096 from all its callers. Streams keep one each.
+ */
+const OWN_CONNECTIONS = 64;
+const CALL_CONNECTIONS = 1_000;
 
 /** The core, as the dashboard's server calls it. */
 export interface Core {
@@ -39,11 +48,12 @@ export function connectCore(options: {
     'signpost-actor': 'dashboard',
     ...(actsFor && { 'signpost-account': actsFor.account, 'signpost-member': actsFor.member }),
   });
+  const ownAgent = new (ca ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: OWN_CONNECTIONS });
   const transport = createConnectTransport({
     baseUrl: origin,
     httpVersion: '1.1',
     defaultTimeoutMs: OWN_TIMEOUT_MS,
-    nodeOptions: { timeout: OWN_TIMEOUT_MS, ...(ca && { ca }) },
+    nodeOptions: { agent: ownAgent, timeout: OWN_TIMEOUT_MS, ...(ca && { ca }) },
     interceptors: [
       (next) => (request) => {
         for (const [name, value] of Object.entries(metadata())) request.header.set(name, value);
@@ -51,7 +61,7 @@ export function connectCore(options: {
       },
     ],
   });
-  const agent = new Agent({ connect: { timeout: CONNECT_MS, ...(ca && { ca }) } });
+  const agent = new Agent({ connections: CALL_CONNECTIONS, connect: { timeout: CONNECT_MS, ...(ca && { ca }) } });
   const health = createClient(Health, transport);
   return {
     origin,
@@ -66,7 +76,10 @@ export function connectCore(options: {
         return false;
       }
     },
-    close: () => agent.destroy(),
+    async close() {
+      ownAgent.destroy();
+      await agent.destroy();
+    },
   };
 }
 

@@ -342,6 +342,30 @@ describe('the database', () => {
     await sleep(500);
     expect((await pool.query(`select from codes where name = 'Aborted'`)).rowCount).toBe(0);
   });
+
+  test('is asked by at most 50 calls of a session at a time, also if they all arrive at once', async () => {
+    const [core] = signpost.cores;
+    const lock = await pool.connect();
+    try {
+      await lock.query('begin; lock table codes in access exclusive mode');
+      // By then the server asks the core again which sessions have ended, and all calls wait for its answer together.
+      await sleep(2_500);
+      process.kill(core?.pid ?? 0, 'SIGSTOP');
+      const outcomes: string[] = [];
+      const calls = Array.from({ length: 80 }, async () => {
+        outcomes.push(await outcome(client(CodesService, 'owner').listCodes({})));
+      });
+      await sleep(1_000);
+      process.kill(core?.pid ?? 0, 'SIGCONT');
+      await expect.poll(() => outcomes.length).toBeGreaterThanOrEqual(30);
+      await lock.query('rollback');
+      await Promise.all(calls);
+      expect(Object.groupBy(outcomes, (each) => each).allowed).toHaveLength(50);
+    } finally {
+      process.kill(core?.pid ?? 0, 'SIGCONT');
+      lock.release(true);
+    }
+  });
 });
 
 test('a core that does not answer makes calls fail in time', async () => {

@@ -103,10 +103,25 @@ export function forwardCalls(
       return failure('INVALID_FIELD', 'content-type: must be one of the Connect protocol.');
     }
     if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return tooLarge();
-    if ((running.get(session.id) ?? 0) >= MAX_CALLS) {
+    if (!begin(session, reply)) {
       return new ConnectError(`At most ${MAX_CALLS} calls may be running in one session.`, Code.ResourceExhausted);
     }
     return session;
+  }
+
+  /** Counts a call until it has ended; false if its session has too many. */
+  function begin({ id }: Session, reply: FastifyReply): boolean {
+    const calls = running.get(id) ?? 0;
+    if (calls >= MAX_CALLS) return false;
+    // The browser gave up during admission: no event would end the call.
+    if (reply.raw.destroyed) return true;
+    running.set(id, calls + 1);
+    reply.raw.once('close', () => {
+      const rest = (running.get(id) ?? 1) - 1;
+      if (rest > 0) running.set(id, rest);
+      else running.delete(id);
+    });
+    return true;
   }
 
   async function forward(
@@ -114,16 +129,9 @@ export function forwardCalls(
     reply: FastifyReply,
     { method, session }: Call,
   ): Promise<FastifyReply> {
-    // The browser gave up during admission: no event would end the call.
     if (reply.raw.destroyed) return reply.hijack();
-    running.set(session.id, (running.get(session.id) ?? 0) + 1);
     const closed = new AbortController();
-    reply.raw.once('close', () => {
-      const rest = (running.get(session.id) ?? 1) - 1;
-      if (rest > 0) running.set(session.id, rest);
-      else running.delete(session.id);
-      closed.abort();
-    });
+    reply.raw.once('close', () => closed.abort());
     const longest = isStreaming(method) ? STREAM_MS : timeoutMs;
     const limitMs = Math.min(longest, requestedTimeout(request) ?? longest);
     const deadline = AbortSignal.timeout(limitMs + MARGIN_MS);

@@ -2,6 +2,7 @@ import { ConnectError } from '@connectrpc/connect';
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
 import { serveApp } from './app-files.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
@@ -52,6 +53,8 @@ export async function createServer(options: {
     forceCloseConnections: 'idle',
   });
   app.server.maxConnections = MAX_CONNECTIONS;
+  limitUnread(app.server);
+  limitPipelining(app.server);
   const headers = securityHeaders(dashboardUrl.startsWith('https:'));
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(headers);
@@ -64,7 +67,8 @@ export async function createServer(options: {
   });
   app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
     const status = error instanceof ConnectError ? 503 : (error.statusCode ?? 500);
-    if (status >= 500)
+    // Nothing has failed if the browser gave up while an answer was sent.
+    if (status >= 500 && !reply.raw.destroyed)
       logger.error({ err: error, path: request.routeOptions.url }, 'a request to the dashboard failed');
     if (status >= 500) return reply.code(503).send({ error: 'Signpost is unavailable. Try again shortly.' });
     return reply.code(status).send({ error: 'The request is malformed, or too large.' });

@@ -3,8 +3,9 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import net from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { closePort, descriptorOf } from '../../common/runtime/close-port.ts';
+import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
 import { connectHandler } from './connect-handler.ts';
-import { HEAD_MS, limitConnections, limitSessions, limitUnread } from './connection-limits.ts';
+import { HEAD_MS, limitConnections, limitSessions } from './connection-limits.ts';
 import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './services.ts';
 import { limitStreams } from './stream-limits.ts';
 import type { Tls } from './tls.ts';
@@ -33,6 +34,7 @@ export async function serveConnect(
   // This server never listens but gets its connections; only a listening server checks timeouts.
   http1.emit('listening');
   limitUnread(http1);
+  limitPipelining(http1);
   let isDraining = false;
   http1.prependListener('request', (_request, response) => {
     if (isDraining) response.setHeader('connection', 'close');

@@ -1,4 +1,3 @@
-import type { Server as HttpServer } from 'node:http';
 import type { Http2Server, ServerHttp2Session } from 'node:http2';
 import type { Server } from 'node:net';
 import type { Logger } from 'pino';
@@ -9,9 +8,6 @@ export const HEAD_MS = 15_000;
 
 /** How long an idle HTTP/2 connection is kept, in ms. Clients reconnect on their next call. */
 const IDLE_MS = 10 * 60_000;
-
-/** How long a client may leave an answer unread, in ms. */
-export const UNREAD_MS = 60_000;
 
 /** Maximum connections of a server; further ones are closed. */
 const MAX_CONNECTIONS = 4_096;
@@ -70,12 +66,5 @@ export function limitSessions(server: Http2Server): void {
       settingsReceived = true;
       session.setTimeout(IDLE_MS);
     });
-  });
-}
-
-/** Closes HTTP/1.1 connections whose clients do not read responses: Node keeps them open. */
-export function limitUnread(server: HttpServer, unreadMs = UNREAD_MS): void {
-  server.setTimeout(unreadMs, (socket) => {
-    if (socket.writableLength > 0) socket.destroy();
   });
 }

@@ -1,6 +1,6 @@
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
+import { UNREAD_MS } from '../../common/runtime/http-limits.ts';
 import { releaseWhenClosed } from '../../common/runtime/release-closed-stream.ts';
-import { UNREAD_MS } from './connection-limits.ts';
 
 /** Limits for the calls on all HTTP/2 connections of a server. */
 export interface StreamLimits {

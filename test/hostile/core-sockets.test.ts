@@ -49,6 +49,12 @@ test('every split point of calls over HTTP/1.1', async () => {
   });
 });
 
+test('a thousand requests at once on an HTTP/1.1 connection close it', async () => {
+  const { exchange } = raw.corePort;
+  const statuses = statusesIn(await exchange(CHECK.repeat(1_000)));
+  expect(statuses.length).toBeLessThanOrEqual(10);
+});
+
 describe.each(PORTS)('%s', (port) => {
   const { exchange, answersTo, reset, open } = raw[port];
 
