@@ -6,6 +6,12 @@ export const LIMITS = { folders: 10_000, tags: 10_000, domains: 100, 'webhook en
 /** The maximum number of rows of a batch in any plan. Source: docs/contract.md, "Batches". */
 export const MAX_BATCH_ROWS = 25_000;
 
+/** The maximum number of tags of a code. Source: docs/contract.md, "The QR code resource". */
+export const MAX_TAGS = 20;
+
+/** The message for too many tags. */
+export const TOO_MANY_TAGS = `tags: a code can have at most ${MAX_TAGS} tags.`;
+
 /** A limited kind of resource. */
 export type Limited = keyof typeof LIMITS;
 

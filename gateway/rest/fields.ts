@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { TOO_MANY_TAGS } from '../../common/contract/limits.ts';
+import { Refusal } from './refusal.ts';
 
 /**
  * Fields of request bodies. Only their types are checked here, as protobuf requires; all other rules are checked by the
@@ -52,12 +54,16 @@ export function nullableTexts(rules: Rules) {
     .exactOptional();
 }
 
-/** More tags than any code can have, and few enough for a message to the core. */
-const MAX_TAGS_SENT = 1_000;
+/** As many spellings as fit into a message to the core; 20 tags hardly have so many. */
+const MAX_SPELLINGS = 5_000;
 
-/** Tags without those that are repeated, as these count once. The core rejects whatever is left after so many. */
+/** Tags without those that are repeated. The core counts those that are left. Throws a Refusal if they are too many. */
 export function distinctTags(tags: readonly string[]): string[] {
-  return [...new Set(tags)].slice(0, MAX_TAGS_SENT);
+  const distinct = new Set<string>();
+  for (const tag of tags) {
+    if (distinct.add(tag.trim()).size > MAX_SPELLINGS) throw new Refusal('INVALID_FIELD', TOO_MANY_TAGS);
+  }
+  return [...distinct];
 }
 
 function isTexts(value: unknown): value is string[] {

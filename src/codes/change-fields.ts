@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
+import { MAX_TAGS, TOO_MANY_TAGS } from '../../common/contract/limits.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { type UpdateCodesRequest, UpdateOutcome } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { FOLDER, type Label, TAG } from '../taxonomy/label-kinds.ts';
@@ -7,7 +8,7 @@ import { isUnfiled } from '../taxonomy/names.ts';
 import { existingTags } from '../taxonomy/resolve.ts';
 import { announceCurrent } from './announce.ts';
 import { CHANGED, type CodeRow } from './code-row.ts';
-import { expectAllowedTagCount, MAX_TAGS, TOO_MANY_TAGS, tagsOrFailure } from './tags.ts';
+import { expectAllowedTagCount, tagsOrFailure } from './tags.ts';
 import { labelsOrFailure } from './update-code.ts';
 import type { Result } from './update-result.ts';
 

@@ -1,6 +1,7 @@
 import { DatabaseError, type PoolClient } from 'pg';
 import type { DesignJson } from '../../common/contract/code-json.ts';
 import { failure } from '../../common/contract/errors.ts';
+import { MAX_TAGS, TOO_MANY_TAGS } from '../../common/contract/limits.ts';
 import { first, run, statement } from '../../common/postgres/sql.ts';
 import type { Account } from '../access/caller.ts';
 import { arrayParameters, arraysOf, copyRows, listed } from '../db/columns.ts';
@@ -10,7 +11,6 @@ import { announceAll } from './announce.ts';
 import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
 import { codeLimitReached } from './create-code.ts';
 import { newShortCode, SHORT_CODE_ATTEMPTS } from './short-code.ts';
-import { MAX_TAGS, TOO_MANY_TAGS } from './tags.ts';
 
 /** A validated dynamic code to create in a batch. */
 export interface BatchCode {

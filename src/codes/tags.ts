@@ -1,11 +1,6 @@
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
-
-/** The maximum number of tags of a code. Source: docs/contract.md, "The QR code resource". */
-export const MAX_TAGS = 20;
-
-/** The message for too many tags. */
-export const TOO_MANY_TAGS = `tags: a code can have at most ${MAX_TAGS} tags.`;
+import { MAX_TAGS, TOO_MANY_TAGS } from '../../common/contract/limits.ts';
 
 /**
  * Trims references to tags, ids or names, and removes duplicates; returns a problem if they certainly refer to more

@@ -247,6 +247,25 @@ describe('POST /api/v1/qr-codes', () => {
     expect((await send('POST', '/qr-codes', ['menu'], key)).status).toBe(409);
   });
 
+  test('no number of spellings of one tag hides the others', async () => {
+    const account = await api.account();
+    const spellings = Array.from(
+      { length: 1_500 },
+      (_, n) => `${' '.repeat(n % 50)}t${' '.repeat(Math.floor(n / 50))}`,
+    );
+    const cases = Array.from({ length: 1_500 }, (_, n) =>
+      [...'tttttttttttt'].map((letter, bit) => ((n >> bit) & 1 ? 'T' : letter)).join(''),
+    );
+    const { id } = await account.create({ tags: [...spellings, ...cases, 'zzz'] });
+    expect((await account.call<One>('GET', `/qr-codes/${id}`)).body.data.tags).toEqual(['t', 'tttttttttttt', 'zzz']);
+    for (const more of [1, 18, 25]) {
+      const json = { tags: [...spellings, ...cases, ...Array.from({ length: more }, (_, index) => `tag ${index}`)] };
+      const { status, body } = await account.call<One & Failure>('PATCH', `/qr-codes/${id}`, { json });
+      if (more <= 18) expect([status, body.data.tags]).toEqual([200, expect.objectContaining({ length: more + 2 })]);
+      else expect([status, body.error]).toEqual([400, 'tags: a code can have at most 20 tags.']);
+    }
+  });
+
   test('at most 20 tags; duplicates count once', async () => {
     const account = await api.account();
     const tags = Array.from({ length: 20 }, (_, index) => `tag ${String(index).padStart(2, '0')}`);
