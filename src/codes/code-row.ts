@@ -12,7 +12,7 @@ import { LABEL_COLUMNS } from '../taxonomy/label-sql.ts';
 import { CodeEntity } from './entities.ts';
 import { alphabetically } from './tags.ts';
 
-/** A code as Postgres stores it, with its labels. Ids are UUIDs. */
+/** A code as Postgres stores it, with its labels: the names of its tags in any order. Ids are UUIDs. */
 export type CodeRow = RowOf<CodeEntity> & { folder_name: string | null; tags: string[] };
 
 /** The same with its total scans. */
@@ -78,7 +78,7 @@ export function newDynamicRow(
     paused: false,
     folder_id: folder?.id ?? null,
     folder_name: folder?.name ?? null,
-    tags: [...code.tags].sort(alphabetically),
+    tags: [...code.tags],
     campaign_type: code.campaign_type,
     domain_id: domain?.id ?? null,
     hostname: domain?.hostname ?? null,
@@ -116,7 +116,7 @@ export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code
     ...(row.name === null ? {} : { name: row.name }),
     paused: row.paused,
     ...(folder_id === null ? {} : { folder: { id: encodeId('folder', folder_id), name: row.folder_name ?? '' } }),
-    tags: row.tags,
+    tags: alphabetically(row.tags),
     scanCount: BigInt(scans),
     ...(row.campaign_type === null ? {} : { campaignType: row.campaign_type }),
     ...(domain_id === null ? {} : { domainId: encodeId('domain', domain_id) }),

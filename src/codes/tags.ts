@@ -34,5 +34,13 @@ function foldCoarsely(name: string): string {
   return name.normalize('NFC').toLowerCase().toUpperCase().normalize('NFC');
 }
 
-/** The order in which Postgres returns tags: ICU's root collation. */
-export const { compare: alphabetically } = new Intl.Collator('und');
+/**
+ * Sorts the names of a code's tags. Postgres doesn't: its ICU is of another version than Node's, and orders new emoji
+ * differently. Names that only differ in characters without weight, such as a zero-width space, are in binary order.
+ */
+export function alphabetically(names: readonly string[]): string[] {
+  return names.length < 2 ? [...names] : names.toSorted((a, b) => compare(a, b) || (a < b ? -1 : 1));
+}
+
+/** ICU's root collation. */
+const { compare } = new Intl.Collator('und');

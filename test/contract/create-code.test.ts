@@ -201,6 +201,22 @@ describe('POST /api/v1/qr-codes', () => {
     expect((await account.call<{ data: unknown[] }>('GET', '/tags')).body.data).toHaveLength(2);
   });
 
+  test('tags are in one alphabetical order when a code is created, replayed, read, changed and listed', async () => {
+    const account = await api.account();
+    const unordered = ['🥰', 'b', '🫶', 'A', 'a\u200db', 'ab', 'ä', '😀', 'B\u0301', 'z', '10', '9'];
+    const json = { target_url: TARGET, tags: unordered };
+    const headers = { 'idempotency-key': 'ordered' };
+    const { tags, id } = (await account.call<One>('POST', '/qr-codes', { json, headers })).body.data;
+    expect(tags.slice(3)).toEqual(['10', '9', 'A', 'ä', 'ab', 'a\u200db', 'b', 'B\u0301', 'z']);
+    const replayed = await account.call<One>('POST', '/qr-codes', { json, headers });
+    const read = await account.call<One>('GET', `/qr-codes/${id}`);
+    const listed = await account.call<{ data: One['data'][] }>('GET', '/qr-codes');
+    const changed = await account.call<One>('PATCH', `/qr-codes/${id}`, { json: { name: 'x' } });
+    const relabelled = await account.call<One>('PATCH', `/qr-codes/${id}`, { json: { tags: unordered.toReversed() } });
+    for (const { body } of [replayed, read, changed, relabelled]) expect(body.data.tags).toEqual(tags);
+    expect(listed.body.data.map((code) => code.tags)).toEqual([tags]);
+  });
+
   test('tags are counted once whether they are given by name or id', async () => {
     const account = await api.account();
     const names = Array.from({ length: 20 }, (_, index) => `tag ${index}`);
