@@ -98,7 +98,7 @@ async function findByReference(
   references: readonly string[],
 ): Promise<Labels> {
   if (references.length === 0) return new Map();
-  const ids = references.map((reference) => decodeId(name, reference) ?? null);
+  const ids = references.map((reference) => decodeId(name, reference.trim()) ?? null);
   return new Map(byReference(references, await run(on, find, [accountId, ids, references.map(searchName)])));
 }
 

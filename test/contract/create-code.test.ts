@@ -145,6 +145,7 @@ describe('POST /api/v1/qr-codes', () => {
     expect(first.folder?.name).toBe('Berlin');
     expect((await account.create({ folder: 'BERLIN' })).folder).toEqual(first.folder);
     expect((await account.create({ folder: first.folder?.id })).folder).toEqual(first.folder);
+    expect((await account.create({ folder: ` ${first.folder?.id}\t` })).folder).toEqual(first.folder);
   });
 
   test.each([
