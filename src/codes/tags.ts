@@ -1,18 +1,19 @@
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { MAX_TAGS, TOO_MANY_TAGS } from '../../common/contract/limits.ts';
+import { parseTagName } from '../taxonomy/names.ts';
 
 /**
  * Trims references to tags, ids or names, and removes duplicates; returns a problem if they certainly refer to more
- * than `MAX_TAGS` tags. An id and a name may refer to the same tag, so the tags are counted again once they are
- * resolved.
+ * than `MAX_TAGS` tags. Invalid names refer to none. An id and a name may refer to the same tag, so the tags are counted
+ * again once they are resolved.
  */
 export function readTags(references: readonly string[]): { tags: readonly string[] } | { problem: string } {
   const tags = [...new Set(references.map((reference) => reference.trim()))];
   const [ids, names] = [new Set<string>(), new Set<string>()];
   for (const tag of tags) {
-    if (decodeId('tag', tag) === undefined) names.add(foldCoarsely(tag));
-    else ids.add(tag);
+    if (decodeId('tag', tag) !== undefined) ids.add(tag);
+    else if ('name' in parseTagName(tag)) names.add(foldCoarsely(tag));
   }
   return Math.max(ids.size, names.size) > MAX_TAGS ? { problem: TOO_MANY_TAGS } : { tags };
 }

@@ -294,6 +294,15 @@ describe('POST /api/v1/qr-codes', () => {
     expect(body.error).toMatch(/tags/);
   });
 
+  test('an invalid tag is none of the 20', async () => {
+    const account = await api.account();
+    const tags = Array.from({ length: 20 }, (_, index) => `tag ${String(index).padStart(2, '0')}`);
+    const { status, body } = await account.call<One & { warnings?: string[] }>('POST', '/qr-codes', {
+      json: { target_url: TARGET, tags: ['', ...tags, 't'.repeat(101)] },
+    });
+    expect([status, body.data.tags, body.warnings?.length]).toEqual([201, tags, 2]);
+  });
+
   test('403 with `limit` and `used` once the plan’s QR code limit is reached', async () => {
     const account = await api.account({ overrides: { codeLimit: 2n } });
     await account.create();
