@@ -14,7 +14,7 @@ import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { copyRows } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
-import { storable } from '../db/storable.ts';
+import { expectStorable, storable } from '../db/storable.ts';
 import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { isCompleted } from '../jobs/progress.ts';
@@ -51,6 +51,7 @@ export async function stage(
       `A batch may have at most ${MAX_BATCH_ROWS} rows, this one has ${rows.length}; split it.`,
     );
   }
+  expectStorable({ name });
   const domain = domainId === undefined ? null : await domainForPrinting(tx, account.id, domainId, FOR_A_BATCH);
   if (rows.length > account.batchLimit) {
     const message = `A batch of this account may have at most ${account.batchLimit} rows, this one has ${rows.length}.`;

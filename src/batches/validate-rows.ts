@@ -9,6 +9,7 @@ import { expectValid } from '../access/validator.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { readTags } from '../codes/tags.ts';
 import { readTargets } from '../codes/target-url.ts';
+import { nulProblem } from '../db/storable.ts';
 
 /** Longest `external_ref`, in characters. Source: docs/contract.md, "Batches". */
 const MAX_EXTERNAL_REF = 128;
@@ -72,9 +73,8 @@ function storable(reference: string): string {
 /** The problem with the row's fields: those that follow the rules of single codes, and the batch's own. */
 function fieldProblem(input: BatchRowInput): string | undefined {
   const { targetUrl = '', name, campaignType, externalRef } = input;
-  const texts = { target_url: targetUrl, name, campaign_type: campaignType, external_ref: externalRef };
-  const [withNul] = Object.entries(texts).find(([, text]) => text?.includes('\0')) ?? [];
-  if (withNul !== undefined) return `${withNul}: must not contain the NUL character.`;
+  const problem = nulProblem({ target_url: targetUrl, name, campaign_type: campaignType, external_ref: externalRef });
+  if (problem !== undefined) return problem;
   if (
     externalRef !== undefined &&
     externalRef.length > MAX_EXTERNAL_REF &&

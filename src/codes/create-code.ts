@@ -7,6 +7,7 @@ import type { Code, CreateCodeRequest } from '../../proto/gen/signpost/codes/v1/
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Account } from '../access/caller.ts';
 import { listed, parameters, valuesOf } from '../db/columns.ts';
+import { expectStorable } from '../db/storable.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../domains/for-printing.ts';
 import { announce } from './announce.ts';
 import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
@@ -62,13 +63,14 @@ export async function readNewCode(
   account: Account,
   request: CreateCodeRequest,
 ): Promise<NewCode> {
+  const { name, campaignType, domainId } = request;
+  expectStorable({ name, campaign_type: campaignType });
   const targetUrl = await targetOrFailure(on, isPlatformHost, request.targetUrl);
   const tags = tagsOrFailure(request.tags);
-  const { domainId } = request;
   return {
     targetUrl,
-    name: request.name || null,
-    campaignType: request.campaignType ?? null,
+    name: name || null,
+    campaignType: campaignType ?? null,
     domain: domainId === undefined ? null : await domainForPrinting(on, account.id, domainId, FOR_ONE_CODE),
     folder: request.folder,
     tags,

@@ -103,10 +103,12 @@ test('a group does not wait for the counter of an account that another transacti
   }
 });
 
-test('text that cannot be stored fails its own call alone', async () => {
-  const calls = ['one', 'two', 'NUL \0', 'three'].map((name) => outcome(createCode({ name })));
-  expect(await Promise.all(calls)).toEqual(['created', 'created', 'INVALID_FIELD', 'created']);
+test('a statement that one call makes fail fails that call alone', async () => {
+  await pool().query(`alter table codes add constraint refused check (name <> 'refused')`);
+  const calls = ['one', 'two', 'refused', 'three'].map((name) => outcome(createCode({ name })));
+  expect(await Promise.all(calls)).toEqual(['created', 'created', 'INTERNAL', 'created']);
   expect(await stored(tenant)).toEqual(all(3));
+  await pool().query('alter table codes drop constraint refused');
 });
 
 test('a short code that exists is replaced by another one, and no other call notices', async () => {

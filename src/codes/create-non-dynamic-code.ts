@@ -2,7 +2,6 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { designJson } from '../../common/contract/code-json.ts';
-import { failure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type {
   Code,
@@ -10,6 +9,7 @@ import type {
   CreateStaticCodeRequest,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
+import { expectStorable } from '../db/storable.ts';
 import { domainForPrinting, FOR_ONE_CODE, type PrintedDomain } from '../domains/for-printing.ts';
 import { announce } from './announce.ts';
 import { codeFrom } from './code-row.ts';
@@ -33,7 +33,7 @@ export function createStaticCode(
 ): Promise<CreatedCode> {
   const { content } = request;
   const payload = content.case === 'wifi' ? wifiPayload(content.value) : (content.value ?? '');
-  if (payload.includes('\0')) throw failure('INVALID_FIELD', 'payload: must not contain the NUL character.');
+  expectStorable({ payload });
   return createNonDynamicCode(em, platformUrl, accountId, { ...request, type: 'static', payload });
 }
 
@@ -72,6 +72,7 @@ async function createNonDynamicCode(
   accountId: string,
   newCode: NonDynamicCode,
 ): Promise<CreatedCode> {
+  expectStorable({ name: newCode.name });
   const tx = connectionOf(em);
   const requested = { folder: newCode.folder, tags: tagsOrFailure(newCode.tags) };
   const { folder, tags, warnings } = await resolveNewCodeLabels(tx, accountId, requested);

@@ -6,6 +6,7 @@ import { first, type Queryable, run, statement } from '../../common/postgres/sql
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { columnsOf, listed, parameters, valuesOf } from '../db/columns.ts';
+import { expectStorable } from '../db/storable.ts';
 import { FOLDER, type Label, type LabelKind, TAG } from '../taxonomy/label-kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
@@ -124,7 +125,10 @@ export async function readColumns(
     columns.policy = null;
   }
   if (paths.has('landing_page')) columns.landing_page = readLandingPage(request.landingPage);
-  if (paths.has('name')) columns.name = request.name || null;
+  if (paths.has('name')) {
+    expectStorable({ name: request.name });
+    columns.name = request.name || null;
+  }
   if (paths.has('paused')) columns.paused = request.paused;
   return columns;
 }

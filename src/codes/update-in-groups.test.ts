@@ -182,11 +182,13 @@ test('a code that a deleted folder has just left stays outside', async () => {
   expect((await stored(code))?.folder).toBeUndefined();
 });
 
-test('text that cannot be stored fails its own call alone', async () => {
+test('a statement that one call makes fail fails that call alone', async () => {
+  await pool().query(`alter table codes add constraint refused check (name <> 'refused')`);
   const codes = await Promise.all([newCode(), newCode(), newCode()]);
-  const outcomes = codes.map((code, nth) => outcome(change(code, { name: nth === 1 ? 'NUL \0' : 'New' })));
-  expect(await Promise.all(outcomes)).toEqual(['changed', 'INVALID_FIELD', 'changed']);
+  const outcomes = codes.map((code, nth) => outcome(change(code, { name: nth === 1 ? 'refused' : 'New' })));
+  expect(await Promise.all(outcomes)).toEqual(['changed', 'INTERNAL', 'changed']);
   expect(await stored(codes[1] as Code)).toEqual(codes[1]);
+  await pool().query('alter table codes drop constraint refused');
 });
 
 test('a call that is late or whose caller has left changes nothing, and the others of its group are changed', async () => {

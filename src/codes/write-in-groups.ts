@@ -90,7 +90,7 @@ export function writeInGroups<Write extends CodeWrite>(
         const ids = new Set(written.map(({ id }) => id));
         return writes.map(({ row }) => ids.has(row.id));
       } catch (error) {
-        // Postgres has rolled back the statement: one call may have caused that, such as by text that can't be stored.
+        // Postgres has rolled back the statement: one call may have caused that.
         if (error instanceof DatabaseError && error.severity === 'ERROR') return writes.map(() => false);
         throw error;
       }

@@ -176,8 +176,8 @@ describe('POST /api/v1/qr-codes', () => {
     });
   });
 
-  test('a target, a name or a campaign type with a NUL is a 400 and creates nothing', async () => {
-    const account = await api.account();
+  test('a target, a name or a campaign type with a NUL is a 400, before the limit’s 403', async () => {
+    const account = await api.account({ overrides: { codeLimit: 0n } });
     for (const fields of [
       { target_url: `${TARGET}\0` },
       { name: 'a\0' },

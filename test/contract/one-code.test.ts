@@ -117,6 +117,7 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
     const account = await api.account();
     expect((await account.call('PATCH', `/qr-codes/${UNKNOWN}`, { json: {} })).status).toBe(400);
     expect((await account.call('PATCH', `/qr-codes/${UNKNOWN}`, { json: { target_url: 'x' } })).status).toBe(400);
+    expect((await account.call('PATCH', `/qr-codes/${UNKNOWN}`, { json: { name: 'a\0' } })).status).toBe(400);
     expect((await account.call('PATCH', `/qr-codes/${UNKNOWN}`, { json: { name: 'x' } })).status).toBe(404);
   });
 });

@@ -68,6 +68,7 @@ describe('the order of checks', () => {
     expect(await outcome({ rows: many, domain_id, name: 5 })).toEqual([413, undefined]);
     expect(await outcome({ rows: [row, row], domain_id })).toEqual([400, undefined]);
     expect(await outcome({ rows: [row, row], name: 5 })).toEqual([400, undefined]);
+    expect(await outcome({ rows: [row, row], name: 'a\0' })).toEqual([400, undefined]);
     expect(await outcome({ rows: [row, row], design: { foregroundColor: 'red' } })).toEqual([400, undefined]);
     expect(await outcome({ rows: [row, row] })).toEqual([403, 'batch_limit_exceeded']);
     expect(await outcome({ rows: [row] })).toEqual([403, 'qr_limit_reached']);
