@@ -61,3 +61,29 @@ describe('behind trusted proxies', () => {
     expect(originOf('192.0.2.10', { host }).hostname).toBe('internal');
   });
 });
+
+test.each([
+  ...[
+    'go.example.com:',
+    'GO.example.com:8080',
+    'go.example.com.',
+    'go.example.com..',
+    'go.example.com.:',
+    '%67o.example.com',
+  ],
+  ...['go%2eexample.com', 'go.example.com%2e:', 'go.example.com:99999'],
+])('every spelling of a host is one hostname: %s', (host) => {
+  expect(originOf('203.0.113.5', { host }).hostname).toBe('go.example.com');
+  expect(originOf('10.0.0.1', { 'x-forwarded-host': host }).hostname).toBe('go.example.com');
+  expect(originOf('10.0.0.1', { forwarded: `host="${host}"` }).hostname).toBe('go.example.com');
+});
+
+test.each([
+  ['[2001:db8::1]:80', '[2001:db8::1]'],
+  ['a b', 'a b'],
+  ['%zz', '%zz'],
+  ['..', ''],
+  ['', ''],
+])('a host that is no name has a hostname too: %s', (host, hostname) => {
+  expect(originOf('203.0.113.5', { host }).hostname).toBe(hostname);
+});

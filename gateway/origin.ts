@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net';
 
 /** The client and the requested host: taken from the connection, or from a trusted proxy's headers. */
 export interface Origin {
-  /** The requested host, in lower case and without a port. */
+  /** The requested host, in lower case, without a port and trailing dots. */
   readonly hostname: string;
   readonly address: string;
   /** Whether a trusted proxy forwarded the request. */
@@ -39,7 +39,7 @@ export function originReader(trusted: readonly string[]): (peer: string, headers
   let [lastHost, lastHostname] = ['', ''];
 
   function hostnameIn(host: string): string {
-    if (host !== lastHost) [lastHost, lastHostname] = [host, withoutPort(host)];
+    if (host !== lastHost) [lastHost, lastHostname] = [host, hostnameOf(host)];
     return lastHostname;
   }
 
@@ -84,6 +84,12 @@ export function unmapped(address: string): string {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 }
 
-function withoutPort(host: string): string {
-  return host.toLowerCase().replace(/:\d+$/, '').replace(/\.$/, '');
+/**
+ * Returns the hostname that browsers connect to: every spelling of a custom domain has to be found as that domain. A port
+ * may be empty (RFC 3986 §3.2.3); the URL parser decodes percent-encoded letters. Text that it rejects is no domain.
+ */
+function hostnameOf(host: string): string {
+  const name = host.replace(/:\d*$/, '');
+  // Without the look-behind, a host of many dots takes quadratic time.
+  return (URL.parse(`http://${name}`)?.hostname ?? name.toLowerCase()).replace(/(?<!\.)\.+$/, '');
 }

@@ -179,13 +179,27 @@ const target = fc.oneof(
   {
     weight: 1,
     arbitrary: fc
-      .tuple(fc.constantFrom('signpost.example', HOSTS.custom, 'a:80', '', 'u@a', '[::1]:80', '[::'), scanPath)
+      .tuple(
+        fc.constantFrom('signpost.example', HOSTS.custom, `${HOSTS.custom}:`, 'a:80', '', 'u@a', '[::1]:80', '[::'),
+        scanPath,
+      )
       .map(([host, path]) => `http://${host}${path}`),
   },
 );
 const hosts = often<readonly string[]>(
   [HOSTS.platform],
-  ...[[HOSTS.custom], [], [''], [HOSTS.platform, HOSTS.platform], ['a b'], ['a/b'], ['[::1]:8080'], ['[1]'], ['é']],
+  ...[
+    [HOSTS.custom],
+    [`${HOSTS.custom}.:`],
+    [],
+    [''],
+    [HOSTS.platform, HOSTS.platform],
+    ['a b'],
+    ['a/b'],
+    ['[::1]:8080'],
+    ['[1]'],
+    ['é'],
+  ],
 );
 const header = fc.oneof(
   fc.constantFrom('user-agent: a phone', 'accept-language: de', 'connection: keep-alive', 'x-request-id: mine'),
@@ -353,6 +367,17 @@ describe('the host:', () => {
     const found = ['302', 'location: https://example.com/Ab3dE9k'];
     expect(await statusOf(`GET /r/Ab3dE9k HTTP/1.1\r\nhost: a\r\n${many}\r\n`)).toEqual(found);
   });
+
+  test.each(['go.example.com:', 'go.example.com..', '%67o.example.com', 'GO.example.com.:0'])(
+    'a custom domain serves only its own codes, however it is spelled: %s',
+    async (host) => {
+      const scanOn = (target: string, header: string) => statusOf(`GET ${target} HTTP/1.1\r\nhost: ${header}\r\n\r\n`);
+      expect(await scanOn('/r/Ab3dE9k', host)).toEqual(['404', undefined]);
+      expect(await scanOn(`http://${host}/r/Ab3dE9k`, HOSTS.platform)).toEqual(['404', undefined]);
+      expect((await scanOn('/r/Ab3dE9n', host))[0]).toBe('302');
+      expect((await scanOn('/api', host))[0]).toBe('404');
+    },
+  );
 
   test('the host of an absolute target wins over Host', async () => {
     const scanOn = (target: string, host: string) => statusOf(`GET ${target} HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
