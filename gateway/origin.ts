@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, SocketAddress } from 'node:net';
 
 /** The client and the requested host: taken from the connection, or from a trusted proxy's headers. */
 export interface Origin {
@@ -72,11 +72,14 @@ function readForwarded(headers: OriginHeaders): { nodes: string[]; host: string 
   return { nodes: listed.split(',').map((each) => each.trim()), host };
 }
 
-/** The address in a node identifier such as `192.0.2.1:80` or `[2001:db8::1]:80`; empty for `unknown` and obfuscated ones. */
+/**
+ * The address in a node identifier such as `192.0.2.1:80` or `[2001:db8::1]:80`, in the form that sockets report; empty for
+ * `unknown` and obfuscated ones.
+ */
 function addressIn(node: string): string {
   const bare = node.startsWith('[') ? node.slice(1, node.indexOf(']')) : isIP(node) ? node : node.replace(/:\d+$/, '');
-  const address = unmapped(bare);
-  return isIP(address) ? address : '';
+  if (isIP(bare) === 6) return unmapped(new SocketAddress({ address: bare, family: 'ipv6' }).address);
+  return isIP(bare) ? bare : '';
 }
 
 /** Turns an IPv4-mapped IPv6 address into the IPv4 address; returns any other address unchanged. */
