@@ -59,7 +59,8 @@ export function connectCores({ addresses, ca, resolve = resolveBySystem }: Conne
           const ips = isIP(host.name) ? [host.name] : await resolve(host.name);
           return ips.map((ip) => ({ ...host, ip }));
         } catch {
-          return [...cores.values()].map(({ address }) => address).filter(({ name }) => name === host.name);
+          const known = [...cores.values()].map(({ address }) => address);
+          return known.filter(({ name, port }) => name === host.name && port === host.port);
         }
       }),
     );
@@ -67,7 +68,8 @@ export function connectCores({ addresses, ca, resolve = resolveBySystem }: Conne
     cores = new Map();
     for (const address of found.flat()) {
       const key = `${address.ip} ${address.port}`;
-      const core = previous.get(key) ?? new Core(address, ca);
+      // Several names may have the same address.
+      const core = cores.get(key) ?? previous.get(key) ?? new Core(address, ca);
       previous.delete(key);
       cores.set(key, core);
       if (isClosed) core.close();

@@ -222,6 +222,51 @@ describe('the gateway’s gRPC clients', () => {
     await core.getCode({});
   });
 
+  test.each([
+    [
+      'two names',
+      [
+        ['one.test', 0],
+        ['other.test', 0],
+      ],
+    ],
+    [
+      'one name with two ports',
+      [
+        ['one.test', 0],
+        ['one.test', 1],
+      ],
+    ],
+  ] as const)('each core gets one connection, also by %s and while names can’t be resolved', async (_, names) => {
+    let opened = 0;
+    const servers = await Promise.all(
+      [0, 1].map(async () => {
+        const server = createServer().on('session', () => opened++);
+        onTestFinished(() => void server.close());
+        server.on('stream', (stream: ServerHttp2Stream) => {
+          stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+          stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+          stream.end(Buffer.alloc(5));
+        });
+        await once(server.listen(0, LOOPBACK), 'listening');
+        return server;
+      }),
+    );
+    const ports = servers.map((server) => (server.address() as AddressInfo).port);
+    let resolutions = 0;
+    const core = client(
+      names.map(([name, index]) => `${name}:${ports[index]}`),
+      5_000,
+      async () => {
+        if (++resolutions > 2 * names.length) throw new Error('the name can’t be resolved');
+        return [LOOPBACK, LOOPBACK];
+      },
+    );
+    await expect.poll(() => core.getCode({}).then(() => resolutions)).toBeGreaterThan(4 * names.length);
+    for (let call = 0; call < 10; call++) await core.getCode({});
+    expect(opened).toBe(new Set(names.map(([, index]) => index)).size);
+  });
+
   test('no call fails while one core after the other is replaced', async () => {
     const ports = [await freePort(), await freePort()];
     const servers = await Promise.all(ports.map((port) => start({ getCode: slowly }, port)));
