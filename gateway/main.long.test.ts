@@ -293,6 +293,18 @@ test('health: alive, and ready while scans can be answered and recorded', async 
   await expect.poll(age, EVENTUALLY).toSatisfy((ms) => typeof ms === 'number' && ms >= 0 && ms < 10_000);
 });
 
+test('a worker that is restarted while the gateway drains is not ready either', async () => {
+  const { process: gateway } = await startReady({ GATEWAY_WORKERS: '1', DRAIN_SECONDS: '10' });
+  const { pid = 0 } = gateway;
+  gateway.kill('SIGTERM');
+  await expect.poll(async () => (await get('/readyz')).status, EVENTUALLY).toBe(503);
+  const [victim = 0] = await childrenOf({ pid }, 'gateway/worker.ts');
+  process.kill(victim, 'SIGKILL');
+  const others = async () => (await childrenOf({ pid }, 'gateway/worker.ts')).filter((worker) => worker !== victim);
+  await expect.poll(others, EVENTUALLY).toHaveLength(1);
+  expect((await get('/readyz')).status).toBe(503);
+});
+
 test('workers come before the carrier while CPU time is scarce', async () => {
   const { pid = 0 } = (await startReady()).process;
   const prioritiesOf = async (program: string) =>

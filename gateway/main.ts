@@ -128,6 +128,12 @@ async function main(config: GatewayConfig): Promise<void> {
   function sendToWorkers(message: MessageFromMain): void {
     for (const worker of workers) worker.send(message);
   }
+  /** What workers were asked to do on stop; those that are restarted meanwhile are asked too. */
+  const asked: MessageFromMain[] = [];
+  function askWorkers(message: MessageFromMain): void {
+    asked.push(message);
+    sendToWorkers(message);
+  }
   let isStateSent = true;
   function sendState(): void {
     isStateSent = true;
@@ -178,6 +184,7 @@ async function main(config: GatewayConfig): Promise<void> {
           const spool = `${number}-${randomUUID()}`;
           const worker = startProgram('worker.ts', [String(number), spool], { execArgv, stdio });
           worker.once('exit', () => spools.add(spool));
+          if (worker.pid !== undefined) for (const each of asked) worker.send(each, () => undefined);
           return worker;
         },
         onMessage(message: MessageToMain) {
@@ -202,7 +209,7 @@ async function main(config: GatewayConfig): Promise<void> {
     // Clients reconnect as soon as their connection is closed, so no worker closes connections before all have closed the
     // port. Only the workers hold it from here on, so it is closed once they have accepted what is queued.
     port.close();
-    sendToWorkers({ type: 'close', isInherited: port.isInherited });
+    askWorkers({ type: 'close', isInherited: port.isInherited });
     const end = performance.now() + CLOSE_MS;
     while (closed.size < workers.length && performance.now() < end) await sleep(LOOK_MS);
     await Promise.all(workers.map((worker) => worker.stop()));
@@ -223,7 +230,7 @@ async function main(config: GatewayConfig): Promise<void> {
   isReady = false;
   logger.info({ reason }, 'the gateway is stopping');
   if (config.DRAIN_SECONDS > 0) {
-    sendToWorkers({ type: 'drain' });
+    askWorkers({ type: 'drain' });
     await sleep(config.DRAIN_SECONDS * 1_000);
   }
 }

@@ -18,7 +18,14 @@ import { measureScans, measureWorker } from './metrics.ts';
 import { originReader, proxiesIn } from './origin.ts';
 import { sendMetricsOnRequest } from './process/collect-metrics.ts';
 import { listen, stopListening } from './process/listen.ts';
-import { type GatewayState, onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
+import {
+  type GatewayState,
+  messageFromMain,
+  onMessageFromMain,
+  reportStatus,
+  sendToMain,
+  stopRequested,
+} from './process/messages.ts';
 import { lockProcess } from './process/process-lock.ts';
 import { openCountryDatabase } from './redirect/answer/country-database.ts';
 import { type FastLane, openFastLane } from './redirect/answer/fast-lane.ts';
@@ -50,6 +57,8 @@ async function main(number: number, spoolName: string): Promise<void> {
   exitOnFatalErrors(logger);
   logWarnings(logger);
   const stopped = stopRequested(logger);
+  // They may arrive before this worker listens: it then serves the connections that wait for it.
+  const [drainRequested, closeRequested] = [messageFromMain('drain'), messageFromMain('close')];
   const telemetry = await startTelemetry({ config, service: 'signpost-gateway', part: `worker ${number}`, logger });
   sendMetricsOnRequest(telemetry);
   await using running = new AsyncDisposableStack();
@@ -143,10 +152,10 @@ async function main(number: number, spoolName: string): Promise<void> {
     isStopping = true;
     fast.drain();
   };
-  onMessageFromMain((message) => {
-    if (message.type === 'drain') drain();
-    if (message.type !== 'close') return;
-    stopListening(server, message.isInherited, ended.resolve).then(() => sendToMain({ type: 'closed' }));
+  drainRequested.then(drain);
+  closeRequested.then(async ({ isInherited }) => {
+    await stopListening(server, isInherited, ended.resolve);
+    await sendToMain({ type: 'closed' });
   });
   running.defer(() => {
     drain();

@@ -98,21 +98,28 @@ export function onMessageFromMain(handle: (message: MessageFromMain) => void): v
   process.on('message', handle);
 }
 
+/** Resolves with the first message of a type from the main process. */
+export function messageFromMain<Type extends MessageFromMain['type']>(
+  type: Type,
+): Promise<Extract<MessageFromMain, { type: Type }>> {
+  return new Promise((resolve) => {
+    onMessageFromMain((message) => {
+      if (message.type === type) resolve(message as Extract<MessageFromMain, { type: Type }>);
+    });
+  });
+}
+
 /**
  * Resolves when the main process sends `stop`. Signals are ignored, because a terminal sends them to all processes and the
  * main process handles them. When the main process is gone, this one exits at once, without Node's exit handlers, which
  * could take long: everything that matters is on disk, and the next gateway may start at any moment.
  */
-export function stopRequested(logger: Logger): Promise<void> {
+export function stopRequested(logger: Logger): Promise<unknown> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.once('disconnect', () => {
     logger.warn('the gateway’s main process is gone; this process exits too');
     flushLog(logger);
     process.kill(process.pid, 'SIGKILL');
   });
-  return new Promise((resolve) => {
-    onMessageFromMain(({ type }) => {
-      if (type === 'stop') resolve();
-    });
-  });
+  return messageFromMain('stop');
 }

@@ -196,3 +196,20 @@ test('SIGTERM resets no connection; new ones are refused once the port is closed
   expect(outcomes).toMatchObject({ reset: 0, hanging: 0 });
   await expectCounted(running.signpost.databaseUrl, code, [outcomes]);
 }, 180_000);
+
+test('a worker that is starting when the gateway stops answers who waits for it, and stops like the others', async () => {
+  await newCode();
+  const { length } = await gateway.log();
+  const [victim = 0, ...rest] = await workers();
+  process.kill(victim, 'SIGKILL');
+  const started = async () => (await workers()).filter((pid) => pid !== victim && !rest.includes(pid));
+  await expect.poll(started, EVENTUALLY).toHaveLength(1);
+  // The kernel assigns some of them to the worker that is starting.
+  const outcomes = Promise.all(Array.from({ length: 32 }, () => outcomeOf(open())));
+  await gateway.kill('SIGTERM');
+  expect(await outcomes).toEqual(Array(32).fill('answered'));
+  const log = (await gateway.log()).slice(length);
+  expect(log).not.toContain('has not stopped in time');
+  expect(log.match(/the worker has stopped/g)).toHaveLength(WORKERS);
+  await gateway.restart();
+}, 60_000);
