@@ -14,6 +14,8 @@ export interface LaneContext {
   released(socket: Socket): void;
   /** Whether to close each connection after its next response. */
   stopping: boolean;
+  /** Whether to close connections without a pending response, too. */
+  ended: boolean;
   /** The number of idle sweeps so far: a clock that is cheap to read. */
   sweeps: number;
 }
@@ -134,7 +136,8 @@ export class Connection implements Reply, ScanRequest {
     this.#socket.pause();
     this.#socket.once('drain', () => {
       this.#isBusy = false;
-      this.#socket.resume();
+      if (this.#lane.ended) this.#close();
+      else this.#socket.resume();
     });
   }
 

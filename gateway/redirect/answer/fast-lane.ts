@@ -37,6 +37,7 @@ export function openFastLane(server: Server, scans: ScanHandler, countryHeader: 
     takeOver: (socket) => void Reflect.apply(nodeHandler as (socket: Socket) => void, server, [socket]),
     released: (socket) => void connections.delete(socket),
     stopping: false,
+    ended: false,
     sweeps: 0,
   };
 
@@ -60,6 +61,7 @@ export function openFastLane(server: Server, scans: ScanHandler, countryHeader: 
     },
     end() {
       lane.stopping = true;
+      lane.ended = true;
       clearInterval(sweeper);
       for (const connection of connections.values()) connection.end();
     },
