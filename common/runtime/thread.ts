@@ -30,9 +30,10 @@ export class Thread<Request, Result> {
     this.#running ??= this.#start();
     const { thread, pending } = this.#running;
     return new Promise((resolve, reject) => {
+      // Throws if the request can't be cloned: there will be no reply.
+      thread.postMessage(request, [...transfer]);
       pending.push({ resolve, reject });
       thread.ref();
-      thread.postMessage(request, [...transfer]);
     });
   }
 

@@ -1,0 +1,4 @@
+import { handleThreadRequests } from './thread.ts';
+
+/** Returns each request. */
+handleThreadRequests((request: unknown) => request);
