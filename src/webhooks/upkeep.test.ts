@@ -2,12 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { sealWith } from './seal.ts';
 import { runUpkeep } from './upkeep.ts';
 import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';
 
 const DAY_MS = 86_400_000;
+const logger = pino({ level: 'silent' });
 const { pool, seal, secretKey, newAccount } = await webhooksFixture();
 
 test('finished deliveries are deleted after 90 days with their attempts, and pending ones are not', async () => {
@@ -16,7 +18,7 @@ test('finished deliveries are deleted after 90 days with their attempts, and pen
   await fanOutRecords(
     pool,
     Array.from({ length: 3 }, () => eventRecord(account.id)),
-    pino({ level: 'silent' }),
+    logger,
   );
   const [succeeded, failed, pending] = (await account.webhooks.listDeliveries({ endpointId: id })).deliveries;
   for (const [delivery, status] of [
@@ -29,9 +31,9 @@ test('finished deliveries are deleted after 90 days with their attempts, and pen
   }
   const remaining = async () =>
     (await account.webhooks.listDeliveries({ endpointId: id })).deliveries.map((delivery) => delivery.id);
-  await runUpkeep(pool, seal, Date.now() + 89 * DAY_MS);
+  await runUpkeep(pool, seal, logger, Date.now() + 89 * DAY_MS);
   expect(await remaining()).toHaveLength(3);
-  await runUpkeep(pool, seal, Date.now() + 91 * DAY_MS);
+  await runUpkeep(pool, seal, logger, Date.now() + 91 * DAY_MS);
   expect(await remaining()).toEqual([pending?.id]);
   expect((await pool.query('select from webhook_attempts')).rows).toEqual([]);
 });
@@ -41,9 +43,29 @@ test('secrets sealed with the former key are sealed with the current one, so tha
   const added = await account.addEndpoint('https://hooks.example.com/');
   const { secret } = await account.webhooks.rotateSecret({ id: added.id });
   const key = randomBytes(32);
-  await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), Date.now());
+  await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), logger, Date.now());
   const id = decodeId('hook', added.id) ?? newUuid();
   const { rows } = await pool.query('select secret, former_secret from webhook_endpoints where id = $1', [id]);
   const { open } = sealWith(key);
   expect([open(id, rows[0].secret), open(id, rows[0].former_secret)]).toEqual([secret, added.secret]);
+});
+
+test('a secret that can’t be decrypted is logged, and the others are re-encrypted', async () => {
+  const account = await newAccount();
+  const addEndpoint = async () => {
+    const { id, secret } = await account.addEndpoint('https://hooks.example.com/');
+    return { id, secret, uuid: decodeId('hook', id) ?? '' };
+  };
+  const [one, unknown, another] = [await addEndpoint(), await addEndpoint(), await addEndpoint()];
+  const sealed = sealWith(randomBytes(32)).seal(unknown.uuid, unknown.secret);
+  await pool.query('update webhook_endpoints set secret = $2 where id = $1', [unknown.uuid, sealed]);
+  const key = randomBytes(32);
+  const recording = recordingLogger();
+  await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), recording.logger, Date.now());
+  const sealedOf = async ({ uuid }: typeof one): Promise<Buffer> =>
+    (await pool.query('select secret from webhook_endpoints where id = $1', [uuid])).rows[0].secret;
+  const { open } = sealWith(key);
+  for (const each of [one, another]) expect(open(each.uuid, await sealedOf(each))).toBe(each.secret);
+  expect(await sealedOf(unknown)).toEqual(sealed);
+  expect(recording.lines).toContainEqual(expect.stringContaining(unknown.id));
 });

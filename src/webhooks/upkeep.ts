@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import { encodeId } from '../../common/contract/ids.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
 import { deleteFullBudgets } from './attempt-budgets.ts';
@@ -35,19 +36,28 @@ const replaceSealed = statement(
  * Deletes expired deliveries and full budgets, and re-encrypts with the current key the secrets that another key
  * sealed. Any number of processes may run it at once.
  */
-export async function runUpkeep(pool: Pool, seal: Seal, now: number): Promise<void> {
+export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: number): Promise<void> {
   const expiredBefore = uuidAt(now - RETENTION_MS);
   while ((await run(pool, deleteExpired, [expiredBefore])).length === BATCH_SIZE);
   await deleteFullBudgets(pool);
   for (const { id, secret, former_secret: former } of await run(pool, sealedWithOtherKey, [seal.keyId])) {
     const reseal = (sealed: Buffer) => seal.seal(id, seal.open(id, sealed));
-    await run(pool, replaceSealed, [id, secret, reseal(secret), former && reseal(former)]);
+    let resealed: (Buffer | null)[];
+    try {
+      resealed = [reseal(secret), former && reseal(former)];
+    } catch (error) {
+      // Such an endpoint must not keep the secrets of the others sealed with a key that is about to be removed.
+      const endpoint = encodeId('hook', id);
+      logger.error({ err: error, endpoint }, 'the secret of a webhook endpoint can’t be decrypted');
+      continue;
+    }
+    await run(pool, replaceSealed, [id, secret, ...resealed]);
   }
 }
 
 /** Runs the upkeep once an hour. */
 export function startUpkeep(pool: Pool, seal: Seal, logger: Logger): { stop(): Promise<void> } {
-  return hourly('upkeep of webhooks', logger, () => runUpkeep(pool, seal, Date.now()));
+  return hourly('upkeep of webhooks', logger, () => runUpkeep(pool, seal, logger, Date.now()));
 }
 
 /** Returns the lowest UUIDv7 of a time in ms. */
