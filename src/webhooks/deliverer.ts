@@ -161,8 +161,7 @@ export function startDeliverer({
         attempts.filter(({ url }) => url === row.url).map(({ result }) => result),
       );
       if (reason === undefined) continue;
-      await disableAndAudit(pool, row, reason);
-      logger.info({ endpoint: encodeId('hook', row.id), reason }, 'a webhook endpoint was disabled');
+      await disableAndAudit(pool, row, reason, logger);
       leased.remove(row.id);
     }
     const succeeded = completed.filter(({ result }) => result.newStatus === 'succeeded');

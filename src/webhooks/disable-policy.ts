@@ -1,12 +1,31 @@
 import type { Pool } from 'pg';
+import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
-import { transaction } from '../../common/postgres/sql.ts';
+import { run, statement, transaction } from '../../common/postgres/sql.ts';
 import { recordOwnChange } from '../access/audit.ts';
+import { TEST_EVENT } from './deliveries.ts';
 import { disableEndpoint } from './endpoints.ts';
 import type { DeliveryResult, LeasedEndpointRow } from './queue.ts';
 import { DISABLE_AFTER_MS } from './schedule.ts';
 
 const GONE = 410;
+const TEST_FAILED = 'Its test event failed.';
+const FAILED_FOR_DAYS = 'All deliveries failed for five days.';
+
+/** Scans all endpoints, once an hour. Indexes: webhook_deliveries_due, webhook_deliveries_tests. */
+const idle = statement<Pick<LeasedEndpointRow, 'id' | 'account_id' | 'verified_at'>>(
+  'webhooks_idle',
+  `select id, account_id, verified_at from webhook_endpoints e
+   where disabled_reason is null and case
+     when verified_at is null then not exists (
+       select from webhook_deliveries d
+       where d.endpoint_id = e.id and d.status = 'pending' and d.event_type = '${TEST_EVENT}'
+     )
+     when failing_since < now() - $1 * interval '1 ms' then not exists (
+       select from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending'
+     )
+   end`,
+);
 
 /**
  * The reason to disable an endpoint after the given results, for its owner; undefined to leave it enabled. Source:
@@ -18,9 +37,9 @@ export function reasonToDisable(
 ): string | undefined {
   if (results.some(({ status }) => status === GONE)) return 'It answered 410 Gone.';
   // Nothing but test events is sent to it, so its other deliveries would stay pending for ever.
-  if (verified_at === null && results.some(({ newStatus }) => newStatus === 'failed')) return 'Its test event failed.';
+  if (verified_at === null && results.some(({ newStatus }) => newStatus === 'failed')) return TEST_FAILED;
   if (failing_since === null || Date.now() - failing_since.getTime() < DISABLE_AFTER_MS) return undefined;
-  return 'All deliveries failed for five days.';
+  return FAILED_FOR_DAYS;
 }
 
 /** Disables an endpoint, and records that in the account's audit log; does nothing if it is disabled already. */
@@ -28,9 +47,23 @@ export async function disableAndAudit(
   pool: Pool,
   { id, account_id }: { readonly id: string; readonly account_id: string },
   reason: string,
+  logger: Logger,
 ): Promise<void> {
-  await transaction(pool, async (tx) => {
-    if (!(await disableEndpoint(tx, account_id, id, reason))) return;
-    await recordOwnChange(tx, account_id, 'endpoint disabled', encodeId('hook', id));
+  const endpoint = encodeId('hook', id);
+  const disabled = await transaction(pool, async (tx) => {
+    if (!(await disableEndpoint(tx, account_id, id, reason))) return false;
+    await recordOwnChange(tx, account_id, 'endpoint disabled', endpoint);
+    return true;
   });
+  if (disabled) logger.info({ endpoint, reason }, 'a webhook endpoint was disabled');
+}
+
+/**
+ * Disables the endpoints that no attempt will disable, as none is made: those whose test event failed, but whose process
+ * died before it disabled them, and those that have failed for five days and get no more events.
+ */
+export async function disableIdle(pool: Pool, logger: Logger): Promise<void> {
+  for (const row of await run(pool, idle, [DISABLE_AFTER_MS])) {
+    await disableAndAudit(pool, row, row.verified_at === null ? TEST_FAILED : FAILED_FOR_DAYS, logger);
+  }
 }

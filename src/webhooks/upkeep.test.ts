@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
+import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { sealWith } from './seal.ts';
@@ -68,4 +69,45 @@ test('a secret that can’t be decrypted is logged, and the others are re-encryp
   for (const each of [one, another]) expect(open(each.uuid, await sealedOf(each))).toBe(each.secret);
   expect(await sealedOf(unknown)).toEqual(sealed);
   expect(recording.lines).toContainEqual(expect.stringContaining(unknown.id));
+});
+
+test('endpoints that nothing is sent to any more are disabled: unverified ones, and after five days of failures', async () => {
+  const account = await newAccount();
+  const create = async () =>
+    (await account.webhooks.createEndpoint({ url: 'https://hooks.example.com/', events: ['qr.created'] })).endpoint;
+  const failTests = (id: string) =>
+    pool.query(
+      `update webhook_deliveries set status = 'failed', next_attempt_at = null
+       where endpoint_id = $1 and event_type = 'webhook.test'`,
+      [decodeId('hook', id)],
+    );
+  const failingFor = async (days: number) => {
+    const { id } = await account.addEndpoint('https://hooks.example.com/');
+    const uuid = decodeId('hook', id);
+    await pool.query(`update webhook_endpoints set failing_since = now() - $2 * interval '1 day' where id = $1`, [
+      uuid,
+      days,
+    ]);
+    return id;
+  };
+  const tested = (await create())?.id ?? '';
+  const pendingTest = (await create())?.id ?? '';
+  const retried = await failingFor(6);
+  await fanOutRecords(pool, [eventRecord(account.id)], logger);
+  const failing = await failingFor(6);
+  const recent = await failingFor(4);
+  await failTests(tested);
+  await runUpkeep(pool, seal, logger, Date.now());
+  const { endpoints } = await account.webhooks.listEndpoints({});
+  expect(Object.fromEntries(endpoints.map(({ id, disabledReason }) => [id, disabledReason]))).toEqual({
+    [tested]: 'Its test event failed.',
+    [pendingTest]: '',
+    [retried]: '',
+    [failing]: 'All deliveries failed for five days.',
+    [recent]: '',
+  });
+  const { deliveries } = await account.webhooks.listDeliveries({ endpointId: tested });
+  expect(deliveries.map(({ status }) => status)).toEqual([DeliveryStatus.FAILED, DeliveryStatus.FAILED]);
+  const { rows } = await pool.query(`select subject from audit_entries where action = 'endpoint disabled'`);
+  expect(rows.map(({ subject }) => subject).toSorted()).toEqual([tested, failing].toSorted());
 });

@@ -4,6 +4,7 @@ import { encodeId } from '../../common/contract/ids.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
 import { deleteFullBudgets } from './attempt-budgets.ts';
+import { disableIdle } from './disable-policy.ts';
 import type { Seal } from './seal.ts';
 
 /** Retention of finished deliveries and their attempts: longer than the topic retains their events. */
@@ -33,13 +34,14 @@ const replaceSealed = statement(
 );
 
 /**
- * Deletes expired deliveries and full budgets, and re-encrypts with the current key the secrets that another key
- * sealed. Any number of processes may run it at once.
+ * Deletes expired deliveries and full budgets, disables endpoints that no attempt will disable, and re-encrypts with the
+ * current key the secrets that another key sealed. Any number of processes may run it at once.
  */
 export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: number): Promise<void> {
   const expiredBefore = uuidAt(now - RETENTION_MS);
   while ((await run(pool, deleteExpired, [expiredBefore])).length === BATCH_SIZE);
   await deleteFullBudgets(pool);
+  await disableIdle(pool, logger);
   for (const { id, secret, former_secret: former } of await run(pool, sealedWithOtherKey, [seal.keyId])) {
     const reseal = (sealed: Buffer) => seal.seal(id, seal.open(id, sealed));
     let resealed: (Buffer | null)[];
