@@ -1,15 +1,20 @@
-import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { decodeId } from '../common/contract/ids.ts';
 import { ACCEPT, type Responder, startReceiver } from '../src/webhooks/receiver.fixture.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 100 };
 let signpost: Signpost;
+let pool: pg.Pool;
 let account: string;
 
 beforeAll(async () => {
   signpost = await startSignpost({ env: { ROLES: 'rpc,relay,worker', WEBHOOKS_ALLOW_PRIVATE: 'true' } });
+  pool = new pg.Pool({ connectionString: signpost.databaseUrl });
 });
+afterAll(() => pool.end());
 beforeEach(async () => {
   ({ accountId: account } = await signpost.createAccount());
 });
@@ -85,6 +90,31 @@ test('sends a test event, lists its attempts and sends it again', async () => {
   expect((await run('update', '--id', id)).stderr).toBe(
     'Give at least one of --url, --events, --enable and --disable.\n',
   );
+});
+
+test('resend waits for the response, however many attempts and newer deliveries there are', async () => {
+  const { url } = await startReceiver(ACCEPT);
+  const { id } = await json<Endpoint>('add', '--url', url, '--events', 'qr.created');
+  await vi.waitFor(async () => {
+    expect(await json('deliveries', '--id', id)).toMatchObject([{ status: 'succeeded' }]);
+  }, EVENTUALLY);
+  const [delivery] = await json<Delivery[]>('deliveries', '--id', id);
+  const uuid = decodeId('dlv', delivery?.id ?? '');
+  await pool.query(
+    `insert into webhook_attempts
+     select $1, now() - n * interval '1 hour', 500, 1, '' from generate_series(1, 30) as n`,
+    [uuid],
+  );
+  await pool.query(
+    `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body, status, next_attempt_at)
+     select uuidv7(), endpoint_id, account_id, uuidv7(), event_type, body, 'failed', null
+     from webhook_deliveries, generate_series(1, 101) where id = $1`,
+    [uuid],
+  );
+  const { code, stdout, stderr } = await run('resend', '--delivery', delivery?.id ?? '');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/^status +succeeded$/m);
+  expect(stdout).toMatch(/^attempts +20\+$/m);
 });
 
 test('exits with 2 after invalid usage, and with 1 and a sentence after a rejected call', async () => {

@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
+import { SHOWN_ATTEMPTS } from '../common/contract/ranges.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import type { Core } from './clients.ts';
 import { connectCore, required, UsageError } from './core.ts';
@@ -160,10 +161,11 @@ export function webhookCommands(webhook: Command): void {
  */
 async function attempted(webhooks: Core['webhooks'], sent: Delivery, json: boolean): Promise<Delivery> {
   const delivery = await withProgress({ json, what: 'Waiting for the response' }, async () => {
+    const known = sent.attempts.at(-1)?.at;
     for (const deadline = Date.now() + MAX_WAIT_MS; Date.now() < deadline; await setTimeout(POLL_MS)) {
-      const { deliveries } = await webhooks.listDeliveries({ endpointId: sent.endpointId, limit: 100 });
-      const found = deliveries.find(({ id }) => id === sent.id);
-      if (found && found.attempts.length > sent.attempts.length) return found;
+      const { delivery, attempts } = await webhooks.listAttempts({ deliveryId: sent.id, limit: 1 });
+      const latest = attempts[0]?.at;
+      if (latest && (!known || timestampDate(latest) > timestampDate(known))) return required(delivery);
     }
     return sent;
   });
@@ -221,5 +223,6 @@ function deliveryRow(delivery: Delivery): DisplayRecord {
   const { id, event_type, status, attempts, next_attempt_at } = deliveryJson(delivery);
   const last = attempts.at(-1);
   const lastResponse = last && (last.status === 0 ? last.response : `${last.status} in ${last.latency_ms} ms`);
-  return { id, event_type, status, attempts: attempts.length, last_answer: lastResponse ?? null, next_attempt_at };
+  const count = attempts.length < SHOWN_ATTEMPTS ? attempts.length : `${attempts.length}+`;
+  return { id, event_type, status, attempts: count, last_answer: lastResponse ?? null, next_attempt_at };
 }

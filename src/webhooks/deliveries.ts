@@ -7,7 +7,7 @@ import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/contract/names.ts';
 import { endPage, type PageById, pageOf } from '../../common/contract/paging.ts';
-import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
+import { PAGE_LIMIT, SHOWN_ATTEMPTS } from '../../common/contract/ranges.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import {
@@ -29,11 +29,8 @@ type AttemptRow = RowOf<AttemptEntity>;
 
 const ATTEMPT_COLUMNS = listed(columnsOf(AttemptEntity));
 
-/**
- * Attempts shown with a delivery, the latest ones: the schedule has ten, and each resend adds more. A page of 100
- * deliveries then has at most some 2 MiB of response bodies.
- */
-const SHOWN_ATTEMPTS = 20;
+/** Deliveries are read in the same snapshot as their attempts. */
+const ONE_SNAPSHOT = 'set transaction isolation level repeatable read, read only';
 
 /** Index: webhook_attempts_pkey. The account was checked when the deliveries were read. */
 const latestAttempts = statement<AttemptRow>(
@@ -85,8 +82,7 @@ export async function listDeliveries(
   const statusName = STATUS_FILTERS[status];
   const where = { accountId, endpointId, id: { $lt: before }, ...(statusName && { status: statusName }) };
   return ormTransaction(orm, async (em, tx) => {
-    // One snapshot for both reads.
-    await tx.query('set transaction isolation level repeatable read, read only');
+    await tx.query(ONE_SNAPSHOT);
     const { items, next } = end(await em.find(DeliveryEntity, where, { orderBy: { id: 'desc' }, limit, offset }));
     return { deliveries: await withAttempts(tx, items), ...next };
   });
@@ -100,19 +96,24 @@ export async function findDelivery(em: EntityManager, accountId: string, id: str
   return delivery;
 }
 
-/** Returns a page of the attempts of a delivery, newest first. The caller has checked the account of the delivery. */
+/** Returns one of the account's deliveries and a page of its attempts, newest first, or fails with NOT_FOUND. */
 export async function listAttempts(
-  on: Queryable,
-  { id }: Pick<DeliveryEntity, 'id'>,
-  page: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
+  { orm }: Database,
+  accountId: string,
+  { deliveryId, page }: { deliveryId: string; page: { limit?: number | undefined; cursor?: string | undefined } },
   cursors: Cursors,
-): Promise<{ attempts: Attempt[]; nextCursor?: string }> {
-  const list = `attempts ${id}`;
-  const { limit } = pageOf(page, PAGE_LIMIT);
-  const before = positionAfter(cursors, list, page.cursor) ?? 'infinity';
-  const rows = await run(on, attemptsBefore, [id, before, limit + 1]);
-  const { items, next } = endPage(rows, limit, [cursors, list], ({ position }) => position);
-  return { attempts: items.map(attemptMessage), ...next };
+): Promise<{ delivery: Delivery; body: string; attempts: Attempt[]; nextCursor?: string }> {
+  return ormTransaction(orm, async (em, tx) => {
+    await tx.query(ONE_SNAPSHOT);
+    const delivery = await findDelivery(em, accountId, deliveryId);
+    const list = `attempts ${delivery.id}`;
+    const { limit } = pageOf(page, PAGE_LIMIT);
+    const before = positionAfter(cursors, list, page.cursor) ?? 'infinity';
+    const rows = await run(tx, attemptsBefore, [delivery.id, before, limit + 1]);
+    const { items, next } = endPage(rows, limit, [cursors, list], ({ position }) => position);
+    const message = one(await withAttempts(tx, [delivery]));
+    return { delivery: message, body: delivery.body, attempts: items.map(attemptMessage), ...next };
+  });
 }
 
 /** Adds a delivery of a test event to an endpoint, which the caller has locked. `endpointId`: UUID. */

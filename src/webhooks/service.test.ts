@@ -356,7 +356,9 @@ describe('deliveries', () => {
       cursor = page.nextCursor;
     } while (cursor !== undefined);
     expect(all).toEqual(Array.from({ length: 3_000 }, (_, n) => 3_000 - n));
-    expect((await account.webhooks.listAttempts({ deliveryId: often })).attempts).toHaveLength(25);
+    const firstPage = await account.webhooks.listAttempts({ deliveryId: often });
+    expect(firstPage.attempts).toHaveLength(25);
+    expect(firstPage.delivery).toEqual(deliveries[0]);
 
     const other = await addDelivery(id, 'failed');
     const { nextCursor = '' } = await account.webhooks.listAttempts({ deliveryId: often, limit: 1 });

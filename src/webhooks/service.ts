@@ -49,7 +49,7 @@ export function webhooksService({
   seal,
   allowPrivate,
 }: WebhooksOptions): ServiceImpl<typeof WebhooksService> {
-  const { orm, pool } = database;
+  const { orm } = database;
 
   /** Makes a change while the endpoint is locked, and records it in the audit log as a change of `subject`. */
   function changeLocked<Result>(
@@ -143,8 +143,7 @@ export function webhooksService({
       return listDeliveries(database, accountId, { endpointId, status: request.status, page });
     },
     async listAttempts({ deliveryId, ...page }, context) {
-      const delivery = await findDelivery(orm.em.fork(), accountOf(context).id, deliveryId);
-      return { ...(await listAttempts(pool, delivery, page, cursors.byName)), body: delivery.body };
+      return listAttempts(database, accountOf(context).id, { deliveryId, page }, cursors.byName);
     },
     async resendDelivery(request, context) {
       const delivery = await findDelivery(orm.em.fork(), accountOf(context).id, request.id);

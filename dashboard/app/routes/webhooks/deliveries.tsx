@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { RotateCw } from 'lucide-react';
 import { useState } from 'react';
+import { SHOWN_ATTEMPTS } from '../../../../common/contract/ranges.ts';
 import {
   type Delivery,
   DeliveryStatus,
@@ -103,7 +104,8 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
                   id: 'attempts',
                   title: texts.attempts,
                   isFigure: true,
-                  cell: ({ attempts }) => format.number(attempts.length),
+                  cell: ({ attempts }) =>
+                    `${format.number(attempts.length)}${attempts.length < SHOWN_ATTEMPTS ? '' : '+'}`,
                 },
                 { id: 'created', title: texts.created, cell: ({ createdAt }) => <RelativeTime instant={createdAt} /> },
                 ...(mayChange
