@@ -72,7 +72,23 @@ test('invalid usage exits with 2, a rejected call with 1 and a sentence', async 
   expect(await refused('remove', '--hostname', 'menu.example', '--yes')).toMatch(
     /^--hostname: menu.example is not a domain of this account/,
   );
-  expect(await refused('verify', '--id', 'domain_x')).toBe('--id: there is no such domain on this account.\n');
+  expect(await run('remove')).toEqual(unnamed);
+  expect(await refused('verify', '--id', 'domain_x')).toMatch(/^--id: domain_x is not a domain of this account/);
+});
+
+test('the domain that a removal asks about is the one that it removes', async () => {
+  const [kept, other] = [await json('add', '--hostname', 'kept.example'), await json('add', '--hostname', 'b.example')];
+  const both = await run('remove', '--id', kept.id, '--hostname', other.hostname, '--yes');
+  expect(both).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/--hostname.* cannot be used with.*--id/),
+  });
+  expect(await run('remove', '--id', kept.id)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^kept\.example is removed; .* Add --yes/),
+  });
+  expect(await json('list')).toHaveLength(2);
 });
 
 test('unavailable resolvers are distinguished from an unavailable core', async () => {

@@ -1,5 +1,5 @@
 import { domainToASCII } from 'node:url';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type Domain, DomainState } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
@@ -32,7 +32,8 @@ export function domainCommands(domain: Command): void {
     .description('look up its DNS records now, without waiting for the core’s next check')
     .action(async (which: Which) => {
       const { domains } = await connectCore(process.env, which.account);
-      const verified = required((await domains.verifyDomain({ id: await idOf(domains, which) })).domain);
+      const { id } = await domainOf(domains, which);
+      const verified = required((await domains.verifyDomain({ id })).domain);
       if (verified.state === DomainState.PENDING || verified.state === DomainState.FAILING) exitUnfulfilled();
       print(
         json(),
@@ -52,27 +53,28 @@ export function domainCommands(domain: Command): void {
   destructive(oneOf(domain.command('remove')))
     .description('remove a domain; codes printed on it keep resolving on the platform’s host')
     .action(async (which: Which & { yes: boolean }) => {
-      const name = which.hostname ?? which.id ?? 'The domain';
-      await expectConfirmed(which, `${name} is removed; no more codes can be printed on it.`);
       const { domains } = await connectCore(process.env, which.account);
-      const removed = required((await domains.removeDomain({ id: await idOf(domains, which) })).domain);
+      const { id, hostname } = await domainOf(domains, which);
+      await expectConfirmed(which, `${hostname} is removed; no more codes can be printed on it.`);
+      const removed = required((await domains.removeDomain({ id })).domain);
       print(json(), shown(removed), () => `${removed.hostname} was removed.`);
     });
 }
 
 function oneOf(command: Command): Command {
-  return ofAccount(command).option('--id <id>', 'domain_…').option('--hostname <name>', 'instead of the id');
+  return ofAccount(command)
+    .option('--id <id>', 'domain_…')
+    .addOption(new Option('--hostname <name>', 'instead of the id').conflicts('id'));
 }
 
-async function idOf(domains: Core['domains'], { id, hostname }: Which): Promise<string> {
-  if (id !== undefined) return id;
-  if (hostname === undefined) throw new UsageError('Name the domain by --id or --hostname.');
+async function domainOf(domains: Core['domains'], { id, hostname }: Which): Promise<Domain> {
+  if (id === undefined && hostname === undefined) throw new UsageError('Name the domain by --id or --hostname.');
   const listed = (await domains.listDomains({})).domains;
-  const wanted = domainToASCII(hostname).replace(/\.$/, '');
-  const found = listed.find((each) => each.hostname === wanted);
-  if (!found)
-    throw new OperatorError(`--hostname: ${hostname} is not a domain of this account; domain list shows its domains.`);
-  return found.id;
+  const wanted = domainToASCII(hostname ?? '').replace(/\.$/, '');
+  const found = listed.find((each) => (id === undefined ? each.hostname === wanted : each.id === id));
+  if (found) return found;
+  const named = id === undefined ? `--hostname: ${hostname}` : `--id: ${id}`;
+  throw new OperatorError(`${named} is not a domain of this account; domain list shows its domains.`);
 }
 
 /** Source: docs/contract.md, "Command line". */

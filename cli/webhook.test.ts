@@ -122,6 +122,7 @@ test('exits with 2 after invalid usage, and with 1 and a sentence after a reject
     ['add'],
     ['test'],
     ['resend', '--since', 'yesterday'],
+    ['resend', '--delivery', 'dlv_x', '--id', 'hook_x', '--since', '2026-11-20T09:00:00Z'],
     ['deliveries', '--id', 'x', '--limit', '-1'],
   ]) {
     expect(await run(...args)).toMatchObject({ code: 2, stdout: '' });

@@ -134,7 +134,7 @@ export function webhookCommands(webhook: Command): void {
     'resend',
     'send a delivery again and wait for the response, or all failed deliveries to an endpoint created since a time',
   )
-    .option('--delivery <id>', 'dlv_…')
+    .addOption(new Option('--delivery <id>', 'dlv_…').conflicts(['id', 'since']))
     .option('--id <id>', 'hook_…, the endpoint; requires --since')
     .option(
       '--since <time>',
