@@ -254,6 +254,8 @@ test('a link to the dashboard has a token in its fragment, and begins with DASHB
   const link = ['dashboard', 'link', '--account', accountId, '--email', 'ANNA@example.com'];
   const { url } = await json<{ url: string }>(...link);
   expect(url).toMatch(/^http:\/\/localhost:8090\/sign-in\/link#[\w-]{43}$/);
+  const otherPort = await run(link, { DASHBOARD_PORT: '8123' });
+  expect(otherPort.stdout).toMatch(/^http:\/\/localhost:8123\/sign-in\/link#/);
   const elsewhere = await run(link, { DASHBOARD_URL: 'https://signpost.example/admin/' });
   expect(elsewhere).toMatchObject({
     code: 0,

@@ -80,7 +80,8 @@ Variables:
   SERVICE_TOKEN             the token for the core; default: the token of a local run in DATA_DIR (.signpost)
   CORE_CA                   PEM file of the CA of the core’s certificate; enables TLS
   CORE_CERT, CORE_KEY       PEM files of a client certificate to use instead of a token
-  DASHBOARD_URL             the dashboard's address (http://localhost:8090), with which links to it begin
+  DASHBOARD_URL             the dashboard's address, with which links to it begin; default: on this machine, at the
+                            port DASHBOARD_PORT (8090)
   NO_COLOR                  if set, nothing is coloured; output that is not a terminal never is
   COLUMNS                   the width of tables and charts; default: the terminal’s
 

@@ -22,7 +22,7 @@ ${session(`http://localhost:${port}`, apiKey)}`;
 
 /** The message once the dashboard is ready, with a new sign-in link. `account`: `acct_…`; `port`: the dashboard's. */
 export async function signInText(core: Core, account: string | undefined, port: number): Promise<string> {
-  const url = dashboardUrl({ DASHBOARD_URL: process.env.DASHBOARD_URL || `http://localhost:${port}` });
+  const url = dashboardUrl({ ...process.env, DASHBOARD_PORT: String(port) });
   const command = `npm run signpost -- dashboard link --account ${account ?? 'acct_…'} --email ${OWNER}`;
   if (account === undefined) return `The dashboard is at ${url}. This prints a link to sign in:\n\n  ${command}\n`;
   return `Open the dashboard with this link, which works once and for 15 minutes:
