@@ -1,8 +1,8 @@
-import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
-import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { create } from '@bufbuild/protobuf';
 import { Answer, type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { mapTargets, storedPolicy } from '../targets/policy.ts';
 import { encodeId } from './ids.ts';
+import { storedLandingPage } from './landing-page.ts';
 import type { CodeTypeName } from './names.ts';
 
 /** The columns of `codes` that determine its route. Ids are UUIDs. */
@@ -53,7 +53,7 @@ export function routeOf(code: RoutedCode): Route {
     hostname: code.hostname ?? '',
     ...(answer === Answer.REDIRECT && code.policy ? policyOf(code) : {}),
     ...(answer === Answer.LANDING_PAGE && code.landing_page
-      ? { landingPage: fromJson(LandingPageSchema, code.landing_page as JsonValue) }
+      ? { landingPage: storedLandingPage(code.landing_page) }
       : {}),
   };
   return create(RouteSchema, { version: BigInt(code.version), entry: { case: 'code', value } });

@@ -1,11 +1,11 @@
-import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { DesignJson } from '../../common/contract/code-json.ts';
 import { encodeId } from '../../common/contract/ids.ts';
+import { storedLandingPage } from '../../common/contract/landing-page.ts';
 import { CODE_TYPE_BY_NAME } from '../../common/contract/names.ts';
 import { storedPolicy } from '../../common/targets/policy.ts';
 import { type Code, CodeSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import { SCAN_COUNT } from '../scans/reports/scan-counts.ts';
 import { LABEL_COLUMNS } from '../taxonomy/label-sql.ts';
@@ -112,7 +112,7 @@ export function codeFrom(row: CodeRow, platformUrl: string, scans: number): Code
     ...(row.target_url === null ? {} : { targetUrl: row.target_url }),
     ...(row.policy ? { policy: storedPolicy(row.policy) } : {}),
     ...(row.payload === null ? {} : { payload: row.payload }),
-    ...(row.landing_page ? { landingPage: fromJson(LandingPageSchema, row.landing_page as JsonValue) } : {}),
+    ...(row.landing_page ? { landingPage: storedLandingPage(row.landing_page) } : {}),
     ...(row.name === null ? {} : { name: row.name }),
     paused: row.paused,
     ...(folder_id === null ? {} : { folder: { id: encodeId('folder', folder_id), name: row.folder_name ?? '' } }),

@@ -22,6 +22,16 @@ const reasonOf = (call: Promise<unknown>) =>
     (error: unknown) => readFailure(error).reason,
   );
 
+async function query(text: string, values: unknown[]): Promise<void> {
+  const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
+  await client.connect();
+  try {
+    await client.query(text, values);
+  } finally {
+    await client.end();
+  }
+}
+
 async function scanned(account: Account, id: string): Promise<string | undefined> {
   const authorization = `Bearer ${account.apiKey}`;
   const response = await fetch(`${api.signpost.url}/api/v1/qr-codes/${id}/image?size=600`, {
@@ -102,12 +112,9 @@ describe('a static code', () => {
 test('409: the image of a code with nothing to encode, in any format', async () => {
   const account = await api.account();
   const id = await staticCode(account);
-  const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
-  await client.connect();
-  await client.query('update codes set payload = null where id = $1', [decodeId('qr', id)]);
-  await client.end();
-  for (const query of ['', '?format=svg', '?format=png&size=200']) {
-    const { status, body } = await account.call('GET', `/qr-codes/${id}/image${query}`);
+  await query('update codes set payload = null where id = $1', [decodeId('qr', id)]);
+  for (const parameters of ['', '?format=svg', '?format=png&size=200']) {
+    const { status, body } = await account.call('GET', `/qr-codes/${id}/image${parameters}`);
     expect(status).toBe(409);
     expect(body).toEqual({ error: 'This code has nothing to encode.' });
   }
@@ -171,6 +178,18 @@ describe('a landing-page code', () => {
     );
     expect((await account.call('PATCH', `/qr-codes/${id}`, { json: { landing_page: PAGE } })).status).toBe(400);
     expect((await codes(account).getCode({ id })).code?.landingPage).toEqual(changed.code?.landingPage);
+  });
+
+  test('with a field that a later release has added can be read, changed and shown', async () => {
+    const account = await api.account();
+    const id = await landingPageCode(account);
+    const later = `landing_page || '{"later": {"field": 1}}'`;
+    await query(`update codes set landing_page = ${later} where id = $1`, [decodeId('qr', id)]);
+    expect((await codes(account).getCode({ id })).code?.landingPage).toMatchObject({ title: PAGE.title });
+    const { status, body } = await account.call<One>('PATCH', `/qr-codes/${id}`, { json: { paused: true } });
+    expect([status, body.data?.paused]).toEqual([200, true]);
+    expect((await account.call('PATCH', `/qr-codes/${id}`, { json: { paused: false } })).status).toBe(200);
+    expect((await scan(body.data.short_code)).body).toContain('Menu &amp; &lt;wine&gt;');
   });
 
   test('on a domain that is not the account’s is rejected', async () => {
