@@ -68,6 +68,16 @@ test('Postgres itself gives each connection a session', async () => {
   await check((await freshDatabase()).url);
 });
 
+test('both connections are returned to the pool, and the first also if there is no second', async () => {
+  const { url } = await freshDatabase();
+  for (const max of [2, 1]) {
+    const pool = new pg.Pool({ connectionString: url, max, connectionTimeoutMillis: 1_000 });
+    const checked = await Promise.allSettled([expectOwnSessions(pool)]);
+    expect([checked[0].status, pool.idleCount]).toEqual([max === 2 ? 'fulfilled' : 'rejected', max]);
+    await pool.end();
+  }
+});
+
 test.skipIf(!isInstalled)('PgBouncer does so with pool_mode=session, and a core works behind it', async () => {
   const { url } = await freshDatabase();
   const pooled = await startPgBouncer('session', url);
