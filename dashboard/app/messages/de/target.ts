@@ -100,7 +100,10 @@ export const target: typeof en = {
     passQuery: 'Parameter der Scan-URL weitergeben',
     parameters: 'Ergänzte Parameter',
     parametersHelp: 'Einer je Zeile: utm_source=print',
-    parametersError: 'Jede Zeile hat einen Namen, „=“ und einen Wert.',
+    parametersProblems: {
+      malformed: 'Jede Zeile hat einen Namen, „=“ und einen Wert.',
+      repeated: 'Jeder Name darf nur einmal vorkommen.',
+    },
     note: 'Grund',
     noteHelp: 'Steht danach im Verlauf.',
     save: 'Ziel speichern',

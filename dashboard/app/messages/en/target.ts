@@ -99,7 +99,10 @@ export const target = {
     passQuery: 'Pass on parameters of the scan URL',
     parameters: 'Added parameters',
     parametersHelp: 'One a line: utm_source=print',
-    parametersError: 'Each line has a name, “=” and a value.',
+    parametersProblems: {
+      malformed: 'Each line has a name, “=” and a value.',
+      repeated: 'Each name can occur only once.',
+    },
     note: 'Reason',
     noteHelp: 'Kept in the history.',
     save: 'Save target',

@@ -35,8 +35,8 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
           <Field
             label={form.from}
             type="datetime-local"
-            value={rule.from}
-            onChange={(from) => onChange({ ...rule, from })}
+            value={rule.from.typed}
+            onChange={(typed) => onChange({ ...rule, from: { typed } })}
             description={form.zoneHelp(Intl.DateTimeFormat().resolvedOptions().timeZone)}
             error={error('from')}
             isOptional
@@ -44,8 +44,8 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
           <Field
             label={form.until}
             type="datetime-local"
-            value={rule.until}
-            onChange={(until) => onChange({ ...rule, until })}
+            value={rule.until.typed}
+            onChange={(typed) => onChange({ ...rule, until: { typed } })}
             error={error('until')}
             isOptional
           />

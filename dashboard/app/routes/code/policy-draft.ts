@@ -22,14 +22,21 @@ export interface DraftVariant {
   readonly url: string;
 }
 
+/** An instant of a period. */
+export interface DraftInstant {
+  /** `YYYY-MM-DDTHH:MM` in the browser's time zone; empty for none. */
+  readonly typed: string;
+  /** The exact instant until the field is edited: the hour that autumn repeats, and fractions of seconds, can't be typed. */
+  readonly unedited?: Timestamp | undefined;
+}
+
 /** A rule as it is being edited: everything as typed, and what another choice would need, so that nothing gets lost. */
 export interface DraftRule {
   readonly key: string;
   readonly name: string;
   readonly conditions: readonly ConditionKind[];
-  /** `YYYY-MM-DDTHH:MM` in the browser's time zone; empty for none. */
-  readonly from: string;
-  readonly until: string;
+  readonly from: DraftInstant;
+  readonly until: DraftInstant;
   readonly weekly: {
     readonly zone: string;
     readonly days: readonly string[];
@@ -64,8 +71,8 @@ export function newRule(): DraftRule {
     key: crypto.randomUUID(),
     name: '',
     conditions: [],
-    from: '',
-    until: '',
+    from: { typed: '' },
+    until: { typed: '' },
     weekly: {
       zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
       days: ['mon', 'tue', 'wed', 'thu', 'fri'],
@@ -112,8 +119,8 @@ function conditionsDraft(when: Conditions): Partial<DraftRule> {
   };
   return {
     conditions: CONDITIONS.filter((kind) => has[kind]),
-    from: localInstant(from),
-    until: localInstant(until),
+    from: { typed: localInstant(from), unedited: from },
+    until: { typed: localInstant(until), unedited: until },
     ...(weekly && {
       weekly: { zone: weekly.timeZone, days: weekly.days, from: weekly.from, until: weekly.until },
     }),
@@ -154,21 +161,16 @@ export function policyOf({ rules, passQuery, parameters }: TargetDraft): Message
       outcome: outcomeOf(rule),
     })),
     passQuery,
-    parameters: Object.fromEntries(
-      linesOf(parameters).map((line) => [
-        line.split('=', 1)[0]?.trim() ?? '',
-        line.slice(line.indexOf('=') + 1).trim(),
-      ]),
-    ),
+    parameters: Object.fromEntries(parametersOf(parameters)),
   };
 }
 
 function conditionsOf(rule: DraftRule): MessageInitShape<typeof ConditionsSchema> {
   const has = (kind: ConditionKind) => rule.conditions.includes(kind);
-  const [from, until] = [new Date(rule.from), new Date(rule.until)];
+  const [from, until] = [instantOf(rule.from), instantOf(rule.until)];
   return {
-    ...(has('period') && isDate(from) && { from: timestampFromDate(from) }),
-    ...(has('period') && isDate(until) && { until: timestampFromDate(until) }),
+    ...(has('period') && from && { from }),
+    ...(has('period') && until && { until }),
     ...(has('weekly') && {
       weekly: {
         timeZone: rule.weekly.zone.trim(),
@@ -203,11 +205,18 @@ export function weightOf(typed: string): number {
 }
 
 /** Why the parameters cannot be sent, as far as the form can tell. */
-export function areParameters(parameters: string): boolean {
-  return linesOf(parameters).every((line) => line.indexOf('=') > 0);
+export function parametersProblem(parameters: string): 'malformed' | 'repeated' | undefined {
+  if (linesOf(parameters).some((line) => line.trim().indexOf('=') <= 0)) return 'malformed';
+  const names = parametersOf(parameters).map(([name]) => name);
+  return new Set(names).size < names.length ? 'repeated' : undefined;
 }
 
-export function languagesOf(typed: string): string[] {
+/** The names and values in the order of their lines. */
+function parametersOf(typed: string): [string, string][] {
+  return linesOf(typed).map((line) => [line.split('=', 1)[0]?.trim() ?? '', line.slice(line.indexOf('=') + 1).trim()]);
+}
+
+function languagesOf(typed: string): string[] {
   return typed.split(/[\s,]+/).filter((tag) => tag !== '');
 }
 
@@ -215,6 +224,8 @@ function linesOf(text: string): string[] {
   return text.split('\n').filter((line) => line.trim() !== '');
 }
 
-function isDate(date: Date): boolean {
-  return !Number.isNaN(date.getTime());
+function instantOf({ typed, unedited }: DraftInstant): Timestamp | undefined {
+  if (unedited) return unedited;
+  const date = new Date(typed);
+  return Number.isNaN(date.getTime()) ? undefined : timestampFromDate(date);
 }

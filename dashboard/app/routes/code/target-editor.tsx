@@ -13,7 +13,7 @@ import { errorInfo, reasonOf, useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { useMessages } from '../../messages/index.ts';
 import { refreshTarget } from './history.tsx';
-import { areParameters, type DraftRule, draftOf, newRule, policyOf } from './policy-draft.ts';
+import { type DraftRule, draftOf, newRule, parametersProblem, policyOf } from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
 import styles from './target-editor.module.css';
 import { TargetPreview } from './target-preview.tsx';
@@ -45,9 +45,10 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
     rules.splice(to, 0, ...rules.splice(index, 1));
     setDraft({ ...draft, rules });
   };
+  const badParameters = parametersProblem(draft.parameters);
   const hasRules = draft.rules.length > 0;
   const submit = async () => {
-    if (!areParameters(draft.parameters)) return;
+    if (badParameters) return;
     try {
       const { target: saved } = await save.mutateAsync({
         id: code.id,
@@ -128,7 +129,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
               description={form.parametersHelp}
               value={draft.parameters}
               onChange={(parameters) => setDraft({ ...draft, parameters })}
-              error={areParameters(draft.parameters) ? errors.get('policy.parameters') : form.parametersError}
+              error={badParameters ? form.parametersProblems[badParameters] : errors.get('policy.parameters')}
               rows={2}
               isOptional
               mono

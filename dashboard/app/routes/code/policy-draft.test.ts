@@ -1,0 +1,54 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { draftOf, parametersProblem, policyOf } from './policy-draft.ts';
+
+const TARGET_URL = 'https://example.com/';
+
+beforeEach(() => {
+  vi.stubEnv('TZ', 'Europe/Berlin');
+  return () => vi.unstubAllEnvs();
+});
+
+function policyUntil(until: string, nanos = 0): Policy {
+  return create(PolicySchema, {
+    rules: [
+      {
+        name: 'autumn',
+        when: { until: { ...timestampFromDate(new Date(until)), nanos } },
+        outcome: { kind: { case: 'targetUrl', value: TARGET_URL } },
+      },
+    ],
+    parameters: { utm_source: 'print', utm_medium: 'a=b' },
+  });
+}
+
+test.each([
+  ['in the hour that autumn repeats', policyUntil('2027-10-31T00:30:00Z')],
+  ['in its repetition', policyUntil('2027-10-31T01:30:00Z')],
+  ['with a fraction of a second', policyUntil('2027-07-01T10:00:00Z', 123_456_789)],
+])('a form that is not edited keeps an instant %s', (_, policy) => {
+  expect(create(PolicySchema, policyOf(draftOf({ targetUrl: TARGET_URL, policy })))).toEqual(policy);
+});
+
+test('an edited instant is what was typed in the browser’s time zone', () => {
+  const draft = draftOf({ targetUrl: TARGET_URL, policy: policyUntil('2027-10-31T01:30:00Z') });
+  const [rule] = draft.rules;
+  if (!rule) throw new Error('the draft has no rule');
+  expect(rule.until.typed).toBe('2027-10-31T02:30');
+  const untilWith = (typed: string) =>
+    create(PolicySchema, policyOf({ ...draft, rules: [{ ...rule, until: { typed } }] })).rules[0]?.when?.until;
+  expect(untilWith('2027-11-01T02:30')).toEqual(timestampFromDate(new Date('2027-11-01T01:30:00Z')));
+  expect(untilWith('')).toBeUndefined();
+});
+
+test.each([
+  ['', undefined],
+  ['a=1\n\n b = 2\nA=', undefined],
+  ['a', 'malformed'],
+  [' =1', 'malformed'],
+  ['a=1\n a =2', 'repeated'],
+])('the parameters %j have the problem %s', (typed, problem) => {
+  expect(parametersProblem(typed)).toBe(problem);
+});
