@@ -100,6 +100,20 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     expect(await foldersNow()).toContainEqual(['Autumn', 1]);
   });
 
+  test('are said to keep their name if it does not come back', async () => {
+    await create(undefined, ['winter']);
+    const page = await pages.open('/folders-and-tags');
+    await act(page, 'winter', 'Rename');
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('snow');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'snow' }).waitFor();
+    await page.route(/RenameTag/, (route) => route.abort());
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('Signpost is unavailable at the moment.').waitFor();
+    expect(await tagsNow()).toContainEqual(['snow', 1]);
+  });
+
   test('are found by typing, and lead to their codes', async () => {
     const page = await pages.open('/folders-and-tags');
     await page.getByRole('searchbox', { name: 'Search folders and tags' }).fill('SPR');

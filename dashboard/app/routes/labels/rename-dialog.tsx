@@ -42,8 +42,9 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
         // Shown in the dialog, which keeps what was typed.
         return;
       }
-      const undo = () =>
-        renaming.mutate(label.name, { onError: (error) => showToast(errorText(error), { kind: 'failed' }) });
+      const failed = (error: unknown) => showToast(errorText(error), { kind: 'failed' });
+      // Not `mutate` with `onError`, which is not called once the dialog is closed.
+      const undo = () => void renaming.mutateAsync(label.name).catch(failed);
       showToast(texts.renamed(wanted), { undo });
     }
     onClose();
