@@ -1,4 +1,4 @@
-import { createClient } from '@connectrpc/connect';
+import { Code as ConnectCode, ConnectError, createClient } from '@connectrpc/connect';
 import {
   type Code,
   CodesService,
@@ -124,8 +124,13 @@ async function run(
       await retarget(all, () => change.url, change.note, tally, { onProgress, signal });
     }
   } catch (error) {
-    if (!signal.aborted) tally.broke(error);
+    if (!isAborted(signal, error)) tally.broke(error);
   }
+}
+
+/** Whether a call failed because it was aborted. Calls that change codes never are: they fail for another reason. */
+function isAborted(signal: AbortSignal, error: unknown): boolean {
+  return signal.aborted && ConnectError.from(error).code === ConnectCode.Canceled;
 }
 
 class Tally {
@@ -203,7 +208,7 @@ async function retarget(
     }
   } catch (error) {
     // What ends the watching does not end the change, which continues in the background: its rows count as changed.
-    if (!signal.aborted) tally.broke(error);
+    if (!isAborted(signal, error)) tally.broke(error);
   }
   let cursor = '';
   do {

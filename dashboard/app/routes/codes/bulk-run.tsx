@@ -52,28 +52,41 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     }
     await refreshCodes();
   };
-  const explain = (failed: unknown) =>
-    setError(failed instanceof RangeError ? bulk.tooManyTargets(format.number(MAX_TARGETS)) : errorText(failed));
-  const finish = (reached: BulkResult) => {
-    if (reached.error !== undefined) explain(reached.error);
-    if (reached.failures.length > 0 || reached.error !== undefined) return setResult(reached);
+  const explanation = (failed: unknown) =>
+    failed instanceof RangeError ? bulk.tooManyTargets(format.number(MAX_TARGETS)) : errorText(failed);
+  const finish = (reached: BulkResult, isShown: boolean) => {
+    const { changed, unchanged, failures } = reached;
+    const isComplete = failures.length === 0 && reached.error === undefined;
+    if (isShown && !isComplete) {
+      if (reached.error !== undefined) setError(explanation(reached.error));
+      return setResult(reached);
+    }
+    const isNothing = changed === 0 && isComplete && !abort.signal.aborted;
     const text = [
       abort.signal.aborted ? bulk.stopped : '',
-      reached.changed > 0 ? bulk.done(reached.changed, format.number(reached.changed)) : bulk.nothing,
-      reached.changed > 0 && reached.unchanged > 0
-        ? bulk.unchanged(reached.unchanged, format.number(reached.unchanged))
+      changed > 0 ? bulk.done(changed, format.number(changed)) : '',
+      isNothing ? bulk.nothing : '',
+      unchanged > 0 && !isNothing ? bulk.unchanged(unchanged, format.number(unchanged)) : '',
+      failures[0]
+        ? `${bulk.failed(failures.length, format.number(failures.length))} ${failures[0].message || bulk.notFound}`
         : '',
+      reached.error === undefined ? '' : explanation(reached.error),
     ];
-    showToast(text.filter(Boolean).join(' '), undoable(reached) ? { undo: () => void undo(reached) } : {});
+    showToast(text.filter(Boolean).join(' '), {
+      kind: isComplete ? 'done' : 'failed',
+      ...(undoable(reached) && { undo: () => void undo(reached) }),
+    });
     onDone();
   };
   // biome-ignore lint/correctness/useExhaustiveDependencies: it runs once; the job of a run never changes.
   useEffect(() => {
     // React's strict mode runs effects twice in development; the second run is the one that counts.
     let isCurrent = true;
+    let isStarted = false;
     const run = async () => {
       await Promise.resolve();
       if (!isCurrent) return;
+      isStarted = true;
       const pages = selectedCodes(selection, filter, abort.signal);
       try {
         if (job.kind === 'export') {
@@ -81,10 +94,10 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
           else setError(bulk.tooManyExported(format.number(MAX_EXPORTED)));
           return;
         }
-        finish(await changeCodes(job, pages, { onProgress: setDone, signal: abort.signal }));
+        finish(await changeCodes(job, pages, { onProgress: setDone, signal: abort.signal }), isCurrent);
       } catch (failed) {
         if (abort.signal.aborted) return onDone();
-        explain(failed);
+        setError(explanation(failed));
       } finally {
         await refreshCodes();
       }
@@ -92,6 +105,8 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     void run();
     return () => {
       isCurrent = false;
+      // The page was left: what has been changed stays so, and a toast tells how much that is.
+      if (isStarted) abort.abort();
     };
   }, []);
 

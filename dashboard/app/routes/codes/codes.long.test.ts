@@ -268,6 +268,31 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect(await pausedNow()).toBe(PAUSED);
   });
 
+  test.each([
+    ['continue', 'Stopped. 1,000 codes changed.', PAUSED - 1_000],
+    ['abort', 'Stopped. Signpost is unavailable at the moment.', PAUSED],
+  ] as const)('stops a change when the page is left, and says how far it got: %s', async (outcome, text, paused) => {
+    const page = await openPaused();
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    const left = Promise.withResolvers<void>();
+    await page.route(/UpdateCodes/, async (route) => {
+      await left.promise;
+      await route[outcome]();
+    });
+    const update = page.waitForRequest(/UpdateCodes/);
+    await page.getByRole('button', { name: 'Resume' }).press('Enter');
+    await update;
+    await page.evaluate(() => history.pushState(null, '', '/team'));
+    await page.getByRole('heading', { level: 1, name: 'Team' }).waitFor();
+    left.resolve();
+    await page.getByText(text).waitFor();
+    expect(await pausedNow()).toBe(paused);
+    if (paused === PAUSED) return;
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('The change is undone.').waitFor();
+    expect(await pausedNow()).toBe(PAUSED);
+  });
+
   test('reaches the last of a million codes, loading only what is visible', async () => {
     const { id: last } = await codeOf('Window poster');
     await insertCodes(1_000_000);
