@@ -1,6 +1,6 @@
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Family } from '../harness/scrape.ts';
 import { startObserved } from './observed-signpost.ts';
@@ -34,10 +34,30 @@ function series(expression: string): string[] {
   const withoutLabels = expression
     .replace(/\{[^}]*\}/g, '')
     .replace(/\b(by|without) *\([^)]*\)/g, '')
-    .replace(/\[[^\]]*\]/g, '');
+    .replace(/\[[^\]]*\]|\boffset \w+/g, '');
   return [...withoutLabels.matchAll(/(?<![\w.])[a-z_]\w*(?! *\(|\w)/g)]
     .map(([name]) => name)
-    .filter((name) => !['and', 'or', 'e6'].includes(name));
+    .filter((name) => !['and', 'or', 'unless', 'e6'].includes(name));
+}
+
+/** Whether an alert fires for series after so many minutes; `values`: one a minute, in promtool's notation. */
+function fires(alert: string, series: string, values: string, minutes: number): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'signpost-alerts-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const count = { expr: `count(ALERTS{alertname="${alert}",alertstate="firing"})`, eval_time: `${minutes}m` };
+  const passes = (samples: readonly object[]) => {
+    const file = join(folder, 'test.yml');
+    const test = {
+      interval: '1m',
+      input_series: [{ series, values }],
+      promql_expr_test: [{ ...count, exp_samples: samples }],
+    };
+    writeFileSync(file, JSON.stringify({ rule_files: [resolve(ALERTS)], evaluation_interval: '1m', tests: [test] }));
+    return promtool(['test', 'rules', file]) === '';
+  };
+  const [isFiring, isSilent] = [passes([{ value: 1 }]), passes([])];
+  expect(isFiring).not.toBe(isSilent);
+  return isFiring;
 }
 
 /** The labels that an expression names. */
@@ -95,4 +115,25 @@ test.runIf(hasPromtool)('promtool accepts the alerts, and every expression of th
   onTestFinished(() => rmSync(dirname(file), { recursive: true }));
   writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboards', rules }] }));
   expect(promtool(['check', 'rules', file])).toBe('');
+});
+
+test('the series of all stages of scans exist before a scan has reached them', () => {
+  const stages = families
+    .flatMap(({ samples }) => samples)
+    .filter(({ name }) => name === 'signpost_scans_total')
+    .map(({ labels }) => labels.signpost_scan_stage);
+  expect(new Set(stages)).toEqual(new Set(['recorded', 'duplicate', 'dead_lettered']));
+});
+
+test.runIf(hasPromtool)('alerts about single events fire for the first one, which creates its series', () => {
+  const internal = 'SignpostInternalErrors';
+  const errors = 'rpc_server_call_duration_seconds_count{rpc_method="signpost.x/Y",error_type="INTERNAL"}';
+  expect(fires(internal, errors, '_x10 1x40', 12)).toBe(true);
+  expect(fires(internal, errors, '_x10 1x40', 40)).toBe(false);
+  expect(fires(internal, errors, '1x30 2x20', 28)).toBe(false);
+  expect(fires(internal, errors, '1x30 2x20', 33)).toBe(true);
+  const deadLettered = 'SignpostScansDeadLettered';
+  const scans = 'signpost_scans_total{signpost_scan_stage="dead_lettered"}';
+  expect(fires(deadLettered, scans, '0x10 100x40', 12)).toBe(true);
+  expect(fires(deadLettered, scans, '0x10 100x40', 40)).toBe(false);
 });

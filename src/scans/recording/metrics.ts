@@ -13,6 +13,8 @@ export function scanStageCounter(): (days: readonly DayEntry[]) => void {
     unit: '{scan}',
     description: 'Scans by how far they got; the ledger adds up the same figures by day',
   });
+  // Prometheus counts an increase only of series that exist.
+  for (const stage of ['recorded', 'duplicate', 'dead_lettered']) scans.add(0, { 'signpost.scan.stage': stage });
   return (days) => {
     for (const { recorded = 0, duplicates = 0, deadLettered = 0 } of days) {
       if (recorded > 0) scans.add(recorded, { 'signpost.scan.stage': 'recorded' });
