@@ -8,6 +8,7 @@ import {
   integer,
   list,
   oneOf,
+  origin,
   port,
   readVariables,
   secret,
@@ -65,6 +66,20 @@ test('a variable may be read from a file', () => {
   expect(() => readVariables(VARIABLES, { URL_FILE: missing })).toThrow(
     new OperatorError(`URL_FILE ${missing} can't be read (ENOENT).`),
   );
+});
+
+test('an address may have a host and a port, and nothing else', () => {
+  const variables = { URL: { type: origin('http://localhost:8080'), about: 'Where.' } };
+  for (const [given, read] of [
+    ['https://sign.example', 'https://sign.example'],
+    ['http://[::1]:8080/', 'http://[::1]:8080'],
+  ]) {
+    expect(readVariables(variables, { URL: given })).toEqual({ URL: read });
+  }
+  for (const rest of ['/path', '?x=1', '/?x=1', '#f', '\\x', ' ', ':99999']) {
+    expect(() => readVariables(variables, { URL: `https://sign.example${rest}` })).toThrow(OperatorError);
+  }
+  expect(() => readVariables(variables, { URL: 'https://u:p@sign.example' })).toThrow(OperatorError);
 });
 
 test('a secret that is too short is rejected', () => {

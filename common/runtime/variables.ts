@@ -119,31 +119,33 @@ export function textOr(name: string, fallback: string): VariableType<string> {
   };
 }
 
-/** Optional text. */
 /** Text that matches a pattern. `name`: a description of it. */
 export function textMatching(name: string, pattern: RegExp, fallback: string): VariableType<string> {
   return { schema: z.string().regex(pattern).default(fallback), name, defaultText: fallback };
 }
 
+/** Optional text. */
 export function optionalText(name: string): VariableType<string | undefined> {
   return { schema: z.string().optional(), name, defaultText: '' };
 }
 
 const ORIGIN = z
   .string()
-  .refine((value) => URL.canParse(value) && /^https?:\/\/[^/]+\/?$/.test(value))
+  .refine((value) => URL.canParse(value) && /^https?:\/\/[^/\\?#@\s]+\/?$/.test(value))
   .transform((value) => value.replace(/\/$/, ''))
   .optional();
 
-/** An http or https address without a path. */
+const ORIGIN_NAME = 'an http or https address of host and port only';
+
+/** An http or https address of host and port: without login, path, query and fragment. */
 export function origin(fallback: string): VariableType<string> {
   const schema = ORIGIN.transform((value) => value ?? fallback);
-  return { schema, name: 'an http or https address without a path', defaultText: fallback };
+  return { schema, name: ORIGIN_NAME, defaultText: fallback };
 }
 
 /** The same, with a default that is determined elsewhere; `defaultText` documents it. */
 export function optionalOrigin(defaultText: string): VariableType<string | undefined> {
-  return { schema: ORIGIN, name: 'an http or https address without a path', defaultText };
+  return { schema: ORIGIN, name: ORIGIN_NAME, defaultText };
 }
 
 /** Comma-separated values, each of which must match `pattern`. */

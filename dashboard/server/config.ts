@@ -22,7 +22,7 @@ const ORIGIN = optionalOrigin('http://localhost:$DASHBOARD_PORT');
 const dashboardUrl: VariableType<string | undefined> = {
   ...ORIGIN,
   schema: ORIGIN.schema.refine((value) => value === undefined || isSecure(value)),
-  name: 'an https address without a path (http only on localhost)',
+  name: 'an https address of host and port only (http only on localhost)',
 };
 
 const issuer: VariableType<string | undefined> = {
