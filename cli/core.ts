@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
-import { configured } from '../common/runtime/variables.ts';
+import { optionalText, port, readVariables, textMatching, type Values } from '../common/runtime/variables.ts';
 import type { Core } from './clients.ts';
 
 /** Invalid usage of a command that its option definitions can't detect. */
@@ -15,19 +15,34 @@ export function required<Part>(part: Part | undefined): Part {
   return part;
 }
 
+const VARIABLES = {
+  CORE_HOST: { type: textMatching('a host', /^[\w.-]+$|^\[[\da-f:]+\]$/i, '127.0.0.1'), about: '' },
+  CORE_PORT: { type: port(8081), about: '' },
+  SERVICE_TOKEN: { type: optionalText('a token'), about: '' },
+  CORE_CA: { type: optionalText('a PEM file'), about: '' },
+  CORE_CERT: { type: optionalText('a PEM file'), about: '' },
+  CORE_KEY: { type: optionalText('a PEM file'), about: '' },
+};
+
 /**
  * Creates clients of a core (`CORE_HOST`, `CORE_PORT`, by default on this machine) with `SERVICE_TOKEN`, or the one that a
  * local run stores in `DATA_DIR`, or over TLS (`CORE_CA`) with a certificate (`CORE_CERT`, `CORE_KEY`). `account`: the
  * account to act for, `acct_…`. The protocol's packages are loaded only here: `--help` does not need them.
  */
 export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Promise<Core> {
-  const hasCertificate = Boolean(env.CORE_CERT && env.CORE_KEY);
-  const token =
-    configured(env, 'SERVICE_TOKEN')?.split(',')[0] || (hasCertificate ? undefined : await storedToken(env.DATA_DIR));
-  const tls = env.CORE_CA ? clientTls(env) : undefined;
+  const values = readVariables(VARIABLES, env);
+  const hasCertificate = Boolean(values.CORE_CERT && values.CORE_KEY);
+  const token = values.SERVICE_TOKEN?.split(',')[0] || (hasCertificate ? undefined : await storedToken(env.DATA_DIR));
+  // Node quotes an invalid header in its error: `SERVICE_TOKEN_FILE` may name a file of other secrets.
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+    throw new OperatorError(
+      'The service token must consist of visible ASCII characters; SERVICE_TOKEN, or the file that it is read from, does not.',
+    );
+  }
+  const tls = values.CORE_CA ? clientTls(values) : undefined;
   const { createClients } = await import('./clients.ts');
   return createClients({
-    baseUrl: `${tls ? 'https' : 'http'}://${env.CORE_HOST || '127.0.0.1'}:${env.CORE_PORT || 8081}`,
+    baseUrl: `${tls ? 'https' : 'http'}://${values.CORE_HOST}:${values.CORE_PORT}`,
     headers: {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       'signpost-actor': `${user()} at the command line`,
@@ -37,14 +52,12 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
   });
 }
 
-function clientTls(env: NodeJS.ProcessEnv): Record<string, Buffer> {
-  const files = Object.entries({ ca: 'CORE_CA', cert: 'CORE_CERT', key: 'CORE_KEY' });
-  return Object.fromEntries(
-    files.flatMap(([option, name]) => {
-      const path = env[name];
-      return path ? [[option, readConfiguredFile(name, path)]] : [];
-    }),
-  );
+function clientTls({ CORE_CA, CORE_CERT, CORE_KEY }: Values<typeof VARIABLES>): Record<string, Buffer> {
+  return {
+    ...(CORE_CA && { ca: readConfiguredFile('CORE_CA', CORE_CA) }),
+    ...(CORE_CERT && { cert: readConfiguredFile('CORE_CERT', CORE_CERT) }),
+    ...(CORE_KEY && { key: readConfiguredFile('CORE_KEY', CORE_KEY) }),
+  };
 }
 
 /** The user name for the audit log, as visible ASCII for metadata. */

@@ -1,5 +1,8 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import pg from 'pg';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
@@ -163,6 +166,38 @@ test('an unavailable core and a missing token are one sentence each', async () =
   expect(await run(['account', 'list'], { SERVICE_TOKEN: 'x' })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/^The core rejects the token: set SERVICE_TOKEN/),
+  });
+});
+
+test('what answers instead of a core is one sentence', async () => {
+  const answered = async (env: Record<string, string>) => (await run(['account', 'list'], env)).stderr;
+  const { certFile } = await newAuthority();
+  // Depending on how much was sent when the connection was closed.
+  const closed = 'socket hang up|write EPIPE|read ECONNRESET';
+  for (const [env, answer] of [
+    [{ CORE_PORT: new URL(signpost.url).port }, 'Unimplemented'],
+    [{ CORE_PORT: String(signpost.grpcPort) }, `Parse Error.*|${closed}`],
+    [{ CORE_PORT: new URL(signpost.databaseUrl).port || '5432' }, closed],
+    [{ CORE_CA: certFile }, 'wrong version number'],
+  ] as const) {
+    expect(await answered(env)).toMatch(
+      new RegExp(`^No core answers: do CORE_HOST and CORE_PORT .* CORE_CA fit\\? \\((${answer})\\)\\n$`),
+    );
+  }
+  expect(await answered({ CORE_PORT: 'abc' })).toBe('CORE_PORT must be a port.\n');
+  expect(await answered({ CORE_HOST: 'http://core' })).toBe('CORE_HOST must be a host.\n');
+});
+
+test('no secret is printed when the token is a file of other secrets', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'signpost-cli-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'core.env');
+  await writeFile(file, 'SECRET_KEY=hunter2\nSERVICE_TOKEN=hunter3\n');
+  expect(await run(['account', 'list'], { SERVICE_TOKEN: '', SERVICE_TOKEN_FILE: file })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      'The service token must consist of visible ASCII characters; SERVICE_TOKEN, or the file that it is read from, does not.\n',
   });
 });
 

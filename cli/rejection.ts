@@ -12,7 +12,7 @@ export function rejectionSentence(error: unknown, command: Command): string {
   // Errors of the core itself have details.
   if (error.details.length === 0) {
     const isUnreachable = error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED');
-    return isUnreachable ? 'The core does not respond: is it running, and is CORE_PORT its port?' : error.rawMessage;
+    return isUnreachable ? 'The core does not respond: is it running, and is CORE_PORT its port?' : noCore(error);
   }
   const { reason } = readFailure(error);
   if (reason === 'INVALID_SERVICE_TOKEN' || reason === 'UNAUTHENTICATED')
@@ -27,6 +27,13 @@ export function rejectionSentence(error: unknown, command: Command): string {
   }
   if (reason === 'NO_TARGET') return about(isTargetUrlGiven(command) ? ['--target-url'] : givenIds(command), sentence);
   return withOptionName(command, sentence);
+}
+
+/** About what answers instead of a core: a gateway, another program, or TLS that does not fit. */
+function noCore({ rawMessage, code }: ConnectError): string {
+  // OpenSSL's message is a line of its log, and that of a gateway's answer is empty.
+  const answer = rawMessage.replace(/^.*:SSL routines:[^:]*:([^:]*):.*$/s, '$1') || Code[code];
+  return `No core answers: do CORE_HOST and CORE_PORT lead to its Connect port, and does CORE_CA fit? (${answer})`;
 }
 
 function isTargetUrlGiven(command: Command): boolean {
