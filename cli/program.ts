@@ -91,7 +91,7 @@ Exit codes:
   2  invalid usage; nothing was changed
   3  the command was executed and its result printed, but the request is not, or only partly, fulfilled: an audit found
      differences, a domain is not verified, a webhook was not delivered, a label was not applied, rows of a batch are
-     still pending
+     still pending, targets of a change were not set
 
 Examples:
   $ npm run signpost -- account create --name Trattoria --plan business
@@ -101,7 +101,7 @@ Examples:
 /** Creates the program with the commands of one group (`word`, the first argument of a command line), or of all. */
 export async function createProgram(word?: string): Promise<Command> {
   const program = new Command('signpost')
-    .description('The command line of Signpost, for tasks of a dashboard. It calls the core on CORE_PORT (8081).')
+    .description('The command line of Signpost. It calls the core on CORE_PORT (8081).')
     .option('--json', 'print one JSON value and nothing else')
     .version(manifest.version, '--version', 'print the version')
     .showHelpAfterError('(add --help for usage)')
