@@ -6,6 +6,7 @@ import { Confirm } from '../../components/confirm.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
 import { Panel, Status } from '../../components/page.tsx';
 import { Table } from '../../components/table.tsx';
+import { useRelativeTime } from '../../components/time.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useSession } from '../../data/session.ts';
@@ -24,6 +25,7 @@ function shownState(state: DomainState) {
 export function DomainEntry({ domain, mayChange }: { readonly domain: Domain; readonly mayChange: boolean }) {
   const { domains: texts } = useMessages();
   const format = useFormat();
+  const relativeTime = useRelativeTime();
   const { key, look } = shownState(domain.state);
   const isLive = domain.state === DomainState.LIVE;
   return (
@@ -34,7 +36,7 @@ export function DomainEntry({ domain, mayChange }: { readonly domain: Domain; re
           <Status look={look}>{texts.states[key]}</Status>
           {domain.createdAt && (
             <span className={styles.added} title={format.exact(domain.createdAt)}>
-              {texts.added(format.relative(domain.createdAt))}
+              {texts.added(relativeTime(domain.createdAt))}
             </span>
           )}
         </div>

@@ -6,6 +6,7 @@ import { type Batch, BatchStatus } from '../../../../proto/gen/signpost/batches/
 import { DomainState } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import type { Endpoint } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { Notice, Status } from '../../components/page.tsx';
+import { useRelativeTime } from '../../components/time.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import styles from './overview.module.css';
@@ -103,10 +104,10 @@ function EndpointEntry({
   const {
     overview: { attention: texts },
   } = useFirstMessages();
-  const format = useFormat();
+  const relativeTime = useRelativeTime();
   const text =
     enabled && failingSince
-      ? texts.endpointFailing(hostOf(url), format.relative(failingSince))
+      ? texts.endpointFailing(hostOf(url), relativeTime(failingSince))
       : texts.endpointDisabled(hostOf(url));
   return (
     <Entry look={enabled ? 'warning' : 'danger'} text={text} note={disabledReason} link={<EndpointLink id={id} />} />

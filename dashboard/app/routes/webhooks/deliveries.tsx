@@ -1,4 +1,4 @@
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { RotateCw } from 'lucide-react';
 import { useState } from 'react';
 import { SHOWN_ATTEMPTS } from '../../../../common/contract/ranges.ts';
@@ -15,7 +15,7 @@ import { Loaded } from '../../components/loaded.tsx';
 import { Section, Status } from '../../components/page.tsx';
 import { Select } from '../../components/select.tsx';
 import { Table } from '../../components/table.tsx';
-import { RelativeTime } from '../../components/time.tsx';
+import { RelativeTime, useRelativeTime } from '../../components/time.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -43,7 +43,7 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
   const { webhooks: texts, common } = useMessages();
   const format = useFormat();
   const [filter, setFilter] = useState<Filter>('all');
-  const [openId, setOpenId] = useState<string>();
+  const [opened, setOpened] = useState<Delivery>();
   const list = usePages(
     WebhooksService.method.listDeliveries,
     (cursor) => ({ endpointId: endpoint.id, status: FILTERS[filter], ...(cursor !== undefined && { cursor }) }),
@@ -52,7 +52,8 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
   );
   const resend = useAction(WebhooksService.method.resendDelivery, { done: texts.resent });
   const deliveries = list.data?.pages.flatMap((page) => page.deliveries) ?? [];
-  const open = deliveries.find(({ id }) => id === openId);
+  // One that has left the loaded list, as when its status no longer fits the filter, stays open.
+  const open = opened && (deliveries.find(({ id }) => id === opened.id) ?? opened);
   return (
     <Section
       title={texts.deliveries}
@@ -85,9 +86,9 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
                   id: 'event',
                   title: texts.event,
                   isRowHeader: true,
-                  cell: ({ id, eventType }) => (
-                    <button type="button" className={styles.open} onClick={() => setOpenId(id)}>
-                      {eventType}
+                  cell: (delivery) => (
+                    <button type="button" className={styles.open} onClick={() => setOpened(delivery)}>
+                      {delivery.eventType}
                     </button>
                   ),
                 },
@@ -142,7 +143,7 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
         kind="side"
         title={open ? texts.details(open.eventType) : ''}
         isOpen={open !== undefined}
-        onClose={() => setOpenId(undefined)}
+        onClose={() => setOpened(undefined)}
       >
         {open && <Attempts delivery={open} url={endpoint.url} />}
       </Dialog>
@@ -152,13 +153,15 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
 
 function State({ delivery: { status, nextAttemptAt } }: { readonly delivery: Delivery }) {
   const { webhooks: texts } = useMessages();
-  const format = useFormat();
+  const relativeTime = useRelativeTime();
   if (status === DeliveryStatus.SUCCEEDED) return <Status look="good">{texts.statuses.succeeded}</Status>;
   if (status === DeliveryStatus.FAILED) return <Status look="danger">{texts.statuses.failed}</Status>;
   return (
     <span>
       <Status>{texts.statuses.pending}</Status>
-      {nextAttemptAt && <span className={styles.note}> {texts.nextAttempt(format.relative(nextAttemptAt))}</span>}
+      {nextAttemptAt && timestampMs(nextAttemptAt) > Date.now() && (
+        <span className={styles.note}> {texts.nextAttempt(relativeTime(nextAttemptAt))}</span>
+      )}
     </span>
   );
 }

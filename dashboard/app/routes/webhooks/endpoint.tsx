@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { Loaded } from '../../components/loaded.tsx';
 import { Notice, Page } from '../../components/page.tsx';
-import { useFormat } from '../../data/format.ts';
+import { useRelativeTime } from '../../components/time.tsx';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Deliveries } from './deliveries.tsx';
@@ -22,7 +22,7 @@ const REFRESH_MS = 5_000;
 export function EndpointPage() {
   const { webhooks: texts, shell } = useMessages();
   const { endpointId } = route.useParams();
-  const format = useFormat();
+  const relativeTime = useRelativeTime();
   const mayChange = useMay('admin');
   const [testId, setTestId] = useState<string>();
   const list = useQuery(WebhooksService.method.listEndpoints, {}, { refetchInterval: REFRESH_MS });
@@ -43,11 +43,9 @@ export function EndpointPage() {
               <div className={styles.state}>
                 <EndpointState endpoint={endpoint} />
                 {endpoint.disabledReason && <span>{endpoint.disabledReason}</span>}
-                {failingSince && (
-                  <span className={styles.note}>{texts.failingSince(format.relative(failingSince))}</span>
-                )}
+                {failingSince && <span className={styles.note}>{texts.failingSince(relativeTime(failingSince))}</span>}
                 {!failingSince && verifiedAt && (
-                  <span className={styles.note}>{texts.verifiedSince(format.relative(verifiedAt))}</span>
+                  <span className={styles.note}>{texts.verifiedSince(relativeTime(verifiedAt))}</span>
                 )}
                 <span className={styles.note}>{endpoint.events.join(', ')}</span>
               </div>
