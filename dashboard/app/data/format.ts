@@ -78,7 +78,9 @@ export function createFormat(locale: string): Format {
   });
   const times = new Intl.DateTimeFormat(locale, { timeStyle: 'medium' });
   const days = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', timeZone: 'UTC' });
-  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
+  // Not "yesterday", which may be two calendar days ago. Of seconds, `auto` only turns 0 into "now".
+  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'always' });
+  const seconds = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
   const countries = new Intl.DisplayNames(locale, { type: 'region', fallback: 'none' });
   const languages = new Intl.DisplayNames(locale, { type: 'language' });
   const weekdays = new Intl.DateTimeFormat(locale, { weekday: 'short', timeZone: 'UTC' });
@@ -93,11 +95,11 @@ export function createFormat(locale: string): Format {
     time: (instant) => times.format(dateOf(instant)),
     day: (day) => days.format(new Date(`${day.slice(0, 10)}T00:00:00Z`)),
     relative(instant, now = new Date()) {
-      const seconds = (dateOf(instant).getTime() - now.getTime()) / 1_000;
+      const difference = (dateOf(instant).getTime() - now.getTime()) / 1_000;
       for (const [unit, length] of UNITS) {
-        if (Math.abs(seconds) >= length) return relative.format(Math.round(seconds / length), unit);
+        if (Math.abs(difference) >= length) return relative.format(Math.trunc(difference / length), unit);
       }
-      return relative.format(Math.round(seconds), 'second');
+      return seconds.format(Math.trunc(difference), 'second');
     },
     country: (code) => (/^[A-Z]{2}$/.test(code) ? countries.of(code) : undefined),
     language: (tag) => (/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/.test(tag) ? displayName(languages, tag) : tag),
