@@ -23,7 +23,7 @@ export const batches: typeof en = {
   another: 'Andere Datei wählen',
   template: 'Vorlage herunterladen',
   fileHint:
-    'Eine Zeile je Code, höchstens 25.000, mit Kopfzeile. Kommas, Semikolons oder Tabulatoren; UTF-8 oder Windows-1252.',
+    'Eine Zeile je Code, höchstens 25.000, mit Kopfzeile. Kommas, Semikolons oder Tabulatoren; UTF-8, UTF-16 oder Windows-1252.',
   fileSummary: (name, count, formatted) => `${name}: ${rows(count, formatted)}`,
   fileProblems: {
     unreadable: 'Die Datei konnte nicht gelesen werden. Wählen Sie sie erneut.',
@@ -68,6 +68,7 @@ export const batches: typeof en = {
     campaign_type: 'Der Kampagnentyp hat mehr als 64 Zeichen.',
     tags: 'Mehr als 20 Tags.',
     folder_name: 'So kann kein Ordner heißen: Der Code bleibt ohne Ordner.',
+    tag_name: 'Ein Tag hat höchstens 100 Zeichen: Der Code bleibt ohne dieses.',
     duplicate_ref: 'Eine andere Zeile hat dieselbe externe Referenz.',
   },
   overBatchLimit: (rowCount, limit) =>

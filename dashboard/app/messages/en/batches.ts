@@ -19,7 +19,8 @@ export const batches = {
   choose: 'Choose a file',
   another: 'Choose another file',
   template: 'Download a template',
-  fileHint: 'One row for each code, at most 25,000, with a header. Commas, semicolons or tabs; UTF-8 or Windows-1252.',
+  fileHint:
+    'One row for each code, at most 25,000, with a header. Commas, semicolons or tabs; UTF-8, UTF-16 or Windows-1252.',
   fileSummary: (name: string, count: number, formatted: string) => `${name}: ${rows(count, formatted)}`,
   fileProblems: {
     unreadable: 'The file could not be read. Choose it again.',
@@ -63,6 +64,7 @@ export const batches = {
     campaign_type: 'The campaign type has more than 64 characters.',
     tags: 'More than 20 tags.',
     folder_name: 'No folder can have this name: the code will be without one.',
+    tag_name: 'A tag has at most 100 characters: the code will be without this one.',
     duplicate_ref: 'Another row has the same external reference.',
   },
   overBatchLimit: (rowCount: string, limit: string) =>

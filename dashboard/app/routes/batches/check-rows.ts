@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { readWebAddress } from '../../../../common/codes/web-address.ts';
 import { type BatchRowInput, BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { folderProblem } from '../../components/filing-fields.tsx';
-import { MAX_TAGS } from '../../data/labels.ts';
+import { MAX_LABEL_CHARACTERS, MAX_TAGS } from '../../data/labels.ts';
 import type { Messages } from '../../messages/index.ts';
 import type { CsvFile } from './read-csv.ts';
 
@@ -48,6 +48,8 @@ export function guessMapping(header: readonly string[]): Mapping {
 export interface RowProblem {
   /** From 0. */
   readonly row: number;
+  /** The number that a spreadsheet shows beside it. */
+  readonly number: number;
   readonly isError: boolean;
   readonly text: string;
   readonly value: string;
@@ -61,13 +63,8 @@ export interface CheckedRows {
   readonly bad: readonly number[];
 }
 
-/** The number that a spreadsheet shows beside a row; the header is row 1. */
-export function spreadsheetRow(row: number): number {
-  return row + 2;
-}
-
 /** Reads the rows and checks what can be checked here. The core decides finally, and rows fail one by one. */
-export function checkRows({ rows }: CsvFile, mapping: Mapping, { common, batches }: Messages): CheckedRows {
+export function checkRows({ rows, numbers }: CsvFile, mapping: Mapping, { common, batches }: Messages): CheckedRows {
   const good: BatchRowInput[] = [];
   const problems: RowProblem[] = [];
   const bad: number[] = [];
@@ -79,7 +76,8 @@ export function checkRows({ rows }: CsvFile, mapping: Mapping, { common, batches
       return column === undefined ? '' : (cells[column] ?? '').trim();
     };
     const before = problems.length;
-    const report = (isError: boolean, text: string, value: string) => problems.push({ row, isError, text, value });
+    const report = (isError: boolean, text: string, value: string) =>
+      problems.push({ row, number: numbers[row] ?? 0, isError, text, value });
     const [url, name, folder, ref] = [cell('target_url'), cell('name'), cell('folder'), cell('external_ref')];
     const tags = tagsIn(cell('tags'));
     const address = readWebAddress(url);
@@ -93,6 +91,8 @@ export function checkRows({ rows }: CsvFile, mapping: Mapping, { common, batches
       continue;
     }
     if (folderProblem(folder)) report(false, texts.folder_name, folder);
+    const longTags = tags.filter((tag) => isLonger(tag, MAX_LABEL_CHARACTERS));
+    if (longTags.length > 0) report(false, texts.tag_name, longTags.join(', '));
     if (ref !== '' && refs.has(ref)) report(false, texts.duplicate_ref, ref);
     refs.add(ref);
     good.push(

@@ -7,7 +7,7 @@ import { type Column, Table } from '../../components/table.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';
-import { type CheckedRows, type RowProblem, spreadsheetRow } from './check-rows.ts';
+import type { CheckedRows, RowProblem } from './check-rows.ts';
 import type { CsvFile } from './read-csv.ts';
 
 /** The most problems that are listed; the file to download has all of them. */
@@ -65,7 +65,7 @@ function ProblemTable({ problems }: { readonly problems: readonly RowProblem[] }
       id: 'row',
       title: batches.row,
       isRowHeader: true,
-      cell: ({ row }) => format.number(spreadsheetRow(row)),
+      cell: ({ number }) => format.number(number),
     },
     { id: 'problem', title: batches.problem, cell: ({ text }) => text },
     { id: 'value', title: batches.value, cell: ({ value }) => <span className={styles.url}>{value}</span> },

@@ -42,7 +42,7 @@ export function FileStep({ file, onFile }: FileStepProps) {
         </Text>
         <div className={styles.dropActions}>
           <FileTrigger
-            acceptedFileTypes={['.csv', 'text/csv']}
+            acceptedFileTypes={['.csv', '.tsv', '.txt', 'text/csv']}
             onSelect={(files) => {
               const [chosen] = files ?? [];
               if (chosen) onFile(chosen);

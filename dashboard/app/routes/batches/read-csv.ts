@@ -8,6 +8,8 @@ export interface CsvFile {
   readonly version: string;
   readonly header: readonly string[];
   readonly rows: readonly (readonly string[])[];
+  /** The number that a spreadsheet shows beside each row: empty rows of the file count too, but are not in `rows`. */
+  readonly numbers: readonly number[];
 }
 
 /** Why a file cannot be used. `line`: where it stops being CSV, from 1. */
@@ -21,6 +23,12 @@ const MAX_BYTES = 32 * 1024 * 1024;
 
 const DELIMITERS = [',', ';', '\t'] as const;
 
+/** How much of a file is looked at to guess its delimiter, in characters. */
+const GUESSED_CHARACTERS = 10_000;
+
+/** With this line a file tells Excel its delimiter. */
+const SEPARATOR_LINE = /^sep=(.)\r?\n/i;
+
 /** Reads a CSV file with a header, as spreadsheets write it: separated by commas, semicolons or tabs. */
 export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | CsvProblem> {
   let file: File;
@@ -33,36 +41,54 @@ export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | C
     // Changed or removed since it was chosen, or not the person's to read.
     return { problem: 'unreadable' };
   }
-  const [firstLine = ''] = text.split('\n', 1);
-  const delimiter = DELIMITERS.toSorted((one, other) => countOf(firstLine, other) - countOf(firstLine, one))[0];
+  const [separatorLine, separator] = SEPARATOR_LINE.exec(text) ?? [];
+  const [numbers, records]: [number[], string[][]] = [[], []];
   try {
-    const [header, ...rows] = parse(text, {
-      bom: true,
-      delimiter,
+    parse(text, {
+      delimiter: separator ?? guessDelimiter(text),
+      from_line: separatorLine === undefined ? 1 : 2,
       relax_column_count: true,
       skip_empty_lines: true,
-      skip_records_with_empty_values: true,
       trim: true,
-      // The header, and one row more than a batch has.
-      to: MAX_BATCH_ROWS + 2,
+      // A record may have several lines, so the lines of the file are not the rows of a spreadsheet.
+      on_record: (cells: string[], { records: read, empty_lines }) => {
+        if (cells.every((cell) => cell === '')) return;
+        if (records.length > MAX_BATCH_ROWS) throw new TooManyRows();
+        records.push(cells);
+        numbers.push(read + empty_lines);
+      },
     });
+    const [header, ...rows] = records;
     if (!header || rows.length === 0) return { problem: 'empty' };
-    if (rows.length > MAX_BATCH_ROWS) return { problem: 'too_many' };
-    return { name: file.name, version: `${file.name} ${file.size} ${file.lastModified}`, header, rows };
+    const version = `${file.name} ${file.size} ${file.lastModified}`;
+    return { name: file.name, version, header, rows, numbers: numbers.slice(1) };
   } catch (error) {
+    if (error instanceof TooManyRows) return { problem: 'too_many' };
     if (!(error instanceof CsvError)) throw error;
     const { lines } = error as CsvError & { lines?: number };
     return lines === undefined ? { problem: 'malformed' } : { problem: 'malformed', line: lines };
   }
 }
 
-/** Excel writes CSV in the system's legacy encoding unless it is asked for UTF-8. */
+class TooManyRows extends Error {}
+
+/** Excel writes CSV in the system's legacy encoding unless it is asked for UTF-8, and "Unicode Text" in UTF-16. */
 function decode(bytes: ArrayBuffer): string {
+  const [first, second] = new Uint8Array(bytes);
+  if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
+  if (first === 0xfe && second === 0xff) return new TextDecoder('utf-16be').decode(bytes);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     return new TextDecoder('windows-1252').decode(bytes);
   }
+}
+
+/** The delimiter that the header has most often, outside of quotes. */
+function guessDelimiter(text: string): string | undefined {
+  const [header = ''] = /(?:"[^"]*"|[^"\r\n])+/.exec(text.slice(0, GUESSED_CHARACTERS)) ?? [];
+  const unquoted = header.replaceAll(/"[^"]*"/g, '');
+  return DELIMITERS.toSorted((one, other) => countOf(unquoted, other) - countOf(unquoted, one))[0];
 }
 
 function countOf(text: string, part: string): number {
