@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { useFormat } from '../../data/format.ts';
+import { useMedia } from '../../data/media.ts';
 import { useTheme } from '../../data/preferences.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import styles from './charts.module.css';
@@ -20,6 +21,7 @@ export default function Plot({
   const { charts } = useFirstMessages();
   const format = useFormat();
   const theme = useTheme();
+  const isSystemDark = useMedia('(prefers-color-scheme: dark)');
   const box = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has other colours.
   useEffect(() => {
@@ -86,7 +88,7 @@ export default function Plot({
       observer.disconnect();
       plot.destroy();
     };
-  }, [intervals, format, charts, theme]);
+  }, [intervals, format, charts, theme, isSystemDark]);
   return <div ref={box} className={styles.plot} role="img" aria-label={label} />;
 }
 
