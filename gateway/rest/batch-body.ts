@@ -24,7 +24,7 @@ export interface BatchBody {
 }
 
 /** The result of parsing a body: the batch, or the error. */
-export type ReadBatch = BatchBody | { readonly reason: Reason; readonly sentence: string };
+export type ReadBatch = BatchBody | { readonly reason: Reason; readonly sentence: string; readonly rowCount: number };
 
 const thread = new Thread<Uint8Array, ReadBatch>(new URL('./batch-body.thread.ts', import.meta.url), 'reads batches');
 
@@ -41,18 +41,20 @@ export async function readBatch(raw: Buffer, { account, signal }: Reader): Promi
     raw.length < LARGE_BYTES
       ? parseBatch(raw)
       : await queue(account, signal, () => thread.run(raw, [raw.buffer as ArrayBuffer]));
-  if ('reason' in read) throw new Refusal(read.reason, read.sentence);
+  if ('reason' in read) throw new Refusal(read.reason, read.sentence, read.rowCount);
   return read;
 }
 
 /** Parses it in this thread. It rejects only what protobuf can't represent; all other rules are checked by the core. */
 export function parseBatch(raw: Uint8Array): ReadBatch {
+  let rowCount = 0;
   try {
     const json = parseJson(raw);
     const givenRows: unknown = typeof json === 'object' && json !== null && 'rows' in json ? json.rows : undefined;
-    if (Array.isArray(givenRows) && givenRows.length > MAX_BATCH_ROWS) {
-      const sentence = `A batch may have at most ${MAX_BATCH_ROWS} rows, this one has ${givenRows.length}; split it.`;
-      return { reason: 'TOO_MANY_ROWS', sentence };
+    if (Array.isArray(givenRows)) rowCount = givenRows.length;
+    if (rowCount > MAX_BATCH_ROWS) {
+      const sentence = `A batch may have at most ${MAX_BATCH_ROWS} rows, this one has ${rowCount}; split it.`;
+      return { reason: 'TOO_MANY_ROWS', sentence, rowCount };
     }
     const { rows, ...fields } = checkBody(createBatchBody, json);
     const message = create(CreateBatchRequestSchema, {
@@ -60,7 +62,7 @@ export function parseBatch(raw: Uint8Array): ReadBatch {
     });
     return { fields, rows: toBinary(CreateBatchRequestSchema, message) };
   } catch (error) {
-    if (error instanceof Refusal) return { reason: error.reason, sentence: error.message };
+    if (error instanceof Refusal) return { reason: error.reason, sentence: error.message, rowCount };
     throw error;
   }
 }

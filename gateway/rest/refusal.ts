@@ -4,13 +4,18 @@ import { methodName } from '../../common/contract/method-name.ts';
 import type { CoreClients } from '../core/clients.ts';
 import type { CallOptions } from '../core/transport.ts';
 
-/** A request that the gateway can't convert to an RPC: the reason, and the sentence for the caller. */
+/**
+ * A request that the gateway can't convert to an RPC: the reason, the sentence for the caller, and for a batch the number
+ * of its rows, if it is known.
+ */
 export class Refusal extends Error {
   readonly reason: Reason;
+  readonly rows: number;
 
-  constructor(reason: Reason, sentence: string) {
+  constructor(reason: Reason, sentence: string, rows = 0) {
     super(sentence);
     this.reason = reason;
+    this.rows = rows;
   }
 }
 
@@ -22,11 +27,11 @@ export class Refusal extends Error {
 export async function refuse(
   core: CoreClients,
   method: DescMethod,
-  { reason, message }: Refusal,
+  { reason, message, rows }: Refusal,
   options: CallOptions,
 ): Promise<unknown> {
   try {
-    await core.admission.refuse({ method: methodName(method), reason, message }, options);
+    await core.admission.refuse({ method: methodName(method), reason, message, rows }, options);
   } catch (error) {
     return error;
   }

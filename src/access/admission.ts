@@ -1,10 +1,15 @@
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { failure, isReason, REASONS } from '../../common/contract/errors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
-import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
+import {
+  AdmissionService,
+  type RefuseRequest,
+  type RefuseResponse,
+} from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { accountOf } from './caller.ts';
 import { isIdempotencyKey, once } from './idempotency.ts';
+import { costOfRows, expectQuota, refundIfExhausted } from './usage.ts';
 
 /** Statuses of the rejections that a gateway may make itself. */
 const BAD_INPUT = new Set([400, 413]);
@@ -17,20 +22,28 @@ export function admissionService(pool: Pool): ServiceImpl<typeof AdmissionServic
   return {
     admit: () => ({}),
     authenticate: (_request, context) => ({ accountId: encodeId('acct', accountOf(context).id) }),
-    async refuse(request, context) {
-      const { reason, message } = request;
-      if (!isReason(reason) || !BAD_INPUT.has(REASONS[reason].http)) {
-        throw failure('INVALID_FIELD', 'reason: must be a reason for bad input.');
-      }
-      const rejection = failure(reason, message);
-      const key = context.requestHeader.get('idempotency-key');
-      // A size limit is checked before the key, and a body that was not read has no fingerprint to store.
-      const notRead = REASONS[reason].http === 413 || reason === 'REQUEST_TIMEOUT';
-      const cannotStore =
-        notRead && (!context.requestHeader.has('idempotency-fingerprint') || !isIdempotencyKey(key ?? ''));
-      if (key === null || cannotStore) throw rejection;
-      const call = { pool, accountId: accountOf(context).id, context, method: AdmissionService.method.refuse, request };
-      return once(call, () => Promise.reject(rejection));
-    },
+    refuse: (request, context) => refundIfExhausted(pool, context, refuse(pool, request, context)),
   };
+}
+
+/** Fails with the rejection in the request, or with an error that comes before it. */
+async function refuse(pool: Pool, request: RefuseRequest, context: HandlerContext): Promise<RefuseResponse> {
+  const { reason, message, rows } = request;
+  if (!isReason(reason) || !BAD_INPUT.has(REASONS[reason].http)) {
+    throw failure('INVALID_FIELD', 'reason: must be a reason for bad input.');
+  }
+  const rejection = failure(reason, message);
+  const cost = Math.max(1, costOfRows(rows));
+  const key = context.requestHeader.get('idempotency-key');
+  // A size limit is checked before the key, and a body that was not read has no fingerprint to store.
+  const notRead = REASONS[reason].http === 413 || reason === 'REQUEST_TIMEOUT';
+  const cannotStore =
+    notRead && (!context.requestHeader.has('idempotency-fingerprint') || !isIdempotencyKey(key ?? ''));
+  if (key === null || cannotStore) {
+    expectQuota(context, cost - 1);
+    throw rejection;
+  }
+  const { method } = AdmissionService;
+  const call = { pool, accountId: accountOf(context).id, context, method: method.refuse, request, cost };
+  return once(call, () => Promise.reject(rejection));
 }

@@ -135,6 +135,7 @@ export async function once<Request extends DescMessage, Response extends DescMes
     return finish ? finish(response) : response;
   }
   if (!isIdempotencyKey(key)) {
+    expectQuota(context, (call.cost ?? 1) - 1);
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
   const outcome = await withConnection(pool, async (connection) => {

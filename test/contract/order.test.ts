@@ -48,12 +48,27 @@ describe('the order of checks', () => {
     expect((await patch({ target_url: TARGET })).status).toBe(404);
   });
 
-  test('a batch that costs more than the quota that is left is a 429 before it is a 400', async () => {
+  test('a batch that costs more than the quota that is left is a 429, before any 413 or 400, and costs nothing', async () => {
     const account = await api.account({ overrides: { monthlyQuota: 2n } });
-    const rows = Array.from({ length: 201 }, () => ({ target_url: TARGET }));
-    const design = { foregroundColor: 'red' };
-    expect((await account.call('POST', '/batches', { json: { rows, design } })).status).toBe(429);
-    expect((await account.call('POST', '/batches', { json: { rows: [], design } })).status).toBe(400);
+    const rows = (count: number) => Array.from({ length: count }, () => ({ target_url: TARGET }));
+    for (const headers of [{}, { 'idempotency-key': 'costly' }, BAD_KEY]) {
+      for (const json of [
+        { rows: rows(201), design: { foregroundColor: 'red' } },
+        { rows: rows(201), domain_id: 'domain_01kagcpn9te5gvjxq1rmm30w4h' },
+        { rows: rows(201), name: 5 },
+        { rows: rows(25_001) },
+      ]) {
+        const answer = await account.call('POST', '/batches', { json, headers });
+        const remaining = answer.headers.get('x-ratelimit-remaining');
+        expect([answer.status, answer.body.error, remaining]).toEqual([429, expect.stringMatching(/2 of the 2/), '2']);
+      }
+    }
+    const { status } = await account.call('POST', '/batches', { json: { rows: rows(200), name: 5 } });
+    expect(status).toBe(400);
+    const { headers } = await account.call('POST', '/batches', {
+      json: { rows: [], design: { foregroundColor: 'red' } },
+    });
+    expect(headers.get('x-ratelimit-remaining')).toBe('0');
   });
 
   test('a batch: 413, then 400, then 403 `batch_limit_exceeded`, then 403 `qr_limit_reached`', async () => {
