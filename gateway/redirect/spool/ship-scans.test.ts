@@ -5,15 +5,17 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { NewRecord } from '../../../common/log/log.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { readFrames } from './frames.ts';
@@ -242,3 +244,24 @@ test('an unreadable spool is reported until it can be read, also without scans',
   mkdirSync(path);
   await expect.poll(() => shipper.status().failing, EVENTUALLY).toBe(false);
 });
+
+test.runIf(process.platform === 'linux')(
+  'scans of one spool are synced to disk although another’s can’t be',
+  async () => {
+    const synced = new Set<string>();
+    await using file = await open(folder);
+    const spy = vi.spyOn(Object.getPrototypeOf(file) as FileHandle, 'sync').mockImplementation(async function (
+      this: FileHandle,
+    ) {
+      const path = readlinkSync(`/proc/self/fd/${this.fd}`);
+      if (path.startsWith(join(folder, '0'))) throw new Error('EIO');
+      synced.add(path);
+    });
+    onTestFinished(() => spy.mockRestore());
+    const log = new FakeLog();
+    log.behaviour = () => 'refuses';
+    for (const worker of ['0', '1']) await answer(openWorker(worker), worker, 5, log);
+    start(log);
+    await expect.poll(() => [...synced], EVENTUALLY).toContain(join(folder, '1'));
+  },
+);

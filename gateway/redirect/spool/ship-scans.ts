@@ -166,15 +166,13 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
   async function force(): Promise<void> {
     while (!signal.aborted) {
       await pause(FORCE_MS, signal);
-      try {
-        for (const spool of spools.values()) await spool.force();
-        if (!forcing) logger.info('scans are forced to disk again');
-        forcing = true;
-      } catch (error) {
-        if (forcing)
-          logger.error({ err: error }, 'scans can’t be synced to disk; a power cut would lose those that wait');
-        forcing = false;
-      }
+      const errors: unknown[] = [];
+      for (const spool of spools.values()) await spool.force().catch((error: unknown) => errors.push(error));
+      const [error] = errors;
+      if (forcing && errors.length > 0)
+        logger.error({ err: error }, 'scans can’t be synced to disk; a power cut would lose those that wait');
+      if (!forcing && errors.length === 0) logger.info('scans are forced to disk again');
+      forcing = errors.length === 0;
     }
   }
 
