@@ -55,7 +55,11 @@ async function endProcess(dataDir: string, pid: number, logger: Logger): Promise
     return true;
   }
   logger.warn({ pid }, 'a process of a previous gateway is still running and is killed');
-  process.kill(pid, 'SIGKILL');
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has exited meanwhile, or can't be killed, for example in another PID namespace: the lock will tell.
+  }
   for (const end = performance.now() + EXIT_MS; isLocked(path); await sleep(CHECK_MS)) {
     if (performance.now() < end) continue;
     logger.error({ pid }, 'a process of a previous gateway can’t be killed');
