@@ -3,7 +3,8 @@ import type { Logger } from 'pino';
 const HOUR_MS = 3_600_000;
 
 /**
- * Runs `work` at once and then at an interval in ms, never concurrently. `what`: its name in the log when it fails.
+ * Runs `work` at once and then at an interval in ms, but not while it is still running. `what`: its name in the log when it
+ * fails.
  */
 export function periodically(
   intervalMs: number,
@@ -11,11 +12,13 @@ export function periodically(
   logger: Logger,
   work: () => Promise<void>,
 ): { stop(): Promise<void> } {
-  let running: Promise<void> = Promise.resolve();
+  let running: Promise<void> | undefined;
   const start = () => {
-    running = running
-      .then(work)
-      .catch((error: unknown) => logger.warn({ err: error }, `${what} failed; it is tried again later`));
+    running ??= work()
+      .catch((error: unknown) => logger.warn({ err: error }, `${what} failed; it is tried again later`))
+      .finally(() => {
+        running = undefined;
+      });
   };
   start();
   const timer = setInterval(start, intervalMs);
