@@ -35,7 +35,7 @@ import type { CoreConfig } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Platform } from './domains/look-up.ts';
 import { releaseDomains } from './domains/release.ts';
-import { republishDomains } from './domains/republish.ts';
+import { republishDomains, republishHosts } from './domains/republish.ts';
 import { domainsService } from './domains/service.ts';
 import { eventsService } from './events/service.ts';
 import { imagesService } from './images/service.ts';
@@ -158,10 +158,10 @@ export function services({
 
 /** Publishes the current routes of these keys of the routes topic; returns how many. */
 async function republishRoutes(database: Database, keys: readonly string[]): Promise<number> {
-  const codes = keys.flatMap((key) => (key.startsWith('code:') ? key.slice('code:'.length) : []));
+  const named = (kind: string) => keys.flatMap((key) => (key.startsWith(kind) ? key.slice(kind.length) : []));
+  const [codes, hosts] = [named('code:'), named('host:')];
   const ofCodes = codes.length > 0 ? await republishRoutesOf(database.pool, codes) : 0;
-  // An account has at most a hundred domains, so publishing all of them is cheap.
-  return ofCodes + (codes.length < keys.length ? await republishDomains(database, 0) : 0);
+  return ofCodes + (hosts.length > 0 ? await republishHosts(database, hosts) : 0);
 }
 
 /** Publishes the current routes of all codes and domains; returns how many. */

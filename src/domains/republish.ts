@@ -1,3 +1,4 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
@@ -12,28 +13,42 @@ const lift = statement(
 /** Prevents changes of domains, so that the published routes are still right at the commit. */
 const lock = statement('domains_lock_all', 'lock table domains in exclusive mode');
 
-/** Hostnames of all accounts that no domain has verified any more. Index: domains_proven. */
+/** Hostnames of all accounts, or those in $1, that no domain has verified any more. Index: domains_proven. */
 const removed = statement<{ hostname: string; accountId: string }>(
   'domains_removed',
   `select hostname, account_id as "accountId" from verified_hostnames h
-   where not exists (select from domains d where d.hostname = h.hostname and d.state <> 'pending')`,
+   where ($1::text[] is null or hostname = any($1)) and not exists (select from domains d where d.hostname = h.hostname and d.state <> 'pending')`,
 );
 
 /**
  * Publishes the routes of every hostname that any account has ever verified again, in versions that exceed the current
  * ones by more than `lifted`. Returns the number of routes.
  */
-export async function republishDomains({ orm }: Database, lifted: number): Promise<number> {
+export function republishDomains({ orm }: Database, lifted: number): Promise<number> {
   return ormTransaction(orm, async (em) => {
     const tx = connectionOf(em);
     await run(tx, lock);
     await run(tx, lift, [lifted]);
-    const domains = await em.find(DomainEntity, { state: { $ne: 'pending' } });
-    for (const domain of domains) {
-      domain.version = await publishHost(em, domain, { failing: domain.state !== 'live' });
-    }
-    const hosts = await run(tx, removed);
-    for (const host of hosts) await publishHost(em, host, { removed: true });
-    return domains.length + hosts.length;
+    return publish(em);
   });
+}
+
+/** Publishes the current routes of some hostnames; returns how many of them an account has ever verified. */
+export function republishHosts({ orm }: Database, hostnames: readonly string[]): Promise<number> {
+  return ormTransaction(orm, async (em) => {
+    await run(connectionOf(em), lock);
+    return publish(em, hostnames);
+  });
+}
+
+/** `hostnames`: undefined for all. */
+async function publish(em: EntityManager, hostnames?: readonly string[]): Promise<number> {
+  const named = hostnames && { hostname: { $in: [...hostnames] } };
+  const domains = await em.find(DomainEntity, { state: { $ne: 'pending' }, ...named });
+  for (const domain of domains) {
+    domain.version = await publishHost(em, domain, { failing: domain.state !== 'live' });
+  }
+  const hosts = await run(connectionOf(em), removed, [hostnames ?? null]);
+  for (const host of hosts) await publishHost(em, host, { removed: true });
+  return domains.length + hosts.length;
 }

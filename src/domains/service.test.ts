@@ -1,11 +1,17 @@
+import { fromBinary } from '@bufbuild/protobuf';
 import type { Client } from '@connectrpc/connect';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
+import { ROUTES } from '../../common/log/topics.ts';
 import { type Domain, DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { type Dns, startDns } from '../../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
+import { republishHosts } from './republish.ts';
 
 const { PENDING, VERIFIED, LIVE, FAILING } = DomainState;
 
@@ -231,4 +237,23 @@ test('a proxy can check that a host is live, and learns nothing about any other'
   for (const hostname of [domain.hostname, (await add()).hostname, 'sign.example', 'a\0b']) {
     expect(await refusal(domains.checkHost({ hostname }))).toMatchObject({ reason: 'NOT_FOUND' });
   }
+});
+
+test('only the named hostnames are republished, and a removed one as removed', async () => {
+  const [live, other, removed] = [await addLive(), await addLive(), await addLive()];
+  await domains.removeDomain({ id: removed.id });
+  const unverified = await add();
+  const routesOf = async (domain: Domain) => (await outbox(domain)).filter((topic) => topic === ROUTES.name).length;
+  const before = await Promise.all([live, other, removed, unverified].map(routesOf));
+  const database = await openDatabase(signpost.databaseUrl, 2, entities);
+  onTestFinished(() => database.close());
+  const hostnames = [live, removed, unverified].map(({ hostname }) => hostname);
+  expect(await republishHosts(database, [...hostnames, 'unknown.example'])).toBe(2);
+  const after = await Promise.all([live, other, removed, unverified].map(routesOf));
+  expect(after.map((count, index) => count - (before[index] ?? 0))).toEqual([1, 0, 1, 0]);
+  const { rows } = await pool.query('select value from outbox where key = $1 order by id desc limit 1', [
+    `host:${removed.hostname}`,
+  ]);
+  const { entry } = fromBinary(RouteSchema, rows[0].value);
+  expect(entry.value).toMatchObject({ hostname: removed.hostname, removed: true });
 });
