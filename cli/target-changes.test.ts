@@ -1,8 +1,14 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../common/contract/code-json.ts';
+import { failure } from '../common/contract/errors.ts';
+import { TargetsService } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
 
@@ -54,8 +60,8 @@ test('a dry run reports what would happen, and the same file then changes it', a
     `${first.id},,not a URL,`,
   );
   const failed = [
-    { row: 5, code: 'unknown', status: 'failed', code_id: null, version: null, reason: expect.stringMatching(/\.$/) },
-    expect.objectContaining({ row: 6, code: first.id, status: 'failed', reason: expect.stringMatching(/target_url/) }),
+    { row: 6, code: 'unknown', status: 'failed', code_id: null, version: null, reason: expect.stringMatching(/\.$/) },
+    expect.objectContaining({ row: 7, code: first.id, status: 'failed', reason: expect.stringMatching(/target_url/) }),
   ];
   const counts = { total: 5, pending: 0, changed: 2, unchanged: 1, failed: 2 };
   const report = { id: expect.stringMatching(/^change_/), status: 'completed', ...counts, rows: failed };
@@ -80,6 +86,36 @@ test('a dry run reports what would happen, and the same file then changes it', a
   expect(await json('changes', '--id', change.id, '--limit', '1')).toMatchObject({ rows: [{ row: 2 }] });
 });
 
+test('a change whose status can’t be read is said to go on, with the reason', async () => {
+  let isLost = true;
+  const core = createServer(
+    connectNodeAdapter({
+      routes: ({ service }) =>
+        service(TargetsService, {
+          changeTargets: () => ({ change: { id: 'change_1' } }),
+          // biome-ignore lint/correctness/useYield: it fails before it has anything to say.
+          async *watchTargetChange() {
+            if (!isLost) throw failure('NOT_FOUND', 'There is no such change.');
+          },
+        }),
+    }),
+  );
+  await once(core.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void core.close());
+  const { port } = core.address() as AddressInfo;
+  const args = ofAccount(['change', '--file', await csv('id,target_url', 'qr_1,x')]);
+  const change = () => cli.run(args, { CORE_PORT: String(port) });
+  const goesOn = 'The change goes on: target changes --id change_1 shows it.\n';
+  expect(await change()).toEqual({ code: 1, stdout: '', stderr: `The connection to the core was lost. ${goesOn}` });
+  isLost = false;
+  expect(await change()).toEqual({ code: 1, stdout: '', stderr: `There is no such change. ${goesOn}` });
+});
+
+test('only rows of a change have a status', async () => {
+  const stderr = '--status: selects rows of a change; name the change by --id.\n';
+  expect(await run('changes', '--status', 'failed')).toEqual({ code: 2, stdout: '', stderr });
+});
+
 test('semicolons separate columns too, and an empty policy removes the one that a code has', async () => {
   const [, second] = codes as [CodeJson, CodeJson];
   const file = await csv('short_code;policy', `${second.short_code};{}`);
@@ -90,15 +126,45 @@ test('semicolons separate columns too, and an empty policy removes the one that 
   expect((await run('changes')).stdout).toMatch(/^change_\S+ +completed +1 +0 +1 /m);
 });
 
+test('rows that can’t be sent as they are fail one by one, with their numbers in a spreadsheet', async () => {
+  const [first, second] = codes as [CodeJson, CodeJson];
+  const file = await csv(
+    'id,short_code,target_url,policy',
+    '',
+    ',"two\r\nlines",https://example.com/a,',
+    `${first.id},${first.short_code},https://example.com/a,`,
+    ',,https://example.com/a,',
+    `${first.id},,,`,
+    '',
+    '  ',
+    `${first.id},,https://example.com/a,{`,
+    `${first.id},,,${quoted({ rules: [{ when: {}, then: {} }] })}`,
+    `${second.id},,https://example.com/rows,`,
+    `,${second.short_code},https://example.com/rows,`,
+  );
+  const oneCode = 'Give the code in exactly one of the columns id, short_code and external_ref.';
+  const before = await versionOf(first);
+  const { rows, ...counts } = await cli.unfulfilled<{ rows: { row: number; reason: string }[]; id: string }>(
+    ...ofAccount(['change', '--file', file]),
+  );
+  expect(rows.map(({ row, reason }) => [row, reason])).toEqual([
+    [3, 'short_code: there is no such code on this account.'],
+    [4, oneCode],
+    [5, oneCode],
+    [6, 'Give a target_url, a policy or both.'],
+    [9, expect.stringMatching(/^policy: is not valid JSON: .*\.$/)],
+    [10, expect.stringMatching(/^policy: rules\[0\].*\.$/)],
+    [12, 'An earlier row already changes this code.'],
+  ]);
+  expect(counts).toMatchObject({ total: 8, changed: 1, failed: 7 });
+  expect(await versionOf(first)).toBe(before);
+  expect(await json('changes', '--id', counts.id, '--status', 'failed')).toMatchObject({ failed: 7 });
+});
+
 test.each([
   [['id'], /must have a column id, short_code or external_ref, and a column target_url or policy/],
   [['id,url', 'qr_1,x'], /the column “url” is unknown\. The columns are id, short_code/],
   [['id,target_url'], /rows\.csv has no rows below its header/],
-  [['id,short_code,target_url', 'qr_1,abc,x'], /row 2: give the code in exactly one of the columns/],
-  [['id,target_url', 'qr_1,x', ',x'], /row 3: give the code/],
-  [['id,target_url', 'qr_1,'], /row 2: give a target_url, a policy or both/],
-  [['id,policy', 'qr_1,{'], /row 2: the policy is not valid JSON: /],
-  [['id,policy', `qr_1,${quoted({ rules: [{ when: {}, then: {} }] })}`], /row 2: policy: rules\[0\]/],
   [['id,target_url', 'qr_1,x,y'], /Invalid Record Length.* line 2/],
   [['id,target_url', ...Array<string>(25_001).fill('qr_1,x')], /more than 25,000 rows/],
 ])('a bad file is refused before anything is sent: %#', async (lines, message) => {

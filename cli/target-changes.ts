@@ -1,3 +1,4 @@
+import { ConnectError } from '@connectrpc/connect';
 import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
@@ -8,14 +9,16 @@ import {
   TargetRowStatus,
 } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import type { Core } from './clients.ts';
-import { connectCore, required } from './core.ts';
+import { connectCore, required, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { example, ofAccount, wholeNumber } from './options.ts';
 import { type DisplayRecord, fields, fittedTable, jsonOption, print } from './output.ts';
 import { readPages } from './pages.ts';
 import { withProgress } from './progress.ts';
-import { readTargetRows, spreadsheetRow } from './target-rows.ts';
+import { type FileRow, readTargetRows } from './target-rows.ts';
 import { dateAndTime } from './times.ts';
+
+const LOST = 'The connection to the core was lost.';
 
 const { PENDING, CHANGED, UNCHANGED, FAILED, UNSPECIFIED } = TargetRowStatus;
 const ROW_STATUS: Readonly<Record<string, TargetRowStatus>> = {
@@ -57,11 +60,12 @@ export function targetChangeCommands(target: Command): void {
     .action(async ({ account, file, dryRun, note = '' }: ChangeOptions) => {
       const rows = await readTargetRows(file);
       const { targets } = await connectCore(process.env, account);
-      const sent = required((await targets.changeTargets({ rows, dryRun, note })).change);
+      const inputs = rows.map(({ input }) => input);
+      const sent = required((await targets.changeTargets({ rows: inputs, dryRun, note })).change);
       const completed = await watched(targets, sent, json());
       const failed = await rowsOf(targets, completed.id, { status: FAILED, limit: Number.POSITIVE_INFINITY }, json());
       if (failed.length > 0) exitUnfulfilled();
-      printChange(json(), completed, failed);
+      printChange(json(), completed, failed, rows);
     });
 
   const changes = ofAccount(target.command('changes')).description(
@@ -71,7 +75,10 @@ export function targetChangeCommands(target: Command): void {
     .option('--id <id>', 'change_…, to list its rows')
     .addOption(new Option('--status <status>', 'only rows of this status').choices(Object.keys(ROW_STATUS)))
     .option('--limit <number>', 'the maximum number to show', wholeNumber, 25)
-    .action(async ({ account, id, status = '', limit }: ChangesOptions) => {
+    .action(async ({ account, id, status, limit }: ChangesOptions) => {
+      if (id === undefined && status !== undefined) {
+        throw new UsageError('--status: selects rows of a change; name the change by --id.');
+      }
       const { targets } = await connectCore(process.env, account);
       if (id === undefined) {
         const listed = await readPages({ limit }, { json: json(), what: 'changes' }, async (page) => {
@@ -82,13 +89,15 @@ export function targetChangeCommands(target: Command): void {
         return;
       }
       const { change: found } = await targets.getTargetChange({ id, limit: 1 });
-      const rows = await rowsOf(targets, id, { status: ROW_STATUS[status] ?? UNSPECIFIED, limit }, json());
+      const rows = await rowsOf(targets, id, { status: ROW_STATUS[status ?? ''] ?? UNSPECIFIED, limit }, json());
       printChange(json(), required(found), rows);
     });
 }
 
 /** Waits until a change is completed; returns it. */
 async function watched(targets: Core['targets'], sent: TargetChange, json: boolean): Promise<TargetChange> {
+  const unwatched = (problem: string, cause?: unknown) =>
+    new OperatorError(`${problem} The change goes on: target changes --id ${sent.id} shows it.`, { cause });
   return withProgress({ json, what: 'Changing targets' }, async (update) => {
     try {
       for await (const { change } of targets.watchTargetChange({ id: sent.id })) {
@@ -96,13 +105,12 @@ async function watched(targets: Core['targets'], sent: TargetChange, json: boole
         update(total - pending, total);
         if (status === TargetChangeStatus.COMPLETED) return required(change);
       }
-      throw new Error('the core ended the stream early');
     } catch (error) {
-      throw new OperatorError(
-        `The connection to the core was lost. The change goes on: target changes --id ${sent.id} shows it.`,
-        { cause: error },
-      );
+      if (!(error instanceof ConnectError)) throw error;
+      // Errors of the core itself have details.
+      throw unwatched(error.details.length > 0 ? error.rawMessage : LOST, error);
     }
+    throw unwatched(LOST);
   });
 }
 
@@ -118,10 +126,17 @@ async function rowsOf(
   });
 }
 
-function printChange(json: boolean, change: TargetChange, rows: readonly TargetChangeRow[]): void {
-  print(json, { ...changeJson(change), rows: rows.map(rowJson) }, () => {
+/** `file`: the rows of the file, if it is known. */
+function printChange(
+  json: boolean,
+  change: TargetChange,
+  rows: readonly TargetChangeRow[],
+  file: readonly FileRow[] = [],
+): void {
+  const shown = rows.map((row) => rowJson(row, file[row.position]));
+  print(json, { ...changeJson(change), rows: shown }, () => {
     const summary = fields(changeRow(change));
-    return rows.length === 0 ? summary : `${summary}\n\n${fittedTable(rows.map(rowJson), { reason: 20 })}`;
+    return shown.length === 0 ? summary : `${summary}\n\n${fittedTable(shown, { reason: 20 })}`;
   });
 }
 
@@ -143,13 +158,14 @@ function changeRow(change: TargetChange): DisplayRecord {
   return { ...shown, dry_run: dry_run ? 'yes' : 'no', note: note || null, sent: dateAndTime(created_at, new Date()) };
 }
 
-function rowJson({ position, code, status, codeId, version, reason }: TargetChangeRow) {
+function rowJson({ position, code, status, codeId, version, reason }: TargetChangeRow, inFile?: FileRow) {
   return {
-    row: spreadsheetRow(position),
+    // Without the file: its row if it had a header and no empty lines.
+    row: inFile?.row ?? position + 2,
     code: code.value ?? null,
     status: ROW_STATUS_NAMES[status] ?? null,
     code_id: codeId || null,
     version: version || null,
-    reason: reason || null,
+    reason: (inFile?.problem ?? reason) || null,
   };
 }

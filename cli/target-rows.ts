@@ -1,6 +1,7 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { CsvError, parse } from 'csv-parse/sync';
 import { policyFromJson } from '../common/targets/policy-json.ts';
+import type { Policy } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type TargetRowInput, TargetRowInputSchema } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { UsageError } from './core.ts';
 import { readOptionFile } from './read-option-file.ts';
@@ -13,34 +14,42 @@ const COLUMNS = [...Object.keys(CODE_COLUMNS), 'target_url', 'policy'];
 
 type Cells = Readonly<Partial<Record<string, string>>>;
 
-/** The number that a spreadsheet shows beside a row; the header is row 1. `position`: from 0. */
-export function spreadsheetRow(position: number): number {
-  return position + 2;
+/** A row of the file. */
+export interface FileRow {
+  /** The number that a spreadsheet shows beside it. */
+  readonly row: number;
+  readonly input: TargetRowInput;
+  /** Why it fails whatever the core knows; undefined if the core is to decide. */
+  readonly problem?: string;
 }
 
 /**
  * Reads the rows of `target change --file`: CSV in UTF-8 with a header, separated by commas, or by semicolons if the header
- * is. Throws a `UsageError` that names the first bad row.
+ * is. Throws a `UsageError` if the file as a whole is not that.
  */
-export async function readTargetRows(path: string): Promise<TargetRowInput[]> {
+export async function readTargetRows(path: string): Promise<FileRow[]> {
   const rows = parsed(await readOptionFile('--file', path));
   if (rows.length === 0) throw new UsageError(`--file: ${path} has no rows below its header.`);
   if (rows.length > MAX_ROWS) {
     throw new UsageError(`--file: ${path} has more than 25,000 rows. Split it: a change takes at most that many.`);
   }
-  return rows.map((cells, position) => {
-    const problem = (text: string) => new UsageError(`--file: row ${spreadsheetRow(position)}: ${text}`);
-    return create(TargetRowInputSchema, { code: codeOf(cells, problem), ...targetOf(cells, problem) });
-  });
+  return rows.map(({ record, info }) => ({ row: 1 + info.empty_lines + info.records, ...rowOf(record) }));
 }
 
-function parsed(content: string): Cells[] {
+/** A record, and how many records and empty lines there were up to it. */
+interface Parsed {
+  readonly record: Cells;
+  readonly info: { readonly records: number; readonly empty_lines: number };
+}
+
+function parsed(content: string): Parsed[] {
   const [header = ''] = content.split('\n', 1);
   try {
     return parse(content, {
       bom: true,
       columns: checkedColumns,
       delimiter: header.includes(';') && !header.includes(',') ? ';' : ',',
+      info: true,
       skip_empty_lines: true,
       trim: true,
       // One more is enough to know that there are too many.
@@ -69,32 +78,32 @@ function checkedColumns(header: string[]): string[] {
   return names;
 }
 
-type Problem = (text: string) => UsageError;
-
-function codeOf(cells: Cells, problem: Problem) {
-  const named = Object.entries(CODE_COLUMNS).flatMap(([column, field]) => {
+/** What is sent of a row. One with a problem is sent without a target, so that the core counts it as failed too. */
+function rowOf(cells: Cells): Pick<FileRow, 'input' | 'problem'> {
+  const [code, another] = Object.entries(CODE_COLUMNS).flatMap(([column, field]) => {
     const value = cells[column];
     return value ? [{ case: field, value }] : [];
   });
-  const [code, another] = named;
-  if (!code || another) throw problem('give the code in exactly one of the columns id, short_code and external_ref.');
-  return code;
+  const failed = (problem: string, named: MessageInitShape<typeof TargetRowInputSchema> = {}) => ({
+    input: create(TargetRowInputSchema, named),
+    problem,
+  });
+  if (!code || another) return failed('Give the code in exactly one of the columns id, short_code and external_ref.');
+  // An empty cell leaves what it stands for unchanged.
+  const { target_url: targetUrl, policy: text } = cells;
+  if (!targetUrl && !text) return failed('Give a target_url, a policy or both.', { code });
+  const read = text ? policyOf(text) : undefined;
+  if (read && 'problem' in read) return failed(read.problem, { code });
+  return { input: create(TargetRowInputSchema, { code, ...(targetUrl ? { targetUrl } : {}), ...read }) };
 }
 
-/** An empty cell leaves what it stands for unchanged. */
-function targetOf({ target_url: targetUrl, policy }: Cells, problem: Problem) {
-  if (!targetUrl && !policy) throw problem('give a target_url, a policy or both.');
-  return { ...(targetUrl ? { targetUrl } : {}), ...(policy ? { policy: policyOf(policy, problem) } : {}) };
-}
-
-function policyOf(text: string, problem: Problem) {
+function policyOf(text: string): { readonly policy: Policy } | { readonly problem: string } {
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch (error) {
-    throw problem(`the policy is not valid JSON: ${(error as Error).message}.`);
+    return { problem: `policy: is not valid JSON: ${(error as Error).message}.` };
   }
   const read = policyFromJson(json);
-  if ('problem' in read) throw problem(`policy: ${read.problem}`);
-  return read.policy;
+  return 'problem' in read ? { problem: `policy: ${read.problem}` } : read;
 }

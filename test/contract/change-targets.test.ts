@@ -182,7 +182,7 @@ describe('rows', () => {
       'short_code: must not contain the NUL character.',
       'external_ref: no code of this account was created with this reference.',
       '',
-      'The row at position 14 already changes this code.',
+      'An earlier row already changes this code.',
     ]);
     expect(rows[14]).toMatchObject({ status: CHANGED, version: 2 });
     expect((await targets().getTarget({ id: one.id })).target).toMatchObject({ version: 2, targetUrl: NEW });

@@ -79,16 +79,15 @@ export async function findCodes(on: Queryable, accountId: string, rows: readonly
       Map.groupBy(codes, (code) => code.reference),
     );
   }
-  const rowsOfCodes = new Map<string, number>();
-  return rows.map(({ reference, problem }, index) => {
+  const named = new Set<string>();
+  return rows.map(({ reference, problem }) => {
     if (!reference || problem !== undefined) return { problem: problem ?? '' };
     const [code, another] = found.get(reference.kind)?.get(keyOf(reference) ?? '') ?? [];
     if (!code) return { problem: NONE[reference.kind] };
     if (another) return { problem: SEVERAL };
     if (code.type !== 'dynamic') return { problem: 'Only dynamic codes have a target.', code };
-    const earlier = rowsOfCodes.get(code.id);
-    if (earlier !== undefined) return { problem: `The row at position ${earlier} already changes this code.`, code };
-    rowsOfCodes.set(code.id, index);
+    if (named.has(code.id)) return { problem: 'An earlier row already changes this code.', code };
+    named.add(code.id);
     return { code };
   });
 }
