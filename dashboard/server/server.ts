@@ -3,6 +3,7 @@ import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
+import { shared } from '../../common/runtime/shared.ts';
 import { serveApp } from './app-files.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
@@ -79,8 +80,9 @@ export async function createServer(options: {
   );
 
   app.get('/healthz', () => ({ status: 'alive' }));
+  const isServing = shared(core.isServing);
   app.get('/readyz', async (_, reply) => {
-    const serving = await core.isServing();
+    const serving = await isServing();
     return reply.code(serving ? 200 : 503).send({ status: serving ? 'ready' : 'the core is unavailable' });
   });
   const sessions = openSessions(options);
