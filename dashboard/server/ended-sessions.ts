@@ -48,18 +48,23 @@ export interface EndedSessions {
   endAt(named: ProviderSession): Promise<boolean>;
 }
 
-/** `lifetimeS`: how long a session can last, in s. `secretKey`: what all instances share. */
+/**
+ * `lifetimeS`: how long a session can last, in s. `secretKey`: what all instances share. `most`: how many ended sessions and
+ * subjects are remembered, and as many that the core does not know yet.
+ */
 export function endedSessions(options: {
   lifetimeS: number;
   secretKey: Buffer;
   core: Core;
   logger: Logger;
+  most?: number;
 }): EndedSessions {
-  const { lifetimeS, core, logger } = options;
+  const { lifetimeS, core, logger, most = MOST } = options;
   const hmacKey = new Uint8Array(hkdfSync('sha256', options.secretKey, '', 'signpost dashboard ended sessions', 32));
   const reportFailure = throttledReport(REPORT_MS, (failures, err: unknown) => {
     logger.warn({ failures, err }, 'the dashboard could not reach a core about ended sessions; it is tried again');
   });
+  const failed = (error: unknown) => reportFailure(1, error);
   /** By key, when it ended in s since 1970; mostly the earliest first. */
   const ended = new Map<string, number>();
   /** Keys that the core does not know yet. */
@@ -76,7 +81,7 @@ export function endedSessions(options: {
     ended.set(key, at);
     const now = Date.now() / 1_000;
     for (const [first, endedAt] of ended) {
-      if (ended.size <= MOST && endedAt + lifetimeS >= now) break;
+      if (ended.size <= most && endedAt + lifetimeS >= now) break;
       ended.delete(first);
     }
   }
@@ -89,19 +94,19 @@ export function endedSessions(options: {
     }
   }
 
-  async function refresh(): Promise<void> {
-    try {
-      await sendUnsent();
-      const since = listed && timestampFromMs(timestampMs(listed) - OVERLAP_MS);
-      const { sessions, asOf } = await core.accounts.listEndedSessions(since ? { since } : {}, { timeoutMs: CALL_MS });
-      for (const { key, endedAt } of sessions.toReversed()) {
-        const [name, at] = [Buffer.from(key).toString('base64'), endedAt ? timestampMs(endedAt) / 1_000 : 0];
-        if ((ended.get(name) ?? 0) < at) add(name, at);
-      }
-      listed = asOf;
-    } catch (error) {
-      reportFailure(1, error);
+  async function listEnded(): Promise<void> {
+    const since = listed && timestampFromMs(timestampMs(listed) - OVERLAP_MS);
+    const { sessions, asOf } = await core.accounts.listEndedSessions(since ? { since } : {}, { timeoutMs: CALL_MS });
+    for (const { key, endedAt } of sessions.toReversed()) {
+      const [name, at] = [Buffer.from(key).toString('base64'), endedAt ? timestampMs(endedAt) / 1_000 : 0];
+      if ((ended.get(name) ?? 0) < at) add(name, at);
     }
+    listed = asOf;
+  }
+
+  async function refresh(): Promise<void> {
+    // Neither waits for the other: what the core cannot be told must not keep this instance from what the core knows.
+    await Promise.all([listEnded().catch(failed), sendUnsent().catch(failed)]);
     freshUntil = performance.now() + FRESH_MS;
     refreshing = undefined;
   }
@@ -110,12 +115,13 @@ export function endedSessions(options: {
   async function endKey(name: string): Promise<boolean> {
     const key = keyOf(name);
     add(key, Date.now() / 1_000);
-    if (unsent.size < MOST) unsent.add(key);
+    if (unsent.size < most) unsent.add(key);
+    const isQueued = unsent.has(key);
     try {
       await sendUnsent();
-      return true;
+      return isQueued;
     } catch (error) {
-      reportFailure(1, error);
+      failed(error);
       return false;
     }
   }
