@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
+import { readConfiguredCa, readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { optionalText, port, readVariables, textMatching, type Values } from '../common/runtime/variables.ts';
 import type { Core } from './clients.ts';
 
@@ -54,7 +54,7 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
 
 function clientTls({ CORE_CA, CORE_CERT, CORE_KEY }: Values<typeof VARIABLES>): Record<string, Buffer> {
   return {
-    ...(CORE_CA && { ca: readConfiguredFile('CORE_CA', CORE_CA) }),
+    ...(CORE_CA && { ca: readConfiguredCa('CORE_CA', CORE_CA) }),
     ...(CORE_CERT && { cert: readConfiguredFile('CORE_CERT', CORE_CERT) }),
     ...(CORE_KEY && { key: readConfiguredFile('CORE_KEY', CORE_KEY) }),
   };

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
 import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
-  HOST_AND_PORT,
+  addresses,
   integer,
   list,
   logLevel,
@@ -46,12 +46,12 @@ export const GATEWAY_VARIABLES = {
       'Used to look up codes that the route table does not contain yet, and to read the salts of the visitor hash; without Kafka also for the log.',
   },
   KAFKA_BROKERS: {
-    type: list('host:port', HOST_AND_PORT, []),
+    type: addresses([]),
     about: 'Kafka, as the log of scans and routes. Unset: the log in Postgres.',
   },
   ...KAFKA_VARIABLES,
   CORE_ADDRESS: {
-    type: list('host:port', HOST_AND_PORT, ['127.0.0.1:50051']),
+    type: addresses(['127.0.0.1:50051']),
     about: 'The native gRPC ports of the cores, used round-robin.',
   },
   CORE_CA: {
@@ -86,7 +86,7 @@ export const GATEWAY_VARIABLES = {
     about: 'Codes that do not exist that a client address may scan at each worker; beyond that the answer is 429.',
   },
   COUNTRY_HEADER: {
-    type: optionalText('the name of a header'),
+    type: optionalText('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),
     about: 'The header in which a trusted proxy sends the reader’s country, such as `CF-IPCountry`.',
   },
   COUNTRY_DATABASE: {

@@ -392,9 +392,17 @@ describe('a start that cannot succeed ends with one sentence and code 1:', () =>
 
   test('invalid variables', async () => {
     await expectSentence(
-      { PORT: 'http', DATABASE_URL: '', TRUST_PROXY: '10.0.0.0/8,999.0.0.1' },
+      {
+        PORT: 'http',
+        DATABASE_URL: '',
+        CORE_ADDRESS: 'core:99999',
+        TRUST_PROXY: '10.0.0.0/8,999.0.0.1',
+        COUNTRY_HEADER: 'not a header',
+      },
       'PORT must be a port. DATABASE_URL is needed: a Postgres address. ' +
-        'TRUST_PROXY must be an address or a network in CIDR notation, separated by commas.',
+        'CORE_ADDRESS must be host:port; several are separated by commas. ' +
+        'TRUST_PROXY must be an address or a network in CIDR notation; several are separated by commas. ' +
+        'COUNTRY_HEADER must be the name of a header.',
     );
   });
 
@@ -476,5 +484,7 @@ describe('CORE_CA', () => {
   test('a file that can’t be read is a sentence', async () => {
     const stderr = "CORE_CA /nowhere.pem can't be read (ENOENT).\n";
     expect(await start({ CORE_CA: '/nowhere.pem' }).ended).toEqual({ code: 1, stderr });
+    const other = 'CORE_CA package.json must be a PEM file of certificates.\n';
+    expect(await start({ CORE_CA: 'package.json' }).ended).toEqual({ code: 1, stderr: other });
   });
 });

@@ -6,7 +6,7 @@ import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { readConfiguredFile } from '../common/runtime/read-configured-file.ts';
+import { readConfiguredCa } from '../common/runtime/read-configured-file.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { limitAttempts, limitRequests } from './address-limits.ts';
@@ -86,7 +86,7 @@ async function main(number: number, spoolName: string): Promise<void> {
   const core = createCoreClients({
     addresses: config.CORE_ADDRESS,
     timeoutMs: config.CORE_TIMEOUT_MS,
-    ca: config.CORE_CA === undefined ? undefined : readConfiguredFile('CORE_CA', config.CORE_CA),
+    ca: config.CORE_CA === undefined ? undefined : readConfiguredCa('CORE_CA', config.CORE_CA),
   });
   running.defer(() => core.close());
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;

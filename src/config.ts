@@ -3,8 +3,8 @@ import { isIP } from 'node:net';
 import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
 import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
+  addresses,
   flag,
-  HOST_AND_PORT,
   integer,
   list,
   logLevel,
@@ -26,6 +26,7 @@ export const ROLES = ['rpc', 'relay', 'recorder', 'worker'] as const;
 
 const ADDRESSES = list('an IP address', /^[0-9a-fA-F.:]+$/, []);
 const RESOLVERS = list('an IP address or address:port', /^[0-9a-fA-F.:[\]]+$/, []);
+const TOKENS = list('a token', /^(?!sk_live_)[\x21-\x2b\x2d-\x7e]{32,}$/, []);
 
 /** Whether Node's resolver accepts these servers. */
 function areResolvers(servers: readonly string[]): boolean {
@@ -56,17 +57,17 @@ export const CORE_VARIABLES = {
   },
   DATABASE_CONNECTIONS: { type: integer(5, 1_000, 20), about: 'Maximum number of connections of this process.' },
   KAFKA_BROKERS: {
-    type: list('host:port', HOST_AND_PORT, []),
+    type: addresses([]),
     about: 'Kafka, the log of scans, events and routes. Unset: a log in Postgres, for a single machine.',
   },
   ...KAFKA_VARIABLES,
   PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'Start of scan URLs on the platform’s own host.' },
   SERVICE_TOKEN: {
-    type: list(
-      'one or two tokens of at least 32 characters, not like API keys',
-      /^(?!sk_live_)[\x21-\x2b\x2d-\x7e]{32,}$/,
-      [],
-    ),
+    type: {
+      ...TOKENS,
+      schema: TOKENS.schema.refine((tokens) => tokens.length <= 2),
+      name: 'one or two tokens of at least 32 characters, not like API keys, separated by a comma',
+    },
     about: 'The token of internal callers; two during a rotation. Unset: no token is accepted.',
   },
   HEALTH_OPEN_TO: {
@@ -112,7 +113,7 @@ export const CORE_VARIABLES = {
     about: 'DNS servers for custom domains and webhook endpoints. Unset: the system’s resolvers.',
   },
   ROLES: {
-    type: list(`of ${ROLES.join(', ')}`, new RegExp(`^(${ROLES.join('|')})$`), ROLES),
+    type: list(`one of ${ROLES.join(', ')}`, new RegExp(`^(${ROLES.join('|')})$`), ROLES),
     about:
       'What this process does: answer RPCs (rpc), publish the outbox (relay), record scans (recorder), and finish ' +
       'batches, check domains and send webhooks (worker).',

@@ -314,6 +314,7 @@ test.each([
   [{ KAFKA_CA: 'ca.pem' }, 'KAFKA_CA, KAFKA_CERT and KAFKA_KEY need KAFKA_TLS=true.'],
   [{ KAFKA_TLS: 'true', KAFKA_CERT: 'cert.pem' }, 'KAFKA_CERT and KAFKA_KEY must both be set, or neither.'],
   [{ KAFKA_TLS: 'true', KAFKA_CA: '/nowhere.pem' }, "KAFKA_CA /nowhere.pem can't be read (ENOENT)."],
+  [{ KAFKA_TLS: 'true', KAFKA_CA: 'package.json' }, 'KAFKA_CA package.json must be a PEM file of certificates.'],
   [
     { KAFKA_USERNAME: 'core', KAFKA_PASSWORD: 'secret' },
     'KAFKA_SASL_MECHANISM, KAFKA_USERNAME and KAFKA_PASSWORD must all be set, or none of them.',

@@ -1,6 +1,6 @@
 import type { KafkaConfig, SASLOptions } from 'kafkajs';
 import { OperatorError } from '../runtime/operator-error.ts';
-import { readConfiguredFile } from '../runtime/read-configured-file.ts';
+import { readConfiguredCa, readConfiguredFile } from '../runtime/read-configured-file.ts';
 import { flag, optionalOneOf, optionalText, textMatching, type Values } from '../runtime/variables.ts';
 import { PREFIX } from './prefixed.ts';
 
@@ -55,7 +55,7 @@ function tlsOf({
   }
   return {
     ssl: {
-      ...(ca !== undefined && { ca: readConfiguredFile('KAFKA_CA', ca) }),
+      ...(ca !== undefined && { ca: readConfiguredCa('KAFKA_CA', ca) }),
       ...(cert !== undefined && { cert: readConfiguredFile('KAFKA_CERT', cert) }),
       ...(key !== undefined && { key: readConfiguredFile('KAFKA_KEY', key) }),
     },

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { OperatorError } from './operator-error.ts';
 
@@ -9,5 +10,20 @@ export function readConfiguredFile(variable: string, path: string): Buffer {
     throw new OperatorError(`${variable} ${path} can't be read (${(error as NodeJS.ErrnoException).code}).`, {
       cause: error,
     });
+  }
+}
+
+/** The same for the certificates of a CA. Node would ignore a file without any, and then accept no certificate. */
+export function readConfiguredCa(variable: string, path: string): Buffer {
+  const content = readConfiguredFile(variable, path);
+  if (!isPemCertificate(content)) throw new OperatorError(`${variable} ${path} must be a PEM file of certificates.`);
+  return content;
+}
+
+function isPemCertificate(content: Buffer): boolean {
+  try {
+    return content.includes('-----BEGIN ') && new X509Certificate(content).raw.length > 0;
+  } catch {
+    return false;
   }
 }

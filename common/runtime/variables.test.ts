@@ -21,7 +21,7 @@ const VARIABLES = {
   PORT: { type: port(8080), about: 'Where it listens.' },
   URL: { type: text('an address'), about: 'Whom it asks.' },
   COUNT: { type: integer(1, 9, 3), about: 'How many.' },
-  NAMES: { type: list('words', /^\w+$/, ['a']), about: 'Which.' },
+  NAMES: { type: list('a word', /^\w+$/, ['a']), about: 'Which.' },
   LEVEL: { type: oneOf(['low', 'high'], 'low'), about: 'How loud.' },
 } as const;
 
@@ -44,7 +44,7 @@ test('every invalid variable is named in a sentence, and no value is repeated', 
   const read = () => readVariables(VARIABLES, { PORT: '70000', COUNT: 'hunter2', NAMES: 'a b', LEVEL: 'loud' });
   expect(read).toThrow(OperatorError);
   expect(read).toThrow(
-    'PORT must be a port. URL is needed: an address. COUNT must be a whole number from 1 to 9. NAMES must be words, separated by commas. LEVEL must be one of low, high.',
+    'PORT must be a port. URL is needed: an address. COUNT must be a whole number from 1 to 9. NAMES must be a word; several are separated by commas. LEVEL must be one of low, high.',
   );
   expect(read).not.toThrow('hunter2');
 });

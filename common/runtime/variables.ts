@@ -124,9 +124,9 @@ export function textMatching(name: string, pattern: RegExp, fallback: string): V
   return { schema: z.string().regex(pattern).default(fallback), name, defaultText: fallback };
 }
 
-/** Optional text. */
-export function optionalText(name: string): VariableType<string | undefined> {
-  return { schema: z.string().optional(), name, defaultText: '' };
+/** Optional text, of any form unless it has to match a pattern. */
+export function optionalText(name: string, pattern = /^/): VariableType<string | undefined> {
+  return { schema: z.string().regex(pattern).optional(), name, defaultText: '' };
 }
 
 const ORIGIN = z
@@ -148,7 +148,7 @@ export function optionalOrigin(defaultText: string): VariableType<string | undef
   return { schema: ORIGIN, name: ORIGIN_NAME, defaultText };
 }
 
-/** Comma-separated values, each of which must match `pattern`. */
+/** Comma-separated values, each of which must match `pattern`. `name`: a description of one. */
 export function list(name: string, pattern: RegExp, fallback: readonly string[]): VariableType<readonly string[]> {
   const schema = z
     .string()
@@ -156,7 +156,18 @@ export function list(name: string, pattern: RegExp, fallback: readonly string[])
     .pipe(z.array(z.string().regex(pattern)))
     .optional()
     .transform((value) => value ?? fallback);
-  return { schema, name: `${name}, separated by commas`, defaultText: fallback.join(',') };
+  return { schema, name: `${name}; several are separated by commas`, defaultText: fallback.join(',') };
+}
+
+const HOST_AND_PORT = list('host:port', /^[^\s:,]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/, []);
+
+/** Comma-separated addresses, each `host:port`. */
+export function addresses(fallback: readonly string[]): VariableType<readonly string[]> {
+  const portOf = (address: string) => Number(address.slice(address.lastIndexOf(':') + 1));
+  const schema = HOST_AND_PORT.schema
+    .refine((all) => all.every((address) => portOf(address) <= 65_535))
+    .transform((all) => (all.length > 0 ? all : fallback));
+  return { ...HOST_AND_PORT, schema, defaultText: fallback.join(',') };
 }
 
 /** One of several words. */
@@ -178,6 +189,8 @@ export function optionalOneOf<Word extends string>(words: readonly [Word, ...Wor
 export function secret(bytes: number): VariableType<Buffer> {
   const schema = z
     .string()
+    // Node skips whatever else it finds. OpenSSL breaks long values into lines.
+    .regex(/^[\w+/\s-]+={0,2}$/)
     .transform((value) => Buffer.from(value, 'base64'))
     .refine((value) => value.length >= bytes);
   return { schema, name: `at least ${bytes} random bytes in base64`, defaultText: '' };
@@ -200,6 +213,3 @@ export function flag(fallback: boolean): VariableType<boolean> {
 
 /** How much a process logs. */
 export const logLevel = oneOf(['debug', 'info', 'warn', 'error', 'silent'], 'info');
-
-/** `host:port`. */
-export const HOST_AND_PORT = /^[^\s:,]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/;

@@ -1,4 +1,4 @@
-import { optionalPort, optionalText, type Values } from '../runtime/variables.ts';
+import { optionalOneOf, optionalPort, optionalText, type Values } from '../runtime/variables.ts';
 
 /** The variables of metrics, health and traces, which every process has. OpenTelemetry's SDK reads those named `OTEL_…`. */
 export const TELEMETRY_VARIABLES = {
@@ -8,13 +8,13 @@ export const TELEMETRY_VARIABLES = {
       'Prometheus metrics (`/metrics`) and health (`/healthz`, `/readyz`) of the process, on `LISTEN_HOST`. Unset: off.',
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
-    type: optionalText('an http or https address'),
+    type: optionalText('an http or https address', /^https?:\/\/[^\s/]\S*$/),
     about:
       'The collector that gets traces and metrics by OTLP. OpenTelemetry’s other standard variables apply as well. ' +
       'Unset: nothing is sent.',
   },
   OTEL_EXPORTER_OTLP_PROTOCOL: {
-    type: optionalText('`grpc`, `http/protobuf` or `http/json`'),
+    type: optionalOneOf(['grpc', 'http/protobuf', 'http/json']),
     about: 'The protocol of the collector. Unset: `http/protobuf`.',
   },
   OTEL_EXPORTER_OTLP_HEADERS: {
@@ -39,7 +39,7 @@ export const TELEMETRY_VARIABLES = {
     about: 'How often metrics are sent to the collector. Unset: every 60 seconds.',
   },
   OTEL_SDK_DISABLED: {
-    type: optionalText('true or false'),
+    type: optionalOneOf(['true', 'false']),
     about: '`true`: nothing is sent, whatever `OTEL_EXPORTER_OTLP_ENDPOINT` says.',
   },
 } as const;

@@ -6,7 +6,7 @@ import { exitOnFatalErrors } from '../../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../../common/runtime/log-warnings.ts';
 import { openLogger } from '../../common/runtime/logger.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
-import { readConfiguredFile } from '../../common/runtime/read-configured-file.ts';
+import { readConfiguredCa } from '../../common/runtime/read-configured-file.ts';
 import { exitWithParent, stopRequest } from '../../common/runtime/stop-request.ts';
 import { readVariables } from '../../common/runtime/variables.ts';
 import { DASHBOARD_VARIABLES, type DashboardConfig } from './config.ts';
@@ -32,7 +32,7 @@ async function main(config: DashboardConfig): Promise<void> {
   const core = connectCore({
     host: config.CORE_HOST,
     port: config.CORE_PORT,
-    ca: config.CORE_CA === undefined ? undefined : readConfiguredFile('CORE_CA', config.CORE_CA),
+    ca: config.CORE_CA === undefined ? undefined : readConfiguredCa('CORE_CA', config.CORE_CA),
     serviceToken: config.SERVICE_TOKEN.split(',')[0] ?? '',
   });
   running.defer(() => core.close());

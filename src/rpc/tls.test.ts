@@ -150,6 +150,7 @@ test('unreadable or invalid files give one sentence', () => {
     [{ cert: missing, key, clientCa: undefined }, /^TLS_CERT .*nowhere.pem can't be read \(ENOENT\)\.$/],
     [{ cert, key: missing, clientCa: undefined }, /^TLS_KEY .* can't be read/],
     [{ cert, key, clientCa: missing }, /^TLS_CLIENT_CA .* can't be read/],
+    [{ cert, key, clientCa: key }, /^TLS_CLIENT_CA .* must be a PEM file of certificates\.$/],
     [{ cert, key: authority.keyFile, clientCa: undefined }, /must be PEM files/],
     [{ cert: import.meta.filename, key, clientCa: undefined }, /must be PEM files/],
   ] as const) {

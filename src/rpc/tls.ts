@@ -1,7 +1,7 @@
 import { createSecureContext, type PeerCertificate, TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
-import { readConfiguredFile } from '../../common/runtime/read-configured-file.ts';
+import { readConfiguredCa, readConfiguredFile } from '../../common/runtime/read-configured-file.ts';
 
 /** Files of a core's certificate and key, and of the CA of internal callers' certificates. */
 export interface TlsFiles {
@@ -61,7 +61,7 @@ function load({ cert, key, clientCa }: TlsFiles): TlsContext {
   const context = {
     cert: readConfiguredFile('TLS_CERT', cert),
     key: readConfiguredFile('TLS_KEY', key),
-    ca: clientCa === undefined ? undefined : readConfiguredFile('TLS_CLIENT_CA', clientCa),
+    ca: clientCa === undefined ? undefined : readConfiguredCa('TLS_CLIENT_CA', clientCa),
   };
   try {
     createSecureContext(context);
