@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { type ErrorInfo, ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
 import { type FirstMessages, useFirstMessages } from '../messages/index.ts';
+import { fieldErrors } from './field-errors.ts';
 import { isTemporary } from './queries.ts';
 import type { RoleName } from './session.ts';
 
@@ -21,13 +22,16 @@ export function useErrorText(): (error: unknown) => string {
 }
 
 export function errorText(error: unknown, { common, shell }: FirstMessages): string {
+  const { reason = '', metadata = {} } = errorInfo(error) ?? {};
+  const known = common.reasons[reason];
+  if (known) return known(metadata);
   if (isTemporary(error)) return common.unavailable;
   const connectError = ConnectError.from(error);
-  const info = errorInfo(error);
-  if (info?.reason === 'ROLE_REQUIRED') {
-    const role = info.metadata.role ?? 'owner';
+  if (reason === 'ROLE_REQUIRED') {
+    const role = metadata.role ?? 'owner';
     return common.notAllowed(shell.roles[role as RoleName] ?? role);
   }
   if (connectError.code === Code.DeadlineExceeded) return common.unavailable;
-  return connectError.rawMessage;
+  const [violation] = fieldErrors(error);
+  return violation ? common.invalid(...violation) : connectError.rawMessage;
 }

@@ -5,6 +5,9 @@ import { sessionQuery } from './session.ts';
 /** How often a query is repeated while Signpost is unavailable; afterwards the page offers to try again. */
 const RETRIES = 4;
 
+/** How often a query is tried again after it gave up, as long as Signpost is unavailable, in ms. */
+const RECOVERY_MS = 15_000;
+
 /** The most between two tries, in ms. */
 const MAX_RETRY_DELAY_MS = 8_000;
 
@@ -16,6 +19,7 @@ export const queryClient = new QueryClient({
     queries: {
       staleTime: 10_000,
       retry: (failures, error) => failures < RETRIES && isTemporary(error),
+      refetchInterval: recoveryInterval,
       retryDelay: (failures) => Math.min(MAX_RETRY_DELAY_MS, 500 * 2 ** failures),
     },
   },
@@ -26,6 +30,19 @@ export function isTemporary(error: unknown): boolean {
   const { code, cause } = ConnectError.from(error);
   // What `fetch` throws when there is no answer, which the transport wraps.
   return code === Code.Unavailable || cause instanceof TypeError;
+}
+
+/** After these codes nothing changes by making the same call again. */
+const PERMANENT: readonly Code[] = [Code.NotFound, Code.PermissionDenied, Code.Unauthenticated, Code.InvalidArgument];
+
+/** Whether the same call would fail again. */
+export function isPermanent(error: unknown): boolean {
+  return PERMANENT.includes(ConnectError.from(error).code);
+}
+
+/** The `refetchInterval` of a query that is only read again if it failed because Signpost was unavailable. */
+export function recoveryInterval({ state }: { readonly state: { readonly status: string; readonly error: unknown } }) {
+  return state.status === 'error' && isTemporary(state.error) ? RECOVERY_MS : false;
 }
 
 function checkSession(error: unknown): void {

@@ -20,6 +20,6 @@ export function usePages<I extends DescMessage, O extends DescMessage>(
     queryFn: ({ signal, pageParam }) => callUnaryMethod(transport, method, request(pageParam), { signal }),
     initialPageParam: first as string | undefined,
     getNextPageParam: nextCursor,
-    refetchInterval: refreshMs ?? false,
+    ...(refreshMs !== undefined && { refetchInterval: refreshMs }),
   });
 }

@@ -1,5 +1,13 @@
 import type { common as en } from '../en/common.ts';
 
+/** What is wrong with a field, by its name in the API. */
+const FIELDS: Readonly<Record<string, string>> = {
+  hostname: 'Bitte geben Sie nur einen Hostnamen ein, zum Beispiel qr.example.com.',
+  url: 'Bitte geben Sie eine öffentlich erreichbare https-Adresse ohne Benutzernamen und Passwort ein.',
+  email: 'Bitte geben Sie eine E-Mail-Adresse ein.',
+  name: 'Dieser Name ist nicht erlaubt oder zu lang.',
+};
+
 export const common: typeof en = {
   save: 'Speichern',
   cancel: 'Abbrechen',
@@ -31,6 +39,27 @@ export const common: typeof en = {
   confirmName: (name) => `Zur Bestätigung „${name}“ eingeben`,
   unavailable: 'Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.',
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
+  invalid: (field, sentence) => FIELDS[field] ?? `Eine Angabe ist ungültig (${field}: ${sentence})`,
+  reasons: {
+    NO_FIELDS: () => 'Es gibt nichts zu ändern.',
+    UNKNOWN_FOLDER: () => 'Diesen Ordner gibt es nicht mehr.',
+    UNKNOWN_DOMAIN: () => 'Diese Domain gehört nicht zum Konto oder ist noch nicht in Betrieb.',
+    INVALID_CURSOR: () => 'Die Liste hat sich geändert. Bitte laden Sie die Seite neu.',
+    UNAUTHENTICATED: () => 'Ihre Sitzung ist beendet. Bitte melden Sie sich wieder an.',
+    FEATURE_NOT_IN_PLAN: () => 'Ihr Tarif enthält diese Funktion nicht.',
+    NOT_A_MEMBER: () => 'Sie sind kein Mitglied dieses Kontos mehr.',
+    QR_LIMIT_REACHED: ({ limit }) => `Alle ${limit} Codes Ihres Tarifs sind in Gebrauch.`,
+    LIMIT_REACHED: ({ limit }) => `Mehr als ${limit} sind nicht möglich. Bitte entfernen Sie zuerst etwas davon.`,
+    BATCH_LIMIT_EXCEEDED: () => 'Ihr Tarif erlaubt weniger Zeilen je Stapel. Bitte teilen Sie die Datei auf.',
+    NOT_FOUND: () => 'Das gibt es in diesem Konto nicht (mehr).',
+    ALREADY_EXISTS: () => 'Das ist schon vergeben.',
+    NO_TARGET: () => 'Codes dieser Art lassen sich so nicht ändern.',
+    LAST_OWNER: () => 'Ein Konto braucht einen Inhaber. Bitte machen Sie zuerst ein anderes Mitglied dazu.',
+    TARGET_CHANGED: () => 'Das Ziel wurde inzwischen geändert. Bitte laden Sie die Seite neu.',
+    NOTHING_TO_ENCODE: () => 'Dieser Code hat keinen Inhalt.',
+    DOMAIN_NOT_RESOLVED: () => 'Die Domain dieser Codes führt gerade nicht zu Signpost.',
+    INTERNAL: () => 'Bei Signpost ist ein Fehler aufgetreten. Er ist protokolliert.',
+  },
   codes: (count, formatted) => `${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
   scans: (count, formatted) => `${formatted} ${count === 1 ? 'Scan' : 'Scans'}`,
   pickColour: (what) => `${what}: Farbe wählen`,

@@ -1,3 +1,6 @@
+/** Why calls fail, by the reason that the core gives, with its details. */
+type Reasons = Readonly<Record<string, (details: Readonly<Record<string, string>>) => string>>;
+
 /** Texts that several pages use. */
 export const common = {
   save: 'Save',
@@ -30,6 +33,13 @@ export const common = {
   confirmName: (name: string) => `Type “${name}” to confirm`,
   unavailable: 'Signpost is unavailable at the moment. Try again shortly.',
   notAllowed: (role: string) => `Your role does not allow this. It takes the role “${role}”.`,
+  /** `sentence`: what the core says about a field, without its name. */
+  invalid: (_field: string, sentence: string) => sentence.charAt(0).toUpperCase() + sentence.slice(1),
+  /** Where the core's own sentence, which is in English, does not do. */
+  reasons: {
+    UNKNOWN_FOLDER: () => 'This folder does not exist any more.',
+    DOMAIN_NOT_RESOLVED: () => 'The domain of these codes does not lead to Signpost at the moment.',
+  } as Reasons,
   codes: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'code' : 'codes'}`,
   scans: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'scan' : 'scans'}`,
   pickColour: (what: string) => `${what}: pick a colour`,

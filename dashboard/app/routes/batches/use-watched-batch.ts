@@ -1,13 +1,11 @@
-import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { createClient } from '@connectrpc/connect';
 import { useTransport } from '@connectrpc/connect-query';
 import { useEffect, useState } from 'react';
 import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { isPermanent } from '../../data/queries.ts';
 
 /** The most between two tries to continue a stream that broke, in ms. */
 const MAX_DELAY_MS = 8_000;
-
-/** After these nothing changes by trying again. */
-const FINAL: readonly Code[] = [Code.NotFound, Code.PermissionDenied, Code.Unauthenticated, Code.InvalidArgument];
 
 export interface WatchedBatch {
   /** Undefined until it has been loaded. */
@@ -35,7 +33,7 @@ export function useWatchedBatch(id: string): WatchedBatch {
           }
         } catch (error) {
           if (signal.aborted) return;
-          if (FINAL.includes(ConnectError.from(error).code)) {
+          if (isPermanent(error)) {
             setWatched(({ batch }) => ({ batch, error, isReconnecting: false }));
             return;
           }

@@ -24,7 +24,7 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.getByRole('textbox', { name: 'Address' }).waitFor();
     await page.keyboard.type('nowhere');
     await page.keyboard.press('Enter');
-    await page.getByText(/^url: /).waitFor();
+    await page.getByText('Must be an absolute').waitFor();
     await page.keyboard.press('Control+a');
     await page.keyboard.type(`${receiver.url}/hooks`);
     await page.keyboard.press('Enter');

@@ -1,0 +1,29 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { expect, test } from 'vitest';
+import { failure } from '../../../common/contract/errors.ts';
+import { first as de } from '../messages/de/first.ts';
+import { first as en } from '../messages/en/first.ts';
+import { errorText } from './error-text.ts';
+import { isPermanent, recoveryInterval } from './queries.ts';
+
+test('the core’s sentences are shown without names of fields, and in German where a reason is given', () => {
+  const hostname = failure('INVALID_FIELD', 'hostname: must be only a hostname, such as qr.example.com.');
+  expect(errorText(hostname, en)).toBe('Must be only a hostname, such as qr.example.com.');
+  expect(errorText(hostname, de)).toMatch(/^Bitte geben Sie nur einen Hostnamen ein/);
+  const other = failure('INVALID_FIELD', 'since: must be a time.');
+  expect(errorText(other, de)).toBe('Eine Angabe ist ungültig (since: must be a time.)');
+  const missing = failure('NOT_FOUND', 'There is no such code on this account.');
+  expect(errorText(missing, en)).toBe('There is no such code on this account.');
+  expect(errorText(missing, de)).toBe('Das gibt es in diesem Konto nicht (mehr).');
+  expect(errorText(failure('QR_LIMIT_REACHED', '…', { limit: '50' }), de)).toContain('50');
+  expect(errorText(failure('ROLE_REQUIRED', '…', { role: 'admin' }), de)).toContain('„Verwalten“');
+  expect(errorText(failure('UNAVAILABLE', '…'), de)).toBe(de.common.unavailable);
+});
+
+test('queries that gave up recover if Signpost was unavailable, and permanent errors are not repeated', () => {
+  const [missing, away] = [failure('NOT_FOUND', '…'), new ConnectError('…', Code.Unavailable)];
+  expect([isPermanent(missing), isPermanent(away)]).toEqual([true, false]);
+  expect(recoveryInterval({ state: { status: 'error', error: away } })).toBeGreaterThan(0);
+  expect(recoveryInterval({ state: { status: 'error', error: missing } })).toBe(false);
+  expect(recoveryInterval({ state: { status: 'success', error: null } })).toBe(false);
+});
