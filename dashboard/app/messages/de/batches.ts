@@ -9,6 +9,7 @@ export const batches: typeof en = {
   emptyTitle: 'Noch keine Stapel',
   emptyText:
     'Ein Stapel macht aus einer CSV-Datei bis zu 25.000 Codes in Druckreihenfolge, mit allen Bildern in einer ZIP-Datei.',
+  notInPlan: 'Ihr Tarif enthält keine Stapel.',
   list: 'Stapel, neueste zuerst',
   unnamed: (date) => `Stapel vom ${date}`,
   statuses: { processing: 'In Arbeit', completed: 'Abgeschlossen' },

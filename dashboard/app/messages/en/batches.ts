@@ -6,6 +6,7 @@ export const batches = {
   new: 'New batch',
   emptyTitle: 'No batches yet',
   emptyText: 'A batch makes up to 25,000 codes out of a CSV file, in print order, with their images in one ZIP.',
+  notInPlan: 'Your plan does not include batches.',
   list: 'Batches, newest first',
   unnamed: (date: string) => `Batch of ${date}`,
   statuses: { processing: 'In progress', completed: 'Completed' },

@@ -10,10 +10,10 @@ import {
 } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
+import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
-import { Notice, Status } from '../../components/page.tsx';
+import { Status } from '../../components/page.tsx';
 import { type Column, Table } from '../../components/table.tsx';
-import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';
@@ -23,8 +23,7 @@ const PAGE_ROWS = 100;
 
 /** The rows of a batch in print order, with their codes. */
 export function BatchRows({ batch, status }: { readonly batch: Batch; readonly status: RowStatus }) {
-  const { batches, common, shell } = useMessages();
-  const errorText = useErrorText();
+  const { batches, common } = useMessages();
   const query = useInfiniteQuery(
     BatchesService.method.getBatch,
     { id: batch.id, limit: PAGE_ROWS, offset: 0, status },
@@ -40,11 +39,7 @@ export function BatchRows({ batch, status }: { readonly batch: Batch; readonly s
   useEffect(() => void refetch(), [refetch, done, batch.status]);
   const rows = query.data?.pages.flatMap((page) => page.rows) ?? [];
   if (query.isError && rows.length === 0) {
-    return (
-      <Notice look="danger" action={<Button onPress={() => void refetch()}>{shell.failed.retry}</Button>}>
-        {errorText(query.error)}
-      </Notice>
-    );
+    return <LoadFailed error={query.error} retry={() => void refetch()} />;
   }
   if (query.isPending) return <Loading />;
   if (rows.length === 0) return <p>{batches.noRows}</p>;

@@ -3,12 +3,14 @@ import { Link } from '@tanstack/react-router';
 import { Layers, Plus } from 'lucide-react';
 import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { Button, buttonLink } from '../../components/button.tsx';
+import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Empty, Notice, Page, Status } from '../../components/page.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { RelativeTime } from '../../components/time.tsx';
-import { useErrorText } from '../../data/error-text.ts';
+import { reasonOf } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
+import { recoveryInterval } from '../../data/queries.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Progress } from './progress.tsx';
@@ -22,7 +24,6 @@ const PAGE_BATCHES = 50;
 /** All batches, newest first. */
 export function Batches() {
   const { batches, common, shell } = useMessages();
-  const errorText = useErrorText();
   const mayCreate = useMay('editor');
   const query = useInfiniteQuery(
     BatchesService.method.listBatches,
@@ -31,10 +32,10 @@ export function Batches() {
       pageParamKey: 'offset',
       getNextPageParam: ({ offset, batches, total }) =>
         offset + batches.length < Number(total) && batches.length > 0 ? offset + batches.length : undefined,
-      refetchInterval: ({ state }) =>
-        state.data?.pages.some((page) => page.batches.some(({ status }) => status === BatchStatus.PROCESSING))
+      refetchInterval: (query) =>
+        query.state.data?.pages.some((page) => page.batches.some(({ status }) => status === BatchStatus.PROCESSING))
           ? REFRESH_MS
-          : false,
+          : recoveryInterval(query),
     },
   );
   const rows = query.data?.pages.flatMap((page) => page.batches) ?? [];
@@ -46,10 +47,10 @@ export function Batches() {
   );
   return (
     <Page title={shell.nav.batches} actions={rows.length > 0 && create}>
-      {query.isError && rows.length === 0 ? (
-        <Notice look="danger" action={<Button onPress={() => void query.refetch()}>{shell.failed.retry}</Button>}>
-          {errorText(query.error)}
-        </Notice>
+      {reasonOf(query.error) === 'FEATURE_NOT_IN_PLAN' ? (
+        <Notice>{batches.notInPlan}</Notice>
+      ) : query.isError && rows.length === 0 ? (
+        <LoadFailed error={query.error} retry={() => void query.refetch()} />
       ) : query.isPending ? (
         <Loading />
       ) : rows.length === 0 ? (

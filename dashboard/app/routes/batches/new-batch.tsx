@@ -22,11 +22,9 @@ import { type BatchOptions, TooLarge, useCreateBatch } from './use-create-batch.
 export function NewBatch() {
   const { batches, common, shell } = useMessages();
   const mayCreate = useMay('editor');
-  return (
-    <Page title={batches.new}>
-      {mayCreate ? <NewBatchForm /> : <Notice>{common.notAllowed(shell.roles.editor)}</Notice>}
-    </Page>
-  );
+  const { batchLimit } = usePlanLimits();
+  const obstacle = batchLimit === 0 ? batches.notInPlan : !mayCreate && common.notAllowed(shell.roles.editor);
+  return <Page title={batches.new}>{obstacle ? <Notice>{obstacle}</Notice> : <NewBatchForm />}</Page>;
 }
 
 function NewBatchForm() {
