@@ -34,12 +34,14 @@ interface PickerProps {
   readonly isMultiple?: boolean | undefined;
   /** Called with a typed name that no option has, if such names can be chosen. */
   readonly onCreate?: ((name: string) => void) | undefined;
+  /** Below the list: why it lacks options. */
+  readonly note?: string | undefined;
   /** The button that opens the list. */
   readonly children: ReactNode;
 }
 
 /** A choice from a long list, narrowed down by typing. */
-export function Picker({ label, options, value, onChange, isMultiple, onCreate, children }: PickerProps) {
+export function Picker({ label, options, value, onChange, isMultiple, onCreate, note, children }: PickerProps) {
   const { codes } = useMessages();
   const format = useFormat();
   const [isOpen, setOpen] = useState(false);
@@ -74,7 +76,7 @@ export function Picker({ label, options, value, onChange, isMultiple, onCreate, 
               items={shown}
               className={styles.list}
               onAction={(key) => choose(String(key))}
-              renderEmptyState={() => <p className={styles.none}>{codes.filters.noMatch}</p>}
+              renderEmptyState={() => !note && <p className={styles.none}>{codes.filters.noMatch}</p>}
             >
               {(option) => (
                 <ListBoxItem id={option.id} textValue={option.label} className={menu.item}>
@@ -93,6 +95,7 @@ export function Picker({ label, options, value, onChange, isMultiple, onCreate, 
             {matching.length > MAX_SHOWN && (
               <p className={styles.none}>{codes.filters.refine(format.number(matching.length - MAX_SHOWN))}</p>
             )}
+            {note && <p className={styles.none}>{note}</p>}
           </Autocomplete>
         </Dialog>
       </Popover>

@@ -16,6 +16,7 @@ import {
   SearchField,
 } from 'react-aria-components';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { useErrorText } from '../../data/error-text.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import styles from './palette.module.css';
 
@@ -36,11 +37,12 @@ const MAX_CODES = 8;
 
 /** Finds a page or a code by typing. */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
-  const { shell } = useFirstMessages();
+  const { common, shell } = useFirstMessages();
+  const errorText = useErrorText();
   const navigate = useNavigate();
   const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
-  const { data } = useQuery(
+  const { data, error, isFetching } = useQuery(
     CodesService.method.listCodes,
     { search: wanted, limit: MAX_CODES },
     { enabled: wanted !== '', placeholderData: keepPreviousData },
@@ -65,7 +67,9 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
               aria-label={shell.palette.title}
               className={styles.list}
               onAction={(key) => open(String(key))}
-              renderEmptyState={() => <p className={styles.none}>{shell.palette.none}</p>}
+              renderEmptyState={() =>
+                !error && <p className={styles.none}>{isFetching ? common.loading : shell.palette.none}</p>
+              }
             >
               {codes.length > 0 && (
                 <ListBoxSection>
@@ -98,6 +102,11 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
                 </ListBoxSection>
               )}
             </ListBox>
+            {error && (
+              <p role="alert" className={styles.failed}>
+                {errorText(error)}
+              </p>
+            )}
           </Autocomplete>
         </Dialog>
       </Modal>

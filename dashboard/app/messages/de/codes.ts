@@ -39,6 +39,7 @@ export const codes: typeof en = {
     noMatch: 'Keine Treffer.',
     refine: (more) => `${more} weitere; tippen Sie, um sie einzugrenzen.`,
     remove: (what) => `Filter entfernen: ${what}`,
+    gone: 'gibt es nicht mehr',
     clear: 'Filter entfernen',
   },
   empty: {
@@ -49,7 +50,6 @@ export const codes: typeof en = {
   noMatch: { title: 'Kein Code passt', text: 'Kein Code dieses Kontos erfüllt alle Filter.' },
   partlySearched:
     'Nur die neuesten 100.000 Codes sind durchsucht. Wählen Sie einen Ordner oder ein Tag, um auch ältere zu durchsuchen; ein vollständiger Kurzcode oder eine Id findet immer den Code.',
-  retry: 'Erneut versuchen',
   list: 'Codes',
   keys: 'Pfeiltasten bewegen, Leertaste wählt aus, Eingabe zeigt Einzelheiten, Strg+A wählt alle aus.',
   select: (name) => `${name} auswählen`,

@@ -38,6 +38,7 @@ export const codes = {
     noMatch: 'Nothing matches.',
     refine: (more: string) => `${more} more; type to narrow them down.`,
     remove: (what: string) => `Remove filter: ${what}`,
+    gone: 'does not exist any more',
     clear: 'Clear filters',
   },
   empty: {
@@ -48,7 +49,6 @@ export const codes = {
   noMatch: { title: 'No code matches', text: 'No code of this account has all that the filters ask for.' },
   partlySearched:
     'Only the newest 100,000 codes have been searched. Choose a folder or a tag to search the older ones; a complete short code or id always finds its code.',
-  retry: 'Try again',
   list: 'Codes',
   keys: 'Arrow keys move, Space selects, Enter shows details, Ctrl+A selects all.',
   select: (name: string) => `Select ${name}`,

@@ -8,13 +8,12 @@ import {
   type TargetShare,
 } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { Button } from '../../components/button.tsx';
 import { type Bar, Bars } from '../../components/charts/bars.tsx';
 import { TimeChart } from '../../components/charts/time-chart.tsx';
+import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
-import { Notice, Panel, Section } from '../../components/page.tsx';
+import { Panel, Section } from '../../components/page.tsx';
 import { Segmented } from '../../components/segmented.tsx';
-import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './analytics.module.css';
@@ -25,9 +24,8 @@ const PERIODS = ['7', '30', '90', '365'] as const;
 
 /** Who scanned the code: when, where, with what, and what decided where they were led. */
 export function Analytics({ code }: { readonly code: Code }) {
-  const { code: texts, shell } = useMessages();
+  const { code: texts } = useMessages();
   const { scans } = texts;
-  const errorText = useErrorText();
   const [period, setPeriod] = useState<(typeof PERIODS)[number]>('30');
   const { data, error, refetch } = useQuery(
     AnalyticsService.method.getCodeAnalytics,
@@ -46,11 +44,7 @@ export function Analytics({ code }: { readonly code: Code }) {
         />
       }
     >
-      {error && (
-        <Notice look="danger" action={<Button onPress={() => void refetch()}>{shell.failed.retry}</Button>}>
-          {errorText(error)}
-        </Notice>
-      )}
+      {error && <LoadFailed error={error} retry={() => void refetch()} />}
       {!data && !error && <Loading />}
       {data?.figures && <Charts code={code} figures={data.figures} total={data.totalScans} days={data.period} />}
     </Section>

@@ -5,12 +5,12 @@ import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/cod
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
+import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Menu } from '../../components/menu.tsx';
 import { Notice, Page } from '../../components/page.tsx';
 import { useCodeActions } from '../../data/code-actions.ts';
 import { nameOfCode } from '../../data/code-names.ts';
-import { useErrorText } from '../../data/error-text.ts';
 import { useMay } from '../../data/session.ts';
 import { useCode } from '../../data/use-code.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -28,18 +28,11 @@ import { TargetSection } from './target-section.tsx';
 export function CodePage() {
   const { codeId } = useParams({ from: '/codes/$codeId' });
   const { shell } = useMessages();
-  const errorText = useErrorText();
   const { code, error, retry } = useCode(codeId);
   if (code) return code.deletedAt ? <Deleted code={code} /> : <Loaded key={codeId} code={code} />;
   return (
     <Page title={shell.nav.codes} subtitle={<BackLink />}>
-      {error ? (
-        <Notice look="danger" action={<Button onPress={retry}>{shell.failed.retry}</Button>}>
-          {errorText(error)}
-        </Notice>
-      ) : (
-        <Loading />
-      )}
+      {error ? <LoadFailed error={error} retry={retry} /> : <Loading />}
     </Page>
   );
 }

@@ -5,8 +5,8 @@ import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type Target, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { Button } from '../../components/button.tsx';
-import { Loading } from '../../components/loading.tsx';
-import { Notice, Section } from '../../components/page.tsx';
+import { Loaded } from '../../components/loaded.tsx';
+import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
@@ -19,44 +19,46 @@ import styles from './history.module.css';
 /** Everything that the code has ever led to, newest first: who changed it, when, from what, to what. */
 export function History({ code }: { readonly code: Code }) {
   const { target: texts, common } = useMessages();
-  const errorText = useErrorText();
   const mayEdit = useMay('editor');
-  const { data, error, fetchNextPage, hasNextPage, isFetchingNextPage } = useInfiniteQuery(
+  const query = useInfiniteQuery(
     TargetsService.method.listTargetVersions,
     { id: code.id, limit: 25, cursor: '' },
     { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
   );
   const rollBack = useRollBack(code);
-  const versions = data?.pages.flatMap((page) => page.versions) ?? [];
+  const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
+  const versions = query.data?.pages.flatMap((page) => page.versions) ?? [];
   const current = versions[0]?.version ?? 0;
   return (
     <Section title={texts.history.title}>
-      {error && <Notice look="danger">{errorText(error)}</Notice>}
-      {!data && !error && <Loading />}
-      <ol className={styles.versions}>
-        {versions.map((version, index) => (
-          <li key={version.version} className={version.version === current ? styles.current : styles.version}>
-            <div className={styles.head}>
-              <span>
-                <strong>
-                  {version.version === current ? texts.history.current : texts.history.version(version.version)}
-                </strong>{' '}
-                <span className={styles.muted}>
-                  <RelativeTime instant={version.createdAt} /> <Author author={version.author} />
-                </span>
-              </span>
-              {mayEdit && version.version !== current && (
-                <Button look="quiet" icon={RotateCcw} onPress={() => void rollBack(version.version, current)}>
-                  {texts.history.rollBack}
-                  <span className="visually-hidden"> ({texts.history.version(version.version)})</span>
-                </Button>
-              )}
-            </div>
-            {version.note !== '' && <p>{version.note}</p>}
-            <Change version={version} before={versions[index + 1]} />
-          </li>
-        ))}
-      </ol>
+      <Loaded query={query}>
+        {() => (
+          <ol className={styles.versions}>
+            {versions.map((version, index) => (
+              <li key={version.version} className={version.version === current ? styles.current : styles.version}>
+                <div className={styles.head}>
+                  <span>
+                    <strong>
+                      {version.version === current ? texts.history.current : texts.history.version(version.version)}
+                    </strong>{' '}
+                    <span className={styles.muted}>
+                      <RelativeTime instant={version.createdAt} /> <Author author={version.author} />
+                    </span>
+                  </span>
+                  {mayEdit && version.version !== current && (
+                    <Button look="quiet" icon={RotateCcw} onPress={() => void rollBack(version.version, current)}>
+                      {texts.history.rollBack}
+                      <span className="visually-hidden"> ({texts.history.version(version.version)})</span>
+                    </Button>
+                  )}
+                </div>
+                {version.note !== '' && <p>{version.note}</p>}
+                <Change version={version} before={versions[index + 1]} />
+              </li>
+            ))}
+          </ol>
+        )}
+      </Loaded>
       {hasNextPage && (
         <div>
           <Button isPending={isFetchingNextPage} onPress={() => void fetchNextPage()}>

@@ -5,9 +5,8 @@ import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Outcome, Page, type Policy } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { Button } from '../../components/button.tsx';
-import { Loading } from '../../components/loading.tsx';
-import { Notice, Panel, Section } from '../../components/page.tsx';
-import { useErrorText } from '../../data/error-text.ts';
+import { Loaded } from '../../components/loaded.tsx';
+import { Panel, Section } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -19,32 +18,31 @@ import { useConditionWords } from './target-words.ts';
 /** Where the code leads now, in sentences, or the form that changes it. */
 export function TargetSection({ code }: { readonly code: Code }) {
   const { target: texts } = useMessages();
-  const errorText = useErrorText();
   const mayEdit = useMay('editor');
   const [isEditing, setEditing] = useState(false);
-  const { data, error } = useQuery(TargetsService.method.getTarget, { id: code.id });
-  const target = data?.target;
-  if (!target) {
-    return (
-      <Section title={texts.title}>{error ? <Notice look="danger">{errorText(error)}</Notice> : <Loading />}</Section>
-    );
-  }
-  if (isEditing) return <TargetEditor code={code} target={target} onClose={() => setEditing(false)} />;
+  const query = useQuery(TargetsService.method.getTarget, { id: code.id });
+  const target = query.data?.target;
+  if (isEditing && target) return <TargetEditor code={code} target={target} onClose={() => setEditing(false)} />;
   return (
     <Section
       title={texts.title}
       actions={
-        mayEdit && (
+        mayEdit &&
+        target && (
           <Button icon={Pencil} onPress={() => setEditing(true)}>
             {texts.edit}
           </Button>
         )
       }
     >
-      <Panel>
-        <TargetWords url={target.targetUrl} policy={target.policy} />
-        {target.policy && target.policy.rules.length > 0 && <TargetPreview code={code} />}
-      </Panel>
+      <Loaded query={query}>
+        {({ target }) => (
+          <Panel>
+            <TargetWords url={target?.targetUrl ?? ''} policy={target?.policy} />
+            {target?.policy && target.policy.rules.length > 0 && <TargetPreview code={code} />}
+          </Panel>
+        )}
+      </Loaded>
     </Section>
   );
 }

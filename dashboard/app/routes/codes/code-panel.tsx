@@ -8,12 +8,11 @@ import { Button, buttonLink, IconButton } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
+import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
-import { Notice } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { useCodeActions } from '../../data/code-actions.ts';
 import { encodedBy, nameOfCode } from '../../data/code-names.ts';
-import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMedia } from '../../data/media.ts';
 import { useMay } from '../../data/session.ts';
@@ -26,13 +25,12 @@ import { useSetSearch } from './filters.tsx';
 /** The essentials of one code beside the list, which stays usable; where there is no room, over it. */
 export function CodePanel({ id }: { readonly id: string }) {
   const { codes } = useMessages();
-  const errorText = useErrorText();
   const setSearch = useSetSearch();
   const hasRoom = useMedia('(min-width: 1200px)');
-  const { code, error } = useCode(id);
+  const { code, error, retry } = useCode(id);
   const close = () => setSearch({ code: undefined });
   const title = code ? nameOfCode(code) : '';
-  const content = error ? <Notice>{errorText(error)}</Notice> : code ? <Details code={code} /> : <Loading />;
+  const content = error ? <LoadFailed error={error} retry={retry} /> : code ? <Details code={code} /> : <Loading />;
   if (!hasRoom) {
     return (
       <Dialog kind="side" title={title} isOpen onClose={close}>

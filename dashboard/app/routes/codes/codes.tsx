@@ -1,7 +1,8 @@
 import { Link, useSearch } from '@tanstack/react-router';
 import { Plus, QrCode, SearchX } from 'lucide-react';
 import { type ReactNode, useCallback, useState } from 'react';
-import { Button, buttonLink } from '../../components/button.tsx';
+import { buttonLink } from '../../components/button.tsx';
+import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Empty, Notice, Page } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
@@ -108,11 +109,7 @@ export function Codes() {
       isFull
     >
       <Filters search={search} />
-      {list.error !== null && (
-        <Notice look="danger" action={<Button onPress={list.retry}>{codes.retry}</Button>}>
-          {errorText(list.error)}
-        </Notice>
-      )}
+      {list.error !== null && <LoadFailed error={list.error} retry={list.retry} />}
       {list.isLowerBound && <Notice>{codes.partlySearched}</Notice>}
       {mayEdit && total !== undefined && (
         <BulkBar selecting={selecting} filter={filter} total={total} isDeleted={search.state === 'deleted'} />

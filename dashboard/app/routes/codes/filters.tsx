@@ -1,3 +1,4 @@
+import type { UseQueryResult } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, Search, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
@@ -5,6 +6,7 @@ import { Input, SearchField } from 'react-aria-components';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Picker } from '../../components/picker.tsx';
 import type { Option } from '../../components/select.tsx';
+import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { useFolders, useTags } from '../../data/labels.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -37,6 +39,7 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
         ]}
         value={search.folder === undefined ? [] : [search.folder]}
         onChange={([folder]) => set({ folder })}
+        query={folders}
       />
       <Filter
         label={codes.filters.tags}
@@ -44,6 +47,7 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
         value={search.tags ?? []}
         onChange={(chosen) => set({ tags: chosen.length > 0 ? chosen : undefined })}
         isMultiple
+        query={tags}
       />
       <Filter
         label={codes.filters.state}
@@ -115,17 +119,23 @@ interface FilterProps {
   readonly value: readonly string[];
   readonly onChange: (value: readonly string[]) => void;
   readonly isMultiple?: boolean | undefined;
+  /** What the options are loaded by. */
+  readonly query?: Pick<UseQueryResult<unknown, Error>, 'data' | 'error'> | undefined;
 }
 
 /** A filter as a chip: what it is set to, and a way to remove it. */
-function Filter({ label, options, value, onChange, isMultiple }: FilterProps) {
-  const { codes } = useMessages();
+function Filter({ label, options, value, onChange, isMultiple, query }: FilterProps) {
+  const { codes, common } = useMessages();
+  const errorText = useErrorText();
   const format = useFormat();
-  const names = value.map((id) => options.find((option) => option.id === id)?.label ?? '…');
+  const names = value.map(
+    (id) => options.find((option) => option.id === id)?.label ?? (query?.data ? codes.filters.gone : '…'),
+  );
+  const note = query && !query.data ? (query.error ? errorText(query.error) : common.loading) : undefined;
   const isSet = value.length > 0;
   return (
     <div className={isSet ? styles.setChip : styles.chip}>
-      <Picker label={label} options={options} value={value} onChange={onChange} isMultiple={isMultiple}>
+      <Picker label={label} options={options} value={value} onChange={onChange} isMultiple={isMultiple} note={note}>
         <Button look="quiet">
           <span className={styles.value}>{isSet ? `${label}: ${format.list(names)}` : label}</span>
           {!isSet && <ChevronDown aria-hidden size={16} />}

@@ -2,10 +2,10 @@ import { Link } from '@tanstack/react-router';
 import { FolderTree, Search } from 'lucide-react';
 import { useState } from 'react';
 import { Input, SearchField } from 'react-aria-components';
-import { Button, buttonLink } from '../../components/button.tsx';
+import { buttonLink } from '../../components/button.tsx';
+import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
-import { Empty, Notice, Page } from '../../components/page.tsx';
-import { useErrorText } from '../../data/error-text.ts';
+import { Empty, Page } from '../../components/page.tsx';
 import { useFolders, useTags } from '../../data/labels.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -27,7 +27,6 @@ interface OpenDialog {
 /** Folders and tags: what there is, and putting it in order. */
 export function Labels() {
   const { labels, newCode, shell } = useMessages();
-  const errorText = useErrorText();
   const mayChange = useMay('editor');
   const folders = useFolders();
   const tags = useTags();
@@ -41,21 +40,13 @@ export function Labels() {
   return (
     <Page title={shell.nav.labels} subtitle={labels.intro}>
       {error && !lists && (
-        <Notice
-          look="danger"
-          action={
-            <Button
-              onPress={() => {
-                void folders.refetch();
-                void tags.refetch();
-              }}
-            >
-              {shell.failed.retry}
-            </Button>
-          }
-        >
-          {errorText(error)}
-        </Notice>
+        <LoadFailed
+          error={error}
+          retry={() => {
+            void folders.refetch();
+            void tags.refetch();
+          }}
+        />
       )}
       {!lists && !error && <Loading />}
       {isEmpty && (

@@ -26,7 +26,7 @@ export function Tiles({ usage, days }: { readonly usage: Usage | undefined; read
 function TodayTile() {
   const { overview } = useFirstMessages();
   const format = useFormat();
-  const { data } = useQuery(
+  const { data, isLoadingError } = useQuery(
     AnalyticsService.method.getScanReport,
     { ...lastDays(2), granularity: Granularity.HOUR },
     { refetchInterval: REFRESH_MS, select: ({ figures }) => compareToday(figures?.intervals ?? []) },
@@ -39,13 +39,20 @@ function TodayTile() {
           format.number(today.before.today),
           format.number(today.before.yesterday),
         );
-  return <Tile label={overview.today} value={data && format.number(data.scans)} note={data && note(data)} />;
+  return (
+    <Tile
+      label={overview.today}
+      value={data && format.number(data.scans)}
+      note={data && note(data)}
+      isFailed={isLoadingError}
+    />
+  );
 }
 
 function PeriodTile({ days }: { readonly days: number }) {
   const { overview } = useFirstMessages();
   const format = useFormat();
-  const { data } = useQuery(AnalyticsService.method.getScanReport, lastDays(2 * days + 1), {
+  const { data, isLoadingError } = useQuery(AnalyticsService.method.getScanReport, lastDays(2 * days + 1), {
     refetchInterval: REFRESH_MS,
     select: ({ figures }) => {
       const intervals = figures?.intervals ?? [];
@@ -59,7 +66,14 @@ function PeriodTile({ days }: { readonly days: number }) {
   });
   const note = ({ last, before }: NonNullable<typeof data>) =>
     before === 0 ? overview.noChange(days) : overview.change(format.change(last / before - 1), days);
-  return <Tile label={overview.inPeriod(days)} value={data && format.number(data.scans)} note={data && note(data)} />;
+  return (
+    <Tile
+      label={overview.inPeriod(days)}
+      value={data && format.number(data.scans)}
+      note={data && note(data)}
+      isFailed={isLoadingError}
+    />
+  );
 }
 
 function LimitTile(props: { readonly label: string; readonly used: bigint; readonly limit: bigint | undefined }) {
@@ -87,13 +101,17 @@ function Tile(props: {
   /** Undefined until it is known; the tile keeps its place. */
   readonly value: string | undefined;
   readonly note: string | undefined;
+  /** Whether it could not be loaded. */
+  readonly isFailed?: boolean;
   readonly children?: ReactNode;
 }) {
+  const { shell } = useFirstMessages();
+  const { value = props.isFailed ? '–' : ' ', note = props.isFailed ? shell.failed.title : ' ' } = props;
   return (
     <div className={styles.tile}>
       <dt>{props.label}</dt>
-      <dd className={styles.value}>{props.value ?? ' '}</dd>
-      <dd className={styles.note}>{props.note ?? ' '}</dd>
+      <dd className={styles.value}>{value}</dd>
+      <dd className={styles.note}>{note}</dd>
       {props.children && <dd>{props.children}</dd>}
     </div>
   );

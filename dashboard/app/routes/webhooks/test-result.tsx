@@ -1,7 +1,9 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { LoadFailed } from '../../components/loaded.tsx';
 import { Notice } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
+import { recoveryInterval } from '../../data/queries.ts';
 import { useMessages } from '../../messages/index.ts';
 import { isSuccess } from './attempts.tsx';
 
@@ -14,11 +16,17 @@ export function TestResult({ deliveryId }: { readonly deliveryId: string }) {
     webhooks: { test: texts, noResponse },
   } = useMessages();
   const format = useFormat();
-  const { data } = useQuery(
+  const { data, error, refetch } = useQuery(
     WebhooksService.method.listAttempts,
     { deliveryId, limit: 1 },
-    { refetchInterval: ({ state }) => (state.data?.attempts.length ? false : LOOK_UP_MS) },
+    {
+      refetchInterval: (query) => {
+        if (query.state.status === 'error') return recoveryInterval(query);
+        return query.state.data?.attempts.length ? false : LOOK_UP_MS;
+      },
+    },
   );
+  if (error && !data) return <LoadFailed error={error} retry={() => void refetch()} />;
   const attempt = data?.attempts[0];
   const text = () => {
     if (!attempt) return texts.waiting;
