@@ -243,7 +243,9 @@ test('values that the core rejects exit with 1, and the sentence names option an
     '--time-zone: Europe/Atlantis is not in the IANA time zone database.\n',
   );
   expect(await rejected('split', '--variant', `a=1=${LUNCH}`)).toContain('--variant: must contain at least 2');
-  expect(await rejected('preview', '--country', 'de')).toContain('--country: ');
+  expect(await rejected('preview', '--country', 'de')).toBe(
+    '--country: must be a country such as DE, in capitals, or unknown.\n',
+  );
   const page = await cli.json<CodeJson>('code', 'create-landing', '--account', account, '--title', 'Menu');
   const { code: exit, stderr } = await cli.run(['target', 'show', '--account', account, '--id', page.id]);
   expect({ exit, stderr }).toEqual({ exit: 1, stderr: '--id: only dynamic codes have a target.\n' });

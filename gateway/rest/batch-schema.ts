@@ -39,10 +39,10 @@ export const rowInput = z
     required: ['target_url'],
   });
 
-/** A colour. Only an empty one is rejected here, as it means the default to the core. */
+/** A colour. It is checked here, as the core names its field differently, and an empty one means the default there. */
 function colour(rules: Parameters<typeof requiredText>[0]) {
   return requiredText(rules)
-    .refine((value) => value !== '', 'must be #rgb or #rrggbb')
+    .refine((value) => /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(value), 'must be #rgb or #rrggbb')
     .exactOptional();
 }
 

@@ -231,6 +231,14 @@ describe('POST /api/v1/batches', () => {
     expect((await account.call<{ total: number }>('GET', '/batches')).body.total).toBe(0);
   });
 
+  test('400: a colour that is none, named as in the request', async () => {
+    const account = await api.account();
+    for (const design of [{ foregroundColor: 'red' }, { backgroundColor: '#12345' }, { backgroundColor: '' }]) {
+      const { body } = await post<Failure>(account, { rows: rowsOf(1), design });
+      expect(body.error).toBe(`design.${Object.keys(design)[0]} must be #rgb or #rrggbb.`);
+    }
+  });
+
   test('413: more than 25,000 rows, or more than 3,500,000 bytes', async () => {
     const account = await api.account({ plan: Plan.ENTERPRISE });
     const many = Array.from({ length: 25_001 }, () => ({}));

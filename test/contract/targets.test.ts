@@ -158,6 +158,18 @@ describe('SetTarget', () => {
       'policy.rules[0].when.countries: XX is not an assigned code of ISO 3166-1.',
     ],
     [
+      { rules: [{ when: { countries: ['de'] }, then: { page: 'gone' } }] },
+      'policy.rules[0].when.countries[0]: must be a country such as DE, in capitals, or unknown.',
+    ],
+    [
+      { rules: [{ when: { languages: ['*', 'de_DE'] }, then: { page: 'gone' } }] },
+      'policy.rules[0].when.languages[1]: must be a language such as de or de-DE, or *.',
+    ],
+    [
+      { rules: [{ when: { weekly: { ...LUNCH.rules[0]?.when.weekly, from: '24:00' } }, then: { page: 'gone' } }] },
+      'policy.rules[0].when.weekly.from: must be a time from 00:00 to 23:59, such as 09:30.',
+    ],
+    [
       { rules: [{ when: { operating_systems: ['plan 9'] }, then: { page: 'gone' } }] },
       'policy.rules[0].when.operating_systems: plan 9 is none of',
     ],
