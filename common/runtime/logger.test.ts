@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
 import { MikroORM, PostgreSqlDriver } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -65,4 +67,23 @@ test.each<[string, () => Promise<unknown>]>([
 test('any other error keeps its message', () => {
   expect(errorForLog(new TypeError('x is no y'))).toMatchObject({ type: 'TypeError', message: 'x is no y' });
   expect(errorForLog(SECRET)).toEqual({ type: 'string' });
+});
+
+test.each([
+  ['info', 'x'.repeat(500_000)],
+  // The line is below the level.
+  ['warn', ''],
+])('a process of level %s that kills itself has written its last line', async (level, line) => {
+  const program = `
+    const { openLogger, flushLog } = await import('./common/runtime/logger.ts');
+    const logger = openLogger('${level}', {});
+    // More than a pipe takes at once.
+    logger.info('x'.repeat(500_000));
+    await flushLog(logger);
+    process.kill(process.pid, 'SIGKILL');`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const log = await text(child.stdout);
+  expect(log === '' ? '' : JSON.parse(log).msg).toBe(line);
 });

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
 import { isSpanContextValid, trace } from '@opentelemetry/api';
 import { type Logger, pino, symbols } from 'pino';
 
@@ -13,6 +15,9 @@ const DETAIL = /\n - detail: .*/s;
 /** The maximum number of causes that are logged. */
 const MAX_CAUSES = 4;
 
+/** How long the last lines of a process may take to be written, in ms. */
+const FLUSH_MS = 1_000;
+
 /**
  * Opens the logger of a process; `base` is on every line. Errors are logged under `err`, without personal data. Lines
  * written in a span have its `trace_id` and `span_id`.
@@ -26,9 +31,18 @@ function traceIds(): object {
   return context && isSpanContextValid(context) ? { trace_id: context.traceId, span_id: context.spanId } : {};
 }
 
-/** Flushes the log of a process that is about to be killed; an exiting process flushes by itself. */
-export function flushLog(logger: Logger): void {
-  (logger as { [symbols.streamSym]?: { flushSync?(): void } })[symbols.streamSym]?.flushSync?.();
+/**
+ * Resolves when the lines of a process that is about to be killed are written, or after a second; an exiting process
+ * flushes by itself. `flushSync` of pino's stream leaves out the line that is being written, and its `flush` waits for
+ * nothing.
+ */
+export async function flushLog(logger: Logger): Promise<void> {
+  const stream = (logger as unknown as { [symbols.streamSym]: Writable })[symbols.streamSym];
+  const drained = once(stream, 'drain', { signal: AbortSignal.timeout(FLUSH_MS) });
+  // The stream emits `drain` after each write, also if the lines were below the level.
+  stream.write('');
+  // It times out, or nobody reads the log any more.
+  await drained.catch(() => undefined);
 }
 
 /**

@@ -116,9 +116,9 @@ export function messageFromMain<Type extends MessageFromMain['type']>(
  */
 export function stopRequested(logger: Logger): Promise<unknown> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
-  process.once('disconnect', () => {
+  process.once('disconnect', async () => {
     logger.warn('the gateway’s main process is gone; this process exits too');
-    flushLog(logger);
+    await flushLog(logger);
     process.kill(process.pid, 'SIGKILL');
   });
   return messageFromMain('stop');
