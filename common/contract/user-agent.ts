@@ -20,7 +20,7 @@ export interface Agent {
  * Version of these rules: increment it when this file, or the packages it uses, would classify the same scan
  * differently.
  */
-export const RULES = 1;
+export const RULES = 2;
 
 const UNKNOWN: Agent = {
   bot: false,
@@ -71,7 +71,7 @@ function classify(userAgent: string): Agent {
     return {
       bot,
       previewer,
-      device: bot ? 'bot' : deviceOf(platform.type),
+      device: bot ? 'bot' : deviceOf(platform.type, userAgent),
       operatingSystem: os.name && SYSTEMS.has(os.name) ? os.name : 'unknown',
       browser: browser.name && BROWSERS.has(browser.name) ? browser.name : 'unknown',
     };
@@ -81,6 +81,8 @@ function classify(userAgent: string): Agent {
   }
 }
 
-function deviceOf(type: string | undefined): Agent['device'] {
+/** Bowser has no type for Chromebooks and desktops with BSD: `(X11; CrOS x86_64 …)`, `(X11; FreeBSD amd64; …)`. */
+function deviceOf(type: string | undefined, userAgent: string): Agent['device'] {
+  if (type === undefined && userAgent.includes('(X11;')) return 'desktop';
   return type === 'mobile' || type === 'tablet' || type === 'desktop' ? type : 'other';
 }

@@ -13,6 +13,10 @@ test('user agents are classified by device, system, browser and kind', () => {
   expect([google.device, kindOf(google, '')]).toEqual(['bot', 'bot']);
   const whatsapp = agentOf('WhatsApp/2.23.20.0');
   expect([whatsapp.device, kindOf(whatsapp, 'prefetch')]).toEqual(['bot', 'preview']);
+  expect(
+    agentOf('Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0'),
+  ).toMatchObject({ device: 'desktop', operatingSystem: 'Chrome OS' });
+  expect(agentOf('Mozilla/5.0 (X11; FreeBSD amd64; rv:109.0) Gecko/20100101 Firefox/115.0').device).toBe('desktop');
   expect(agentOf('').device).toBe('other');
 });
 
