@@ -1,13 +1,17 @@
 /** A valid host name; anything else (an IPv6 literal, junk of a custom scheme) is not shown. */
 const HOST = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
 
-/** The host of a `Referer` without `www.`; empty if there is none, `unknown` if it cannot be parsed. */
+/**
+ * The host of a `Referer` without `www.`; empty if there is none, as for a page without an address, which browsers call
+ * `about:blank` (RFC 9110 §10.1.3); `unknown` if it cannot be parsed.
+ */
 export function referrerHost(referer: string): string {
-  if (referer === '') return '';
+  if (referer === '' || referer === 'about:blank') return '';
   return checkedHost(
     URL.parse(referer)
       ?.hostname.toLowerCase()
-      .replace(/^www\./, '') ?? '',
+      .replace(/^www\./, '')
+      .replace(/\.$/, '') ?? '',
   );
 }
 
