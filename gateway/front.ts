@@ -69,12 +69,21 @@ export function createFront(parts: FrontParts): Server {
       return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
     }
     if (scanLane.matches(request)) return scanLane.handle(request, response);
-    if (request.url === '/healthz' || request.url === '/readyz') {
-      response.setHeader('x-request-id', requestId(request));
-      return request.url === '/healthz' ? answerAlive(response) : ready(response);
-    }
-    if (request.url?.startsWith(TLS_ASK_PATH)) return answerTlsAsk(request.url, table, response);
+    const { url = '' } = request;
+    if (url === '/healthz' || url === '/readyz' || url.startsWith(TLS_ASK_PATH)) return check(request, response);
     api.handle(request, response);
+  };
+  /** Answers what orchestrators and proxies ask. */
+  const check = (request: IncomingMessage, response: ServerResponse) => {
+    const { method = '', url = '' } = request;
+    if (method !== 'GET' && method !== 'HEAD') {
+      const sentence = `${method} is not supported here; use one of GET, HEAD.`;
+      return refuseRequest(request, response, 405, sentence, { allow: 'GET, HEAD' });
+    }
+    response.setHeader('x-request-id', requestId(request));
+    if (url === '/healthz') return answerAlive(response);
+    if (url === '/readyz') return ready(response);
+    answerTlsAsk(url, table, response);
   };
   server.on('request', answer);
   server.on('checkExpectation', answer);

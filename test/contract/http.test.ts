@@ -46,6 +46,16 @@ describe('paths and methods', () => {
     expect(headers.get('allow')?.split(', ').sort()).toEqual([...allowed].sort());
   });
 
+  test.each(['/healthz', '/readyz', '/tls/ask?domain=a.example'])('405 with `Allow`: %s', async (path) => {
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const { status, headers, body } = await api.call(method, path);
+      expect([method, status, headers.get('allow')]).toEqual([method, 405, 'GET, HEAD']);
+      expect(headers.get('x-request-id')).toBeTruthy();
+      expect(Object.keys(body)).toEqual(['error']);
+    }
+    expect((await api.call('HEAD', path)).status).toBe((await api.call('GET', path)).status);
+  });
+
   test('HEAD answers as GET does, without a body', async () => {
     const account = await api.account();
     const get = await account.call<unknown>('GET', '/tags');
@@ -69,7 +79,7 @@ describe('X-Request-Id', () => {
       const answer = await account.call('GET', path, { headers });
       expect(answer.headers.get('x-request-id')).toMatch(expected);
     }
-    for (const path of ['/healthz', '/readyz']) {
+    for (const path of ['/healthz', '/readyz', '/tls/ask?domain=a.example']) {
       expect((await api.call('GET', path, { headers })).headers.get('x-request-id')).toMatch(expected);
     }
     expect((await account.call('PUT', '/tags', { headers })).headers.get('x-request-id')).toMatch(expected);
