@@ -52,8 +52,8 @@ export const CORE_VARIABLES = {
   MIGRATE: {
     type: flag(true),
     about:
-      'Whether the core migrates the schema when it starts. `false`: `npm run migrate` does, with a role that owns the ' +
-      'tables, and the core does not start before.',
+      'Whether the core migrates the schema when it starts. `false`: `npm run migrate` does, as a step of its own, and ' +
+      'the core does not start before. Its role must own the tables in any case.',
   },
   DATABASE_CONNECTIONS: { type: integer(5, 1_000, 20), about: 'Maximum number of connections of this process.' },
   KAFKA_BROKERS: {

@@ -7,8 +7,8 @@ import { migrations } from './db/migrations/index.ts';
 import { entities } from './entities.ts';
 
 /**
- * `npm run migrate`: brings the schema up to date, for installations whose cores don't (`MIGRATE=false`) because their role
- * in Postgres may not change tables. May run while cores of older releases run; see docs/operating.md, "Upgrades".
+ * `npm run migrate`: brings the schema up to date, for installations in which that is a step of its own (`MIGRATE=false`).
+ * May run while cores of older releases run; see docs/operating.md, "Upgrades".
  */
 try {
   const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);
