@@ -13,10 +13,13 @@ export function CopyButton({
   text,
   what,
   label,
+  excludeFromTabOrder,
 }: {
   readonly text: string;
   readonly what: string;
   readonly label?: string;
+  /** In a row of a long list, where each button would be a stop on the way out of it. */
+  readonly excludeFromTabOrder?: boolean;
 }) {
   const { common } = useFirstMessages();
   const [isCopied, setCopied] = useState(false);
@@ -38,7 +41,12 @@ export function CopyButton({
   return (
     <>
       {label === undefined ? (
-        <IconButton icon={icon} label={isCopied ? common.copied : common.copyOf(what)} onPress={() => void copy()} />
+        <IconButton
+          icon={icon}
+          label={isCopied ? common.copied : common.copyOf(what)}
+          onPress={() => void copy()}
+          excludeFromTabOrder={excludeFromTabOrder}
+        />
       ) : (
         <Button icon={icon} onPress={() => void copy()}>
           {isCopied ? common.copied : label}

@@ -189,6 +189,17 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('heading', { name: 'No code matches' }).waitFor();
   });
 
+  test('Tab leads out of the list after a single step within it', async () => {
+    const page = await pages.open('/codes');
+    const list = page.getByRole('grid', { name: 'Codes' });
+    await page.getByRole('row', { name: 'Voucher' }).waitFor();
+    await list.focus();
+    await page.keyboard.press('End');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    expect(await list.evaluate((element) => element.contains(document.activeElement))).toBe(false);
+  });
+
   test('finds codes in the search of all pages', async () => {
     const page = await pages.open('/');
     await page.getByRole('navigation').waitFor();
