@@ -72,6 +72,7 @@ export const target: typeof en = {
       devices: 'Geräte',
       systems: 'Betriebssysteme',
     },
+    emptyCondition: 'Legen Sie fest, wann sie zutrifft, oder entfernen Sie die Bedingung.',
     noConditions: 'Ohne Bedingungen trifft sie immer zu, und spätere Regeln nie.',
     from: 'Von',
     until: 'Bis',

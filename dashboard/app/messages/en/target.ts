@@ -71,6 +71,7 @@ export const target = {
       devices: 'Devices',
       systems: 'Operating systems',
     },
+    emptyCondition: 'Say when it applies, or remove the condition.',
     noConditions: 'Without conditions it always applies, and later rules never do.',
     from: 'From',
     until: 'Until',

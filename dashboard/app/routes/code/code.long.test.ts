@@ -87,6 +87,37 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
   });
 
+  test('saves no condition without a value, and moves errors with their rules', async () => {
+    const code = await newCode('Rules');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    await press(page, 'Add a rule');
+    const first = page.getByRole('group', { name: 'Rule 1' });
+    const condition = first.getByRole('group', { name: /^(Countries|Period|Languages|Devices|Operating systems)$/ });
+    await first.getByRole('textbox', { name: 'Target URL' }).fill('nowhere');
+    for (const kind of ['Countries', 'Period', 'Languages', 'Devices', 'Operating systems']) {
+      await press(page, 'Add a condition');
+      await page.getByRole('menuitem', { name: kind }).press('Enter');
+      await condition.waitFor();
+      await press(page, 'Save target');
+      await condition.getByText('Say when it applies, or remove the condition.').waitFor();
+      await expect.poll(() => condition.evaluate((e) => e.contains(document.activeElement))).toBe(true);
+      await press(page, `Remove condition: ${kind}`);
+    }
+    await press(page, 'Save target');
+    await first.getByText('must be an absolute http or https URL.').waitFor();
+    const url = first.getByRole('textbox', { name: 'Target URL' });
+    await expect.poll(() => url.evaluate((field) => field === document.activeElement)).toBe(true);
+    await press(page, 'Add a rule');
+    const second = page.getByRole('group', { name: 'Rule 2' });
+    await second.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/valid');
+    await press(page, 'Move rule 1 down');
+    expect(await second.getByRole('textbox', { name: 'Target URL' }).inputValue()).toBe('nowhere');
+    expect(await first.getByText('must be an absolute http or https URL.').count()).toBe(0);
+    expect((await targetOf(code))?.version).toBe(1);
+    await page.close();
+  });
+
   test('offers the image in all formats', async () => {
     const code = await newCode('Poster');
     const page = await pages.open(`/codes/${code.id}`);

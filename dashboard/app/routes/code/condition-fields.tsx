@@ -1,4 +1,5 @@
 import { ChevronDown } from 'lucide-react';
+import { useId } from 'react';
 import { ToggleButton, ToggleButtonGroup } from 'react-aria-components';
 import { Button } from '../../components/button.tsx';
 import { Field } from '../../components/field.tsx';
@@ -26,6 +27,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
   const format = useFormat();
   const countries = useCountries();
   const { weekly } = rule;
+  const errorId = useId();
   const setWeekly = (change: Partial<DraftRule['weekly']>) => onChange({ ...rule, weekly: { ...weekly, ...change } });
   const error = (field: string) => errors.get(`${path}.${field}`);
   switch (kind) {
@@ -89,7 +91,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
     case 'countries':
       return (
         <>
-          <div>
+          <div data-invalid={error('countries') ? true : undefined}>
             <Picker
               label={form.kinds.countries}
               options={[...countries, { id: 'unknown', label: target.preview.anyCountry }]}
@@ -97,7 +99,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
               onChange={(chosen) => onChange({ ...rule, countries: chosen })}
               isMultiple
             >
-              <Button>
+              <Button aria-describedby={errorId}>
                 {rule.countries.length === 0
                   ? form.choose
                   : format.list(rule.countries.map((code) => format.country(code) ?? target.preview.anyCountry))}
@@ -105,7 +107,11 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
               </Button>
             </Picker>
           </div>
-          {error('countries') && <p className={styles.error}>{error('countries')}</p>}
+          {error('countries') && (
+            <p id={errorId} className={styles.error}>
+              {error('countries')}
+            </p>
+          )}
         </>
       );
     case 'languages':
@@ -150,10 +156,12 @@ interface ChoicesProps {
 
 /** Some of few values, each a button. */
 function Choices({ label, options, value, onChange, error }: ChoicesProps) {
+  const errorId = useId();
   return (
-    <>
+    <div data-invalid={error !== undefined || undefined}>
       <ToggleButtonGroup
         aria-label={label}
+        aria-describedby={errorId}
         selectionMode="multiple"
         selectedKeys={value}
         onSelectionChange={(keys) => onChange([...keys].map(String))}
@@ -165,7 +173,11 @@ function Choices({ label, options, value, onChange, error }: ChoicesProps) {
           </ToggleButton>
         ))}
       </ToggleButtonGroup>
-      {error !== undefined && <p className={styles.error}>{error}</p>}
-    </>
+      {error !== undefined && (
+        <p id={errorId} className={styles.error}>
+          {error}
+        </p>
+      )}
+    </div>
   );
 }

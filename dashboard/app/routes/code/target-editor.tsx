@@ -1,17 +1,19 @@
 import { useMutation } from '@connectrpc/connect-query';
 import { Plus } from 'lucide-react';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { Checkbox } from 'react-aria-components';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Target, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
+import { focusFirstInvalid } from '../../components/focus.ts';
 import { Notice, Panel, Section } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { errorInfo, reasonOf, useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { useMessages } from '../../messages/index.ts';
+import { emptyConditions } from './empty-conditions.ts';
 import { refreshTarget } from './history.tsx';
 import { type DraftRule, draftOf, newRule, parametersProblem, policyOf } from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
@@ -33,22 +35,35 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const { form } = texts;
   const errorText = useErrorText();
   const [draft, setDraft] = useState(() => draftOf(target));
+  const [wasSent, setSent] = useState(false);
+  const element = useRef<HTMLFormElement>(null);
   // The version that saving replaces: the one that the form began with, or another person's that the notice told of.
   const [replaced, setReplaced] = useState(target.version);
   const save = useMutation(TargetsService.method.setTarget);
   const rollBack = useMutation(TargetsService.method.rollBackTarget);
-  const errors = save.error ? fieldErrors(save.error) : new Map<string, string>();
-  const setRule = (index: number, rule: DraftRule) =>
-    setDraft({ ...draft, rules: draft.rules.map((each, at) => (at === index ? rule : each)) });
+  const empty = emptyConditions(draft);
+  const errors = new Map(save.error ? fieldErrors(save.error) : []);
+  if (wasSent) for (const field of empty) errors.set(field, form.emptyCondition);
+  // What the core said names rules and variants by their positions: it is forgotten when these change.
+  const setRules = (rules: readonly DraftRule[], isMoved = true) => {
+    if (isMoved) save.reset();
+    setDraft({ ...draft, rules });
+  };
+  const setRule = (index: number, rule: DraftRule) => {
+    const rules = draft.rules.map((each, at) => (at === index ? rule : each));
+    setRules(rules, rule.variants.length !== draft.rules[index]?.variants.length);
+  };
   const moveRule = (index: number, to: number) => {
     const rules = [...draft.rules];
     rules.splice(to, 0, ...rules.splice(index, 1));
-    setDraft({ ...draft, rules });
+    setRules(rules);
   };
   const badParameters = parametersProblem(draft.parameters);
   const hasRules = draft.rules.length > 0;
   const submit = async () => {
-    if (badParameters) return;
+    if (save.isPending) return;
+    setSent(true);
+    if (empty.length > 0 || badParameters) return focusFirstInvalid(element.current);
     try {
       const { target: saved } = await save.mutateAsync({
         id: code.id,
@@ -72,7 +87,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
       };
       showToast(form.saved(version), { undo: () => void undo() });
     } catch (error) {
-      if (reasonOf(error) !== 'TARGET_CHANGED') return;
+      if (reasonOf(error) !== 'TARGET_CHANGED') return focusFirstInvalid(element.current);
       setReplaced(Number(errorInfo(error)?.metadata.version));
       // The history below shows the other change.
       await refreshTarget();
@@ -81,6 +96,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   return (
     <Section title={form.title}>
       <form
+        ref={element}
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
@@ -113,7 +129,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
               errors={errors}
               onChange={(changed) => setRule(index, changed)}
               onMove={(to) => moveRule(index, to)}
-              onRemove={() => setDraft({ ...draft, rules: draft.rules.filter((each) => each.key !== rule.key) })}
+              onRemove={() => setRules(draft.rules.filter((each) => each.key !== rule.key))}
             />
           ))}
           {draft.rules.length < MAX_RULES && (

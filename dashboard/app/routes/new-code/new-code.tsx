@@ -3,6 +3,7 @@ import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { Button } from '../../components/button.tsx';
+import { focusFirstInvalid } from '../../components/focus.ts';
 import { LandingPagePreview } from '../../components/landing-page/preview.tsx';
 import { Notice, Page, Section } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
@@ -49,8 +50,7 @@ function NewCodeForm() {
   const submit = () => {
     setSent(true);
     if (Object.values(problems).every((problem) => problem === undefined)) creation.mutate(draft);
-    // Once the errors are shown, the first field that has one takes the focus.
-    else setTimeout(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+    else focusFirstInvalid(form.current);
   };
   const fields = { draft, onChange: change, errors };
   return (
