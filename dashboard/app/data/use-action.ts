@@ -1,12 +1,23 @@
-import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  type DescMethodUnary,
+  equals,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf';
 import { createConnectQueryKey, useMutation } from '@connectrpc/connect-query';
 import { useQueryClient } from '@tanstack/react-query';
+import { useRef } from 'react';
 import { showToast } from '../components/toasts.tsx';
 import { useErrorText } from './error-text.ts';
 
 /** A change that the person can make. */
 export interface Action<Input, Output> {
-  /** Makes the change; then everything shown of its service is loaded again. Rejects if the core refuses. */
+  /**
+   * Makes the change; then everything shown of its service is loaded again. Rejects if the core refuses. The same input
+   * again while it is being sent, as of Enter pressed twice, makes no second change.
+   */
   readonly run: (input: Input) => Promise<Output>;
   readonly isPending: boolean;
   /** Why the last try failed, in the reader's language. */
@@ -32,5 +43,15 @@ export function useAction<I extends DescMessage, O extends DescMessage>(
       if (errors === 'toast') showToast(errorText(failure), { kind: 'failed' });
     },
   });
-  return { run: mutateAsync, isPending, error: error ? errorText(error) : undefined, reset };
+  const sent = useRef<{ readonly input: MessageShape<I>; readonly output: Promise<MessageShape<O>> }>(undefined);
+  const run = (init: MessageInitShape<I>) => {
+    const input = create(method.input, init);
+    if (sent.current && equals(method.input, sent.current.input, input)) return sent.current.output;
+    const output = mutateAsync(init).finally(() => {
+      if (sent.current?.output === output) sent.current = undefined;
+    });
+    sent.current = { input, output };
+    return output;
+  };
+  return { run, isPending, error: error ? errorText(error) : undefined, reset };
 }

@@ -47,6 +47,7 @@ function EditForm({ code, onClose }: { readonly code: Code; readonly onClose: ()
   const save = (saved: typeof page) =>
     update.mutateAsync({ id: code.id, updateMask: { paths: ['landing_page'] }, landingPage: saved });
   const submit = async () => {
+    if (update.isPending) return;
     setSent(true);
     if (Object.keys(problems).length > 0) {
       setTimeout(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());

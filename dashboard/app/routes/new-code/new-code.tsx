@@ -48,6 +48,7 @@ function NewCodeForm() {
     setDraft({ ...draft, ...changes });
   };
   const submit = () => {
+    if (creation.isPending) return;
     setSent(true);
     if (Object.values(problems).every((problem) => problem === undefined)) creation.mutate(draft);
     else focusFirstInvalid(form.current);

@@ -27,7 +27,13 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.getByText('Must be an absolute').waitFor();
     await page.keyboard.press('Control+a');
     await page.keyboard.type(`${receiver.url}/hooks`);
-    await page.keyboard.press('Enter');
+    let calls = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/CreateEndpoint')) calls += 1;
+    });
+    for (let presses = 0; presses < 3; presses++) await page.keyboard.press('Enter');
+    await page.getByText(/^whsec_/).waitFor();
+    expect(calls).toBe(1);
     await page.getByText(/^whsec_/).waitFor();
     await page.getByRole('button', { name: 'I have stored it' }).focus();
     await page.keyboard.press('Enter');
