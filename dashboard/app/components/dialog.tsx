@@ -14,16 +14,19 @@ interface DialogProps {
   readonly kind?: 'window' | 'wide' | 'side' | undefined;
   /** Interrupts with something that must be decided. */
   readonly isAlert?: boolean | undefined;
+  /** Only what it contains closes it: neither Escape nor a button in its corner. */
+  readonly isKept?: boolean | undefined;
 }
 
-/** A window over the page. Escape and a click beside it close it; focus returns to where it was. */
-export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAlert }: DialogProps) {
+/** A window over the page. Escape and a click beside it close it; focus returns to where it was, if that still exists. */
+export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAlert, isKept = false }: DialogProps) {
   const { common } = useFirstMessages();
   return (
     <ModalOverlay
       isOpen={isOpen}
       onOpenChange={(open) => !open && onClose()}
       isDismissable={!isAlert}
+      isKeyboardDismissDisabled={isKept}
       className={`${styles.overlay} ${kind === 'side' ? '' : styles.windowOverlay}`}
     >
       <Modal className={`${styles.modal} ${styles[kind]}`}>
@@ -32,7 +35,7 @@ export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAl
             <Heading slot="title" level={2}>
               {title}
             </Heading>
-            <IconButton icon={X} label={common.close} onPress={onClose} />
+            {!isKept && <IconButton icon={X} label={common.close} onPress={onClose} />}
           </header>
           {children}
         </AriaDialog>

@@ -17,11 +17,11 @@ interface ShownOnceProps {
   readonly children: ReactNode;
 }
 
-/** A key or secret that is shown only now. Neither Escape nor a click beside it closes it by mistake. */
+/** A key or secret that is shown only now. Only its button closes it. */
 export function ShownOnce({ title, value, label, done, onClose, children }: ShownOnceProps) {
   const { common } = useFirstMessages();
   return (
-    <Dialog title={title} isOpen onClose={onClose} isAlert>
+    <Dialog title={title} isOpen onClose={onClose} isAlert isKept>
       {children}
       <output aria-label={label} className={styles.secret}>
         <code>{value}</code>

@@ -41,7 +41,8 @@ function Frame() {
     const open = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();
-      setPaletteOpen(true);
+      // Over an open dialog it would lead away from what is typed or shown there.
+      if (!document.querySelector('[role=dialog], [role=alertdialog]')) setPaletteOpen(true);
     };
     document.addEventListener('keydown', open);
     return () => document.removeEventListener('keydown', open);

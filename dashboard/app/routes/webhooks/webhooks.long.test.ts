@@ -34,6 +34,10 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     for (let presses = 0; presses < 3; presses++) await page.keyboard.press('Enter');
     await page.getByText(/^whsec_/).waitFor();
     expect(calls).toBe(1);
+    // A secret that is shown once cannot be lost by a key.
+    for (const key of ['Escape', 'Control+k']) await page.keyboard.press(key);
+    expect(await page.getByRole('searchbox').count()).toBe(0);
+    expect(await page.getByRole('alertdialog').getByRole('button', { name: 'Close' }).count()).toBe(0);
     await page.getByText(/^whsec_/).waitFor();
     await page.getByRole('button', { name: 'I have stored it' }).focus();
     await page.keyboard.press('Enter');
