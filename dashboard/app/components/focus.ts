@@ -2,3 +2,8 @@
 export function focusFirstInvalid(form: HTMLElement | null): void {
   setTimeout(() => form?.querySelector<HTMLElement>('[data-invalid] :is(input, textarea, button)')?.focus());
 }
+
+/** Gives the focus to the page if what had it is gone: otherwise Tab would begin with the navigation again. */
+export function catchFocus(): void {
+  if (document.activeElement === document.body) document.getElementById('content')?.focus({ preventScroll: true });
+}

@@ -1,7 +1,8 @@
 import { X } from 'lucide-react';
-import { useSyncExternalStore } from 'react';
+import { useEffect, useRef, useSyncExternalStore } from 'react';
 import { useFirstMessages } from '../messages/index.ts';
 import { Button, IconButton } from './button.tsx';
+import { catchFocus } from './focus.ts';
 import styles from './toasts.module.css';
 
 interface Toast {
@@ -25,32 +26,52 @@ export function showToast(text: string, options: { kind?: Toast['kind']; undo?: 
   lastId += 1;
   const toast: Toast = { id: lastId, text, kind: options.kind ?? 'done', undo: options.undo };
   set([...toasts.slice(-2), toast]);
-  setTimeout(() => remove(toast.id), toast.undo || toast.kind === 'failed' ? SHOWN_LONG_MS : SHOWN_MS);
 }
 
-/** The messages, read aloud when they appear. */
+/** The messages, read aloud when they appear. The attribute lets them be used beside an open dialog. */
 export function Toasts() {
-  const { common } = useFirstMessages();
   const shown = useSyncExternalStore(subscribe, () => toasts);
   return (
-    <div role="status" aria-live="polite" className={styles.toasts}>
-      {shown.map(({ id, text, kind, undo }) => (
-        <div key={id} className={`${styles.toast} ${styles[kind]}`}>
-          <span className={styles.text}>{text}</span>
-          {undo && (
-            <Button
-              look="quiet"
-              onPress={() => {
-                remove(id);
-                undo();
-              }}
-            >
-              {common.undo}
-            </Button>
-          )}
-          <IconButton icon={X} label={common.dismiss} onPress={() => remove(id)} />
-        </div>
+    <div role="status" aria-live="polite" data-react-aria-top-layer="true" className={styles.toasts}>
+      {shown.map((toast) => (
+        <Message key={toast.id} {...toast} />
       ))}
+    </div>
+  );
+}
+
+function Message({ id, text, kind, undo }: Toast) {
+  const { common } = useFirstMessages();
+  const message = useRef<HTMLDivElement>(null);
+  const shownMs = undo || kind === 'failed' ? SHOWN_LONG_MS : SHOWN_MS;
+  useEffect(() => {
+    const hide = () => {
+      // While any of them is pointed at or focused, all stay, and none moves.
+      if (message.current?.parentElement?.matches(':hover, :focus-within')) timer = setTimeout(hide, shownMs);
+      else remove(id);
+    };
+    let timer = setTimeout(hide, shownMs);
+    return () => clearTimeout(timer);
+  }, [id, shownMs]);
+  const dismiss = () => {
+    remove(id);
+    requestAnimationFrame(catchFocus);
+  };
+  return (
+    <div ref={message} className={`${styles.toast} ${styles[kind]}`}>
+      <span className={styles.text}>{text}</span>
+      {undo && (
+        <Button
+          look="quiet"
+          onPress={() => {
+            dismiss();
+            undo();
+          }}
+        >
+          {common.undo}
+        </Button>
+      )}
+      <IconButton icon={X} label={common.dismiss} onPress={dismiss} />
     </div>
   );
 }

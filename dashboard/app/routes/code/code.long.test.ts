@@ -118,6 +118,30 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('messages can be used beside an open dialog, and stay while they are', async () => {
+    const code = await newCode('Messages');
+    const page = await pages.open(`/codes/${code.id}`);
+    await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+    await page.clock.install();
+    await press(page, 'Pause');
+    const message = page.getByText('Messages is paused.');
+    await message.waitFor();
+    await message.hover();
+    await page.clock.fastForward('05:00');
+    await press(page, 'Rename');
+    const name = page.getByRole('textbox', { name: 'Name of the code' });
+    await name.fill('Half typed');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(async () => (await pages.client(CodesService).getCode({ id: code.id })).code?.paused).toBe(false);
+    expect(await name.inputValue()).toBe('Half typed');
+    const resumed = page.getByText('Messages is active again.');
+    await resumed.waitFor();
+    await page.mouse.move(0, 0);
+    await page.clock.fastForward('05:00');
+    await resumed.waitFor({ state: 'hidden' });
+    await page.close();
+  });
+
   test('offers the image in all formats', async () => {
     const code = await newCode('Poster');
     const page = await pages.open(`/codes/${code.id}`);
