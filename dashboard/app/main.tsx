@@ -6,6 +6,7 @@ import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { I18nProvider } from 'react-aria-components';
 import { createRoot } from 'react-dom/client';
+import { watchFiles } from './data/missing-files.ts';
 import { apply, language, useLanguage } from './data/preferences.ts';
 import { queryClient } from './data/queries.ts';
 import { sessionQuery } from './data/session.ts';
@@ -27,6 +28,7 @@ function App() {
 }
 
 apply();
+watchFiles();
 const root = document.getElementById('root');
 if (!root) throw new Error('index.html has no #root.');
 // Both are needed before anything can be shown, so neither waits for the other.

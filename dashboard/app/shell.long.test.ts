@@ -84,6 +84,35 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await expect.poll(() => page.getByText('Signpost is unavailable').isVisible()).toBe(false);
   });
 
+  test('says so too if no core answers when it is opened, and shows the page when one does', async () => {
+    const known = await pages.open('/codes', { context: { locale: 'de-AT' } });
+    await known.close();
+    const [core] = pages.signpost.cores;
+    await core?.kill();
+    const page = await pages.open('/codes', { context: { locale: 'de-AT' } });
+    await page.getByText('Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.').waitFor();
+    await core?.restart();
+    const title = page.getByRole('heading', { level: 1, name: 'Codes' });
+    const shown = async () => {
+      const retry = page.getByRole('button', { name: 'Erneut versuchen' });
+      if (await retry.isVisible()) await retry.click();
+      return title.isVisible();
+    };
+    await expect.poll(shown, { interval: 500 }).toBe(true);
+    await page.close();
+  });
+
+  test('loads the page anew if a file of it is gone', async () => {
+    const page = await pages.open('/');
+    await page.route(/\/assets\/.*\.css/, (route) => route.fulfill({ status: 404 }));
+    await page.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).click();
+    await page.getByText('Signpost is unavailable at the moment. Try again shortly.').waitFor();
+    await page.unroute(/\/assets\/.*\.css/);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'No endpoints yet' }).waitFor();
+    await page.close();
+  });
+
   test('once another account is open, a page of the previous one changes nothing, and is loaded anew', async () => {
     const { accountId } = await pages.signpost.createAccount({ name: 'Other Kitchens' });
     const others = internal(pages.signpost, AccountsService, accountId);

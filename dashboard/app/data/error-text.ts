@@ -2,6 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { type ErrorInfo, ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
 import { type FirstMessages, useFirstMessages } from '../messages/index.ts';
 import { fieldErrors } from './field-errors.ts';
+import { isFileMissing } from './missing-files.ts';
 import { isTemporary } from './queries.ts';
 import type { RoleName } from './session.ts';
 
@@ -25,7 +26,7 @@ export function errorText(error: unknown, { common, shell }: FirstMessages): str
   const { reason = '', metadata = {} } = errorInfo(error) ?? {};
   const known = common.reasons[reason];
   if (known) return known(metadata);
-  if (isTemporary(error)) return common.unavailable;
+  if (isTemporary(error) || isFileMissing(error)) return common.unavailable;
   const connectError = ConnectError.from(error);
   if (reason === 'ROLE_REQUIRED') {
     const role = metadata.role ?? 'owner';

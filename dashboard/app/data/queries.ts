@@ -27,9 +27,8 @@ export const queryClient = new QueryClient({
 
 /** Whether a call failed because a part of Signpost could not be reached, so that it may succeed soon. */
 export function isTemporary(error: unknown): boolean {
-  const { code, cause } = ConnectError.from(error);
-  // What `fetch` throws when there is no answer, which the transport wraps.
-  return code === Code.Unavailable || cause instanceof TypeError;
+  // The transport wraps the TypeError that `fetch` throws when there is no answer. A bare one is a mistake in the pages.
+  return error instanceof ConnectError && (error.code === Code.Unavailable || error.cause instanceof TypeError);
 }
 
 /** After these codes nothing changes by making the same call again. */

@@ -1,3 +1,4 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
 import { showToast } from '../components/toasts.tsx';
 import { loadFirstMessages } from '../messages/index.ts';
@@ -29,7 +30,10 @@ let shown: string | undefined;
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async ({ signal }): Promise<Session | SignedOut> => {
-    const response = await fetch('/session', { signal });
+    const response = await fetch('/session', { signal }).catch((error: unknown) => {
+      throw ConnectError.from(error);
+    });
+    if (response.status >= 500) throw new ConnectError(`GET /session: ${response.status}`, Code.Unavailable);
     if (!response.ok && response.status !== 401) throw new Error(`The session could not be read: ${response.status}.`);
     const session = (await response.json()) as Session | SignedOut;
     if (!isSignedOut(session)) {
@@ -39,6 +43,8 @@ export const sessionQuery = queryOptions({
     }
     return session;
   },
+  // Without it there is no page, so a failure is shown at once, with a way to try again.
+  retry: false,
   staleTime: 60_000,
 });
 

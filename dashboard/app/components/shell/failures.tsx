@@ -1,4 +1,5 @@
-import { Link } from '@tanstack/react-router';
+import { Link, useRouter } from '@tanstack/react-router';
+import { isFileMissing } from '../../data/missing-files.ts';
 import { queryClient } from '../../data/queries.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { buttonLink } from '../button.tsx';
@@ -22,12 +23,17 @@ export function NotFound() {
 /** In place of a page that could not be loaded, with a way to try again. */
 export function PageFailed({ error, reset }: { readonly error: unknown; readonly reset: () => void }) {
   const { shell } = useFirstMessages();
-  const retry = () => {
-    void queryClient.resetQueries({ predicate: ({ state }) => state.status === 'error' }).then(reset);
+  const router = useRouter();
+  const retry = async () => {
+    // What the browser knows of the previous version leads to no file any more.
+    if (isFileMissing(error)) return location.reload();
+    await queryClient.resetQueries({ predicate: ({ state }) => state.status === 'error' });
+    await router.invalidate();
+    reset();
   };
   return (
     <Page title={shell.failed.title}>
-      <LoadFailed error={error} retry={retry} />
+      <LoadFailed error={error} retry={() => void retry()} />
     </Page>
   );
 }
