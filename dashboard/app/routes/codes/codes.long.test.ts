@@ -200,6 +200,21 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect(await list.evaluate((element) => element.contains(document.activeElement))).toBe(false);
   });
 
+  test('leaves out of the address what it does not understand', async () => {
+    for (const search of ['q=true', 'tags=abc', 'state=foo', 'folder=5', 'code=7']) {
+      const page = await pages.open(`/codes?${search}`);
+      await page.getByRole('row', { name: 'Voucher' }).waitFor();
+      expect(await page.getByRole('button', { name: 'Clear filters' }).count(), search).toBe(0);
+      await page.close();
+    }
+    const page = await pages.open('/codes?q=2026');
+    await page.getByRole('heading', { name: 'No code matches' }).waitFor();
+    expect(await page.getByRole('searchbox', { name: 'Search codes' }).inputValue()).toBe('2026');
+    await page.getByRole('button', { name: 'Clear filters' }).press('Enter');
+    await page.getByRole('row', { name: 'Voucher' }).waitFor();
+    await page.close();
+  });
+
   test('finds codes in the search of all pages', async () => {
     const page = await pages.open('/');
     await page.getByRole('navigation').waitFor();

@@ -16,6 +16,8 @@ import { type CodesSearch, KINDS, STATES } from './search.ts';
 /** After how long without typing the list is searched, in ms. */
 const TYPED_MS = 250;
 
+const NO_FILTERS = { q: undefined, folder: undefined, tags: undefined, state: undefined, kind: undefined };
+
 /** Search and filters above the list; each is in the address. */
 export function Filters({ search }: { readonly search: CodesSearch }) {
   const { codes } = useMessages();
@@ -61,11 +63,8 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
         value={search.kind === undefined ? [] : [search.kind]}
         onChange={([chosen]) => set({ kind: KINDS.find((kind) => kind === chosen) })}
       />
-      {Object.keys(search).some((key) => key !== 'code') && (
-        <Button
-          look="quiet"
-          onPress={() => set({ q: undefined, folder: undefined, tags: undefined, state: undefined, kind: undefined })}
-        >
+      {Object.keys(NO_FILTERS).some((key) => search[key as keyof typeof NO_FILTERS] !== undefined) && (
+        <Button look="quiet" onPress={() => set(NO_FILTERS)}>
           {codes.filters.clear}
         </Button>
       )}
@@ -76,7 +75,7 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
 /** Changes some of the filters in the address. */
 export function useSetSearch() {
   const navigate = useNavigate();
-  return (changes: { [K in keyof CodesSearch]?: CodesSearch[K] | undefined }) =>
+  return (changes: CodesSearch) =>
     void navigate({
       to: '/codes',
       // What is undefined is left out of the address.

@@ -5,34 +5,40 @@ import type { CodesFilter } from '../../data/code-lists.ts';
 /** The filters of the page of codes, kept in its address. */
 export interface CodesSearch {
   /** Part of a name or target, the start of a short code, or an id. */
-  readonly q?: string;
+  readonly q?: string | undefined;
   /** A folder's id, or `none`. */
-  readonly folder?: string;
+  readonly folder?: string | undefined;
   /** Tags' ids. */
-  readonly tags?: readonly string[];
-  readonly state?: 'active' | 'paused' | 'deleted';
-  readonly kind?: 'dynamic' | 'static' | 'landing_page';
+  readonly tags?: readonly string[] | undefined;
+  readonly state?: 'active' | 'paused' | 'deleted' | undefined;
+  readonly kind?: 'dynamic' | 'static' | 'landing_page' | undefined;
   /** The code whose details are shown beside the list. */
-  readonly code?: string;
+  readonly code?: string | undefined;
 }
 
 export const STATES = ['active', 'paused', 'deleted'] as const;
 export const KINDS = ['dynamic', 'static', 'landing_page'] as const;
 
-/** Reads the filters from an address; what is not understood is left out. */
+/**
+ * Reads the filters from an address. What is not understood is undefined and not left out: the router would add what is
+ * left out as it is in the address.
+ */
 export function validateCodesSearch(search: Record<string, unknown>): CodesSearch {
   const { q, folder, tags, state, kind, code } = search;
-  const knownState = STATES.find((each) => each === state);
-  const knownKind = KINDS.find((each) => each === kind);
   const tagIds = Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [];
   return {
-    ...(typeof q === 'string' && q !== '' && { q }),
-    ...(typeof folder === 'string' && folder !== '' && { folder }),
-    ...(tagIds.length > 0 && { tags: tagIds }),
-    ...(knownState && { state: knownState }),
-    ...(knownKind && { kind: knownKind }),
-    ...(typeof code === 'string' && code !== '' && { code }),
+    // Digits in an address are a number to the router.
+    q: textOf(typeof q === 'number' ? String(q) : q),
+    folder: textOf(folder),
+    tags: tagIds.length > 0 ? tagIds : undefined,
+    state: STATES.find((each) => each === state),
+    kind: KINDS.find((each) => each === kind),
+    code: textOf(code),
   };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** The filters as the core takes them. */

@@ -80,6 +80,14 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
       await page.close();
     });
 
+    test('ignores a period that it does not offer', async () => {
+      for (const days of ['abc', '31']) {
+        const page = await pages.open(`/?days=${days}`);
+        await page.getByText('Scans in 30 days').waitFor();
+        await page.close();
+      }
+    });
+
     test('names what needs attention', async () => {
       await pages.client(DomainsService).addDomain({ hostname: 'menu.harbour.example' });
       const page = await pages.open('/', { context: { locale: 'de-DE' } });

@@ -55,12 +55,7 @@ function Periods() {
     <ul aria-label={overview.period} className={styles.periods}>
       {PERIODS.map((days) => (
         <li key={days}>
-          <Link
-            to="/"
-            search={days === 30 ? {} : { days }}
-            activeOptions={{ exact: true, explicitUndefined: true }}
-            className={styles.period}
-          >
+          <Link to="/" search={days === 30 ? {} : { days }} activeOptions={{ exact: true }} className={styles.period}>
             {overview.days(days)}
           </Link>
         </li>

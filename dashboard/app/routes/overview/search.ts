@@ -4,11 +4,10 @@ export type Period = (typeof PERIODS)[number];
 
 export interface OverviewSearch {
   /** Default: 30. */
-  readonly days?: Period;
+  readonly days?: Period | undefined;
 }
 
-/** Reads the period from the address of the overview. */
+/** Reads the period from the address of the overview; undefined if it is none: see `validateCodesSearch`. */
 export function validateOverviewSearch(search: Record<string, unknown>): OverviewSearch {
-  const days = PERIODS.find((each) => each === Number(search.days));
-  return days === undefined ? {} : { days };
+  return { days: PERIODS.find((each) => each === Number(search.days)) };
 }
