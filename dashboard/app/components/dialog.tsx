@@ -1,9 +1,10 @@
 import { X } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import { Dialog as AriaDialog, Heading, Modal, ModalOverlay } from 'react-aria-components';
 import { useFirstMessages } from '../messages/index.ts';
 import { IconButton } from './button.tsx';
 import styles from './dialog.module.css';
+import { catchFocus } from './focus.ts';
 
 interface DialogProps {
   readonly title: string;
@@ -38,10 +39,17 @@ export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAl
             {!isKept && <IconButton icon={X} label={common.close} onPress={onClose} />}
           </header>
           {children}
+          <Closing />
         </AriaDialog>
       </Modal>
     </ModalOverlay>
   );
+}
+
+function Closing() {
+  // React Aria returns the focus in the next frame.
+  useEffect(() => () => void requestAnimationFrame(() => requestAnimationFrame(catchFocus)), []);
+  return null;
 }
 
 /** The buttons at the end of a dialog or form. */

@@ -13,6 +13,14 @@ interface MenuListProps {
 
 /** The list of an open menu. */
 export default function MenuList({ label, actions, trigger, onClose }: MenuListProps) {
+  // A dialog that an action opens gives the focus back to where it was: to the button, for the list is gone by then.
+  const act = (onAction: () => void) => {
+    onClose();
+    requestAnimationFrame(() => {
+      trigger.current?.focus();
+      onAction();
+    });
+  };
   return (
     <Popover
       isOpen
@@ -21,6 +29,7 @@ export default function MenuList({ label, actions, trigger, onClose }: MenuListP
       triggerRef={trigger}
       placement="bottom start"
       offset={4}
+      aria-label={label}
       className={styles.popover}
     >
       <AriaMenu aria-label={label} autoFocus="first" onClose={onClose} className={styles.list}>
@@ -32,7 +41,7 @@ export default function MenuList({ label, actions, trigger, onClose }: MenuListP
             isDisabled={isDisabled ?? false}
             className={isDanger ? `${styles.item} ${styles.danger}` : styles.item}
             {...(href !== undefined && { href })}
-            {...(onAction && { onAction })}
+            {...(onAction && { onAction: () => act(onAction) })}
           >
             {Icon && <Icon aria-hidden size={16} />}
             {label}

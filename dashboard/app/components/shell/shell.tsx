@@ -1,7 +1,7 @@
 import { useIsFetching, useSuspenseQuery } from '@tanstack/react-query';
 import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import { Menu as MenuIcon } from 'lucide-react';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { RouterProvider } from 'react-aria-components';
 import { isTemporary } from '../../data/queries.ts';
 import { isSignedOut, sessionQuery } from '../../data/session.ts';
@@ -37,6 +37,15 @@ function Frame() {
   const path = useRouterState({ select: (state) => state.location.pathname });
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new page closes the drawer.
   useEffect(() => setNavigationOpen(false), [path]);
+  const main = useRef<HTMLElement>(null);
+  const shown = useRouterState({ select: (state) => state.resolvedLocation?.pathname });
+  const before = useRef<string>(undefined);
+  useEffect(() => {
+    // A new page is read from its beginning, wherever the link was that led to it.
+    const isNew = before.current !== undefined && before.current !== shown;
+    if (isNew && !main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true });
+    before.current = shown;
+  }, [shown]);
   useEffect(() => {
     const open = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return;
@@ -63,7 +72,7 @@ function Frame() {
           <Drawer onClose={() => setNavigationOpen(false)}>{navigation}</Drawer>
         </Suspense>
       )}
-      <main id="content" tabIndex={-1} className={styles.content}>
+      <main ref={main} id="content" tabIndex={-1} className={styles.content}>
         <Unavailable />
         <Suspense>
           <Outlet />

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -115,6 +116,32 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     expect(await second.getByRole('textbox', { name: 'Target URL' }).inputValue()).toBe('nowhere');
     expect(await first.getByText('must be an absolute http or https URL.').count()).toBe(0);
     expect((await targetOf(code))?.version).toBe(1);
+    await page.close();
+  });
+
+  test('keeps the focus where the next step is', async () => {
+    const code = await newCode('Focused');
+    const page = await pages.open(`/codes/${code.id}`);
+    const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.id);
+    await press(page, 'More');
+    await page.getByRole('menuitem', { name: 'Rename' }).waitFor();
+    const { violations } = await new AxeBuilder({ page }).withRules(['aria-dialog-name']).analyze();
+    expect(violations.flatMap(({ nodes }) => nodes.map(({ html }) => html))).toEqual([]);
+    await page.getByRole('menuitem', { name: 'Rename' }).press('Enter');
+    await page.getByRole('textbox', { name: 'Name of the code' }).waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(focused).toBe('More');
+    await press(page, 'Change target');
+    await press(page, 'Cancel');
+    await expect.poll(focused).toBe('Change target');
+    await press(page, 'More');
+    await page.getByRole('menuitem', { name: 'Delete' }).press('Enter');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).press('Enter');
+    await page.getByText('This code is deleted.').waitFor();
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
+    await page.getByRole('main').getByRole('link', { name: 'All codes' }).press('Enter');
+    await page.waitForURL('**/codes');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
     await page.close();
   });
 

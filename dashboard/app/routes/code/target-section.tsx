@@ -19,7 +19,8 @@ import { useConditionWords } from './target-words.ts';
 export function TargetSection({ code }: { readonly code: Code }) {
   const { target: texts } = useMessages();
   const mayEdit = useMay('editor');
-  const [isEditing, setEditing] = useState(false);
+  // Undefined until it was edited: afterwards the button that began it has the focus.
+  const [isEditing, setEditing] = useState<boolean>();
   const query = useQuery(TargetsService.method.getTarget, { id: code.id });
   const target = query.data?.target;
   if (isEditing && target) return <TargetEditor code={code} target={target} onClose={() => setEditing(false)} />;
@@ -29,7 +30,7 @@ export function TargetSection({ code }: { readonly code: Code }) {
       actions={
         mayEdit &&
         target && (
-          <Button icon={Pencil} onPress={() => setEditing(true)}>
+          <Button icon={Pencil} autoFocus={isEditing === false} onPress={() => setEditing(true)}>
             {texts.edit}
           </Button>
         )
