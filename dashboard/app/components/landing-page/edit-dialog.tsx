@@ -9,6 +9,8 @@ import { fieldErrors } from '../../data/field-errors.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
 import { Actions, Dialog } from '../dialog.tsx';
+import { focusFirstInvalid } from '../focus.ts';
+import { ConfirmDiscard, LeaveGuard } from '../leave-guard.tsx';
 import { Notice } from '../page.tsx';
 import { showToast } from '../toasts.tsx';
 import { LandingPageEditor } from './editor.tsx';
@@ -17,27 +19,18 @@ import { landingPageProblems } from './problems.ts';
 interface EditLandingPageProps {
   /** A landing-page code. */
   readonly code: Code;
-  readonly isOpen: boolean;
   readonly onClose: () => void;
 }
 
 /** A window that changes the page of a code. Saving can be undone for some seconds. */
-export function EditLandingPage({ code, isOpen, onClose }: EditLandingPageProps) {
-  const { landingPage } = useMessages();
-  return (
-    <Dialog title={landingPage.edit} isOpen={isOpen} onClose={onClose} kind="wide">
-      <EditForm code={code} onClose={onClose} />
-    </Dialog>
-  );
-}
-
-/** Mounted when the window opens, so that it begins with the code's page. */
-function EditForm({ code, onClose }: { readonly code: Code; readonly onClose: () => void }) {
+export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
   const messages = useMessages();
   const { common, landingPage } = messages;
   const errorText = useErrorText();
   const before = code.landingPage ?? create(LandingPageSchema);
   const [page, setPage] = useState(before);
+  const [isAsking, setAsking] = useState(false);
+  const isChanged = !equals(LandingPageSchema, page, before);
   const [wasSent, setSent] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const update = useMutation(CodesService.method.updateCode, {
@@ -49,12 +42,9 @@ function EditForm({ code, onClose }: { readonly code: Code; readonly onClose: ()
   const submit = async () => {
     if (update.isPending) return;
     setSent(true);
-    if (Object.keys(problems).length > 0) {
-      setTimeout(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
-      return;
-    }
+    if (Object.keys(problems).length > 0) return focusFirstInvalid(form.current);
     try {
-      if (!equals(LandingPageSchema, page, before)) {
+      if (isChanged) {
         await save(page);
         const undo = () => void save(before).catch((error: unknown) => showToast(errorText(error), { kind: 'failed' }));
         showToast(landingPage.saved, { undo });
@@ -65,26 +55,30 @@ function EditForm({ code, onClose }: { readonly code: Code; readonly onClose: ()
     }
   };
   return (
-    <form
-      ref={form}
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        void submit();
-      }}
-    >
-      <LandingPageEditor
-        value={page}
-        onChange={setPage}
-        errors={wasSent ? { ...Object.fromEntries(fieldErrors(update.error)), ...problems } : {}}
-      />
-      {update.isError && <Notice look="danger">{errorText(update.error)}</Notice>}
-      <Actions>
-        <Button onPress={onClose}>{common.cancel}</Button>
-        <Button type="submit" look="primary" isPending={update.isPending}>
-          {common.save}
-        </Button>
-      </Actions>
-    </form>
+    <Dialog title={landingPage.edit} isOpen onClose={() => (isChanged ? setAsking(true) : onClose())} kind="wide">
+      <form
+        ref={form}
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
+        <LandingPageEditor
+          value={page}
+          onChange={setPage}
+          errors={wasSent ? { ...Object.fromEntries(fieldErrors(update.error)), ...problems } : {}}
+        />
+        {update.isError && <Notice look="danger">{errorText(update.error)}</Notice>}
+        <Actions>
+          <Button onPress={onClose}>{common.cancel}</Button>
+          <Button type="submit" look="primary" isPending={update.isPending}>
+            {common.save}
+          </Button>
+        </Actions>
+      </form>
+      <ConfirmDiscard isOpen={isAsking} onClose={() => setAsking(false)} onDiscard={onClose} />
+      <LeaveGuard isChanged={isChanged} />
+    </Dialog>
   );
 }

@@ -51,6 +51,21 @@ describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
     expect(await pageOf(id)).toMatchObject({ title: 'Unchanged' });
   });
 
+  test('asks before what was changed is lost', async () => {
+    const page = await pages.open(`/codes/${await createPage('Careful')}`);
+    await page.getByRole('button', { name: 'Edit landing page' }).press('Enter');
+    const heading = page.getByLabel('Heading');
+    await heading.fill('Careful, changed');
+    await page.keyboard.press('Escape');
+    const question = page.getByRole('alertdialog', { name: 'Discard what you have entered?' });
+    await question.getByRole('button', { name: 'Cancel' }).press('Enter');
+    expect(await heading.inputValue()).toBe('Careful, changed');
+    await page.mouse.click(2, 2);
+    await question.getByRole('button', { name: 'Discard' }).press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.close();
+  });
+
   test('is accessible', async () => {
     const page = await pages.open(`/codes/${await createPage('Accessible')}`);
     await page.getByRole('button', { name: 'Edit landing page' }).press('Enter');

@@ -37,6 +37,7 @@ export const common: typeof en = {
   unknown: 'unbekannt',
   other: 'andere',
   confirmName: (name) => `Zur Bestätigung „${name}“ eingeben`,
+  discard: { title: 'Eingaben verwerfen?', text: 'Sie sind noch nicht gespeichert.', action: 'Verwerfen' },
   unavailable: 'Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.',
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
   invalid: (field, sentence) => FIELDS[field] ?? `Eine Angabe ist ungültig (${field}: ${sentence})`,

@@ -31,6 +31,7 @@ export const common = {
   unknown: 'unknown',
   other: 'other',
   confirmName: (name: string) => `Type “${name}” to confirm`,
+  discard: { title: 'Discard what you have entered?', text: 'It has not been saved.', action: 'Discard' },
   unavailable: 'Signpost is unavailable at the moment. Try again shortly.',
   notAllowed: (role: string) => `Your role does not allow this. It takes the role “${role}”.`,
   /** `sentence`: what the core says about a field, without its name. */

@@ -97,6 +97,25 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByText('late.csv: 1 row').waitFor();
   });
 
+  test('a corrected file keeps what was entered for all codes, and leaving asks', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'menus.csv', 'target_url\nexample.com\nhttps://example.com/2\n');
+    const name = page.getByLabel('Name (optional)');
+    expect(await name.inputValue()).toBe('menus');
+    await name.fill('Menus of spring');
+    await page.getByRole('combobox', { name: 'Folder' }).fill('Spring');
+    await choose(page, 'menus-2.csv', 'target_url\nhttps://example.com/1\nhttps://example.com/2\n');
+    await page.getByText('menus-2.csv: 2 rows').waitFor();
+    expect(await name.inputValue()).toBe('Menus of spring');
+    expect(await page.getByRole('combobox', { name: 'Folder' }).inputValue()).toBe('Spring');
+    await page.getByRole('navigation').getByRole('link', { name: 'Codes' }).press('Enter');
+    const question = page.getByRole('alertdialog', { name: 'Discard what you have entered?' });
+    await question.getByRole('button', { name: 'Discard' }).press('Enter');
+    await page.waitForURL('**/codes');
+    await page.close();
+  });
+
   test('a file that cannot be read is reported', async () => {
     const page = await pages.open('/batches/new');
     await page.getByRole('button', { name: 'Choose a file' }).waitFor();

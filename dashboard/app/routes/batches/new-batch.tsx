@@ -4,6 +4,7 @@ import { ColourField, isColour } from '../../components/colour-field.tsx';
 import { DomainSelect } from '../../components/domain-select.tsx';
 import { Field } from '../../components/field.tsx';
 import { FolderField, folderProblem, TagsField } from '../../components/filing-fields.tsx';
+import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Page, Section } from '../../components/page.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
@@ -27,9 +28,16 @@ export function NewBatch() {
   return <Page title={batches.new}>{obstacle ? <Notice>{obstacle}</Notice> : <NewBatchForm />}</Page>;
 }
 
+/** What is entered for all codes; the name is the file's until another one is typed. */
+type EnteredOptions = Omit<BatchOptions, 'name'> & { readonly name?: string };
+
+const NO_OPTIONS: EnteredOptions = { folder: '', tags: [], domainId: '', foreground: '', background: '' };
+
 function NewBatchForm() {
   const [file, setFile] = useState<CsvFile | CsvProblem>();
   const [mapping, setMapping] = useState<Mapping>({});
+  // Here and not in the step, so that a corrected file keeps them.
+  const [entered, setEntered] = useState(NO_OPTIONS);
   // A large file may have been read only after the next one.
   const latest = useRef<unknown>(undefined);
   const read = async (chosen: File | Promise<File>) => {
@@ -45,31 +53,37 @@ function NewBatchForm() {
       {file && 'rows' in file && (
         <>
           <MappingStep file={file} mapping={mapping} onChange={setMapping} />
-          {mapping.target_url !== undefined && <CreateStep key={file.version} file={file} mapping={mapping} />}
+          {mapping.target_url !== undefined && (
+            <CreateStep
+              key={file.version}
+              file={file}
+              mapping={mapping}
+              options={{ name: file.name.replace(/\.csv$/i, '').slice(0, 200), ...entered }}
+              onChange={(changes) => setEntered({ ...entered, ...changes })}
+            />
+          )}
         </>
       )}
     </div>
   );
 }
 
-function CreateStep({ file, mapping }: { readonly file: CsvFile; readonly mapping: Mapping }) {
+interface CreateStepProps {
+  readonly file: CsvFile;
+  readonly mapping: Mapping;
+  readonly options: BatchOptions;
+  readonly onChange: (changes: Partial<BatchOptions>) => void;
+}
+
+function CreateStep({ file, mapping, options, onChange: change }: CreateStepProps) {
   const messages = useMessages();
   const { batches, common, newCode } = messages;
   const errorText = useErrorText();
   const format = useFormat();
   const { batchLimit } = usePlanLimits();
-  const [options, setOptions] = useState<BatchOptions>({
-    name: file.name.replace(/\.csv$/i, '').slice(0, 200),
-    folder: '',
-    tags: [],
-    domainId: '',
-    foreground: '',
-    background: '',
-  });
   const creation = useCreateBatch();
   // 25,000 rows take long enough to be felt on every key.
   const checked = useMemo(() => checkRows(file, mapping, messages), [file, mapping, messages]);
-  const change = (changes: Partial<BatchOptions>) => setOptions({ ...options, ...changes });
   const { good } = checked;
   const cannotCreate =
     good.length === 0 ||
@@ -78,6 +92,7 @@ function CreateStep({ file, mapping }: { readonly file: CsvFile; readonly mappin
     !(isColour(options.foreground) && isColour(options.background));
   return (
     <>
+      <LeaveGuard isChanged={!creation.isPending} />
       <CheckStep file={file} checked={checked} />
       <Section title={batches.optionsTitle}>
         <div className={styles.pair}>

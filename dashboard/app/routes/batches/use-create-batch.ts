@@ -55,7 +55,8 @@ export function useCreateBatch() {
   const show = (batchId: string) => {
     if (!isShown.current) return;
     isShown.current = false;
-    void navigate({ to: '/batches/$batchId', params: { batchId } });
+    // What was entered is a batch now.
+    void navigate({ to: '/batches/$batchId', params: { batchId }, ignoreBlocker: true });
   };
   return useMutation({
     async mutationFn(batch: { rows: readonly BatchRowInput[]; options: BatchOptions; version: string }) {

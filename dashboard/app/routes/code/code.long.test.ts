@@ -145,6 +145,22 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('asks before what was typed into the target is lost', async () => {
+    const code = await newCode('Unsaved');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/typed');
+    const batches = page.getByRole('navigation').getByRole('link', { name: 'Batches' });
+    await batches.press('Enter');
+    await page.getByRole('alertdialog', { name: 'Discard what you have entered?' }).waitFor();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel' }).press('Enter');
+    expect(await page.getByRole('textbox', { name: 'Target URL' }).inputValue()).toBe('https://example.com/typed');
+    await batches.press('Enter');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Discard' }).press('Enter');
+    await page.waitForURL('**/batches');
+    await page.close();
+  });
+
   test('messages can be used beside an open dialog, and stay while they are', async () => {
     const code = await newCode('Messages');
     const page = await pages.open(`/codes/${code.id}`);

@@ -31,7 +31,7 @@ export function LandingPageSection({ code }: { readonly code: Code }) {
         <p className={styles.muted}>{texts.page.text}</p>
         <LandingPagePreview page={code.landingPage} />
       </Panel>
-      <EditLandingPage code={code} isOpen={isEditing} onClose={() => setEditing(false)} />
+      {isEditing && <EditLandingPage code={code} onClose={() => setEditing(false)} />}
     </Section>
   );
 }

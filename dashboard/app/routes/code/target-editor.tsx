@@ -8,6 +8,7 @@ import { Button } from '../../components/button.tsx';
 import { Actions } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { focusFirstInvalid } from '../../components/focus.ts';
+import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Panel, Section } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { errorInfo, reasonOf, useErrorText } from '../../data/error-text.ts';
@@ -34,7 +35,8 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const { target: texts, common } = useMessages();
   const { form } = texts;
   const errorText = useErrorText();
-  const [draft, setDraft] = useState(() => draftOf(target));
+  const [initial] = useState(() => draftOf(target));
+  const [draft, setDraft] = useState(initial);
   const [wasSent, setSent] = useState(false);
   const element = useRef<HTMLFormElement>(null);
   // The version that saving replaces: the one that the form began with, or another person's that the notice told of.
@@ -95,6 +97,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   };
   return (
     <Section title={form.title}>
+      <LeaveGuard isChanged={JSON.stringify(draft) !== JSON.stringify(initial)} />
       <form
         ref={element}
         noValidate

@@ -171,6 +171,16 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await phoneContext?.close();
   });
 
+  test('is not discarded without a question', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByLabel('Target URL').fill('https://example.com/typed');
+    await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).press('Enter');
+    const question = page.getByRole('alertdialog', { name: 'Discard what you have entered?' });
+    await question.getByRole('button', { name: 'Cancel' }).press('Enter');
+    expect(await page.getByLabel('Target URL').inputValue()).toBe('https://example.com/typed');
+    await page.close();
+  });
+
   test('cannot be made by a viewer', async () => {
     const page = await pages.open('/codes/new', { role: Role.VIEWER });
     await page.getByText('Your role does not allow this.').waitFor();

@@ -5,6 +5,7 @@ import { useRef, useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { focusFirstInvalid } from '../../components/focus.ts';
 import { LandingPagePreview } from '../../components/landing-page/preview.tsx';
+import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Page, Section } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
@@ -54,41 +55,45 @@ function NewCodeForm() {
     else focusFirstInvalid(form.current);
   };
   const fields = { draft, onChange: change, errors };
+  const isChanged = JSON.stringify({ ...draft, kind: EMPTY_DRAFT.kind }) !== JSON.stringify(EMPTY_DRAFT);
   return (
-    <form
-      ref={form}
-      noValidate
-      className={styles.layout}
-      onSubmit={(event) => {
-        event.preventDefault();
-        submit();
-      }}
-    >
-      <div className={styles.fields}>
-        <KindChoice value={draft.kind} onChange={(kind) => change({ kind })} />
-        <Section title={newCode.content}>
-          <ContentFields {...fields} />
-        </Section>
-        <Section title={newCode.filing}>
-          <FilingFields {...fields} />
-        </Section>
-        <Section title={newCode.print}>
-          <PrintFields {...fields} />
-        </Section>
-      </div>
-      <aside className={styles.preview} aria-label={newCode.preview}>
-        <CodePreview draft={draft} />
-        {draft.kind === 'landing_page' && <LandingPagePreview page={draft.page} />}
-        {creation.isError && fieldErrors(creation.error).size === 0 && (
-          <Notice look="danger">
-            {isResultUnknown(creation.error) ? newCode.unknownResult : errorText(creation.error)}
-          </Notice>
-        )}
-        <Button type="submit" look="primary" isPending={creation.isPending}>
-          {newCode.create}
-        </Button>
-      </aside>
-    </form>
+    <>
+      <LeaveGuard isChanged={isChanged} />
+      <form
+        ref={form}
+        noValidate
+        className={styles.layout}
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <div className={styles.fields}>
+          <KindChoice value={draft.kind} onChange={(kind) => change({ kind })} />
+          <Section title={newCode.content}>
+            <ContentFields {...fields} />
+          </Section>
+          <Section title={newCode.filing}>
+            <FilingFields {...fields} />
+          </Section>
+          <Section title={newCode.print}>
+            <PrintFields {...fields} />
+          </Section>
+        </div>
+        <aside className={styles.preview} aria-label={newCode.preview}>
+          <CodePreview draft={draft} />
+          {draft.kind === 'landing_page' && <LandingPagePreview page={draft.page} />}
+          {creation.isError && fieldErrors(creation.error).size === 0 && (
+            <Notice look="danger">
+              {isResultUnknown(creation.error) ? newCode.unknownResult : errorText(creation.error)}
+            </Notice>
+          )}
+          <Button type="submit" look="primary" isPending={creation.isPending}>
+            {newCode.create}
+          </Button>
+        </aside>
+      </form>
+    </>
   );
 }
 
@@ -106,7 +111,8 @@ function useCreation() {
       if (!code) return;
       const sentences = [newCode.createdToast(code.name || code.shortCode), ...warnings];
       showToast(sentences.join(' '), { kind: sentences.length === 1 ? 'done' : 'failed' });
-      void navigate({ to: '/codes/$codeId', params: { codeId: code.id } });
+      // What was entered is a code now.
+      void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
     },
   });
 }

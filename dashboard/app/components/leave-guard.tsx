@@ -1,0 +1,35 @@
+import { useBlocker } from '@tanstack/react-router';
+import { useFirstMessages } from '../messages/index.ts';
+import { Confirm } from './confirm.tsx';
+
+/** Asks before a link, the browser's buttons or a closed tab discard what was entered. Not inside of a form. */
+export function LeaveGuard({ isChanged }: { readonly isChanged: boolean }) {
+  const { status, proceed, reset } = useBlocker({
+    shouldBlockFn: ({ current, next }) => isChanged && current.pathname !== next.pathname,
+    enableBeforeUnload: isChanged,
+    withResolver: true,
+  });
+  return <ConfirmDiscard isOpen={status === 'blocked'} onClose={() => reset?.()} onDiscard={() => proceed?.()} />;
+}
+
+interface ConfirmDiscardProps {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly onDiscard: () => void;
+}
+
+/** Asks whether what was entered is discarded. */
+export function ConfirmDiscard({ isOpen, onClose, onDiscard }: ConfirmDiscardProps) {
+  const { discard } = useFirstMessages().common;
+  return (
+    <Confirm
+      title={discard.title}
+      isOpen={isOpen}
+      onClose={onClose}
+      action={discard.action}
+      onConfirm={async () => onDiscard()}
+    >
+      {discard.text}
+    </Confirm>
+  );
+}
