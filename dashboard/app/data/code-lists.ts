@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
-import { createConnectQueryKey, createQueryOptions } from '@connectrpc/connect-query';
+import { createQueryOptions } from '@connectrpc/connect-query';
 import { useQueries } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import {
@@ -10,7 +10,7 @@ import {
   type ListCodesResponse,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import { queryClient } from './queries.ts';
+import { queryClient, refreshServices } from './queries.ts';
 import { transport } from './transport.ts';
 
 /** Codes per call: the most that the core returns. */
@@ -81,12 +81,8 @@ function pageInput(filter: CodesFilter, page: number) {
 }
 
 /** Reads again what changes of codes change: codes, their lists, and how many of them folders and tags have. */
-export async function refreshCodes(): Promise<void> {
-  await Promise.all(
-    [CodesService, TaxonomyService].map((schema) =>
-      queryClient.invalidateQueries({ queryKey: createConnectQueryKey({ schema, cardinality: undefined }) }),
-    ),
-  );
+export function refreshCodes(): Promise<void> {
+  return refreshServices(CodesService, TaxonomyService);
 }
 
 /** A value once it has not changed for a moment; the first one at once. */

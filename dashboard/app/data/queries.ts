@@ -1,5 +1,8 @@
+import type { DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { createConnectQueryKey } from '@connectrpc/connect-query';
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { AccountsService } from '../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { sessionQuery } from './session.ts';
 
 /** How often a query is repeated while Signpost is unavailable; afterwards the page offers to try again. */
@@ -42,6 +45,15 @@ export function isPermanent(error: unknown): boolean {
 /** The `refetchInterval` of a query that is only read again if it failed because Signpost was unavailable. */
 export function recoveryInterval({ state }: { readonly state: { readonly status: string; readonly error: unknown } }) {
   return state.status === 'error' && isTemporary(state.error) ? RECOVERY_MS : false;
+}
+
+/** Reads again what is shown of these services, and of the account: its audit log and its usage change with them. */
+export async function refreshServices(...services: readonly DescService[]): Promise<void> {
+  await Promise.all(
+    [...services, AccountsService].map((schema) =>
+      queryClient.invalidateQueries({ queryKey: createConnectQueryKey({ schema, cardinality: undefined }) }),
+    ),
+  );
 }
 
 function checkSession(error: unknown): void {

@@ -6,11 +6,11 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from '@bufbuild/protobuf';
-import { createConnectQueryKey, useMutation } from '@connectrpc/connect-query';
-import { useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@connectrpc/connect-query';
 import { useRef } from 'react';
 import { showToast } from '../components/toasts.tsx';
 import { useErrorText } from './error-text.ts';
+import { refreshServices } from './queries.ts';
 
 /** A change that the person can make. */
 export interface Action<Input, Output> {
@@ -30,14 +30,11 @@ export function useAction<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   { errors = 'toast', done }: { errors?: 'toast' | 'caller'; done?: string | undefined } = {},
 ): Action<MessageInitShape<I>, MessageShape<O>> {
-  const queries = useQueryClient();
   const errorText = useErrorText();
   const { mutateAsync, isPending, error, reset } = useMutation(method, {
     onSuccess() {
       if (done !== undefined) showToast(done);
-      void queries.invalidateQueries({
-        queryKey: createConnectQueryKey({ schema: method.parent, cardinality: undefined }),
-      });
+      void refreshServices(method.parent);
     },
     onError(failure) {
       if (errors === 'toast') showToast(errorText(failure), { kind: 'failed' });

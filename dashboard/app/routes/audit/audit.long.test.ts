@@ -30,6 +30,19 @@ describe.skipIf(!CHROMIUM)('the audit log', () => {
     await page.close();
   });
 
+  test('has a change that was made since it was shown', async () => {
+    const page = await pages.open('/audit-log');
+    await page.getByText('added a domain').waitFor();
+    await page.getByRole('navigation').getByRole('link', { name: 'Domains' }).click();
+    await page.getByRole('button', { name: 'Add a domain' }).click();
+    await page.getByRole('textbox', { name: 'Hostname' }).fill('other.harbour.example');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.getByRole('navigation').getByRole('link', { name: 'Audit log' }).click();
+    await expect.poll(() => page.getByText('added a domain').count(), { timeout: 8_000 }).toBe(2);
+    await page.close();
+  });
+
   test('is shown to a viewer, in German', async () => {
     const page = await pages.open('/audit-log', { role: Role.VIEWER, context: { locale: 'de-DE' } });
     await page.getByText('hat einen Code angelegt').waitFor();

@@ -88,6 +88,20 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
       }
     });
 
+    test('counts a code as soon as it is created', async () => {
+      const page = await pages.open('/');
+      const inUse = page.getByText('Codes in use').locator('..');
+      await expect.poll(() => inUse.textContent()).toMatch(/^Codes in use2/);
+      await page.getByRole('navigation').getByRole('link', { name: 'Codes' }).click();
+      await page.getByRole('link', { name: 'New code' }).click();
+      await page.getByLabel('Target URL').fill('https://harbour.example/third');
+      await page.getByRole('button', { name: 'Create code' }).click();
+      await page.waitForURL(/\/codes\/qr_/);
+      await page.getByRole('navigation').getByRole('link', { name: 'Overview' }).click();
+      await expect.poll(() => inUse.textContent(), { timeout: 8_000 }).toMatch(/^Codes in use3/);
+      await page.close();
+    });
+
     test('names what needs attention', async () => {
       await pages.client(DomainsService).addDomain({ hostname: 'menu.harbour.example' });
       const page = await pages.open('/', { context: { locale: 'de-DE' } });
