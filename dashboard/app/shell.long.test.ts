@@ -154,5 +154,15 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.getByRole('button', { name: 'Signed in as' }).click();
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    // In another tab the person signs in again.
+    const accounts = pages.client(AccountsService);
+    const { token } = await accounts.createSignInLink({ email: 'owner@harbour.example' });
+    const other = await page.context().newPage();
+    await other.goto(`${pages.dashboard.url}/sign-in/link#${token}`);
+    await other.getByRole('button').click();
+    await other.waitForURL(`${pages.dashboard.url}/`);
+    await page.evaluate(() => window.dispatchEvent(new Event('visibilitychange')));
+    await page.getByRole('button', { name: 'Open navigation' }).waitFor();
+    await page.context().close();
   });
 });

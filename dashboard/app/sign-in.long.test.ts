@@ -56,6 +56,7 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
   test('see their accounts, and change from one to the other', async () => {
     const page = await signIn('anna');
     await page.getByRole('button', { name: 'Signed in as anna@example.com' }).waitFor();
+    expect(page.url()).toBe(`${dashboard.url}/team`);
     const switcher = page.getByRole('button', { name: /^Switch account/ });
     const first = await switcher.textContent();
     await switcher.click();

@@ -39,8 +39,8 @@ async function addMember(accountId: string, email: string, role: Role): Promise<
 }
 
 /** Starts a sign-in, and returns the provider's address. */
-async function begin(browser: Browser): Promise<URL> {
-  const response = await browser.request(`${dashboard.url}/sign-in`);
+async function begin(browser: Browser, query = ''): Promise<URL> {
+  const response = await browser.request(`${dashboard.url}/sign-in${query}`);
   expect(response.status).toBe(303);
   return new URL(response.headers.get('location') ?? '');
 }
@@ -63,7 +63,7 @@ test('a member with a verified address signs in', async () => {
     nonce: expect.stringMatching(/^[\w-]{43}$/),
   });
   const response = await browser.request(await passProvider(browser, authorization.href, 'anna'));
-  expect([response.status, response.headers.get('location')]).toEqual([303, '/']);
+  expect([response.status, response.headers.get('location')]).toEqual([303, `${dashboard.url}/`]);
   expect(await (await session(browser)).json()).toEqual({
     email: 'Anna@Example.com',
     name: 'Anna Arendt',
@@ -72,6 +72,19 @@ test('a member with a verified address signs in', async () => {
     accounts: [{ id: account, name: 'Bakery', role: 'owner' }],
     publicUrl: signpost.url,
   });
+});
+
+test('a sign-in leads back to the page that it was for, and nowhere else', async () => {
+  const ledTo = async (to: string) => {
+    const browser = new Browser();
+    const authorization = await begin(browser, `?to=${encodeURIComponent(to)}`);
+    const response = await browser.request(await passProvider(browser, authorization.href, 'anna'));
+    return response.headers.get('location');
+  };
+  expect(await ledTo('/codes?q=menu')).toBe(`${dashboard.url}/codes?q=menu`);
+  expect(await ledTo('/.//other.example')).toBe(`${dashboard.url}//other.example`);
+  const elsewhere = ['//other.example', '/\\other.example', 'https://other.example/', 'javascript:alert(1)'];
+  for (const to of [...elsewhere, `/${'a'.repeat(1_000)}`]) expect(await ledTo(to), to).toBe(`${dashboard.url}/`);
 });
 
 test('an address that the provider has not verified signs nobody in', async () => {

@@ -12,9 +12,12 @@ import type { Sessions } from './session.ts';
 /** How long a person may take at the provider, in s. */
 const SIGN_IN_S = 10 * 60;
 
-const CHECKS = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
+/** The longest address that a sign-in leads back to: the cookie that keeps it must stay below 4,096 bytes. */
+const MAX_ADDRESS = 1_000;
 
-/** Sign-in at the OpenID provider: `GET /sign-in` and `GET /sign-in/callback`. */
+const CHECKS = z.object({ state: z.string(), nonce: z.string(), verifier: z.string(), to: z.string() });
+
+/** Sign-in at the OpenID provider: `GET /sign-in`, with the page to lead to as `to`, and `GET /sign-in/callback`. */
 export function signInAtProvider(
   app: FastifyInstance,
   options: {
@@ -29,11 +32,12 @@ export function signInAtProvider(
   const { dashboardUrl, core, sessions, provider, logger } = options;
   const pending = sealedCookie('sign-in', options.secretKey);
 
-  app.get('/sign-in', async (request, reply) => {
+  app.get<{ Querystring: { to?: unknown } }>('/sign-in', async (request, reply) => {
     reply.header('cache-control', 'no-store');
     try {
       const { url, checks } = await provider.begin();
-      await pending.write(reply, { ...checks }, Math.floor(Date.now() / 1_000) + SIGN_IN_S);
+      const to = ownAddress(request.query.to, dashboardUrl);
+      await pending.write(reply, { ...checks, to }, Math.floor(Date.now() / 1_000) + SIGN_IN_S);
       return reply.redirect(url.href, 303);
     } catch (error) {
       logger.warn({ err: error }, 'the OpenID provider is unavailable');
@@ -54,7 +58,7 @@ export function signInAtProvider(
       const { accountId: account, member: { id: member } = { id: '' } } = membership;
       await sessions.start(reply, { email, name, account, member, subject, providerSession });
       logger.info({ account, member, by: 'provider' }, 'a member has signed in');
-      return reply.header('cache-control', 'no-store').redirect('/', 303);
+      return reply.header('cache-control', 'no-store').redirect(checks.to, 303);
     } catch (error) {
       if (error instanceof ConnectError) return sendPage(request, reply, 'unavailable');
       if (error instanceof ProviderUnavailableError) {
@@ -105,6 +109,13 @@ export function signInByLink(
       return sendPage(request, reply, isCoreFailure(error) ? 'unavailable' : 'link-invalid');
     }
   });
+}
+
+/** The complete address of a page of the dashboard, so that nothing in it can lead elsewhere; of the first one if it is none. */
+function ownAddress(to: unknown, dashboardUrl: string): string {
+  const first = new URL('/', dashboardUrl);
+  const url = typeof to === 'string' && URL.canParse(to, first.href) ? new URL(to, first) : first;
+  return url.origin === first.origin && url.href.length <= MAX_ADDRESS ? url.href : first.href;
 }
 
 /** Why something was rejected, as the libraries name it: their messages may quote what the caller or the provider sent. */

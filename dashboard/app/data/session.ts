@@ -45,7 +45,8 @@ export const sessionQuery = queryOptions({
   },
   // Without it there is no page, so a failure is shown at once, with a way to try again.
   retry: false,
-  staleTime: 60_000,
+  // Whoever has signed in in another tab is so in this one too as soon as they come back to it.
+  staleTime: ({ state }) => (state.data && isSignedOut(state.data) ? 0 : 60_000),
 });
 
 /** The session of a page; pages are shown to people who are signed in. */

@@ -1,3 +1,4 @@
+import { useLocation } from '@tanstack/react-router';
 import { useFirstMessages } from '../../messages/index.ts';
 import { buttonLink } from '../button.tsx';
 import { Logo } from './logo.tsx';
@@ -6,12 +7,13 @@ import styles from './signed-out.module.css';
 /** For people who are not signed in. `signIn`: `['oidc']`, or empty if only links sign in. */
 export function SignedOutPage({ signIn }: { readonly signIn: readonly string[] }) {
   const { shell } = useFirstMessages();
+  const to = useLocation({ select: ({ href }) => href });
   return (
     <main className={styles.page}>
       <Logo />
       <h1>{shell.signedOut.title}</h1>
       {signIn.includes('oidc') ? (
-        <a href="/sign-in" className={buttonLink.primary}>
+        <a href={`/sign-in?to=${encodeURIComponent(to)}`} className={buttonLink.primary}>
           {shell.signedOut.provider}
         </a>
       ) : (
