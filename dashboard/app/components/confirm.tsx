@@ -1,6 +1,7 @@
-import { type ReactNode, useState } from 'react';
+import { type FormEvent, type ReactNode, useState } from 'react';
 import { useFirstMessages } from '../messages/index.ts';
 import { Button } from './button.tsx';
+import styles from './confirm.module.css';
 import { Actions, Dialog } from './dialog.tsx';
 import { Field } from './field.tsx';
 
@@ -27,7 +28,10 @@ export function Confirm({ title, isOpen, onClose, children, action, onConfirm, n
     setTyped('');
     onClose();
   };
-  const confirm = async () => {
+  const isNamed = name === undefined || sameName(typed, name);
+  const confirm = async (event: FormEvent) => {
+    event.preventDefault();
+    if (isPending || !isNamed) return;
     setPending(true);
     try {
       await onConfirm();
@@ -41,19 +45,22 @@ export function Confirm({ title, isOpen, onClose, children, action, onConfirm, n
   };
   return (
     <Dialog title={title} isOpen={isOpen} onClose={close} isAlert>
-      <div>{children}</div>
-      {name !== undefined && <Field label={common.confirmName(name)} value={typed} onChange={setTyped} autoFocus />}
-      <Actions>
-        <Button onPress={close}>{common.cancel}</Button>
-        <Button
-          look="danger"
-          isDisabled={name !== undefined && typed !== name}
-          isPending={isPending}
-          onPress={() => void confirm()}
-        >
-          {action}
-        </Button>
-      </Actions>
+      <form className={styles.form} noValidate onSubmit={(event) => void confirm(event)}>
+        <div>{children}</div>
+        {name !== undefined && <Field label={common.confirmName(name)} value={typed} onChange={setTyped} autoFocus />}
+        <Actions>
+          <Button onPress={close}>{common.cancel}</Button>
+          <Button look="danger" type="submit" isDisabled={!isNamed} isPending={isPending}>
+            {action}
+          </Button>
+        </Actions>
+      </form>
     </Dialog>
   );
+}
+
+/** Whether two names look the same: browsers show spaces in a row as one. */
+function sameName(one: string, other: string): boolean {
+  const [seen, wanted] = [one, other].map((name) => name.normalize('NFC').replace(/\s+/g, ' ').trim());
+  return seen === wanted;
 }
