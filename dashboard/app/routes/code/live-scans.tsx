@@ -9,7 +9,7 @@ import { Notice, Panel } from '../../components/page.tsx';
 import { Table } from '../../components/table.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
-import { transport } from '../../data/transport.ts';
+import { serverNow, transport } from '../../data/transport.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './analytics.module.css';
 
@@ -107,13 +107,13 @@ function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolea
     // When the scans that the next poll may read again were answered, by their ids.
     const seen = new Map<string, number>();
     let count = 0;
-    let since = Date.now() - BEFORE_MS;
+    let since = serverNow() - BEFORE_MS;
     let newest: RecordedScan[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const poll = async () => {
       try {
         let read = 0;
-        const window = { from: timestampFromMs(since - LATE_MS), to: timestampFromMs(Date.now() + LATE_MS) };
+        const window = { from: timestampFromMs(since - LATE_MS), to: timestampFromMs(serverNow() + LATE_MS) };
         for await (const { scans } of client.exportScans({ codeId, ...window }, { signal: abort.signal })) {
           for (const scan of scans) {
             const at = scan.scannedAt ? timestampMs(scan.scannedAt) : 0;
