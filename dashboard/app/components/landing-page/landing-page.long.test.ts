@@ -66,6 +66,14 @@ describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
     await page.close();
   });
 
+  test('fits on a narrow phone', async () => {
+    const page = await pages.open(`/codes/${await createPage('Narrow')}`, {
+      context: { viewport: { width: 320, height: 640 } },
+    });
+    await page.locator('iframe').waitFor();
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+  });
+
   test('is accessible', async () => {
     const page = await pages.open(`/codes/${await createPage('Accessible')}`);
     await page.getByRole('button', { name: 'Edit landing page' }).press('Enter');
