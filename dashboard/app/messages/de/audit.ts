@@ -9,6 +9,7 @@ export const audit: typeof en = {
   to: 'Bis',
   searched: (shown, loaded) => `${shown} von ${loaded} geladenen Einträgen passen.`,
   none: 'Es wurde noch nichts geändert.',
+  noMatch: 'Kein Eintrag passt.',
   noneFound: 'Kein geladener Eintrag passt. Laden Sie mehr, um weiter zurückzugehen.',
   who: 'Wer',
   what: 'Was',

@@ -7,6 +7,7 @@ export const audit = {
   to: 'To',
   searched: (shown: string, loaded: string) => `${shown} of ${loaded} loaded entries match.`,
   none: 'Nothing has been changed yet.',
+  noMatch: 'No entry matches.',
   noneFound: 'No loaded entry matches. Load more to look further back.',
   who: 'Who',
   what: 'What',

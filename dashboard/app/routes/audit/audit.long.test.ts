@@ -43,6 +43,24 @@ describe.skipIf(!CHROMIUM)('the audit log', () => {
     await page.close();
   });
 
+  test('keeps its times up to date, and offers no further entries where there are none', async () => {
+    const page = await pages.open('/audit-log');
+    await page.clock.install();
+    await page.reload();
+    await page
+      .getByText(/^(now|\d+ seconds? ago)$/)
+      .first()
+      .waitFor();
+    await page.clock.fastForward('05:00');
+    await page
+      .getByText(/^5 minutes ago$/)
+      .first()
+      .waitFor();
+    await page.getByRole('textbox', { name: 'Filter' }).fill('nothing like it');
+    await page.getByText('No entry matches.').waitFor();
+    await page.close();
+  });
+
   test('is shown to a viewer, in German', async () => {
     const page = await pages.open('/audit-log', { role: Role.VIEWER, context: { locale: 'de-DE' } });
     await page.getByText('hat einen Code angelegt').waitFor();

@@ -77,7 +77,7 @@ export function Audit() {
       <Loaded query={list}>
         {() =>
           shown.length === 0 ? (
-            <p>{loaded.length === 0 ? texts.none : texts.noneFound}</p>
+            <p>{loaded.length === 0 ? texts.none : list.hasNextPage ? texts.noneFound : texts.noMatch}</p>
           ) : (
             <Table
               caption={shell.nav.audit}
