@@ -27,12 +27,13 @@ export function TimeChart({
   const isByHour = intervals[0]?.start.includes('T') ?? false;
   const name = ({ start }: Interval) => (isByHour ? `${format.day(start)}, ${start.slice(11, 16)}` : format.day(start));
   const [first, last] = [intervals[0], intervals.at(-1)];
+  const isPartial = last !== undefined && new Date().toISOString().startsWith(last.start.slice(0, isByHour ? 13 : 10));
   return (
     <figure className={styles.figure}>
       <figcaption className={styles.caption}>
         <div>
           <h3>{title}</h3>
-          {first && last && <p className={styles.period}>{charts.period(name(first), name(last))}</p>}
+          {first && last && <p className={styles.period}>{charts.period(name(first), name(last), isPartial)}</p>}
         </div>
         <div className={styles.buttons}>
           <Button look="quiet" icon={isTable ? ChartLine : Table2} onPress={() => setTable(!isTable)}>
@@ -53,7 +54,8 @@ export function TimeChart({
         </div>
       </figcaption>
       {isTable ? (
-        <div className={styles.table}>
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard.
+        <section className={styles.table} tabIndex={0} aria-label={title}>
           <Table
             caption={title}
             keyOf={({ start }) => start}
@@ -69,7 +71,7 @@ export function TimeChart({
               },
             ]}
           />
-        </div>
+        </section>
       ) : (
         <Suspense fallback={<div className={styles.plot} />}>
           <Plot intervals={intervals} label={title} />

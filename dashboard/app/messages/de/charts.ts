@@ -1,7 +1,7 @@
 import type { charts as en } from '../en/charts.ts';
 
 export const charts: typeof en = {
-  period: (from, to) => `${from} bis ${to}, Tage in UTC`,
+  period: (from, to, isPartial) => `${from} bis ${to}${isPartial ? ' (noch nicht zu Ende)' : ''}, Tage in UTC`,
   showTable: 'Als Tabelle zeigen',
   showChart: 'Als Diagramm zeigen',
   showAll: (formatted) => `Alle ${formatted} zeigen`,

@@ -1,6 +1,7 @@
 /** Texts of charts and their tables. */
 export const charts = {
-  period: (from: string, to: string) => `${from} to ${to}, days in UTC`,
+  period: (from: string, to: string, isPartial: boolean) =>
+    `${from} to ${to}${isPartial ? ' so far' : ''}, days in UTC`,
   showTable: 'Show as a table',
   showChart: 'Show as a chart',
   showAll: (formatted: string) => `Show all ${formatted}`,

@@ -67,6 +67,21 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
       await expect.poll(() => page.locator('dl').textContent()).toMatch(/^Scans today3/);
       await page.locator('canvas').waitFor();
       await expectAccessible(page);
+      const drawn = () => page.locator('canvas').evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+      const light = await drawn();
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await expect.poll(drawn).not.toBe(light);
+      await page.getByRole('button', { name: 'Show as a table' }).press('Enter');
+      await page.getByRole('table', { name: 'Scans' }).waitFor();
+      await expectAccessible(page);
+      await page.close();
+    });
+
+    test('says which figures could not be loaded', async () => {
+      const page = await pages.open('/?days=7');
+      await page.route(/GetScanReport/, (route) => route.fulfill({ status: 500, json: { code: 'internal' } }));
+      await page.reload();
+      await expect.poll(() => page.locator('dl').textContent()).toMatch(/^Scans today–This could not be loaded/);
       await page.close();
     });
 
