@@ -44,6 +44,13 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/webhooks');
+    await page.route(/ListCodes/, (route) =>
+      route.fulfill({ status: 500, json: { code: 'internal', message: 'No.' } }),
+    );
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('poster');
+    await page.getByRole('alert').getByText('No.').waitFor();
+    expect(await page.getByText('Nothing matches.').count()).toBe(0);
   });
 
   test('speaks German where the browser does, and remembers a choice', async () => {
@@ -64,6 +71,18 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.getByRole('button', { name: 'Signed in as' }).click();
     await page.getByRole('menuitem', { name: 'Dark' }).click();
     expect(await background()).toBe('rgb(20, 20, 18)');
+    await page.emulateMedia({ media: 'print' });
+    expect(await background()).toBe('rgb(253, 253, 251)');
+    expect(await page.getByRole('navigation').isVisible()).toBe(false);
+  });
+
+  test('shows the current page with forced colours', async () => {
+    const page = await pages.open('/');
+    const link = page.getByRole('navigation').getByRole('link', { name: 'Overview' });
+    await link.waitFor();
+    await page.emulateMedia({ forcedColors: 'active' });
+    expect(await link.evaluate((element) => getComputedStyle(element).outlineStyle)).toBe('solid');
+    await page.close();
   });
 
   test('says that Signpost is unavailable while no core answers, and shows the page when one does', async () => {
@@ -73,14 +92,10 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await core?.kill();
     await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).click();
     await page.getByText('Signpost is unavailable at the moment').first().waitFor();
+    // The page has given up for now.
+    await page.getByRole('button', { name: 'Try again' }).waitFor();
     await core?.restart();
-    const retry = page.getByRole('button', { name: 'Try again' });
-    const shown = async () => {
-      // After some failures the page waits until it is asked to go on.
-      if (await retry.isVisible()) await retry.click();
-      return page.getByRole('link', { name: 'New batch' }).first().isVisible();
-    };
-    await expect.poll(shown, { timeout: 20_000 }).toBe(true);
+    await page.getByRole('link', { name: 'New batch' }).first().waitFor({ timeout: 45_000 });
     await expect.poll(() => page.getByText('Signpost is unavailable').isVisible()).toBe(false);
   });
 

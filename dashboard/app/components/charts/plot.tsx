@@ -22,8 +22,9 @@ export default function Plot({
   const format = useFormat();
   const theme = useTheme();
   const isSystemDark = useMedia('(prefers-color-scheme: dark)');
+  const isPrinted = useMedia('print');
   const box = useRef<HTMLDivElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has other colours.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has other colours, and paper has the light one.
   useEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -88,7 +89,7 @@ export default function Plot({
       observer.disconnect();
       plot.destroy();
     };
-  }, [intervals, format, charts, theme, isSystemDark]);
+  }, [intervals, format, charts, theme, isSystemDark, isPrinted]);
   return <div ref={box} className={styles.plot} role="img" aria-label={label} />;
 }
 
@@ -96,6 +97,8 @@ export default function Plot({
 function resolvedColour(element: HTMLElement, token: string): string {
   const probe = document.createElement('span');
   probe.style.color = `var(${token})`;
+  // A forced colour would also fill the area below the line.
+  probe.style.setProperty('forced-color-adjust', 'none');
   element.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();
