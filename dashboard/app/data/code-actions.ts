@@ -4,7 +4,7 @@ import { type Code, CodesService } from '../../../proto/gen/signpost/codes/v1/co
 import { showToast } from '../components/toasts.tsx';
 import { useMessages } from '../messages/index.ts';
 import { refreshCodes } from './code-lists.ts';
-import { nameOfCode } from './code-names.ts';
+import { isolated, nameOfCode } from './code-names.ts';
 import { useErrorText } from './error-text.ts';
 import { queryClient } from './queries.ts';
 import { transport } from './transport.ts';
@@ -41,7 +41,7 @@ export function useCodeActions(): CodeActions {
       show({ ...code, paused });
       return run(
         () => client.updateCode({ id: code.id, paused, updateMask: { paths: ['paused'] } }),
-        (paused ? codes.done.paused : codes.done.resumed)(nameOfCode(code)),
+        (paused ? codes.done.paused : codes.done.resumed)(isolated(nameOfCode(code))),
         () => actions.setPaused(code, !paused),
       );
     },
@@ -61,27 +61,29 @@ export function useCodeActions(): CodeActions {
             updateMask: { paths: ['folder'] },
             ...(folder !== undefined && { folder }),
           }),
-        folder === undefined ? codes.done.unfiled(nameOfCode(code)) : codes.done.filed(nameOfCode(code), name),
+        folder === undefined
+          ? codes.done.unfiled(isolated(nameOfCode(code)))
+          : codes.done.filed(isolated(nameOfCode(code)), name),
         () => actions.file({ ...code, folder: undefined }, code.folder?.id, code.folder?.name ?? ''),
       ),
     tag: (code, tags) => {
       show({ ...code, tags: [...tags] });
       return run(
         () => client.updateCode({ id: code.id, tags: [...tags], updateMask: { paths: ['tags'] } }),
-        codes.done.tagged(nameOfCode(code)),
+        codes.done.tagged(isolated(nameOfCode(code))),
         () => actions.tag({ ...code, tags: [...tags] }, code.tags),
       );
     },
     remove: (code) =>
       run(
         () => client.deleteCode({ id: code.id }),
-        codes.done.deleted(nameOfCode(code)),
+        codes.done.deleted(isolated(nameOfCode(code))),
         () => actions.restore(code),
       ),
     restore: (code) =>
       run(
         () => client.restoreCode({ id: code.id }),
-        codes.done.restored(nameOfCode(code)),
+        codes.done.restored(isolated(nameOfCode(code))),
         () => actions.remove(code),
       ),
   };

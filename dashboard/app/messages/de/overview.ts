@@ -20,6 +20,7 @@ export const overview: typeof en = {
   left: (count) => `${count} verbleiben`,
   topCodes: 'Am häufigsten gescannt',
   topCodesNone: 'In diesem Zeitraum wurde kein Code gescannt.',
+  landingPage: 'Landingpage',
   allCodes: 'Alle Codes',
   code: 'Code',
   target: 'Ziel',

@@ -19,6 +19,7 @@ export const overview = {
   left: (count: string) => `${count} left`,
   topCodes: 'Most scanned codes',
   topCodesNone: 'No code has been scanned in this period.',
+  landingPage: 'Landing page',
   allCodes: 'All codes',
   code: 'Code',
   target: 'Leads to',

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { unzipSync } from 'fflate';
 import type { Download, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
@@ -210,6 +210,18 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     expect(await page.getByRole('link', { name: 'New batch' }).count()).toBe(0);
     await page.goto(`${pages.dashboard.url}/batches/new`);
     await page.getByText('Your role does not allow this.').waitFor();
+  });
+
+  test('are not offered where the plan has none', async () => {
+    const account = pages.client(AccountsService);
+    await account.updateAccount({ plan: Plan.FREE });
+    const page = await pages.open('/batches');
+    await page.getByText('Your plan does not include batches.').waitFor();
+    await page.goto(`${pages.dashboard.url}/batches/new`);
+    await page.getByText('Your plan does not include batches.').waitFor();
+    expect(await page.getByRole('button', { name: /Choose a file|Try again/ }).count()).toBe(0);
+    await account.updateAccount({ plan: Plan.ENTERPRISE });
+    await page.close();
   });
 
   test('speaks German', async () => {

@@ -10,7 +10,7 @@ import { Loading } from '../../components/loading.tsx';
 import { Menu } from '../../components/menu.tsx';
 import { Notice, Page } from '../../components/page.tsx';
 import { useCodeActions } from '../../data/code-actions.ts';
-import { nameOfCode } from '../../data/code-names.ts';
+import { isolated, nameOfCode } from '../../data/code-names.ts';
 import { useMay } from '../../data/session.ts';
 import { useCode } from '../../data/use-code.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -97,7 +97,7 @@ function Loaded({ code }: { readonly code: Code }) {
       </div>
       {dialog === 'rename' && <RenameDialog code={code} onClose={close} />}
       <Confirm
-        title={texts.delete.title(nameOfCode(code))}
+        title={texts.delete.title(isolated(nameOfCode(code)))}
         isOpen={dialog === 'delete'}
         onClose={close}
         action={common.delete}

@@ -1,6 +1,6 @@
 import { Pool } from 'pg';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { decodeId, newUuid } from '../../../../common/contract/ids.ts';
+import { decodeId, encodeId, newUuid } from '../../../../common/contract/ids.ts';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodeState, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
@@ -212,6 +212,14 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect(await page.getByRole('searchbox', { name: 'Search codes' }).inputValue()).toBe('2026');
     await page.getByRole('button', { name: 'Clear filters' }).press('Enter');
     await page.getByRole('row', { name: 'Voucher' }).waitFor();
+    await page.close();
+  });
+
+  test('says that the folder of a filter does not exist any more', async () => {
+    const page = await pages.open(`/codes?folder=${encodeId('folder', newUuid())}`);
+    await page.getByText('This folder does not exist any more.').waitFor();
+    await page.getByRole('button', { name: 'Folder: does not exist any more', exact: true }).waitFor();
+    expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
     await page.close();
   });
 

@@ -1,7 +1,7 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Link } from '@tanstack/react-router';
 import { AnalyticsService, type TopCode } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { CodeImage } from '../../components/code-image.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Panel } from '../../components/page.tsx';
@@ -42,7 +42,7 @@ export function TopCodes({ days }: { readonly days: number }) {
 
 /** One code. Its image and target follow its name and scans, which are known first. */
 function Entry({ top: { codeId, shortCode, name, scans } }: { readonly top: TopCode }) {
-  const { common } = useFirstMessages();
+  const { common, overview } = useFirstMessages();
   const format = useFormat();
   const { data } = useQuery(CodesService.method.getCode, { id: codeId }, { retry: false });
   const code = data?.code;
@@ -63,7 +63,11 @@ function Entry({ top: { codeId, shortCode, name, scans } }: { readonly top: TopC
         <Link to="/codes/$codeId" params={{ codeId }} className={styles.codeName}>
           {name || shortCode}
         </Link>
-        <span className={styles.note}>{code?.targetUrl?.replace(/^https?:\/\//, '') ?? code?.scanUrl ?? ' '}</span>
+        <span className={styles.note}>
+          {code?.type === CodeType.LANDING_PAGE
+            ? overview.landingPage
+            : (code?.targetUrl?.replace(/^https?:\/\//, '') ?? ' ')}
+        </span>
       </span>
       <span className={styles.codeScans}>
         {format.number(scans)}

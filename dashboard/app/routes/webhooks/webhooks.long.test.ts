@@ -59,6 +59,18 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.getByText('{"type":"webhook.test"').waitFor();
     await expectAccessible(page);
     await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: /Status/ }).click();
+    await page.getByRole('option', { name: 'Waiting' }).click();
+    await deliveries.getByRole('button', { name: 'webhook.test', exact: true }).click();
+    await page.getByText('{"type":"webhook.test"').waitFor();
+    await page.route(/ListDeliveries/, (route) => route.fulfill({ json: {} }));
+    await page.waitForResponse(/ListDeliveries/);
+    await page.waitForResponse(/ListAttempts/);
+    await page.getByText('{"type":"webhook.test"').waitFor();
+    await page.unroute(/ListDeliveries/);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: /Status/ }).click();
+    await page.getByRole('option', { name: 'All' }).click();
     status = 204;
     await deliveries.filter({ hasText: 'Waiting' }).getByRole('button', { name: 'Resend' }).focus();
     await page.keyboard.press('Enter');
