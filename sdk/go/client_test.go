@@ -167,6 +167,37 @@ func TestDeleteIsDoneOnce(t *testing.T) {
 	}
 }
 
+func TestConflicts(t *testing.T) {
+	for name, statuses := range map[string][]int{
+		"one after too many requests is definite":             {429, 409},
+		"one after a 5xx, whose attempt may still be running": {503, 409, 409, 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := 0
+			server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+				response.Header().Set("Retry-After", "0")
+				response.WriteHeader(statuses[requests])
+				requests++
+			}))
+			defer server.Close()
+			client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL)))
+			_, err := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target})
+			var failure *signpost.APIError
+			expect(t, errors.As(err, &failure) && failure.Status == statuses[len(statuses)-1], true)
+			expect(t, requests, len(statuses))
+		})
+	}
+}
+
+func TestInvalidKeys(t *testing.T) {
+	_, err := signpost.New("sk_live_secret\n", signpost.WithBaseURL("http://127.0.0.1:1"))
+	expect(t, strings.Contains(err.Error(), "visible ASCII") && !strings.Contains(err.Error(), "secret"), true)
+	client := must(signpost.New("sk_live_x", signpost.WithBaseURL("http://127.0.0.1:1")))
+	_, err = client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target}, signpost.WithIdempotencyKey("2026\n11"))
+	var connection *signpost.ConnectionError
+	expect(t, err != nil && !errors.As(err, &connection), true)
+}
+
 func TestNoService(t *testing.T) {
 	client := must(signpost.New("sk_live_secret", signpost.WithBaseURL("http://127.0.0.1:1"), signpost.WithRetries(1, time.Minute)))
 	_, err := client.Tags(t.Context())

@@ -64,6 +64,9 @@ func New(apiKey string, options ...Option) (*Client, error) {
 	if t.key == "" {
 		return nil, errors.New("signpost: an API key is required: pass it, or set SIGNPOST_API_KEY")
 	}
+	if !isVisible(t.key) {
+		return nil, errors.New("signpost: the API key must consist of visible ASCII characters")
+	}
 	if t.base == "" {
 		return nil, errors.New("signpost: an address is required: use WithBaseURL, or set SIGNPOST_BASE_URL")
 	}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -64,6 +65,9 @@ func (t *transport) json(ctx context.Context, r request, into any) error {
 // send returns the body of a successful response, or an error when all retries are used up. A DELETE succeeds with a 404,
 // too, if an earlier attempt may have been carried out.
 func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
+	if !isVisible(r.idempotencyKey) {
+		return nil, errors.New("signpost: the idempotency key must consist of visible ASCII characters")
+	}
 	var body []byte
 	if r.body != nil {
 		var err error
@@ -71,19 +75,20 @@ func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
 			return nil, fmt.Errorf("signpost: %w", err)
 		}
 	}
-	mayBeDone := false
+	// Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
+	isUnknown := false
 	for retries := 0; ; retries++ {
 		content, err := t.attempt(ctx, r, body)
 		var failure *APIError
 		isResponse := errors.As(err, &failure)
-		if err == nil || mayBeDone && isResponse && failure.Status == http.StatusNotFound {
+		if err == nil || isUnknown && r.method == http.MethodDelete && isResponse && failure.Status == http.StatusNotFound {
 			return content, nil
 		}
-		mayBeDone = mayBeDone || r.method == http.MethodDelete && (!isResponse || failure.Status >= 500)
+		isUnknown = isUnknown || !isResponse || failure.Status >= 500
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		delay, again := t.delayAfter(err, r, retries)
+		delay, again := t.delayAfter(err, retries, isUnknown && r.idempotencyKey != "")
 		if !again {
 			return nil, err
 		}
@@ -128,8 +133,9 @@ func (t *transport) attempt(ctx context.Context, r request, body []byte) ([]byte
 	return content, nil
 }
 
-// delayAfter tells how long to wait before a repetition, and whether there should be one.
-func (t *transport) delayAfter(err error, r request, retries int) (time.Duration, bool) {
+// delayAfter tells how long to wait before a repetition, and whether there should be one. mayRun: whether an earlier
+// attempt with an idempotency key may still be running.
+func (t *transport) delayAfter(err error, retries int, mayRun bool) (time.Duration, bool) {
 	if retries >= t.maxRetries {
 		return 0, false
 	}
@@ -143,8 +149,7 @@ func (t *transport) delayAfter(err error, r request, retries int) (time.Duration
 	if !errors.As(err, &failure) {
 		return 0, false
 	}
-	// The attempt before this one, which failed without a response, may still be running.
-	inFlight := failure.Status == http.StatusConflict && r.idempotencyKey != "" && retries > 0
+	inFlight := failure.Status == http.StatusConflict && mayRun
 	retryAfter, parseErr := strconv.ParseUint(failure.Header.Get("Retry-After"), 10, 31)
 	stated := parseErr == nil
 	// A 429 without Retry-After: the monthly quota is used up.
@@ -158,6 +163,12 @@ func (t *transport) delayAfter(err error, r request, retries int) (time.Duration
 	wait := time.Duration(retryAfter) * time.Second
 	// Spread clients that were all told to wait for the same time.
 	return wait + time.Duration(randv2.Float64()*float64(firstDelay)), wait <= t.maxDelay
+}
+
+// isVisible tells whether a key consists of visible ASCII characters. net/http would reject one with a line break as if
+// the connection had failed.
+func isVisible(key string) bool {
+	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // encode writes JSON without escaping characters of HTML, which URLs contain.

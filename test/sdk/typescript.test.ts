@@ -12,11 +12,13 @@ import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { servedDocument } from '../../sdk/generate/document.ts';
 import {
   ApiError,
+  ConflictError,
   ConnectionError,
   NotFoundError,
   RateLimitError,
   ServerError,
   Signpost,
+  SignpostError,
 } from '../../sdk/typescript/src/index.ts';
 import { splitRows } from '../../sdk/typescript/src/split-rows.ts';
 import { contract, TARGET } from '../contract/client.ts';
@@ -169,15 +171,59 @@ test.each([
   if (status === 500) expect(error).toMatchObject({ message: 'No.', status, requestId: 'r-1' });
 });
 
-test('an abort ends an operation that waits for a retry, with its own reason', async () => {
-  const { baseUrl } = await answering(503, { 'retry-after': '30' });
-  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl });
-  await expect(signpost.tags.list({ signal: AbortSignal.timeout(200) })).rejects.toThrow(/abort|timeout/i);
+test.each([
+  ['too many requests', [429, 409, 201], ConflictError],
+  ['a 5xx, whose attempt may still be running', [503, 409, 409, 201], undefined],
+])('a conflict after %s', async (_what, statuses, expected) => {
+  const rest = [...statuses];
+  const fetch = async () => Response.json({ data: {} }, { status: rest.shift() ?? 0, headers: { 'retry-after': '0' } });
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+  const done = signpost.codes.create({ target_url: TARGET });
+  if (expected) await expect(done).rejects.toBeInstanceOf(expected);
+  else await done;
+  expect(rest).toEqual(expected ? [201] : []);
+});
+
+test('an abort ends an operation that waits, with its own reason', async () => {
+  const reason = new Error('enough');
+  for (const [status, body] of [
+    [503, { error: 'No.' }],
+    [200, { data: { status: 'processing' } }],
+  ] as const) {
+    const abort = new AbortController();
+    const fetch = async () => {
+      // When the answer has been read, the operation waits for a repetition, or for the next look at the batch.
+      setTimeout(() => abort.abort(reason), 100);
+      return Response.json(body, { status, headers: { 'retry-after': '30' } });
+    };
+    const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+    await expect(signpost.batches.wait('batch_x', { signal: abort.signal })).rejects.toBe(reason);
+  }
+});
+
+test('what cannot be sent is an error at once, and not one of the connection', async () => {
+  let fetched = 0;
+  const fetch = async () => {
+    fetched++;
+    return new Response(null, { status: 500 });
+  };
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+  const name = 1n as unknown as string;
+  for (const created of [
+    signpost.codes.create({ target_url: TARGET, name }),
+    signpost.codes.create({ target_url: TARGET }, { idempotencyKey: '2026–11' }),
+  ]) {
+    const error = await created.catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(SignpostError);
+    expect(error).not.toBeInstanceOf(ConnectionError);
+  }
+  expect(fetched).toBe(0);
 });
 
 test('a key and an address are required, and errors do not contain the key', async () => {
   expect(() => new Signpost({ apiKey: '', baseUrl: 'http://a' })).toThrow(/SIGNPOST_API_KEY/);
   expect(() => new Signpost({ apiKey: 'sk_live_x' })).toThrow(/SIGNPOST_BASE_URL/);
+  expect(() => new Signpost({ apiKey: 'sk_live_x\n', baseUrl: 'http://a' })).toThrow('visible ASCII');
   const { baseUrl } = await answering(200);
   const unused = baseUrl.replace(/\d+$/, '1');
   const signpost = new Signpost({ apiKey: 'sk_live_secret', baseUrl: unused, maxRetries: 0 });

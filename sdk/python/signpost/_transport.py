@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,9 @@ FIRST_DELAY = 0.5
 
 #: Statuses of a failure that may be over at the next attempt.
 TRANSIENT = (500, 502, 503, 504)
+
+#: What keys consist of. httpx would reject another one as if the connection had failed, and quote it.
+VISIBLE_ASCII = re.compile(r"[\x21-\x7e]*")
 
 
 def encode(value: object) -> bytes:
@@ -44,6 +48,8 @@ class Transport:
             raise SignpostError("An API key is required: pass `api_key`, or set SIGNPOST_API_KEY.")
         if not base_url:
             raise SignpostError("An address is required: pass `base_url`, or set SIGNPOST_BASE_URL.")
+        if not VISIBLE_ASCII.fullmatch(api_key):
+            raise SignpostError("The API key must consist of visible ASCII characters.")
         self._base = base_url.rstrip("/") + "/api/v1"
         self._headers = {"authorization": f"Bearer {api_key}"}
         self._timeout = timeout
@@ -73,11 +79,14 @@ class Transport:
             content = encode(body)
             headers["content-type"] = "application/json"
         if idempotency_key is not None:
+            if not VISIBLE_ASCII.fullmatch(idempotency_key):
+                raise SignpostError("The idempotency key must consist of visible ASCII characters.")
             headers["idempotency-key"] = idempotency_key
         params = {name: value for name, value in (query or {}).items() if value is not None}
 
         retries = 0
-        may_be_done = False
+        # Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
+        is_unknown = False
         while True:
             failure: ApiError | ConnectionError
             try:
@@ -91,32 +100,32 @@ class Transport:
                     # A redirect would send the key elsewhere.
                     follow_redirects=False,
                 )
-                if response.is_success or (may_be_done and response.status_code == 404):
+                if response.is_success or (is_unknown and method == "DELETE" and response.status_code == 404):
                     return response
                 failure = error_of(response)
             except httpx.TransportError as error:
                 failure = ConnectionError(f"{error}: {method} {self._base}{path}")
                 failure.__cause__ = error
-            if method == "DELETE" and (not isinstance(failure, ApiError) or failure.status >= 500):
-                may_be_done = True
-            delay = self._delay_after(failure, idempotency_key, retries)
+            if not isinstance(failure, ApiError) or failure.status >= 500:
+                is_unknown = True
+            delay = self._delay_after(failure, retries, is_unknown and idempotency_key is not None)
             if delay is None:
                 raise failure
             time.sleep(delay)
             retries += 1
 
-    def _delay_after(
-        self, failure: ApiError | ConnectionError, idempotency_key: str | None, retries: int
-    ) -> float | None:
-        """The wait before a repetition in seconds; None if there must not be one."""
+    def _delay_after(self, failure: ApiError | ConnectionError, retries: int, may_run: bool) -> float | None:
+        """The wait before a repetition in seconds; None if there must not be one.
+
+        `may_run`: whether an earlier attempt with an idempotency key may still be running.
+        """
         if retries >= self._max_retries:
             return None
         back_off = random.uniform(0, min(self._max_retry_delay, FIRST_DELAY * 2**retries))
         if not isinstance(failure, ApiError):
             return back_off
         retry_after = retry_after_seconds(failure.headers)
-        # The attempt before this one, which failed without a response, may still be running.
-        in_flight = failure.status == 409 and idempotency_key is not None and retries > 0
+        in_flight = failure.status == 409 and may_run
         # A 429 without Retry-After: the monthly quota is used up.
         too_fast = failure.status == 429 and retry_after is not None
         if not in_flight and not too_fast and failure.status not in TRANSIENT:

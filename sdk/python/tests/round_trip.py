@@ -15,6 +15,8 @@ def main() -> None:
         round_trip(client)
         errors(client)
     deletion()
+    conflicts()
+    keys()
     splitting()
     new_values()
 
@@ -109,6 +111,45 @@ def deletion() -> None:
             raise AssertionError("an unknown code was deleted")
         except signpost.NotFoundError:
             pass
+
+
+def conflicts() -> None:
+    """A 409 is definite, unless an earlier attempt may still be running."""
+
+    def create(*statuses: int) -> int:
+        left = list(statuses)
+
+        def answer(_: httpx.Request) -> httpx.Response:
+            return httpx.Response(left.pop(0), json={"error": "No."}, headers={"retry-after": "0"})
+
+        http_client = httpx.Client(transport=httpx.MockTransport(answer))
+        try:
+            Signpost("sk_live_x", "http://a", http_client=http_client).codes.create(target_url=TARGET)
+        except signpost.ApiError as error:
+            assert left == [], statuses
+            return error.status
+        raise AssertionError("nothing answered")
+
+    assert create(429, 409) == 409
+    assert create(503, 409, 409, 403) == 403
+
+
+def keys() -> None:
+    """What cannot be sent is an error at once, which does not quote the key, and not one of the connection."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise AssertionError("it was sent")
+
+    client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    for attempt in (
+        lambda: Signpost("sk_live_secret\n", "http://a"),
+        lambda: client.codes.create(target_url=TARGET, idempotency_key="2026\n11"),
+    ):
+        try:
+            attempt()
+            raise AssertionError("an invalid key was accepted")
+        except signpost.SignpostError as error:
+            assert "visible ASCII" in str(error) and "secret" not in str(error)
 
 
 def splitting() -> None:

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Listing, type Page } from './listing.ts';
+import { pause } from './pause.ts';
 import { splitRows } from './split-rows.ts';
 import type { CreateOptions, RequestOptions, Send } from './transport.ts';
 import type {
@@ -104,7 +104,7 @@ export class Batches {
     for (let delay = WAIT_MS.first; ; delay = Math.min(2 * delay, WAIT_MS.longest)) {
       const batch = await this.get(id, options);
       if (batch.status === 'completed') return batch;
-      await sleep(delay, undefined, options);
+      await pause(delay, options.signal);
     }
   }
 

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, ConnectionError, errorOf, retryAfterSeconds, SignpostError } from './errors.ts';
+import { pause } from './pause.ts';
 
 export interface SignpostOptions {
   /** `sk_live_…`. Default: the variable `SIGNPOST_API_KEY`. */
@@ -53,25 +53,40 @@ const FIRST_DELAY_MS = 500;
 /** Statuses of a failure that may be over at the next attempt. */
 const TRANSIENT = [500, 502, 503, 504];
 
+/** What keys consist of. `fetch` would reject another one as if the connection had failed, and quote it. */
+const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
+
 /** Prepares requests to one service with one key. */
 export function createTransport(options: SignpostOptions): Send {
   const { apiKey = process.env.SIGNPOST_API_KEY, baseUrl = process.env.SIGNPOST_BASE_URL } = options;
   const { timeoutMs = 60_000, maxRetries = 4, maxRetryDelayMs = 60_000, fetch = globalThis.fetch } = options;
   if (!apiKey) throw new SignpostError('An API key is required: pass `apiKey`, or set SIGNPOST_API_KEY.');
   if (!baseUrl) throw new SignpostError('An address is required: pass `baseUrl`, or set SIGNPOST_BASE_URL.');
+  if (!VISIBLE_ASCII.test(apiKey)) throw new SignpostError('The API key must consist of visible ASCII characters.');
   const base = `${baseUrl.replace(/\/+$/, '')}/api/v1`;
 
-  async function attempt({ method, path, query, json, idempotencyKey, signal }: ApiRequest): Promise<Response> {
+  /** What all attempts of a request send. Fails if the caller's values can't be sent. */
+  function prepare({ method, path, query, json, idempotencyKey }: ApiRequest) {
+    if (idempotencyKey !== undefined && !VISIBLE_ASCII.test(idempotencyKey))
+      throw new SignpostError('The idempotency key must consist of visible ASCII characters.');
+    const headers = {
+      authorization: `Bearer ${apiKey}`,
+      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    };
+    try {
+      const body = json === undefined ? {} : { body: JSON.stringify(json) };
+      return { url: `${base}${path}${queryString(query)}`, init: { method, headers, ...body } };
+    } catch (error) {
+      throw new SignpostError(`The values can't be sent: ${method} ${base}${path}`, { cause: error });
+    }
+  }
+
+  async function attempt({ url, init }: ReturnType<typeof prepare>, signal: AbortSignal | undefined) {
     const timeout = AbortSignal.timeout(timeoutMs);
     try {
-      const response = await fetch(`${base}${path}${queryString(query)}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${apiKey}`,
-          ...(json === undefined ? {} : { 'content-type': 'application/json' }),
-          ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
-        },
-        ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+      const response = await fetch(url, {
+        ...init,
         // Following a redirect could send the key elsewhere.
         redirect: 'manual',
         signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
@@ -83,18 +98,20 @@ export function createTransport(options: SignpostOptions): Send {
     } catch (error) {
       signal?.throwIfAborted();
       const what = timeout.aborted ? `No response within ${timeoutMs} ms` : 'The connection failed';
-      throw new ConnectionError(`${what}: ${method} ${base}${path}`, { cause: error });
+      throw new ConnectionError(`${what}: ${init.method} ${url.split('?', 1)[0]}`, { cause: error });
     }
   }
 
-  /** The wait before a repetition in ms; undefined if there must not be one. */
-  function delayAfter(failure: ApiError | ConnectionError, request: ApiRequest, retries: number): number | undefined {
+  /**
+   * The wait before a repetition in ms; undefined if there must not be one. `mayRun`: whether an earlier attempt with an
+   * idempotency key may still be running.
+   */
+  function delayAfter(failure: ApiError | ConnectionError, retries: number, mayRun: boolean): number | undefined {
     const backOff = Math.random() * Math.min(maxRetryDelayMs, FIRST_DELAY_MS * 2 ** retries);
     if (!(failure instanceof ApiError)) return backOff;
     const { status, headers } = failure;
     const retryAfter = retryAfterSeconds(headers);
-    // The attempt before this one, which failed without a response, may still be running.
-    const inFlight = status === 409 && request.idempotencyKey !== undefined && retries > 0;
+    const inFlight = status === 409 && mayRun;
     // A 429 without Retry-After: the monthly quota is used up.
     if (!inFlight && !TRANSIENT.includes(status) && (status !== 429 || retryAfter === undefined)) return undefined;
     // Spread clients that were all told to wait for the same time.
@@ -103,22 +120,26 @@ export function createTransport(options: SignpostOptions): Send {
   }
 
   return async (request) => {
-    let mayBeDone = false;
+    const { method, idempotencyKey, signal } = request;
+    const prepared = prepare(request);
+    // Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
+    let isUnknown = false;
     for (let retries = 0; ; retries++) {
-      request.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       let failure: ApiError | ConnectionError;
       try {
-        const response = await attempt(request);
-        if (response.ok || (mayBeDone && response.status === 404)) return response;
+        const response = await attempt(prepared, signal);
+        if (response.ok || (isUnknown && method === 'DELETE' && response.status === 404)) return response;
         failure = await errorOf(response);
       } catch (error) {
         if (!(error instanceof ConnectionError)) throw error;
         failure = error;
       }
-      mayBeDone ||= request.method === 'DELETE' && (!(failure instanceof ApiError) || failure.status >= 500);
-      const delay = retries < maxRetries ? delayAfter(failure, request, retries) : undefined;
+      isUnknown ||= !(failure instanceof ApiError) || failure.status >= 500;
+      const mayRun = isUnknown && idempotencyKey !== undefined;
+      const delay = retries < maxRetries ? delayAfter(failure, retries, mayRun) : undefined;
       if (delay === undefined) throw failure;
-      await sleep(delay, undefined, request.signal ? { signal: request.signal } : {});
+      await pause(delay, signal);
     }
   };
 }
