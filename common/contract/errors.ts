@@ -95,7 +95,7 @@ export const REASONS = {
 export type Reason = keyof typeof REASONS;
 
 /** `ErrorInfo.domain` of all errors of Signpost. */
-export const ERROR_DOMAIN = 'signpost';
+const ERROR_DOMAIN = 'signpost';
 
 /** A sentence about a field begins with its name: `name: must have at most 200 characters.` */
 const ABOUT_FIELD = /^([\w.[\]]+): (.+)$/s;

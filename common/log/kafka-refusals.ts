@@ -33,7 +33,7 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** What an operator can do about what kafkajs says; undefined if it is not a refusal. */
-export function kafkaRefusal(text: string): string | undefined {
+function kafkaRefusal(text: string): string | undefined {
   return REFUSALS.find(([pattern]) => pattern.test(text))?.[1];
 }
 

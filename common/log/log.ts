@@ -97,7 +97,7 @@ export interface ConsumeOptions {
 
 export interface FollowOptions {
   readonly topic: string;
-  /** The start of the name of the group that a follower needs in Kafka; default: `FOLLOWERS`. */
+  /** The start of the name of the group that a follower needs in Kafka; default: `FOLLOWERS`. Only `prefixed` sets it. */
   readonly group?: string;
   /** The positions to start from; empty means the oldest retained record. */
   readonly from: Positions;

@@ -10,7 +10,6 @@ export interface LedgerEntry {
   /** The partition's position: the offset after its last entered record. */
   readonly position: bigint;
   /** One entry per day. */
-  /** By day, `YYYY-MM-DD`; each once. */
   readonly days: readonly DayEntry[];
   readonly gateways: readonly GatewayFigures[];
 }

@@ -1,7 +1,7 @@
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { failure } from '../../../common/contract/errors.ts';
 
-/** The window of a request as ms since 1970. Errors: `invalid_argument`. */
+/** The window of a request as ms since 1970. */
 export interface Window {
   readonly from: number;
   readonly to: number;
@@ -10,7 +10,10 @@ export interface Window {
 /** The end of the year 9999, the last that a four-digit year can express. */
 const LATEST = Date.UTC(10_000, 0) - 1;
 
-/** Reads the window of a validated request, in which both times are present; checks their range and order. */
+/**
+ * Reads the window of a validated request, in which both times are present; checks their range and order. Fails with
+ * INVALID_FIELD.
+ */
 export function parseWindow(request: { from?: Timestamp | undefined; to?: Timestamp | undefined }): Window {
   const [from, to] = [request.from, request.to].map((time) => (time ? timestampMs(time) : Number.NaN));
   if (from === undefined || to === undefined || !(from >= 0 && to >= from && to <= LATEST)) {
