@@ -5,7 +5,7 @@ import { ROUTES } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
 import { type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { machineMs } from '../../in-time.ts';
-import { recentDurations } from '../answer/recent-durations.ts';
+import { recentDurations } from './recent-durations.ts';
 import type { RouteTable } from './route-table.ts';
 
 /** A subscription that applies the topic of routes to the route table. */
