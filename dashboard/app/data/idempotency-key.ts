@@ -16,7 +16,7 @@ export function useIdempotencyKeys(): IdempotencyKeys {
   const last = useRef<{ body: string; key: string }>(undefined);
   return {
     keyFor(body) {
-      if (last.current?.body !== body) last.current = { body, key: randomKey() };
+      if (last.current?.body !== body) last.current = { body, key: crypto.randomUUID() };
       return last.current.key;
     },
     ended(error) {
@@ -35,10 +35,4 @@ export function isResultUnknown(error: unknown): boolean {
     code === Code.Canceled ||
     reasonOf(error) === 'IDEMPOTENCY_KEY_IN_FLIGHT'
   );
-}
-
-/** 128 random bits. Not `crypto.randomUUID`, which browsers have only over HTTPS. */
-function randomKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

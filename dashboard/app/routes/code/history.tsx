@@ -1,5 +1,5 @@
 import { clone, equals } from '@bufbuild/protobuf';
-import { createConnectQueryKey, useInfiniteQuery, useMutation } from '@connectrpc/connect-query';
+import { useInfiniteQuery, useMutation } from '@connectrpc/connect-query';
 import { RotateCcw } from 'lucide-react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
@@ -9,9 +9,8 @@ import { Loaded } from '../../components/loaded.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { showToast } from '../../components/toasts.tsx';
-import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
-import { queryClient } from '../../data/queries.ts';
+import { refreshTarget } from '../../data/refresh-target.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './history.module.css';
@@ -132,10 +131,4 @@ function useRollBack(code: Code) {
     }
   };
   return rollBack;
-}
-
-/** Reads again what depends on a code's target. */
-export async function refreshTarget(): Promise<void> {
-  const queryKey = createConnectQueryKey({ schema: TargetsService, cardinality: undefined });
-  await Promise.all([refreshCodes(), queryClient.invalidateQueries({ queryKey })]);
 }

@@ -49,7 +49,7 @@ export function TargetSection({ code }: { readonly code: Code }) {
 }
 
 /** A target in words: each rule with its conditions and its outcome, then where everybody else goes. */
-export function TargetWords({ url, policy }: { readonly url: string; readonly policy: Policy | undefined }) {
+function TargetWords({ url, policy }: { readonly url: string; readonly policy: Policy | undefined }) {
   const { target: texts } = useMessages();
   const format = useFormat();
   const conditionWords = useConditionWords();

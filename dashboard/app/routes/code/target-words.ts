@@ -40,7 +40,7 @@ function conditionWords(when: Conditions | undefined, { target, charts }: Messag
 }
 
 /** An operating system in its own spelling, `iOS` of `ios`. */
-export function systemName(name: string, unknown: string): string {
+function systemName(name: string, unknown: string): string {
   if (name === 'unknown') return unknown;
   return SYSTEMS.find((system) => system.toLowerCase() === name) ?? name;
 }

@@ -32,7 +32,7 @@ const FILTERS = {
 } as const;
 type Filter = keyof typeof FILTERS;
 
-/** How often the newest deliveries are loaded again, in ms. */
+/** How often the loaded deliveries are loaded again, in ms: an older one may succeed, too. */
 const REFRESH_MS = 5_000;
 
 /** How far back failed deliveries are sent again, in ms: 30 days, as long as the core keeps them at the least. */
