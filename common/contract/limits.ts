@@ -12,6 +12,20 @@ export const MAX_TAGS = 20;
 /** The message for too many tags. */
 export const TOO_MANY_TAGS = `tags: a code can have at most ${MAX_TAGS} tags.`;
 
+/**
+ * The maximum size of a policy, in an event and in a route, and of a landing page, in bytes. With it a page of 100 codes
+ * fits a message of 8 MiB, and every record of the log is far below Kafka's default limit of 1 MiB. Source: docs/targets.md,
+ * "Policies".
+ */
+export const MAX_CONTENT_BYTES = 60_000;
+
+/** A sentence if a policy or landing page of `bytes` is too large. */
+export function contentProblem(field: string, bytes: number): string | undefined {
+  if (bytes <= MAX_CONTENT_BYTES) return undefined;
+  const [most, found] = [MAX_CONTENT_BYTES, bytes].map((number) => number.toLocaleString('en'));
+  return `${field}: must have at most ${most} bytes; this one has ${found}.`;
+}
+
 /** A limited kind of resource. */
 export type Limited = keyof typeof LIMITS;
 

@@ -1,5 +1,6 @@
-import { create, type JsonValue, toJson } from '@bufbuild/protobuf';
+import { create, type JsonValue, toBinary, toJson } from '@bufbuild/protobuf';
 import { failure } from '../../common/contract/errors.ts';
+import { contentProblem } from '../../common/contract/limits.ts';
 import { type LandingPage, LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { readWebAddress } from './target-url.ts';
 
@@ -23,6 +24,8 @@ export function readLandingPage(input: LandingPage | undefined): JsonValue {
     foregroundColor: sixDigits(foregroundColor),
     backgroundColor: sixDigits(backgroundColor),
   });
+  const problem = contentProblem('landing_page', toBinary(LandingPageSchema, page).length);
+  if (problem !== undefined) throw failure('INVALID_FIELD', problem);
   return toJson(LandingPageSchema, page);
 }
 

@@ -1,10 +1,20 @@
+import { toBinary } from '@bufbuild/protobuf';
 import Bowser from 'bowser';
 import { COUNTRIES } from '../../common/contract/country-codes.ts';
 import { failure } from '../../common/contract/errors.ts';
+import { contentProblem } from '../../common/contract/limits.ts';
+import { location } from '../../common/contract/route.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import { mapTargets, targetsOf } from '../../common/targets/policy.ts';
+import { policyToJson } from '../../common/targets/policy-json.ts';
 import { weeklyTimes } from '../../common/targets/weekly.ts';
-import type { Conditions, Policy, Split, Weekly } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import {
+  type Conditions,
+  type Policy,
+  PolicySchema,
+  type Split,
+  type Weekly,
+} from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { readTargets } from '../codes/target-url.ts';
 import { problemOfInstant } from './instants.ts';
@@ -19,8 +29,8 @@ const OPERATING_SYSTEMS: ReadonlySet<string> = new Set([
 export type ReadPolicy = { readonly policy: Policy | undefined } | { readonly problem: string };
 
 /**
- * Validates policies beyond the constraints of their message: time zones, countries, operating systems, labels and URLs,
- * which are trimmed. An empty policy is undefined. Returns one result per input, in order.
+ * Validates policies beyond the constraints of their message: time zones, countries, operating systems, labels, URLs, which
+ * are trimmed, and the size of the whole. An empty policy is undefined. Returns one result per input, in order.
  */
 export async function readPolicies(
   on: Queryable,
@@ -37,7 +47,7 @@ export async function readPolicies(
       urlProblem ??= target?.problem.replace('target_url', field);
       return url;
     });
-    const problem = problemOf(policy) ?? urlProblem;
+    const problem = problemOf(policy) ?? urlProblem ?? contentProblem('policy', publishedBytes(trimmed));
     if (problem !== undefined) return { problem };
     return { policy: isEmpty(trimmed) ? undefined : trimmed };
   });
@@ -58,6 +68,12 @@ export async function policyOrFailure(
 /** Whether it changes nothing: without rules, and with nothing to add to the target. */
 function isEmpty({ rules, passQuery, parameters }: Policy): boolean {
   return rules.length === 0 && !passQuery && Object.keys(parameters).length === 0;
+}
+
+/** The size of a valid policy in an event or, if that is larger, in a route, where its URLs are percent-encoded. */
+function publishedBytes(policy: Policy): number {
+  const inEvent = Buffer.byteLength(JSON.stringify(policyToJson(policy)));
+  return Math.max(inEvent, toBinary(PolicySchema, mapTargets(policy, location)).length);
 }
 
 function problemOf({ rules, parameters }: Policy): string | undefined {

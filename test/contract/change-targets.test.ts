@@ -148,6 +148,7 @@ describe('rows', () => {
       byId(one.id, 'ftp://example.com'),
       { ...name, policy: policyOf({ rules: [{ then: { target_url: 'nowhere' } }] }) },
       { ...name, policy: policyOf({ rules: Array(21).fill({ then: { page: 'gone' } }) }) },
+      { ...name, policy: policyOf({ rules: Array(20).fill({ then: { target_url: `${NEW}/${'é'.repeat(600)}` } }) }) },
       { ...name, policy: { rules: [{ name: 'a\0b', outcome: { kind: { case: 'targetUrl', value: NEW } } }] } },
       {
         ...name,
@@ -165,13 +166,14 @@ describe('rows', () => {
       byId(one.id),
       byId(one.id, `${NEW}/2`),
     ]);
-    expect(counts(present(change))).toEqual({ total: 16, pending: 0, changed: 1, unchanged: 0, failed: 15 });
+    expect(counts(present(change))).toEqual({ total: 17, pending: 0, changed: 1, unchanged: 0, failed: 16 });
     expect(rows.map(({ reason }) => reason)).toEqual([
       'Name the code by id, short_code or external_ref.',
       'Name at least one of target_url and policy.',
       'target_url: must be an absolute http or https URL.',
       'policy.rules[0].outcome.target_url: must be an absolute http or https URL.',
       'policy.rules: must contain no more than 20 item(s).',
+      expect.stringMatching(/^policy: must have at most 60,000 bytes; this one has [67]\d,\d{3}\.$/),
       'policy.rules[0].name: must not contain the NUL character.',
       expect.stringMatching(/^policy\.rules\[0\]\.when\.operating_systems: a\u2400 is none of /),
       'id: there is no such code on this account.',
@@ -184,7 +186,7 @@ describe('rows', () => {
       '',
       'An earlier row already changes this code.',
     ]);
-    expect(rows[14]).toMatchObject({ status: CHANGED, version: 2 });
+    expect(rows[15]).toMatchObject({ status: CHANGED, version: 2 });
     expect((await targets().getTarget({ id: one.id })).target).toMatchObject({ version: 2, targetUrl: NEW });
     expect(await updates(one.id)).toHaveLength(1);
   });

@@ -149,6 +149,7 @@ describe('a landing-page code', () => {
     ['a link that is no web address', { links: [{ label: 'x', url: 'javascript:alert(1)' }] }],
     ['a link with a password', { links: [{ label: 'x', url: 'https://a:b@example.com' }] }],
     ['too many links', { links: Array.from({ length: 21 }, () => ({ label: 'x', url: 'https://example.com' })) }],
+    ['too much in all', { links: Array(20).fill({ label: 'x', url: `https://example.com/${'你'.repeat(1_500)}` }) }],
     ['a colour that is none', { foregroundColor: 'red;}' }],
   ])('with %s is rejected, and nothing is created', async (_, change) => {
     const account = await api.account();

@@ -44,6 +44,20 @@ const LUNCH = {
   ],
 };
 
+/** A policy of this many URLs, each with 2,000 characters in its path. */
+const large = (urls: number, character: string) =>
+  policyOf({
+    rules: Array.from({ length: urls / 10 }, (_, rule) => ({
+      then: {
+        split: Array.from({ length: 10 }, (_, variant) => ({
+          label: `${variant}`,
+          weight: 1,
+          target_url: `https://example.com/${rule}-${variant}-${character.repeat(2_000)}`,
+        })),
+      },
+    })),
+  });
+
 /** Author and note are compared apart. */
 function summary({ version, targetUrl, policy: of }: Target) {
   return { version, targetUrl, policy: of && policyToJson(of) };
@@ -210,6 +224,19 @@ describe('SetTarget', () => {
     expect((await targets().getTarget({ id: code.id })).target).toMatchObject({ version: 1 });
   });
 
+  test.each([
+    ['in its events', large(30, 'x')],
+    ['in its route, where URLs are percent-encoded', large(10, 'é')],
+    ['as large as the limits of its parts allow', large(200, '你')],
+  ])('a policy that is too large is rejected: %s', async (_, policy) => {
+    const { id } = await account.create();
+    const failed = { code: Code.InvalidArgument, message: expect.stringContaining('must have at most 60,000 bytes') };
+    expect(await failureOf(targets().setTarget({ id, policy }))).toMatchObject(failed);
+    expect(await failureOf(targets().previewTarget({ id, policy }))).toMatchObject(failed);
+    const { rows } = await database.query('select from outbox where key = $1', [id]);
+    expect(rows).toHaveLength(1);
+  });
+
   test.each(['+02:00', '2020-01-01T00:00:00+05:30', '2020-01-01T00:00[Europe/Berlin]'])(
     'a time zone without a name is rejected: %s',
     async (time_zone) => {
@@ -296,6 +323,26 @@ describe('versions', () => {
     const secondPage = await targets().listTargetVersions({ id: code.id, limit: 3, cursor: firstPage.nextCursor });
     expect(secondPage.versions.map(({ version }) => version)).toEqual([3, 2, 1]);
     expect(secondPage.nextCursor).toBe('');
+  });
+
+  test('a policy from before its size was limited is published and read, but no rollback brings it back', async () => {
+    const code = await account.create();
+    const policy = large(20, 'é');
+    await database.query('update codes set policy = $2 where id = $1', [
+      decodeId('qr', code.id),
+      toJson(PolicySchema, policy),
+    ]);
+    await account.call('PATCH', `/qr-codes/${code.id}`, { json: { name: 'renamed' } });
+    const location = /^https:\/\/example.com\/0-\d-(%C3%A9){2000}$/;
+    await expect
+      .poll(() => scanned(code), EVENTUALLY)
+      .toEqual([expect.stringMatching(location), expect.stringMatching(location)]);
+    await targets().setTarget({ id: code.id, policy: {} });
+    const { versions } = await targets().listTargetVersions({ id: code.id });
+    expect(versions[1]?.policy).toEqual(policy);
+    expect(await failureOf(targets().rollBackTarget({ id: code.id, version: 1 }))).toMatchObject({
+      message: expect.stringContaining('must have at most 60,000 bytes'),
+    });
   });
 
   test('the same PATCH removes a policy, and says so in its event', async () => {

@@ -18,6 +18,7 @@ export const file_signpost_targets_v1_policy: GenFile = /*@__PURE__*/
 /**
  * What precedes `target_url` of a dynamic code: rules, evaluated in order by the gateway that answers a scan, with its own
  * clock. The first rule whose conditions all hold decides; if none does, the scan leads to `target_url`.
+ * At most 60,000 bytes: as JSON in events, and in routes, where characters of URLs beyond ASCII are percent-encoded.
  *
  * @generated from message signpost.targets.v1.Policy
  */
