@@ -1,6 +1,6 @@
 import kafkajs, { type Kafka, type Message, type Producer } from 'kafkajs';
 import { type Broker, withClusters } from './kafkajs-cluster.ts';
-import type { NewRecord, Publisher } from './log.ts';
+import { type NewRecord, type Publisher, RecordsTooLarge } from './log.ts';
 
 /** Two attempts of five seconds: publishing fails within some ten seconds while the brokers are unavailable. */
 export const RETRIES = { retries: 1, initialRetryTime: 200, maxRetryTime: 1_000 };
@@ -18,6 +18,9 @@ const PRODUCER = {
   // Assigns keys to partitions as Java's producers do.
   createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
 };
+
+/** What brokers answer if a record batch exceeds the topic's `max.message.bytes` or `segment.bytes`. */
+const TOO_LARGE: readonly string[] = ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'];
 
 /** A kafkajs producer, and how many calls are using it. */
 interface Used {
@@ -59,7 +62,15 @@ export function openPublisher(kafka: Kafka): Publisher {
 }
 
 async function send(producer: Producer, topic: string, records: readonly NewRecord[]): Promise<void> {
-  for (const messages of requests(records)) await producer.send({ topic, messages, acks: -1 });
+  for (const messages of requests(records)) {
+    try {
+      await producer.send({ topic, messages, acks: -1 });
+    } catch (error) {
+      const { type, message } = error as { type?: string; message: string };
+      if (type !== undefined && TOO_LARGE.includes(type)) throw new RecordsTooLarge(message, { cause: error });
+      throw error;
+    }
+  }
 }
 
 /** The transaction coordinator in kafkajs's `coordinatorType`. */

@@ -6,6 +6,12 @@ import { type Topic, TopicMismatch } from './log.ts';
 const REPLICAS = 3;
 const IN_SYNC = 2;
 
+/**
+ * The largest record batch that a topic accepts, in bytes: more than a request of `kafka-publisher.ts` has. It is set in
+ * case the brokers' own limit is lower than Kafka's default, which is about the same.
+ */
+const MAX_BATCH_BYTES = 1024 * 1024;
+
 /** How long a new topic may take to become usable, in ms. */
 const USABLE_WITHIN_MS = 10_000;
 const USABLE_POLL_MS = 50;
@@ -51,6 +57,7 @@ async function createTopics(admin: Admin, topics: readonly Topic[], listed: numb
       configEntries: [
         { name: 'cleanup.policy', value: cleanupPolicy(topic) },
         { name: 'min.insync.replicas', value: String(Math.min(IN_SYNC, Math.max(1, replicas - 1))) },
+        { name: 'max.message.bytes', value: String(MAX_BATCH_BYTES) },
         ...(topic.retention === 'compact' ? [] : [{ name: 'retention.ms', value: String(topic.retention) }]),
       ],
     })),

@@ -58,6 +58,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
       const entries = resources[0]?.configEntries ?? [];
       const set = Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]));
       expect(set['cleanup.policy']).toBe(retention === 'compact' ? 'compact' : 'delete');
+      expect(set['max.message.bytes']).toBe('1048576');
       if (retention !== 'compact') expect(set['retention.ms']).toBe(String(retention));
     }
   });

@@ -10,7 +10,7 @@ import { OperatorError } from '../runtime/operator-error.ts';
 export interface Log {
   /**
    * Appends records; resolves once they are durable. Records of one call and key keep their order. Rejects if the outcome
-   * is unknown: the caller then publishes again.
+   * is unknown: the caller then publishes again; with `RecordsTooLarge` only fewer records at a time may succeed.
    */
   publish(topic: string, records: readonly NewRecord[]): Promise<void>;
   /**
@@ -113,6 +113,9 @@ export interface Subscription {
   /** Finishes and commits the current batch, and stops. */
   stop(): Promise<void>;
 }
+
+/** The log does not accept the records of a call because one of them, or several together, are too large. */
+export class RecordsTooLarge extends Error {}
 
 /** An existing topic is configured to retain less than needed, which only the operator of the log can fix. */
 export class TopicMismatch extends OperatorError {}

@@ -40,7 +40,16 @@ const endsOf = statement<{ partition: number; next: string }>(
   'select partition, next from log_partitions where topic = $1',
 );
 
-/** Index: log_records_pkey, always (`BY_INDEX`), once for each partition. */
+/**
+ * The last record read of a partition is the one that reaches this many bytes of values: no number of large records exceeds
+ * the statement's timeout, or the reader's memory.
+ */
+const PARTITION_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Index: log_records_pkey, always (`BY_INDEX`), once for each partition. The length of a large value is known without
+ * reading it.
+ */
 const recordsFrom = statement<{
   partition: number;
   offset: string;
@@ -50,11 +59,15 @@ const recordsFrom = statement<{
   at: Date;
 }>(
   'log_records_from',
-  `select records.* from unnest($2::integer[], $3::bigint[]) as position (partition, "offset") cross join lateral (
-     select partition, "offset", key, headers, value, at from log_records
-     where topic = $1 and partition = position.partition and "offset" >= position."offset" order by "offset" limit $4
+  `select partition, "offset", key, headers, value, at
+   from unnest($2::integer[], $3::bigint[]) as position (of_partition, start) cross join lateral (
+     select *, sum(octet_length(value)) over (order by "offset" rows between unbounded preceding and 1 preceding) as before
+     from (
+       select partition, "offset", key, headers, value, at from log_records
+       where topic = $1 and partition = of_partition and "offset" >= start order by "offset" limit $4
+     ) as next
    ) as records
-   order by partition, "offset"`,
+   where coalesce(before, 0) < ${PARTITION_BYTES} order by partition, "offset"`,
 );
 
 const commitOffset = statement(

@@ -59,6 +59,21 @@ test('records of several partitions are read by a few statements, and each publi
   expect(names.filter((name) => name === 'log_reader_ends')).toHaveLength(1);
 });
 
+test('large records are read in parts of some megabytes', async () => {
+  const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-test', logger });
+  onTestFinished(() => log.close());
+  await log.ensureTopics([{ name: 'large', partitions: 2, retention: 3_600_000 }]);
+  const records = Array.from({ length: 16 }, (_, n) => ({ key: `key ${n}`, value: Buffer.alloc(2 ** 20, n) }));
+  await log.publish('large', records);
+  const handled: (readonly LogRecord[])[] = [];
+  log.follow({ topic: 'large', from: new Map(), handle: (some) => void handled.push(some) });
+  await expect.poll(() => handled.flat().length, { timeout: 10_000 }).toBe(16);
+  expect(Object.fromEntries(handled.flat().map(({ key, value }) => [key, value?.[0]]))).toEqual(
+    Object.fromEntries(records.map(({ key, value }) => [key, value[0]])),
+  );
+  expect(Math.max(...handled.map(({ length }) => length))).toBeLessThanOrEqual(5);
+});
+
 test('a log whose Postgres is unavailable can be opened, rejects publishing, and can be closed', async () => {
   const log = openPostgresLog({ url: 'postgres://nobody@127.0.0.1:9/none', clientId: 'signpost-test', logger });
   const errors: unknown[] = [];

@@ -4,6 +4,8 @@ import { formatHoles, type Hole, parseHoles, within, without } from './outbox-ho
 
 /** Maximum rows that one statement reads. */
 export const BATCH = 1_000;
+/** Its last row is the one that reaches this many bytes of values: no number of large rows exceeds the timeout. */
+const BATCH_BYTES = 8 * 1024 * 1024;
 /** How often to check whether the transactions that hold missing ids have ended, in ms. */
 export const CHECK_MS = 500;
 /** Timeout of the reader's statements, in ms. */
@@ -20,19 +22,25 @@ export interface WaitingRow {
 
 const COLUMNS = 'id, slot, topic, key, headers, value';
 
+/** The first of these rows up to `BATCH_BYTES`. The length of a large value is known without reading it. */
+const firstOf = (rows: string) => `select ${COLUMNS} from (
+     select ${COLUMNS}, sum(octet_length(value)) over (order by id rows between unbounded preceding and 1 preceding) as before
+     from (${rows}) as waiting
+   ) as measured where coalesce(before, 0) < ${BATCH_BYTES} order by id`;
+
 /** Index: outbox_id of each slot, whatever the statistics are: `BY_INDEX` is set on the connection. */
 const next = promptStatement<WaitingRow>(
   'events_outbox_next',
-  `select ${COLUMNS} from outbox where id > $1 order by id limit ${BATCH}`,
+  firstOf(`select ${COLUMNS} from outbox where id > $1 order by id limit ${BATCH}`),
   TIMEOUT_MS,
 );
 
 /** Index: outbox_id, one range per hole. */
 const inHoles = promptStatement<WaitingRow>(
   'events_outbox_in_holes',
-  `select o.* from unnest($1::int8multirange) as hole cross join lateral (
+  firstOf(`select o.* from unnest($1::int8multirange) as hole cross join lateral (
      select ${COLUMNS} from outbox where id >= lower(hole) and id < upper(hole) order by id limit ${BATCH}
-   ) o order by o.id limit ${BATCH}`,
+   ) o order by o.id limit ${BATCH}`),
   TIMEOUT_MS,
 );
 
@@ -109,7 +117,7 @@ export class OutboxReader {
     if (this.#holes.length === 0) return rows;
     const late = await run(this.#client, inHoles, [formatHoles(this.#holes)]);
     // There may be more late rows, which come before all others.
-    if (late.length === BATCH) return late;
+    if (isFull(late)) return late;
     if (settled !== undefined) {
       const found = late.map(({ id }) => BigInt(id));
       this.#holes = this.#holes.flatMap((hole) => (hole.end <= settled + 1n ? within(hole, found) : [hole]));
@@ -122,8 +130,8 @@ export class OutboxReader {
     return this.#holes.length > 0;
   }
 
-  /** Advances the position past rows from `next` that have been published. */
-  async published(rows: readonly WaitingRow[]): Promise<void> {
+  /** Advances the position past rows from `next` that have been published. `keep`: whether they stay in the outbox. */
+  async published(rows: readonly WaitingRow[], keep = this.#keep): Promise<void> {
     const ids = rows.map(({ id }) => BigInt(id));
     const holes = this.#holes.flatMap((hole) => without(hole, ids));
     let last = this.#last;
@@ -132,7 +140,7 @@ export class OutboxReader {
       if (id > last + 1n) holes.push({ first: last + 1n, end: id });
       last = id;
     }
-    if (!this.#keep) {
+    if (!keep) {
       for (const [slot, published] of Map.groupBy(rows, (row) => row.slot)) {
         await run(this.#client, remove, [slot, published.map(({ id }) => id)]);
       }
@@ -157,4 +165,9 @@ export class OutboxReader {
     this.#pending = pending;
     return undefined;
   }
+}
+
+/** Whether a statement may have left out rows that follow these. */
+function isFull(rows: readonly WaitingRow[]): boolean {
+  return rows.length === BATCH || rows.reduce((bytes, { value }) => bytes + (value?.length ?? 0), 0) >= BATCH_BYTES;
 }

@@ -1,5 +1,6 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import kafkajs from 'kafkajs';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
@@ -10,6 +11,7 @@ import { listen } from '../../common/postgres/notifications.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { outboxPublished } from '../../test/harness/outbox-published.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { LOCKS } from '../db/locks.ts';
 import { addToOutbox } from './outbox.ts';
 import { type Relay, startRelay } from './relay.ts';
@@ -240,6 +242,31 @@ describe.each([24, 0])('an outbox with a retention of %d hours', (retentionHours
     expect((await published()).length).toBe(7_501);
   });
 
+  test('is read and published in parts of some megabytes, however large its rows are', async () => {
+    const sizes: number[] = [];
+    const measuring = (publish: Log['publish']) => (topic: string, records: readonly NewRecord[]) => {
+      sizes.push(records.reduce((bytes, { value }) => bytes + (value?.length ?? 0), 0));
+      return publish(topic, records);
+    };
+    const large = (key: string) => ({ topic: TOPIC.name, key, value: Buffer.alloc(2 ** 20, '1') });
+    const keys = (prefix: string) => Array.from({ length: 12 }, (_, n) => `${prefix} ${n}`);
+    await using late = await connect();
+    await late.client.query('begin');
+    await addToOutbox(late.client, keys('late').map(large));
+    await transaction(pool, (tx) => addToOutbox(tx, keys('early').map(large)));
+    const relay = startTestRelay(measuring, undefined, retentionHours);
+    await vi.waitFor(expectAllPublished, EVENTUALLY);
+    await late.client.query('commit');
+    const { rows } = await vi.waitFor(async () => {
+      const found = await pool.query<{ key: string }>('select key from log_records order by partition, "offset"');
+      expect(found.rows.length).toBe(24);
+      return found;
+    }, EVENTUALLY);
+    expect(new Set(rows.map(({ key }) => key))).toEqual(new Set([...keys('early'), ...keys('late')]));
+    await relay.stop();
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(9 * 2 ** 20);
+  });
+
   test('stops looking for an id whose transaction was rolled back', async () => {
     const relay = startTestRelay(undefined, undefined, retentionHours);
     const holes = async () => (await pool.query<{ holes: string }>('select holes from outbox_position')).rows[0]?.holes;
@@ -331,6 +358,55 @@ describe.each([
     },
     60_000,
   );
+});
+
+describe.skipIf(brokers === null).each([24, 0])('over Kafka, with a retention of %d hours', (retentionHours) => {
+  test('a record that is too large for its topic is logged and left out, and stays in the outbox', async () => {
+    const kafka = overKafka();
+    const admin = new kafkajs.Kafka({
+      brokers: (brokers ?? '').split(','),
+      logLevel: kafkajs.logLevel.NOTHING,
+    }).admin();
+    onTestFinished(async () => void (await Promise.all([kafka.close(), admin.disconnect()])));
+    await admin.connect();
+    const topic = `test.large.${randomUUID()}`;
+    const configEntries = [{ name: 'max.message.bytes', value: '100000' }];
+    await admin.createTopics({ topics: [{ topic, numPartitions: 2, configEntries }] });
+    const received: string[] = [];
+    kafka.follow({
+      topic,
+      from: new Map(),
+      handle: (records) => void received.push(...records.map(({ key }) => key)),
+    });
+    // Together, those of a partition are too large too.
+    const keys = Array.from({ length: 50 }, (_, n) => `key ${n}`);
+    const records = keys.map((key) => ({ topic, key, value: randomBytes(9_000) }));
+    const large = ['large 1', 'large 2'].map((key) => ({ topic, key, value: randomBytes(100_000) }));
+    const [one, two] = large;
+    if (!one || !two) throw new Error('there are two');
+    await transaction(pool, (tx) =>
+      addToOutbox(tx, [...records.slice(0, 20), one, ...records.slice(20, 40), two, ...records.slice(40)]),
+    );
+    const { lines, logger: recording } = recordingLogger();
+    const relay = startRelay({ pool, log: kafka, notifications, logger: recording, retentionHours });
+    relays.push(relay);
+    await expect.poll(() => new Set(received), EVENTUALLY).toEqual(new Set(keys));
+    await outboxPublished(pool);
+    expect(relay.healthy()).toBe(true);
+    await relay.stop();
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject(
+      large.map(({ key, value }) => ({
+        level: 50,
+        msg: 'a record is too large for its topic',
+        topic,
+        key,
+        bytes: value.length,
+      })),
+    );
+    const { rows } = await pool.query<{ key: string }>('select key from outbox order by id');
+    const kept = rows.map(({ key }) => key);
+    expect(retentionHours === 0 ? kept : kept.filter((key) => key.startsWith('large'))).toEqual(['large 1', 'large 2']);
+  }, 60_000);
 });
 
 /** Opens a separate connection. */

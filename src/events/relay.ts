@@ -1,7 +1,7 @@
 import { SpanKind, trace } from '@opentelemetry/api';
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
-import { type Log, type NewRecord, type Publisher, TopicMismatch } from '../../common/log/log.ts';
+import { type Log, type NewRecord, type Publisher, RecordsTooLarge, TopicMismatch } from '../../common/log/log.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
 import {
   BY_COST,
@@ -15,7 +15,7 @@ import {
 import { pause } from '../../common/runtime/pause.ts';
 import { startActiveSpan } from '../../common/telemetry/active-span.ts';
 import { LOCKS } from '../db/locks.ts';
-import { BATCH, CHECK_MS, OutboxReader } from './outbox-reader.ts';
+import { BATCH, CHECK_MS, OutboxReader, type WaitingRow } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';
 import type { TopicUpkeep } from './topic-upkeep.ts';
 
@@ -103,7 +103,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
       try {
         await client.query(promptQuery(BY_INDEX));
         const outbox = await OutboxReader.open(client, retentionHours > 0);
-        await using leader = new Leader(client, log, outbox, `signpost.relay.${lock.database}`);
+        await using leader = new Leader(client, log, outbox, `signpost.relay.${lock.database}`, logger);
         while (!stopping.signal.aborted) {
           const start = performance.now();
           const published = await leader.publishNext();
@@ -154,18 +154,22 @@ class Leader {
   readonly #log: Log;
   readonly #name: string;
   readonly #outbox: OutboxReader;
+  readonly #logger: Logger;
   #publisher: Publisher | undefined;
+  /** How many rows are published together: after the log has refused some as too large fewer, to find out which. */
+  #together = Number.POSITIVE_INFINITY;
   #openedAt = 0;
   #asleep = false;
 
-  constructor(client: PoolClient, log: Log, outbox: OutboxReader, name: string) {
+  constructor(client: PoolClient, log: Log, outbox: OutboxReader, name: string, logger: Logger) {
     this.#client = client;
     this.#log = log;
     this.#outbox = outbox;
     this.#name = name;
+    this.#logger = logger;
   }
 
-  /** Publishes at most one batch of waiting rows; returns how many. */
+  /** Publishes at most one batch of waiting rows; returns how many it has tried to. */
   async publishNext(): Promise<number> {
     let rows = await this.#outbox.next();
     if (rows.length === 0) return 0;
@@ -177,17 +181,38 @@ class Leader {
           // Another leader may meanwhile have published these rows and newer ones.
           rows = await this.#outbox.next();
         }
+        rows = rows.slice(0, this.#together);
         span.setAttribute('messaging.batch.message_count', rows.length);
-        const byTopic = Map.groupBy(rows, ({ topic }) => topic);
-        await Promise.all(
-          [...byTopic].map(([topic, records]) => publisher.publish(topic, records satisfies NewRecord[])),
-        );
-        await this.#outbox.published(rows);
+        await this.#publish(publisher, rows);
       } finally {
         span.end();
       }
     });
     return rows.length;
+  }
+
+  /**
+   * A record that is too large for its topic must not keep all others waiting, so it is left out. It stays in the outbox,
+   * from where it can be published again like one that the log has lost.
+   */
+  async #publish(publisher: Publisher, rows: readonly WaitingRow[]): Promise<void> {
+    try {
+      const byTopic = Map.groupBy(rows, ({ topic }) => topic);
+      await Promise.all(
+        [...byTopic].map(([topic, records]) => publisher.publish(topic, records satisfies NewRecord[])),
+      );
+    } catch (error) {
+      if (!(error instanceof RecordsTooLarge)) throw error;
+      await this.#closePublisher();
+      this.#together = Math.ceil(rows.length / 2);
+      const [row] = rows;
+      if (rows.length > 1 || !row) return;
+      const { topic, key, value, id } = row;
+      this.#logger.error({ err: error, topic, key, bytes: value?.length, id }, 'a record is too large for its topic');
+      return this.#outbox.published(rows, true);
+    }
+    this.#together *= 2;
+    await this.#outbox.published(rows);
   }
 
   isAsleep(): boolean {
@@ -210,14 +235,19 @@ class Leader {
 
   /** Opened only when there is something to publish: with an empty outbox the relay is healthy without the log. */
   async #openPublisher(): Promise<Publisher> {
-    await this.#publisher?.close();
+    await this.#closePublisher();
     this.#openedAt = performance.now();
     this.#publisher = await this.#log.openFencedPublisher(this.#name, this.#client);
     return this.#publisher;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  async #closePublisher(): Promise<void> {
     // A publisher that fails to close has nothing left to release.
     await this.#publisher?.close().catch(() => undefined);
+    this.#publisher = undefined;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#closePublisher();
   }
 }
