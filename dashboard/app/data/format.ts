@@ -57,7 +57,7 @@ function localeOf(language: string): string {
   return navigator.languages.find((tag) => tag.toLowerCase().split('-')[0] === language) ?? language;
 }
 
-function createFormat(locale: string): Format {
+export function createFormat(locale: string): Format {
   const numbers = new Intl.NumberFormat(locale);
   const compact = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 });
   const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1 });

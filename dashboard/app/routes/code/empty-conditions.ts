@@ -21,7 +21,7 @@ export function emptyConditions({ rules }: TargetDraft): string[] {
 }
 
 function isEmpty(rule: DraftRule, kind: ConditionKind): boolean {
-  if (kind === 'period') return rule.from === '' && rule.until === '';
+  if (kind === 'period') return rule.from.typed === '' && rule.until.typed === '';
   if (kind === 'weekly') return rule.weekly.days.length === 0;
   if (kind === 'languages') return languagesOf(rule.languages).length === 0;
   return rule[kind].length === 0;

@@ -216,7 +216,7 @@ function parametersOf(typed: string): [string, string][] {
   return linesOf(typed).map((line) => [line.split('=', 1)[0]?.trim() ?? '', line.slice(line.indexOf('=') + 1).trim()]);
 }
 
-function languagesOf(typed: string): string[] {
+export function languagesOf(typed: string): string[] {
   return typed.split(/[\s,]+/).filter((tag) => tag !== '');
 }
 
