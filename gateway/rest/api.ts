@@ -104,7 +104,12 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     });
   }
   app.get('/docs', reference(document, options.publicUrl));
-  for (const [path, allowed] of methodsByPath(endpoints)) refuseOtherMethods(app, path, allowed);
+  for (const [path, allowed] of methodsByPath(endpoints)) {
+    refuseOtherMethods(app, path, allowed);
+    // The router matches an empty id, too.
+    const withoutId = path.replace('{id}', '');
+    if (withoutId !== path) app.route({ method: METHODS as HTTPMethods[], url: withoutId, handler: notFound });
+  }
 
   await app.ready();
   return {

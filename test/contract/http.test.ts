@@ -56,6 +56,18 @@ describe('paths and methods', () => {
     expect((await api.call('HEAD', path)).status).toBe((await api.call('GET', path)).status);
   });
 
+  test.each(['/qr-codes/', '/qr-codes//image', '/qr-codes//analytics', '/batches/', '/folders/'])(
+    '404: any method of %s, which has no id',
+    async (path) => {
+      const account = await api.account();
+      for (const method of ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS', 'PUT']) {
+        const { status, headers, body } = await account.call(method, path);
+        expect([method, status, headers.has('allow')]).toEqual([method, 404, false]);
+        if (method !== 'HEAD') expect(body.error).toBe('There is nothing at this path.');
+      }
+    },
+  );
+
   test('HEAD answers as GET does, without a body', async () => {
     const account = await api.account();
     const get = await account.call<unknown>('GET', '/tags');
