@@ -10,7 +10,7 @@ const MAX_DRAINS = 4;
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
 /** A body larger than its endpoint accepts. It was not read, so it has no fingerprint. */
-export class BodyTooLarge extends Refusal {
+class BodyTooLarge extends Refusal {
   constructor(maxBytes: number) {
     super('BODY_TOO_LARGE', `The body may have at most ${maxBytes} bytes.`);
   }
@@ -49,6 +49,11 @@ export class IncomingBody {
   /** Whether a response now would leave a part unread that the client sends anyway. */
   get isUnread(): boolean {
     return this.declaredBytes > 0 && !this.#request.complete && !this.#awaitsContinue;
+  }
+
+  /** Throws BodyTooLarge if its `Content-Length` is larger. */
+  expectAtMost(maxBytes: number): void {
+    if (this.declaredBytes > maxBytes && this.declaredBytes !== Infinity) throw new BodyTooLarge(maxBytes);
   }
 
   /**

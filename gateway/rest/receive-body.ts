@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import { type BodyMemory, tooBusy } from './body-memory.ts';
 import { abortOnDisconnect, expectConnected } from './caller-disconnect.ts';
 import type { RequestBody } from './endpoint.ts';
-import { BodyTooLarge, type IncomingBody } from './incoming-body.ts';
+import type { IncomingBody } from './incoming-body.ts';
 import type { RequestLimits } from './request-limits.ts';
 
 /** What receiving bodies needs. */
@@ -32,7 +32,7 @@ export interface Received {
 export async function receiveBody({ limits, memory }: Receiving, request: Received): Promise<unknown> {
   const { body, incoming, reply, onRaw } = request;
   const { declaredBytes } = incoming;
-  if (declaredBytes > body.maxBytes && declaredBytes !== Infinity) throw new BodyTooLarge(body.maxBytes);
+  incoming.expectAtMost(body.maxBytes);
   if (declaredBytes <= body.bytesBeforeAuthentication && !incoming.awaitsContinue) {
     const raw = await incoming.read(body.maxBytes, limits.bodyMs);
     onRaw(raw);

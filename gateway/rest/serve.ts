@@ -17,6 +17,9 @@ import { rateHeaders } from './rate-headers.ts';
 import { type Receiving, receiveBody } from './receive-body.ts';
 import { Refusal, refuse } from './refusal.ts';
 
+/** Maximum size of a body that its endpoint ignores. Source: docs/contract.md, "Bodies and envelopes". */
+const MAX_IGNORED_BYTES = 1024 * 1024;
+
 /** What serving any endpoint needs. */
 export interface Serving extends Receiving {
   readonly core: CoreClients;
@@ -57,6 +60,7 @@ export async function serve(
       return (await core.admission.authenticate({ method: methodName(rpc) }, options)).accountId;
     };
     const authenticated = await attempt.authenticate(reply, authenticate);
+    if (!endpoint.body) incoming.expectAtMost(MAX_IGNORED_BYTES);
     const body =
       endpoint.body &&
       (await receiveBody(serving, {

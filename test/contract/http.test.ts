@@ -142,6 +142,25 @@ describe('bodies', () => {
     expect(answered.head).toMatch(/\r\nx-ratelimit-remaining: /i);
   });
 
+  test('413: a body over 1 MiB of a request that takes none', async () => {
+    const account = await api.account();
+    const { id } = await account.create();
+    for (const [method, path] of [
+      ['GET', '/tags'],
+      ['DELETE', `/qr-codes/${id}`],
+    ] as const) {
+      for (const sent of [0, MIB + 1]) {
+        const parts = [
+          head(account.apiKey, path, [`Content-Length: ${MIB + 1}`]).replace(/^POST/, method),
+          'x'.repeat(sent),
+        ];
+        const answered = await exchange(api.signpost.url, parts, { readLast: sent > 0 });
+        expect([answered.status, /\r\nconnection: close/i.test(answered.head)]).toEqual([413, true]);
+      }
+    }
+    expect((await account.call('GET', `/qr-codes/${id}`)).status).toBe(200);
+  });
+
   test('413: a body without a `Content-Length` is rejected while reading, and the answer arrives', async () => {
     const { apiKey } = await api.account();
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
