@@ -29,12 +29,12 @@ export function integer<Name extends string>(query: Query, name: Name): { [key i
   return { [name]: clamped } as { [key in Name]: number };
 }
 
-/** The parameter if it is one of `values`; undefined if it is absent. Throws a Refusal for any other value. */
+/** The first value of a parameter; undefined if it is absent. Throws a Refusal if any value is none of `values`. */
 export function oneOf<Value extends string>(query: Query, name: string, values: readonly Value[]): Value | undefined {
-  const [given] = allOf(query, name);
-  const value = values.find((each) => each === given);
-  if (given !== undefined && value === undefined) {
-    throw new Refusal('INVALID_FIELD', `${name} must be one of ${values.join(', ')}.`);
-  }
-  return value;
+  const [first] = allOf(query, name).map((given) => {
+    const value = values.find((each) => each === given);
+    if (value === undefined) throw new Refusal('INVALID_FIELD', `${name} must be one of ${values.join(', ')}.`);
+    return value;
+  });
+  return first;
 }

@@ -119,6 +119,7 @@ test('409: the image of a code with nothing to encode, in any format', async () 
     expect(body).toEqual({ error: 'This code has nothing to encode.' });
   }
   expect((await account.call('GET', `/qr-codes/${id}/image?format=gif`)).status).toBe(400);
+  expect((await account.call('GET', `/qr-codes/${id}/image?format=png&format=gif`)).status).toBe(400);
   expect((await account.call<One>('GET', `/qr-codes/${id}`)).body.data).toMatchObject({ type: 'static' });
 });
 
