@@ -21,6 +21,9 @@ export function isIdempotencyKey(key: string): boolean {
   return KEY.test(key);
 }
 
+/** Whether an answer to a call with a key is a replay: metadata of every one, errors included. */
+const REPLAY = 'idempotent-replay';
+
 /** HTTP statuses of errors that are stored and replayed; after any other error a retry runs again. */
 const STORED_STATUSES = new Set([400, 403, 413]);
 
@@ -128,12 +131,28 @@ export async function once<Request extends DescMessage, Response extends DescMes
   operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
   finish?: (response: MessageShape<Response>) => Promise<MessageShape<Response>>,
 ): Promise<MessageShape<Response>> {
-  const { pool, accountId, context } = call;
+  const { pool, context } = call;
   const key = context.requestHeader.get('idempotency-key');
   if (key === null) {
     const response = await transactionOf(context, pool, (tx) => validated(call, tx, operation));
     return finish ? finish(response) : response;
   }
+  try {
+    return await onceWithKey(call, key, operation, finish);
+  } catch (error) {
+    const failed = asFailure(error, { stream: false, method: call.method, message: call.request });
+    if (!failed.metadata.has(REPLAY)) failed.metadata.set(REPLAY, 'false');
+    throw failed;
+  }
+}
+
+async function onceWithKey<Request extends DescMessage, Response extends DescMessage>(
+  call: Call<Request, Response>,
+  key: string,
+  operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
+  finish?: (response: MessageShape<Response>) => Promise<MessageShape<Response>>,
+): Promise<MessageShape<Response>> {
+  const { pool, accountId, context } = call;
   if (!isIdempotencyKey(key)) {
     expectQuota(context, (call.cost ?? 1) - 1);
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
@@ -154,10 +173,10 @@ export async function once<Request extends DescMessage, Response extends DescMes
 
   const replay = String(outcome.replay);
   if (outcome.response) {
-    context.responseHeader.set('idempotent-replay', replay);
+    context.responseHeader.set(REPLAY, replay);
     return outcome.response;
   }
-  outcome.error?.metadata.set('idempotent-replay', replay);
+  outcome.error?.metadata.set(REPLAY, replay);
   throw outcome.error;
 }
 
@@ -180,7 +199,7 @@ export async function onceTogether<Request extends DescMessage, Response extends
   if (!isIdempotencyKey(key)) return undefined;
   const answer = { key, fingerprint: fingerprintOf(call), response: toBinary(method.output, response) };
   if (!(await commit(answer).catch(notGuaranteed))) return undefined;
-  context.responseHeader.set('idempotent-replay', 'false');
+  context.responseHeader.set(REPLAY, 'false');
   return response;
 }
 

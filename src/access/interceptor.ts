@@ -139,10 +139,11 @@ export function access(options: {
       throw invalidApiKey();
     }
     if (!isKnown) knownKeys.add(token);
-    if (needs.caller !== CallerKind.ACCOUNT) {
-      throw failure('INTERNAL_METHOD', 'This method is for internal services; an API key cannot call it.');
-    }
     const { account, rate, rejection } = admission;
+    if (needs.caller !== CallerKind.ACCOUNT) {
+      const message = 'This method is for internal services; an API key cannot call it.';
+      throw withRate(failure('INTERNAL_METHOD', message), rate);
+    }
     if (rejection) {
       const { reason } = readFailure(rejection);
       requestLog.add({ accountId: account.id, method: target, header, receivedAt, reason });

@@ -122,6 +122,19 @@ export function conformance(
       expect(await reasonOf(accounts.listAccounts({}))).toBe('INTERNAL_METHOD');
     });
 
+    test('errors of an idempotency key say that they are no replays', async () => {
+      const codes = createClient(CodesService, over([bearer(apiKey)]));
+      const replay = async (key: string, targetUrl: string) => {
+        const error = await errorOf(codes.createCode({ targetUrl }, { headers: { 'idempotency-key': key } }));
+        return [readFailure(error).reason, error.metadata.get('idempotent-replay')];
+      };
+      await codes.createCode({ targetUrl: TARGET }, { headers: { 'idempotency-key': 'used' } });
+      expect(await replay('used', `${TARGET}/other`)).toEqual(['IDEMPOTENCY_KEY_REUSED', 'false']);
+      expect(await replay('k'.repeat(256), TARGET)).toEqual(['INVALID_IDEMPOTENCY_KEY', 'false']);
+      expect(await replay('invalid', 'x')).toEqual(['INVALID_FIELD', 'false']);
+      expect(await replay('invalid', 'x')).toEqual(['INVALID_FIELD', 'true']);
+    });
+
     test('an internal service names the account that it acts for; both tokens of a rotation are accepted', async () => {
       const { account, apiKey: key } = await createClient(AccountsService, over([bearer(oldToken())])).createAccount({
         name: 'B',

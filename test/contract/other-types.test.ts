@@ -371,4 +371,6 @@ test('an API key cannot call these methods', async () => {
   const withKey = internal({ ...api.signpost, serviceToken: account.apiKey }, CodesService, account.id);
   expect(await reasonOf(withKey.restoreCode({ id: 'x' }))).toBe('INTERNAL_METHOD');
   expect(await reasonOf(withKey.createLandingPageCode({ landingPage: PAGE }))).toBe('INTERNAL_METHOD');
+  const error = await withKey.restoreCode({ id: 'x' }).catch((error: unknown) => ConnectError.from(error));
+  expect((error as ConnectError).metadata.get('ratelimit-remaining')).toBe('49997');
 });
