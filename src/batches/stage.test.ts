@@ -15,7 +15,7 @@ import { batchesService } from './service.ts';
 const CONNECTIONS = 2;
 const BATCHES = 3 * CONNECTIONS;
 
-test('more concurrent batches than the pool has connections are all staged, including the look-ups of their targets', async () => {
+async function newClient() {
   const database = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
   const { pool, close } = database;
   onTestFinished(close);
@@ -31,9 +31,21 @@ test('more concurrent batches than the pool has connections are all staged, incl
     window: requestWindow({ windowMs: 0, connections: 1, logger: pino({ level: 'silent' }), stopping: signal }),
     stopping: signal,
   });
-  const client = serviceClient(BatchesService, service, { id });
+  return serviceClient(BatchesService, service, { id });
+}
+
+test('more concurrent batches than the pool has connections are all staged, including the look-ups of their targets', async () => {
+  const client = await newClient();
   // Only targets that look like scan URLs are looked up.
   const rows = Array.from({ length: 300 }, (_, nth) => ({ targetUrl: `https://other-${nth}.example/r/abcdefg` }));
   const staged = await Promise.all(Array.from({ length: BATCHES }, () => client.createBatch({ rows })));
   expect(staged.map(({ batch }) => batch?.counts?.total)).toEqual(Array(BATCHES).fill(rows.length));
 }, 60_000);
+
+test('a row whose fault quotes a NUL fails alone', async () => {
+  const client = await newClient();
+  const rows = [{ targetUrl: 'https://example.com' }, { fault: 'a\0b is none of the fields.' }];
+  const { batch } = await client.createBatch({ rows });
+  const { rows: failed } = await client.getBatch({ id: batch?.id ?? '', limit: 2 });
+  expect(failed[1]).toMatchObject({ reason: 'a\u2400b is none of the fields.' });
+});

@@ -113,7 +113,8 @@ function recordOf(
     external_ref: storable(input.externalRef),
     code_id: codeId,
     outcome: problem === null ? null : 'failed',
-    reason: problem,
+    // It may quote what was sent.
+    reason: storable(problem),
     warnings: null,
   };
 }

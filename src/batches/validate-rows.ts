@@ -54,8 +54,8 @@ export async function validateRows(
         ('problem' in read ? read.problem : undefined);
       validated.push({
         input,
-        folder: input.folder === undefined ? null : storable(input.folder),
-        tags: ('tags' in read ? read.tags : input.tags).map(storable),
+        folder: input.folder === undefined ? null : stillInvalid(input.folder),
+        tags: ('tags' in read ? read.tags : input.tags).map(stillInvalid),
         codeId: problem === undefined ? newUuid() : null,
         problem: problem ?? null,
       });
@@ -65,8 +65,8 @@ export async function validateRows(
   return validated;
 }
 
-/** Replaces NUL, which Postgres can't store, by another control character; a label's name may contain neither. */
-function storable(reference: string): string {
+/** Replaces NUL, which Postgres can't store, by another control character, which a label's name may not contain either. */
+function stillInvalid(reference: string): string {
   return reference.replaceAll('\0', '\u0001');
 }
 
