@@ -7,46 +7,50 @@ import { createAccount } from './create-account.ts';
 import { requestSample } from './sample/request.ts';
 import { readSecret, writeSecret } from './secret-file.ts';
 import type { Settings } from './settings.ts';
-import { OWNER } from './sign-in-link.ts';
 
 /** The account of a local run. */
 export interface LocalAccount {
-  /** `acct_…`. Undefined if it can't be told: the key has used up a limit, and the account has no owner yet. */
+  /** `acct_…`. Undefined if it can't be told: the key has used up a limit, and no start before has stored the id. */
   readonly id: string | undefined;
   readonly apiKey: string;
 }
 
 /**
- * The account whose API key is stored in `DATA_DIR/api-key`. It is created on the first start, and again if the stored
+ * The account whose API key is stored in `DATA_DIR/api-key`, and its id in `DATA_DIR/account`. It is created on the first start, and again if the stored
  * key is no longer valid: it was rotated, or another Postgres is used. If it is the first account of the installation,
  * it gets sample data.
  */
-export async function localAccount(settings: Settings, core: Core): Promise<LocalAccount> {
-  const path = join(settings.dataDir, 'api-key');
-  const stored = await readSecret(path);
-  const existing = stored === undefined ? undefined : await accountOf(stored, core);
+export async function localAccount(
+  { dataDir, sample }: Pick<Settings, 'dataDir' | 'sample'>,
+  core: Core,
+): Promise<LocalAccount> {
+  const [keyPath, idPath] = [join(dataDir, 'api-key'), join(dataDir, 'account')];
+  const stored = await readSecret(keyPath);
+  const existing = stored === undefined ? undefined : await accountOf(stored, core, idPath);
   if (existing) return existing;
   // First, so that it is not forgotten if this process dies before it has stored the key.
-  if (settings.sample && (await isEmpty(core))) await requestSample(settings.dataDir);
+  if (sample && (await isEmpty(core))) await requestSample(dataDir);
   const { accountId: id, apiKey } = await createAccount(core, { name: 'Local', plan: Plan.BUSINESS });
-  await writeSecret(path, apiKey);
+  // Without its key, the id is never read: the next start creates another account.
+  await writeSecret(idPath, id);
+  await writeSecret(keyPath, apiKey);
   return { id, apiKey };
 }
 
 /** The account of a key, without metering the call; undefined if the key is invalid. */
-async function accountOf(apiKey: string, core: Core): Promise<LocalAccount | undefined> {
+async function accountOf(apiKey: string, core: Core, idPath: string): Promise<LocalAccount | undefined> {
   const transport = coreTransport(core.corePort, { authorization: `Bearer ${apiKey}` });
   const method = 'signpost.taxonomy.v1.TaxonomyService/ListFolders';
   try {
     const { accountId: id } = await createClient(AdmissionService, transport).authenticate({ method });
+    if (id !== (await readSecret(idPath))) await writeSecret(idPath, id);
     return { id, apiKey };
   } catch (error) {
     const { code } = ConnectError.from(error);
     if (code === Code.Unauthenticated) return undefined;
     if (code !== Code.ResourceExhausted) throw error;
     // The key is valid, but it has used up a limit.
-    const { memberships } = await accountsOf(core).listMemberships({ email: OWNER, limit: 1 });
-    return { id: memberships[0]?.accountId, apiKey };
+    return { id: await readSecret(idPath), apiKey };
   }
 }
 

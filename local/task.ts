@@ -41,7 +41,14 @@ export async function runTask({ command, env, log, signal }: TaskOptions): Promi
     return false;
   }
   setPriority(pid, PRIORITY);
-  const stop = () => void process.kill(-pid, 'SIGTERM');
+  const stop = () => {
+    try {
+      process.kill(-pid, 'SIGTERM');
+    } catch (error) {
+      // It has ended, and its exit is not reported yet.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  };
   signal.addEventListener('abort', stop);
   const [code] = await once(child, 'exit');
   signal.removeEventListener('abort', stop);

@@ -1,0 +1,23 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { Role } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { startSignpost } from '../test/harness/processes.ts';
+import { localAccount } from './account.ts';
+import { accountsOf } from './core.ts';
+import { OWNER } from './sign-in-link.ts';
+
+test('the local account is known although its key has used up a limit and its owner has other accounts', async () => {
+  const signpost = await startSignpost({ env: { ROLES: 'rpc' } });
+  const dataDir = await mkdtemp(join(tmpdir(), 'signpost-account-'));
+  onTestFinished(() => rm(dataDir, { recursive: true }));
+  const settings = { dataDir, sample: false };
+  const { id = '', apiKey } = await localAccount(settings, signpost);
+  const { accountId: another } = await signpost.createAccount();
+  for (const each of [id, another]) await accountsOf(signpost, each).addMember({ email: OWNER, role: Role.OWNER });
+  await accountsOf(signpost, id).updateAccount({ overrides: { monthlyQuota: 1n } });
+  const call = () => fetch(`${signpost.url}/api/v1/qr-codes`, { headers: { authorization: `Bearer ${apiKey}` } });
+  expect([(await call()).status, (await call()).status]).toEqual([200, 429]);
+  expect(await localAccount(settings, signpost)).toEqual({ id, apiKey });
+});
