@@ -36,6 +36,7 @@ test('a policy is written as it was read', () => {
 test.each([
   [[], 'Invalid input: expected object, received array.'],
   [{ rule: [] }, 'Unrecognized key: "rule".'],
+  [JSON.parse('{"parameters":{"__proto__":"a"}}'), 'parameters: A parameter can’t be named __proto__.'],
   [{ rules: [{ when: {} }] }, 'rules[0].then: Invalid input: expected object, received undefined.'],
   [{ rules: [{ then: {} }] }, 'rules[0].then: It must have exactly one of target_url, split and page.'],
   [{ rules: [{ then: { url: 'https://example.com/' } }] }, 'rules[0].then: Unrecognized key: "url".'],

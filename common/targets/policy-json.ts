@@ -86,6 +86,10 @@ type ConditionsJson = NonNullable<RuleJson['when']>;
 /** Reads a policy. Returns a sentence that names the field if its form is wrong; the core checks the values. */
 export function policyFromJson(json: unknown): { readonly policy: Policy } | { readonly problem: string } {
   const { data, error } = strictPolicySchema.safeParse(json);
+  // The schema would drop it.
+  if (Object.hasOwn((json as PolicyJson | null)?.parameters ?? {}, '__proto__')) {
+    return { problem: 'parameters: A parameter can’t be named __proto__.' };
+  }
   if (!data) return { problem: problemOf(error.issues[0]) };
   const policy = create(PolicySchema, {
     rules: (data.rules ?? []).map(({ name = '', when, then }) => ({
