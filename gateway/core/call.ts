@@ -49,7 +49,6 @@ export async function callUnary(session: Http2SessionManager, call: Call): Promi
     throw new NotProcessedError(error);
   }
   releaseWhenClosed(stream);
-  stream.end(framed(call.message));
   return await new Promise((resolve, reject) => {
     const fail = (error: ConnectError) => {
       reject(error);
@@ -80,6 +79,8 @@ export async function callUnary(session: Http2SessionManager, call: Call): Promi
         reject(error);
       }
     });
+    if (call.signal?.aborted) onAbort();
+    else stream.end(framed(call.message));
   });
 }
 

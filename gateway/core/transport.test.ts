@@ -4,6 +4,7 @@ import { constants, createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
+import { Http2SessionManager } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { failure, readFailure } from '../../common/contract/errors.ts';
@@ -12,6 +13,7 @@ import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serveGrpc } from '../../src/rpc/grpc-server.ts';
 import type { Listening } from '../../src/rpc/services.ts';
 import { startDns } from '../../test/harness/dns.ts';
+import { callUnary } from './call.ts';
 import type { Resolve } from './connections.ts';
 import { createGrpcClients } from './transport.ts';
 
@@ -128,6 +130,28 @@ describe('the gateway’s gRPC clients', () => {
     expect((await call).code).toBe(Code.Canceled);
     await gone.promise;
     expect((await failureOf(client([address]).getCode({}, { signal: left.signal }))).code).toBe(Code.Canceled);
+  });
+
+  test('a call that is aborted while it is being sent is cancelled', async () => {
+    const address = await serve({ getCode: () => new Promise(() => {}) });
+    const session = new Http2SessionManager(`http://${address}`);
+    onTestFinished(() => void session.abort());
+    const left = new AbortController();
+    const aborting = {
+      async request(...request: Parameters<Http2SessionManager['request']>) {
+        const stream = await session.request(...request);
+        left.abort();
+        return stream;
+      },
+    } as Http2SessionManager;
+    const call = callUnary(aborting, {
+      path: '/signpost.codes.v1.CodesService/GetCode',
+      headers: {},
+      message: [],
+      failsAt: performance.now() + 5_000,
+      signal: left.signal,
+    });
+    expect((await failureOf(call)).code).toBe(Code.Canceled);
   });
 
   test('a call fails at once while the core is unavailable, and succeeds once it is back', async () => {
