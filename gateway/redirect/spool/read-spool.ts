@@ -65,6 +65,13 @@ export function readSpool(
     }
   }
 
+  /** The number of bytes of a segment that are still to be published. */
+  function waitingIn(segment: Segment): number {
+    if (stuck.has(segment.name)) return 0;
+    const size = statSync(segment.path, { throwIfNoEntry: false })?.size ?? 0;
+    return Math.max(0, size - (segment.name === name ? done : 0));
+  }
+
   return {
     next() {
       for (;;) {
@@ -99,8 +106,7 @@ export function readSpool(
     isForgotten: (segment, bytes) => segment === name && bytes <= done,
     depth() {
       try {
-        const sizes = segmentsIn(folder).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.size ?? 0);
-        depth = Math.max(0, sizes.reduce((sum, size) => sum + size, 0) - done);
+        depth = segmentsIn(folder).reduce((sum, segment) => sum + waitingIn(segment), 0);
       } catch {
         // `next` reports it; a status query must not fail because of it.
       }
@@ -108,10 +114,7 @@ export function readSpool(
     },
     waitingSince() {
       try {
-        const waiting = segmentsIn(folder).find((segment) => {
-          const size = statSync(segment.path, { throwIfNoEntry: false })?.size ?? 0;
-          return size > (segment.name === name ? done : 0);
-        });
+        const waiting = segmentsIn(folder).find((segment) => waitingIn(segment) > 0);
         return waiting && startOf(waiting);
       } catch {
         // As for the depth.

@@ -111,6 +111,21 @@ test('payloads are returned in order, again and again until they are acknowledge
   expect(takeAll(reader)).toEqual(['four']);
 });
 
+test('a segment that is acknowledged but can’t be removed waits no more', async () => {
+  const spool = open();
+  // Enough for a segment of their own.
+  await append(spool, ...Array.from({ length: 90 }, () => 'x'.repeat(100_000)));
+  await append(spool, 'last');
+  const reader = readSpool(folder, logger, () => {
+    throw new Error('it can’t be removed');
+  });
+  expect(reader.waitingSince()).toBeDefined();
+  expect(takeAll(reader).at(-1)).toBe('last');
+  expect(segments()).toHaveLength(2);
+  expect(reader.depth()).toBe(0);
+  expect(reader.waitingSince()).toBeUndefined();
+});
+
 test('the spool of an ended process is removed from disk once it is acknowledged', async () => {
   await append(open(), 'a scan');
   sealOrphan(folder);
