@@ -28,10 +28,10 @@ export async function readTopic(
     topic,
     from,
     handle(records) {
-      clearTimeout(timer);
-      timer = setTimeout(stalled, STALL_MS);
       previous = previous.then(async () => {
+        clearTimeout(timer);
         await handle(records);
+        timer = setTimeout(stalled, STALL_MS);
         const last = records.at(-1);
         if (last && last.offset + 1n >= (ends.get(last.partition) ?? 0n)) unfinished.delete(last.partition);
         if (unfinished.size === 0) finished.resolve();
@@ -43,8 +43,8 @@ export async function readTopic(
   try {
     await finished.promise;
   } finally {
-    clearTimeout(timer);
     signal.removeEventListener('abort', abort);
     await stop();
+    clearTimeout(timer);
   }
 }
