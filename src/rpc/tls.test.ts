@@ -2,7 +2,7 @@ import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { pino } from 'pino';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { createGrpcClients } from '../../gateway/core/transport.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -141,6 +141,20 @@ test('a certificate replaced on disk is used from then on, a broken one is not',
   expect(await call()).toEqual(WAYS.map(() => false));
   await copyFile(next.keyFile, server.keyFile);
   await expect.poll(call, { timeout: 20_000 }).toEqual(WAYS.map(() => true));
+});
+
+test('a new certificate that could not be put into use is tried again', async () => {
+  const [own, next] = [await authority.issue('core'), await authority.issue('core')];
+  const watched = openTls({ cert: own.certFile, key: own.keyFile, clientCa: undefined }, logger, RELOAD_MS);
+  onTestFinished(() => watched.close());
+  let attempts = 0;
+  watched.watch(() => {
+    if (++attempts === 1) throw new Error('it can’t be used now');
+  });
+  await copyFile(next.certFile, own.certFile);
+  await copyFile(next.keyFile, own.keyFile);
+  await expect.poll(() => watched.current.cert.equals(next.cert)).toBe(true);
+  expect(attempts).toBe(2);
 });
 
 test('unreadable or invalid files give one sentence', () => {

@@ -40,8 +40,9 @@ export function openTls(files: TlsFiles, logger: Logger, reloadMs = RELOAD_MS): 
     try {
       const read = load(files);
       if (same(read, current)) return;
+      for (const listener of listeners) listener(read);
+      // Only now: if a listener fails, the files are tried again.
       current = read;
-      for (const listener of listeners) listener(current);
       logger.info('the new certificate is in use');
     } catch (error) {
       logger.error({ err: error }, 'the new certificate is unusable; the previous one stays in use');
