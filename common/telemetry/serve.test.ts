@@ -37,6 +37,14 @@ test('a process that is not ready says why, and metrics that can’t be collecte
   expect(await get('/healthz')).toEqual([200, 'alive']);
 });
 
+test('a process that can’t tell whether it is ready is not', async () => {
+  const port = await freePort();
+  const unready = () => Promise.reject(new Error('no state'));
+  await using _ = await serveObserved({ host: LOOPBACK, port, logger, ...ready, unready });
+  const response = await fetch(`http://${LOOPBACK}:${port}/readyz`);
+  expect([response.status, await response.text()]).toEqual([503, 'Readiness could not be determined.']);
+});
+
 test('nothing is served without a port', async () => {
   await using served = await serveObserved({ host: LOOPBACK, port: undefined, logger, ...ready });
   expect(served).toBeDefined();

@@ -96,7 +96,7 @@ async function retry(server: Server, host: string, port: number, signal: AbortSi
 function answering({ collect, unready }: Observed, logger: Logger): (path: string, response: ServerResponse) => void {
   let running: Promise<string> | undefined;
   const report = throttledReport(REPORT_MS, (failures, error: unknown) => {
-    logger.warn({ failures, err: error }, 'metrics could not be collected');
+    logger.warn({ failures, err: error }, 'metrics or readiness could not be determined');
   });
 
   async function text(): Promise<string> {
@@ -127,7 +127,9 @@ function answering({ collect, unready }: Observed, logger: Logger): (path: strin
             : send(response, 404, 'There are /metrics, /healthz and /readyz.');
     Promise.resolve(answered).catch((error: unknown) => {
       report(1, error);
-      if (!response.headersSent) send(response, 500, 'Metrics could not be collected.');
+      if (response.headersSent) return;
+      if (path === '/readyz') send(response, 503, 'Readiness could not be determined.');
+      else send(response, 500, 'Metrics could not be collected.');
     });
   };
 }
