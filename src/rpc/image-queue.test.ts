@@ -28,9 +28,11 @@ test('large images, however many, do not keep small ones waiting, and few of eit
   const half = Math.max(1, availableParallelism() >> 1);
   const small = Array.from({ length: 32 * half }, () => client.renderImage({ id: 'x', size: 1_024 }));
   const vector = client.renderImage({ id: 'x', size: 4_095, format: ImageFormat.SVG });
+  const running = () => [4_096, 1_024, 4_095].map((size) => begun.filter((each) => each === size).length);
+  await expect.poll(running).toEqual([half, 16 * half, 0]);
+  // No more begin.
   await new Promise((resolve) => setTimeout(resolve, 100));
-  const running = (size: number) => begun.filter((each) => each === size).length;
-  expect([running(4_096), running(1_024), running(4_095)]).toEqual([half, 16 * half, 0]);
+  expect(running()).toEqual([half, 16 * half, 0]);
   end();
   await Promise.all([...large, ...small, vector]);
   expect(begun).toHaveLength(large.length + small.length + 1);
