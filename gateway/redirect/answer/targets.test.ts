@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { create } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
@@ -38,4 +40,30 @@ test('of two codes whose ids have the same hash, each leads to its own target', 
   });
   const [first, second] = ['https://example.com/0', 'https://example.com/1'];
   expect(targets).toEqual([first, second, first, second]);
+});
+
+test.each([
+  ['long URLs', {}, `https://example.com/${'x'.repeat(900)}`],
+  [
+    'long parameters',
+    { passQuery: true, parameters: { a: '你'.repeat(128), b: '你'.repeat(128) } },
+    'https://example.com',
+  ],
+])('the compiled policies of hundreds of codes take a limited amount of memory: %s', (_, adding, targetUrl) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const decide = targetDecider(pino({ level: 'silent' }));
+  const split = (rule: number) =>
+    Array.from({ length: 10 }, (_, at) => ({ label: `${at}`, weight: 1, target_url: `${targetUrl}/${rule}/${at}` }));
+  const policy = policyOf({ rules: Array.from({ length: 20 }, (_, rule) => ({ then: { split: split(rule) } })) });
+  const route = { ...routeTo(encodeId('qr', newUuid()), targetUrl), policy: { ...policy, ...adding } };
+  const found = foundRoute(1n, route);
+  if (!found.policy) throw new Error('the route has no policy');
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let code = 0; code < 400; code++) {
+    decide({ ...found, codeId: encodeId('qr', newUuid()) }, found.policy, visit, '');
+  }
+  collect();
+  expect((process.memoryUsage().heapUsed - before) / 2 ** 20).toBeLessThan(50);
 });

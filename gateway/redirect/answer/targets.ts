@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { agentOf } from '../../../common/contract/user-agent.ts';
+import { BoundedMap } from '../../../common/runtime/bounded-map.ts';
 import {
   type CompiledPolicy,
   compilePolicy,
@@ -12,8 +13,9 @@ import { hashOfCode, shareOfCode } from '../../../common/targets/variant-share.t
 import { type FoundRoute, readPolicy, versionOfTarget } from '../routes/route-record.ts';
 import type { Visit } from './visit.ts';
 
-/** The number of compiled policies that are kept. */
+/** The number of compiled policies that are kept, and the memory that they take. */
 const MAX_COMPILED = 4_000;
+const MAX_COMPILED_BYTES = 32 * 1024 * 1024;
 /** Nearly all readers send one of a few hundred headers. */
 const MAX_LANGUAGES = 1_000;
 
@@ -32,19 +34,18 @@ export type DecideTarget = (route: FoundRoute, policy: Buffer, visit: Visit, que
 export function targetDecider(logger: Logger): DecideTarget {
   /**
    * By the hash of the code's id; of two codes with one hash, the one scanned last is kept. With ids as keys a look-up takes
-   * longer, as V8 looks for the key among all strings of the process. Cleared when full, which costs less than tracking the
-   * order of use.
+   * longer, as V8 looks for the key among all strings of the process.
    */
-  const compiled = new Map<number, Compiled>();
+  const compiled = new BoundedMap<number, Compiled>(MAX_COMPILED, MAX_COMPILED_BYTES);
 
   function compiledPolicy(hash: number, route: FoundRoute, policy: Buffer): CompiledPolicy {
     const { codeId, version } = route;
     const existing = compiled.get(hash);
     if (existing?.version === version && existing.codeId === codeId) return existing;
-    const { rules, destinations } = compile(route, policy);
-    if (compiled.size >= MAX_COMPILED) compiled.clear();
-    compiled.set(hash, { codeId, version, rules, destinations });
-    return { rules, destinations };
+    const { rules, destinations, bytes } = compile(route, policy);
+    const added = { codeId, version, rules, destinations, bytes };
+    compiled.set(hash, added, bytes);
+    return added;
   }
 
   /** A time zone that is newer than this gateway must not stop redirects. */
@@ -53,7 +54,7 @@ export function targetDecider(logger: Logger): DecideTarget {
       return compilePolicy(readPolicy(bytes), targetUrl);
     } catch (error) {
       logger.error({ err: error, codeId }, 'a policy can’t be evaluated; its code leads to its target_url');
-      return { rules: [], destinations: [targetUrl] };
+      return { rules: [], destinations: [targetUrl], bytes: targetUrl.length };
     }
   }
 
