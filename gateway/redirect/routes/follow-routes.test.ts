@@ -7,9 +7,12 @@ import { pino } from 'pino';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
 import { openKafkaLog } from '../../../common/log/kafka.ts';
+import { openPostgresLog } from '../../../common/log/postgres.ts';
 import { ROUTES } from '../../../common/log/topics.ts';
 import { Answer, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { freshDatabase } from '../../../test/harness/database.ts';
 import { startKafka } from '../../../test/harness/kafka.ts';
+import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { followRoutes } from './follow-routes.ts';
 import { openRouteTable } from './route-table.ts';
 
@@ -68,3 +71,28 @@ describe.skipIf(!ours)(
     );
   },
 );
+
+test('a new topic of routes that can’t be noted because the disk is full is followed once there is room', async () => {
+  const { lines, logger: recording } = recordingLogger();
+  const folder = mkdtempSync(join(tmpdir(), 'signpost-follow-'));
+  const table = openRouteTable(folder, logger);
+  const log = openPostgresLog({ url: (await freshDatabase()).url, clientId: 'test', logger });
+  onTestFinished(async () => {
+    await log.close();
+    await table.close();
+    rmSync(folder, { recursive: true });
+  });
+  await log.ensureTopics([ROUTES]);
+  await log.publish(ROUTES.name, inOnePartition([['aaaaaaa', 1]]));
+  let attempts = 0;
+  async function beginTopic(identity: string): Promise<void> {
+    if (attempts++ === 0) throw new Error('ENOSPC');
+    await table.beginTopic(identity);
+  }
+  const follower = followRoutes({ log, table: { ...table, beginTopic }, logger: recording });
+  onTestFinished(() => follower.stop());
+  await expect.poll(() => table.code('aaaaaaa'), EVENTUALLY).toBeDefined();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 50, msg: 'the topic of routes can’t be followed; trying again' },
+  ]);
+});

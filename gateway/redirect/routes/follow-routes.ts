@@ -71,8 +71,20 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
     }
   }
 
-  /** Subscribes to the current topic of that name; resolves when it has, or was stopped before the log answered. */
+  /** Retries to subscribe until it has, or was stopped: the disk may be full when the topic is replaced. */
   async function follow(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        return await subscribe();
+      } catch (error) {
+        logger.error({ err: error }, 'the topic of routes can’t be followed; trying again');
+        await pause(RETRY_MS, signal);
+      }
+    }
+  }
+
+  /** Subscribes to the current topic of that name; resolves when it has, or was stopped before the log answered. */
+  async function subscribe(): Promise<void> {
     const topic = await waitForTopic(log, logger, signal);
     if (!topic) return;
     const { ends, identity } = topic;
