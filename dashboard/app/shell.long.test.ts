@@ -110,7 +110,8 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     const title = page.getByRole('heading', { level: 1, name: 'Codes' });
     const shown = async () => {
       const retry = page.getByRole('button', { name: 'Erneut versuchen' });
-      if (await retry.isVisible()) await retry.click();
+      // It may be gone by the time it is clicked.
+      if (await retry.isVisible()) await retry.click({ timeout: 1_000 }).catch(() => undefined);
       return title.isVisible();
     };
     await expect.poll(shown, { interval: 500 }).toBe(true);

@@ -1,4 +1,5 @@
 import { Link, useRouter } from '@tanstack/react-router';
+import { useRef } from 'react';
 import { isFileMissing } from '../../data/missing-files.ts';
 import { queryClient } from '../../data/queries.ts';
 import { useFirstMessages } from '../../messages/index.ts';
@@ -24,11 +25,16 @@ export function NotFound() {
 export function PageFailed({ error, reset }: { readonly error: unknown; readonly reset: () => void }) {
   const { shell } = useFirstMessages();
   const router = useRouter();
+  const isRetrying = useRef(false);
   const retry = async () => {
     // What the browser knows of the previous version leads to no file any more.
     if (isFileMissing(error)) return location.reload();
+    // Asked again meanwhile, the router would begin anew each time.
+    if (isRetrying.current) return;
+    isRetrying.current = true;
     await queryClient.resetQueries({ predicate: ({ state }) => state.status === 'error' });
     await router.invalidate();
+    isRetrying.current = false;
     reset();
   };
   return (
