@@ -7,9 +7,10 @@ export const LOOPBACK = '127.0.0.1';
 
 /**
  * Ports outside the ephemeral range (on Linux from 32,768): a free one stays free until it is listened on, whatever
- * outgoing connections are opened meanwhile.
+ * outgoing connections are opened meanwhile. Browsers refuse 10,080 and some smaller
+ * ones (Fetch Standard, "Port blocking").
  */
-const [MIN_PORT, MAX_PORT] = [10_000, 32_767];
+const [MIN_PORT, MAX_PORT] = [10_081, 32_767];
 
 /** A free port of the loopback interface. */
 export async function freePort(): Promise<number> {
