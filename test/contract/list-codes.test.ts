@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { policyOf } from '../../common/targets/policy.fixture.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { type Account, contract, type Page } from './client.ts';
 import { internal } from './internal.ts';
 
@@ -178,3 +180,27 @@ test('`total` counts codes as they are created, deleted and restored, whatever i
   for (const id of [first.id, landing.code?.id ?? '', first.id]) await codes.restoreCode({ id });
   expect(await total()).toBe(7);
 });
+
+test('a page of 100 codes is listed whatever their size: with the longest targets, policies and labels', async () => {
+  const account = await api.account();
+  const targets = internal(api.signpost, TargetsService, account.id);
+  const long = (prefix: string, length: number) => prefix + '😀'.repeat(length - prefix.length);
+  const code = {
+    target_url: long('https://example.com/', 2_048),
+    name: long('', 200),
+    campaign_type: long('', 64),
+    folder: long('', 100),
+    tags: Array.from({ length: 20 }, (_, tag) => long(`${tag}`, 100)),
+  };
+  const variants = Array.from({ length: 10 }, (_, label) => ({
+    label: `${label}`,
+    weight: 1,
+    target_url: 'https://example.com/'.padEnd(1_940, 'x'),
+  }));
+  const policy = policyOf({ rules: Array.from({ length: 3 }, () => ({ then: { split: variants } })) });
+  for (let created = 0; created < 100; created++) {
+    const { id } = await account.create(code);
+    await targets.setTarget({ id, policy });
+  }
+  expect((await page(account, '?limit=100')).data).toHaveLength(100);
+}, 120_000);
