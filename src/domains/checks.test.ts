@@ -116,6 +116,27 @@ test('while the resolvers are unavailable, domains keep their states and stay du
   expect(rows).toEqual([{ soon: true }]);
 });
 
+test.each([
+  [`state_since = now() - interval '10 hours'`, '01:00:00'],
+  [`state_since = now() - interval '1 year'`, '06:00:00'],
+  [`state = 'live', state_since = now() - interval '1 year'`, '00:10:00'],
+])('a domain whose name servers do not answer is due less often, the longer it waits: %s', async (state, delay) => {
+  const domain = await add();
+  await expect.poll(async () => (await client().listDomains({})).domains[0]?.problem, EVENTUALLY).toContain('no TXT');
+  dns.mode = 'broken';
+  const id = decodeId('domain', domain.id);
+  await pool.query(`update domains set ${state}, check_at = now() where id = $1`, [id]);
+  await makeDue(domain);
+  const wait = async () => {
+    const { rows } = await pool.query<{ wait: string }>(
+      `select date_trunc('minute', check_at - now() + interval '59 seconds')::text as wait from domains where id = $1`,
+      [id],
+    );
+    return rows[0]?.wait;
+  };
+  await expect.poll(wait, EVENTUALLY).toBe(delay);
+});
+
 test('SIGTERM during a look-up stops the core in order, without waiting for resolvers', async () => {
   const domain = await add();
   dns.mode = 'silent';

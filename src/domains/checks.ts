@@ -7,7 +7,7 @@ import { pause } from '../../common/runtime/pause.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lookUp, type Platform } from './look-up.ts';
-import { applyDnsResult } from './transition.ts';
+import { applyDnsResult, nextCheck } from './transition.ts';
 
 /** The background task that checks each domain's DNS records when the domain is due. */
 export interface Checks {
@@ -29,12 +29,13 @@ interface DueRow {
 }
 
 /**
- * Leases the due domains of all accounts for a minute: no other process looks them up meanwhile, and they become due again
- * if this process dies or gets no answer from the resolvers. Index: domains_due.
+ * Leases due domains of all accounts for a minute at least: no other process looks them up meanwhile, and they become due
+ * again if this process dies or the resolvers don't answer. Those whose name servers never answer become due less and less
+ * often, like others: look-ups of such domains take seconds, in which others wait. Index: domains_due.
  */
 const leaseDue = promptStatement<DueRow>(
   'domains_take_due',
-  `update domains set check_at = now() + interval '1 minute'
+  `update domains set check_at = ${nextCheck('1 minute')}
    where id in (select id from domains where check_at <= now() order by check_at limit ${CONCURRENCY} for update skip locked)
    returning id, account_id, hostname, token, state`,
 );

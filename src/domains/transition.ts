@@ -1,4 +1,4 @@
-import { LockMode, UniqueConstraintViolationException } from '@mikro-orm/core';
+import { LockMode, raw, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { DomainStateName } from '../../common/contract/names.ts';
 import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
@@ -16,10 +16,14 @@ export type DomainKey = Pick<DomainEntity, 'id' | 'accountId'>;
 /** Writes the audit entry of a state change, in the same transaction. */
 export type RecordTransition = (tx: Queryable, domain: DomainEntity) => Promise<void>;
 
-/** Time until the next check, in ms: fixed for a live domain; for others a tenth of the state's age, within bounds. */
-const LIVE_RECHECK_MS = 10 * 60_000;
-const MIN_RECHECK_MS = 30_000;
-const MAX_RECHECK_MS = 6 * 3_600_000;
+/**
+ * When a domain is checked next, in SQL, by the clock that finds due ones: ten minutes later if it is live, else after a
+ * tenth of its state's age, within bounds.
+ */
+export const nextCheck = (
+  soonest: '30 seconds' | '1 minute',
+) => `now() + case when state = 'live' then interval '10 minutes'
+  else least(greatest((now() - state_since) / 10, interval '${soonest}'), interval '6 hours') end`;
 
 /** How long a change of state may take, in ms, locks included. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. */
 const TRANSITION_MS = 20_000;
@@ -86,7 +90,7 @@ async function transitionOnce(
     }
     await recordTransition(tx, domain);
   }
-  domain.checkAt = new Date(now + recheckDelay(domain, now));
+  domain.checkAt = raw<Date>(nextCheck('30 seconds'));
   return { domain, changed };
 }
 
@@ -95,10 +99,4 @@ function nextState({ from, proven, resolves }: DnsResult): DomainStateName {
   if (resolves === undefined) return from;
   if (resolves) return 'live';
   return from === 'live' ? 'failing' : from;
-}
-
-function recheckDelay({ state, stateSince }: DomainEntity, now: number): number {
-  if (state === 'live') return LIVE_RECHECK_MS;
-  const tenthOfAge = (now - stateSince.getTime()) / 10;
-  return Math.min(Math.max(tenthOfAge, MIN_RECHECK_MS), MAX_RECHECK_MS);
 }
