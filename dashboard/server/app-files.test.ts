@@ -15,7 +15,13 @@ async function serve(files: Readonly<Record<string, string | Buffer>>): Promise<
   onTestFinished(() => rm(appFolder, { recursive: true }));
   await mkdir(join(appFolder, 'assets'));
   for (const [name, content] of Object.entries(files)) await writeFile(join(appFolder, name), content);
-  const core = connectCore({ host: LOOPBACK, port: 1, ca: undefined, serviceToken: 'x' });
+  const core = connectCore({
+    host: LOOPBACK,
+    port: 1,
+    ca: undefined,
+    serviceToken: 'x',
+    logger: pino({ enabled: false }),
+  });
   onTestFinished(() => core.close());
   const app = await createServer({
     dashboardUrl: 'https://dashboard.example',

@@ -1,8 +1,10 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { type Client, Code, type ConnectError, createClient } from '@connectrpc/connect';
+import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import type { Logger } from 'pino';
 import { Agent } from 'undici';
+import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 
@@ -18,6 +20,9 @@ const CONNECT_MS = 5_000;
  */
 const OWN_CONNECTIONS = 64;
 const CALL_CONNECTIONS = 1_000;
+
+/** The shortest time between two log lines about calls that no core answered, in ms: every readiness check is one. */
+const REPORT_MS = 60_000;
 
 /** The core, as the dashboard's server calls it. */
 export interface Core {
@@ -40,8 +45,12 @@ export function connectCore(options: {
   port: number;
   ca: Buffer | undefined;
   serviceToken: string;
+  logger: Logger;
 }): Core {
-  const { host, port, ca, serviceToken } = options;
+  const { host, port, ca, serviceToken, logger } = options;
+  const report = throttledReport(REPORT_MS, (failures, err: unknown) => {
+    logger.warn({ failures, err }, 'the dashboard could not reach a core');
+  });
   const origin = `${ca ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const metadata: Core['metadata'] = (actsFor) => ({
     authorization: `Bearer ${serviceToken}`,
@@ -55,9 +64,15 @@ export function connectCore(options: {
     defaultTimeoutMs: OWN_TIMEOUT_MS,
     nodeOptions: { agent: ownAgent, timeout: OWN_TIMEOUT_MS, ...(ca && { ca }) },
     interceptors: [
-      (next) => (request) => {
+      (next) => async (request) => {
         for (const [name, value] of Object.entries(metadata())) request.header.set(name, value);
-        return next(request);
+        try {
+          return await next(request);
+        } catch (error) {
+          // Errors of the core itself have details.
+          if (error instanceof ConnectError && error.details.length === 0) report(1, error);
+          throw error;
+        }
       },
     ],
   });

@@ -35,6 +35,7 @@ async function main(config: DashboardConfig): Promise<void> {
     ca: config.CORE_CA === undefined ? undefined : readConfiguredCa('CORE_CA', config.CORE_CA),
     serviceToken: config.SERVICE_TOKEN.split(',')[0] ?? '',
   });
+    logger,
   running.defer(() => core.close());
   const app = await createServer({
     dashboardUrl,

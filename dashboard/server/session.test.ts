@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { forgetEndedSessions } from '../../src/accounts/ended-sessions.ts';
 import { internal } from '../../test/contract/internal.ts';
+import { newAuthority } from '../../test/harness/certificates.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 import { Browser } from './browser.fixture.ts';
 import { type Dashboard, redeem, signInWithLink, startDashboard } from './dashboard.fixture.ts';
@@ -267,6 +268,15 @@ test('every answer carries the security headers', async () => {
 test('health says whether a core can be reached', async () => {
   expect((await fetch(`${dashboard.url}/healthz`)).status).toBe(200);
   expect(await (await fetch(`${dashboard.url}/readyz`)).json()).toEqual({ status: 'ready' });
+});
+
+test('the log says, at most once a minute, why no core can be reached', async () => {
+  const other = await startDashboard(signpost, { env: { CORE_CA: (await newAuthority()).certFile } });
+  for (let check = 0; check < 2; check++) expect((await fetch(`${other.url}/readyz`)).status).toBe(503);
+  const lines = (await other.log()).split('\n').filter((line) => line.includes('could not reach a core'));
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    expect.objectContaining({ level: 40, err: expect.objectContaining({ message: expect.stringMatching(/SSL/) }) }),
+  ]);
 });
 
 test.each([

@@ -48,6 +48,8 @@ export function connectCores({ addresses, ca, resolve = resolveBySystem }: Conne
   let cores = new Map<string, Core>();
   let resolved: Promise<void> | undefined;
   let resolvedAt = Number.NEGATIVE_INFINITY;
+  /** Why a host name could not be resolved, the last time that happened. */
+  let unresolved: unknown;
   let calls = 0;
   let isClosed = false;
 
@@ -58,7 +60,8 @@ export function connectCores({ addresses, ca, resolve = resolveBySystem }: Conne
         try {
           const ips = isIP(host.name) ? [host.name] : await resolve(host.name);
           return ips.map((ip) => ({ ...host, ip }));
-        } catch {
+        } catch (error) {
+          unresolved = error;
           const known = [...cores.values()].map(({ address }) => address);
           return known.filter(({ name, port }) => name === host.name && port === host.port);
         }
@@ -101,8 +104,9 @@ export function connectCores({ addresses, ca, resolve = resolveBySystem }: Conne
         if (session) return session;
         await refresh();
         const attempts = [...cores.values()].map((unconnected) => unconnected.connect());
-        await Promise.any(attempts).catch(() => {
-          throw new ConnectError('No core can be reached.', Code.Unavailable);
+        await Promise.any(attempts).catch((failures: AggregateError) => {
+          const cause = attempts.length > 0 ? failures : unresolved;
+          throw new ConnectError('No core can be reached.', Code.Unavailable, undefined, undefined, cause);
         });
       }
     },

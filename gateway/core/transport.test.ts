@@ -162,6 +162,15 @@ describe('the gateway’s gRPC clients', () => {
     await expect.poll(() => calls.getCode({}), { timeout: 10_000 }).toBeTruthy();
   });
 
+  test('a call that reaches no core says why', async () => {
+    const refused = (await failureOf(client([`${LOOPBACK}:${await freePort()}`]).getCode({}))).cause;
+    expect((refused as AggregateError).errors.map(String)).toEqual([expect.stringContaining('ECONNREFUSED')]);
+    const unknown = client(['core.invalid:50051'], 5_000, async () => {
+      throw new Error('ENOTFOUND');
+    });
+    expect((await failureOf(unknown.getCode({}))).cause).toEqual(new Error('ENOTFOUND'));
+  });
+
   test('several cores are used round-robin, and an unavailable one is skipped', async () => {
     const asked = { one: 0, other: 0 };
     const addresses = await Promise.all([
