@@ -413,6 +413,13 @@ describe('a start that cannot succeed ends with one sentence and code 1:', () =>
     await expectSentence({}, `PORT ${port} can't be listened on: it is in use.`);
   });
 
+  test('LISTEN_HOST is an address of another machine', async () => {
+    await expectSentence(
+      { LISTEN_HOST: '192.0.2.1' },
+      'LISTEN_HOST is not an address of this machine (EADDRNOTAVAIL).',
+    );
+  });
+
   test('another gateway with its own folder uses the port, or binds it at the same time', async () => {
     const taken = `PORT ${port} can't be listened on: it is in use.\n`;
     const both = [start(), start({ DATA_DIR: join(folder, 'other') })];
@@ -439,10 +446,10 @@ describe('a start that cannot succeed ends with one sentence and code 1:', () =>
     await startReady();
   });
 
-  test('DATA_DIR cannot be written to', async () => {
+  test('DATA_DIR is not a folder', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
-    await expectSentence({ DATA_DIR: file }, `DATA_DIR ${file} can't be written to (EEXIST).`);
+    await expectSentence({ DATA_DIR: file }, `DATA_DIR ${file} is not a folder (EEXIST).`);
   });
 
   test('COUNTRY_DATABASE does not exist', async () => {

@@ -240,7 +240,9 @@ function expectWritable(folder: string): void {
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);
   } catch (error) {
-    throw new OperatorError(`DATA_DIR ${folder} can't be written to (${(error as NodeJS.ErrnoException).code}).`);
+    const { code } = error as NodeJS.ErrnoException;
+    const problem = code === 'EEXIST' || code === 'ENOTDIR' ? 'is not a folder' : "can't be written to";
+    throw new OperatorError(`DATA_DIR ${folder} ${problem} (${code}).`);
   }
 }
 

@@ -244,8 +244,5 @@ process.exit();
 
 /** A sentence for the operator about an error at start; undefined for unexpected errors. */
 function sentenceOf(error: unknown): string | undefined {
-  const { code, message, port } = error as NodeJS.ErrnoException & { port?: number };
-  if (code === 'EADDRINUSE') return `Port ${port} is already in use.`;
-  if (code === 'EACCES') return `Port ${port} needs a privilege that this process does not have.`;
-  return error instanceof OperatorError ? message : refusalOf(error);
+  return error instanceof OperatorError ? error.message : refusalOf(error);
 }

@@ -3,6 +3,7 @@ import { isUnavailable } from './unavailable.ts';
 /** SQLSTATE classes and codes of a login that Postgres refuses. */
 const LOGIN = /^28/;
 const NO_DATABASE = '3D000';
+const NO_RIGHT = '42501';
 
 /** Node's and OpenSSL's codes of a certificate that is not accepted. */
 const CERTIFICATE = /CERT|^UNABLE_TO_|^ERR_TLS_/;
@@ -20,6 +21,9 @@ export function refusalOf(error: unknown): string | undefined {
   if (isUnavailable(error)) return `Postgres is unavailable: ${message}`;
   if (LOGIN.test(code)) return `Postgres refuses the login in DATABASE_URL: ${message}`;
   if (code === NO_DATABASE) return `DATABASE_URL names a database that Postgres does not have: ${message}`;
+  // The ORM puts the statement before the message.
+  if (code === NO_RIGHT)
+    return `The role in DATABASE_URL lacks a right: ${message.split(' - ').at(-1)}. Cores need the owner of the database.`;
   if (message === NO_TLS) return 'Postgres offers no TLS, which sslmode in DATABASE_URL asks for.';
   if (CERTIFICATE.test(code)) {
     const advice = code === OTHER_NAME ? '' : ' sslrootcert in DATABASE_URL must name its CA.';

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exitOnFatalErrors } from '../../common/runtime/fatal-errors.ts';
+import { listenFailure } from '../../common/runtime/listen-failure.ts';
 import { logWarnings } from '../../common/runtime/log-warnings.ts';
 import { openLogger } from '../../common/runtime/logger.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
@@ -34,8 +35,8 @@ async function main(config: DashboardConfig): Promise<void> {
     port: config.CORE_PORT,
     ca: config.CORE_CA === undefined ? undefined : readConfiguredCa('CORE_CA', config.CORE_CA),
     serviceToken: config.SERVICE_TOKEN.split(',')[0] ?? '',
-  });
     logger,
+  });
   running.defer(() => core.close());
   const app = await createServer({
     dashboardUrl,
@@ -47,7 +48,11 @@ async function main(config: DashboardConfig): Promise<void> {
     appFolder: APP,
     logger,
   });
-  await app.listen({ host: config.LISTEN_HOST, port: config.DASHBOARD_PORT });
+  try {
+    await app.listen({ host: config.LISTEN_HOST, port: config.DASHBOARD_PORT });
+  } catch (error) {
+    throw listenFailure('DASHBOARD_PORT', config.DASHBOARD_PORT, error);
+  }
   running.defer(async () => {
     const closed = once(app.server, 'close');
     void app.close();

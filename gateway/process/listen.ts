@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { closeListener, closePort } from '../../common/runtime/close-port.ts';
-import { portFailure } from './port.ts';
+import { listenFailure } from '../../common/runtime/listen-failure.ts';
 
 /** The descriptor of a worker's listening socket, after standard input, output, error and the IPC channel. */
 const SOCKET_DESCRIPTOR = 4;
@@ -17,7 +17,7 @@ export async function listen(server: Server, port: number): Promise<void> {
   try {
     await once(server.listen({ fd: SOCKET_DESCRIPTOR, backlog: BACKLOG }), 'listening');
   } catch (error) {
-    throw portFailure(port, error as NodeJS.ErrnoException);
+    throw listenFailure('PORT', port, error);
   }
 }
 

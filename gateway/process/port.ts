@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, BoundSocket, connect, createServer, type Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { OperatorError } from '../../common/runtime/operator-error.ts';
+import { listenFailure } from '../../common/runtime/listen-failure.ts';
 
 /** The listening sockets of the gateway's port, one for each worker. */
 export interface Port {
@@ -51,31 +51,30 @@ export async function bindPort(host: string, port: number, workers: number, logg
       }
     }
   } catch (error) {
-    throw portFailure(port, error as NodeJS.ErrnoException);
+    throw listenFailure('PORT', port, error);
   }
-}
-
-/** The error for an operator whose port can't be used. */
-export function portFailure(port: number, { code }: NodeJS.ErrnoException): OperatorError {
-  return new OperatorError(`PORT ${port} can't be listened on: ${code === 'EADDRINUSE' ? 'it is in use' : code}.`);
 }
 
 async function bind(host: string, port: number, workers: number): Promise<Port> {
   const guard = port === 0 ? undefined : await guardPort(host, port);
+  let sockets: readonly BoundSocket[] = [];
   try {
+    // Before the attempt to connect, which would wait for a host that is another machine's.
+    const bound = bindEach(host, port, workers);
+    sockets = bound;
     if (port !== 0) await expectUnused(host, port);
-    const sockets = bindEach(host, port, workers);
-    const descriptors = sockets.map((socket) => socket.fd());
+    const descriptors = bound.map((socket) => socket.fd());
     return {
-      number: (sockets[0].address() as AddressInfo).port,
+      number: (bound[0].address() as AddressInfo).port,
       isInherited: false,
       descriptor: (worker) => descriptors[worker % descriptors.length] as number,
       close() {
-        for (const socket of sockets) socket.close();
+        for (const socket of bound) socket.close();
         guard?.close();
       },
     };
   } catch (error) {
+    for (const socket of sockets) socket.close();
     guard?.close();
     throw error;
   }

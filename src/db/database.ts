@@ -15,6 +15,7 @@ import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
 import { migrations } from './migrations/index.ts';
 import { recordOldestRelease, type SchemaState, schemaState } from './schema-version.ts';
+import { expectUsableServer } from './usable-server.ts';
 
 /** Postgres as the modules use it: entities through the ORM, hot statements through the pool (see `sql.ts`). */
 export interface Database {
@@ -38,8 +39,8 @@ const CONNECT_TIMEOUT_MS = 3_000;
 export function ormOptions(url: string, entities: readonly EntitySchema[]): Options {
   return {
     driver: BoundDriver,
-    // The ORM reads only host, login and database from it, not the parameters for TLS.
-    clientUrl: urlsOfHosts(url)?.[0] ?? url,
+    // The ORM reads only host, login and database from it, not the parameters for TLS, nor `?host=` without a host.
+    clientUrl: (urlsOfHosts(url)?.[0] ?? url).replace('@/', '@localhost/'),
     entities: [...entities],
     extensions: [Migrator],
     migrations: {
@@ -94,6 +95,7 @@ export async function openDatabase(
     async migrate() {
       const client = await pool.connect();
       try {
+        await expectUsableServer(client);
         await client.query('select pg_advisory_lock($1)', [LOCKS.migration]);
         const state = await schemaState(client);
         // What an older release grants may be less than gateways of the newer one need.
@@ -110,6 +112,7 @@ export async function openDatabase(
       }
     },
     async expectMigrated() {
+      await expectUsableServer(pool);
       if ((await schemaState(pool)) !== 'older') return;
       throw new OperatorError('The schema is older than this release: run `npm run migrate`, or set MIGRATE=true.');
     },

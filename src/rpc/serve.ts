@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { methodName } from '../../common/contract/method-name.ts';
 import { promptStatement, run } from '../../common/postgres/sql.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { listenFailure } from '../../common/runtime/listen-failure.ts';
 import { shared } from '../../common/runtime/shared.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
@@ -118,9 +119,13 @@ export async function serve(options: {
       ...ofBoth,
       port: options.connectPort,
       corsOrigins: options.corsOrigins,
+    }).catch((error: unknown) => {
+      throw listenFailure('CORE_PORT', options.connectPort, error);
     });
     servers.push(connect);
-    const grpc = await serveGrpc({ ...ofBoth, port: options.grpcPort });
+    const grpc = await serveGrpc({ ...ofBoth, port: options.grpcPort }).catch((error: unknown) => {
+      throw listenFailure('GRPC_PORT', options.grpcPort, error);
+    });
     servers.push(grpc);
     return { connectPort: connect.port, grpcPort: grpc.port, drain, stop };
   } catch (error) {

@@ -1,0 +1,53 @@
+import pg from 'pg';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { refusalOf } from '../../common/postgres/refusal.ts';
+import { OperatorError } from '../../common/runtime/operator-error.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { entities } from '../entities.ts';
+import { openDatabase } from './database.ts';
+import { expectUsableServer } from './usable-server.ts';
+
+/** What migrating a database fails with. */
+async function failureOf(url: string): Promise<unknown> {
+  const database = await openDatabase(url, 2, entities);
+  try {
+    return await database.migrate().catch((error: unknown) => error);
+  } finally {
+    await database.close();
+  }
+}
+
+test('an older Postgres is refused', async () => {
+  const query = async () => ({ rows: [{ version: '15.18 (Debian)', encoding: 'UTF8' }] });
+  await expect(expectUsableServer({ query } as never)).rejects.toThrow(
+    new OperatorError('DATABASE_URL leads to Postgres 15.18 (Debian); Signpost needs Postgres 18.'),
+  );
+});
+
+test('a database that is not in UTF-8 is refused', async () => {
+  const url = new URL((await freshDatabase({ migrated: false })).url);
+  const name = `${url.pathname.slice(1)}_ascii`;
+  const client = new pg.Client(url.href);
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query(`create database ${name} encoding 'SQL_ASCII' locale 'C' template template0`);
+  url.pathname = name;
+  const failure = await failureOf(url.href);
+  await client.query(`drop database ${name} with (force)`);
+  expect(failure).toEqual(
+    new OperatorError('DATABASE_URL leads to a database in SQL_ASCII; Signpost needs one in UTF8.'),
+  );
+});
+
+test.skipIf(inject('gatewayUrl') === null)('a role without rights is a sentence', async () => {
+  const url = new URL(inject('gatewayUrl') ?? '');
+  url.pathname = new URL((await freshDatabase({ migrated: false })).url).pathname;
+  expect(refusalOf(await failureOf(url.href))).toMatch(
+    /^The role in DATABASE_URL lacks a right: permission denied for [^;]*\. Cores need the owner of the database\.$/,
+  );
+});
+
+test('the address of a socket needs no host', async () => {
+  const failure = await failureOf('postgres://somebody@/signpost?host=/nowhere');
+  expect(refusalOf(failure)).toBe('Postgres is unavailable: connect ENOENT /nowhere/.s.PGSQL.5432');
+});
