@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,7 +8,7 @@ import { localAccount } from './account.ts';
 import { accountsOf } from './core.ts';
 import { OWNER } from './sign-in-link.ts';
 
-test('the local account is known although its key has used up a limit and its owner has other accounts', async () => {
+test('the local account is known although its key was rotated or has used up a limit, and its owner has other accounts', async () => {
   const signpost = await startSignpost({ env: { ROLES: 'rpc' } });
   const dataDir = await mkdtemp(join(tmpdir(), 'signpost-account-'));
   onTestFinished(() => rm(dataDir, { recursive: true }));
@@ -20,4 +20,9 @@ test('the local account is known although its key has used up a limit and its ow
   const call = () => fetch(`${signpost.url}/api/v1/qr-codes`, { headers: { authorization: `Bearer ${apiKey}` } });
   expect([(await call()).status, (await call()).status]).toEqual([200, 429]);
   expect(await localAccount(settings, signpost)).toEqual({ id, apiKey });
+  await accountsOf(signpost, id).rotateKey({});
+  expect(await localAccount(settings, signpost)).toEqual({ id, apiKey: undefined });
+  // As with another Postgres.
+  await writeFile(join(dataDir, 'account'), 'acct_01m89y406yeyjahmp1c0d27s10');
+  expect((await localAccount(settings, signpost)).id).not.toBe(id);
 });

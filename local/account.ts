@@ -12,13 +12,14 @@ import type { Settings } from './settings.ts';
 export interface LocalAccount {
   /** `acct_…`. Undefined if it can't be told: the key has used up a limit, and no start before has stored the id. */
   readonly id: string | undefined;
-  readonly apiKey: string;
+  /** Undefined if the stored key is no longer valid. */
+  readonly apiKey: string | undefined;
 }
 
 /**
- * The account whose API key is stored in `DATA_DIR/api-key`, and its id in `DATA_DIR/account`. It is created on the first start, and again if the stored
- * key is no longer valid: it was rotated, or another Postgres is used. If it is the first account of the installation,
- * it gets sample data.
+ * The account whose API key is stored in `DATA_DIR/api-key`, and its id in `DATA_DIR/account`. It is created on the first
+ * start, and again with another Postgres, but not if its key was rotated. If it is the first account of the installation, it
+ * gets sample data.
  */
 export async function localAccount(
   { dataDir, sample }: Pick<Settings, 'dataDir' | 'sample'>,
@@ -28,6 +29,11 @@ export async function localAccount(
   const stored = await readSecret(keyPath);
   const existing = stored === undefined ? undefined : await accountOf(stored, core, idPath);
   if (existing) return existing;
+  if (stored !== undefined) {
+    const id = await readSecret(idPath);
+    if (id !== undefined && (await exists(core, id))) return { id, apiKey: undefined };
+    console.log(`The API key in ${keyPath} is not valid here, so a new account is created.`);
+  }
   // First, so that it is not forgotten if this process dies before it has stored the key.
   if (sample && (await isEmpty(core))) await requestSample(dataDir);
   const { accountId: id, apiKey } = await createAccount(core, { name: 'Local', plan: Plan.BUSINESS });
@@ -51,6 +57,16 @@ async function accountOf(apiKey: string, core: Core, idPath: string): Promise<Lo
     if (code !== Code.ResourceExhausted) throw error;
     // The key is valid, but it has used up a limit.
     return { id: await readSecret(idPath), apiKey };
+  }
+}
+
+async function exists(core: Core, id: string): Promise<boolean> {
+  try {
+    await accountsOf(core, id).getAccount({});
+    return true;
+  } catch (error) {
+    if (ConnectError.from(error).code === Code.NotFound) return false;
+    throw error;
   }
 }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { connectionOptions } from '../common/postgres/connection-options.ts';
 import { expectUsableUrl, hostsOf } from '../common/postgres/database-url.ts';
+import { refusalOf } from '../common/postgres/refusal.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type LocalPostgres, startPostgres } from './postgres.ts';
 import type { Settings } from './settings.ts';
@@ -24,8 +25,7 @@ async function expectReachable(url: string): Promise<void> {
     await client.end();
   } catch (error) {
     const { code = 'no answer in time' } = error as { code?: string };
-    throw new OperatorError(`Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${code}.`, {
-      cause: error,
-    });
+    const sentence = refusalOf(error) ?? `Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${code}.`;
+    throw new OperatorError(sentence, { cause: error });
   }
 }

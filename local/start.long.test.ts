@@ -69,6 +69,23 @@ describe('npm start', () => {
     expect(keyIn(await second.ready)).toBe(keyIn(printed));
   });
 
+  test('uses its account again after its key was rotated', async () => {
+    const place = await isolatedEnvironment();
+    const first = startLocally(place);
+    const [, command = ''] =
+      /^ +(.*npm run signpost -- dashboard link .*)$/m.exec(await first.prints('another one')) ?? [];
+    const another = await promisify(execFile)('bash', ['-c', command]);
+    expect(another.stdout).toContain(`http://localhost:${place.DASHBOARD_PORT}/sign-in/link#`);
+    const rotate = command.replace(/dashboard link (--account \S+).*/, 'key rotate $1 --yes');
+    await promisify(execFile)('bash', ['-c', rotate]);
+    expect(await endedBy(first, 'SIGINT')).toBe(0);
+    const second = startLocally(place);
+    const printed = await second.prints('another one');
+    expect(printed).toMatch(/API key +no longer valid/);
+    expect(printed).toContain(/--account acct_\w+/.exec(command)?.[0]);
+    expect(await endedBy(second, 'SIGINT')).toBe(0);
+  });
+
   test('prints at each start a link that signs the owner in to the dashboard once', async () => {
     const place = await isolatedEnvironment();
     const accounts = new Set<string>();
@@ -251,6 +268,6 @@ describe('npm start says in one sentence', () => {
     const place = await isolatedEnvironment();
     const host = `${LOOPBACK}:${await freePort()}`;
     const env = { ...place, DATABASE_URL: `postgres://someone:secret@${host}/signpost` };
-    await expectSentence(env, `Postgres at ${host} (DATABASE_URL) can't be used: ECONNREFUSED.`);
+    await expectSentence(env, `Postgres is unavailable: connect ECONNREFUSED ${host}`);
   });
 });

@@ -115,7 +115,7 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
       // It has no need of the database.
       env: { ...coreEnv, DASHBOARD_PORT: String(port), DATABASE_URL: undefined },
     });
-    console.log(await signInText(coreOf, account.id, port));
+    console.log(await signInText(settings, coreOf, account.id, port));
     return ended;
   };
   const interrupted = new Promise<void>((resolve) => {
