@@ -55,7 +55,11 @@ export const CORE_VARIABLES = {
       'Whether the core migrates the schema when it starts. `false`: `npm run migrate` does, as a step of its own, and ' +
       'the core does not start before. Its role must own the tables in any case.',
   },
-  DATABASE_CONNECTIONS: { type: integer(5, 1_000, 20), about: 'Maximum number of connections of this process.' },
+  DATABASE_CONNECTIONS: {
+    type: integer(5, 1_000, 20),
+    about:
+      'Maximum number of connections in the pool of this process. It opens one more for notifications, and with the role `worker` four for background jobs.',
+  },
   KAFKA_BROKERS: {
     type: addresses([]),
     about: 'Kafka, the log of scans, events and routes. Unset: a log in Postgres, for a single machine.',

@@ -46,7 +46,7 @@ test('the library does not get a connection to a server that vanished again', as
   const pool = openJobPool(postgres.url, logger);
   onTestFinished(() => pool.end());
   const client = await pool.connect();
-  await client.query('select');
+  expect((await client.query('show application_name')).rows).toEqual([{ application_name: 'signpost-core' }]);
   postgres.vanish();
   await expect(client.query('select')).rejects.toSatisfy(isUnavailable);
   // As the library does, without the error.

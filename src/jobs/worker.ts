@@ -16,11 +16,8 @@ const RETRY_MS = 1_000;
 /** How often each job slot of the library polls, in ms. Only retried jobs wait for it, as new ones are notified. */
 const POLL_MS = 10_000;
 
-/** Jobs that a process works on concurrently. */
+/** Jobs that a process works on concurrently, and the library's connections, in addition to those of the tasks. */
 const CONCURRENCY = 4;
-
-/** Connections of the library, in addition to those of the tasks. */
-const CONNECTIONS = 3;
 
 /**
  * graphile-worker does not wait until Postgres knows that a job has succeeded or failed. Without a delay, it drops the
@@ -136,7 +133,7 @@ async function ended({ promise, events }: Runner): Promise<void> {
  */
 export function openJobPool(databaseUrl: string, logger: Logger): pg.Pool {
   const timeouts = { connectionTimeoutMillis: PROMPT_MS, query_timeout: PROMPT_MS };
-  const options = { max: CONNECTIONS, ...timeouts, ...KEEP_ALIVE };
+  const options = { max: CONCURRENCY, ...timeouts, ...KEEP_ALIVE, application_name: 'signpost-core' };
   const pool = new pg.Pool({ ...poolOptions(databaseUrl), ...options });
   logIdleErrors(pool, logger);
   // A connection in use reports its loss by the failing statement too. The library insists on this listener.
