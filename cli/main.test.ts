@@ -188,6 +188,14 @@ test('what answers instead of a core is one sentence', async () => {
   expect(await answered({ CORE_HOST: 'http://core' })).toBe('CORE_HOST must be a host.\n');
 });
 
+test('scans are reshipped only from the folder of a gateway', async () => {
+  const env = { DATA_DIR: '/nowhere', DATABASE_URL: signpost.databaseUrl };
+  expect(await run(['scans', 'reship', '--since', new Date().toISOString()], env)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("There is no /nowhere/spool: DATA_DIR must be the gateway's.\n"),
+  });
+});
+
 test('no secret is printed when the token is a file of other secrets', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'signpost-cli-'));
   onTestFinished(() => rm(folder, { recursive: true }));

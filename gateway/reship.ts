@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { KAFKA_VARIABLES, readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { openLogger } from '../common/runtime/logger.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { reshipScans } from './redirect/spool/reship-scans.ts';
@@ -18,6 +20,8 @@ const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
 try {
   const { since } = parseArgs({ options: { since: { type: 'string' } } }).values;
   const config = readVariables({ DATA_DIR, KAFKA_BROKERS, DATABASE_URL, ...KAFKA_VARIABLES }, process.env);
+  const [spools, shipped] = [join(config.DATA_DIR, SPOOLS), join(config.DATA_DIR, SHIPPED)];
+  if (!existsSync(spools)) throw new OperatorError(`There is no ${spools}: DATA_DIR must be the gateway's.`);
   const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),
@@ -27,7 +31,6 @@ try {
     logger: openLogger('silent', {}),
   });
   try {
-    const [spools, shipped] = [join(config.DATA_DIR, SPOOLS), join(config.DATA_DIR, SHIPPED)];
     console.log(JSON.stringify(await reshipScans({ spools, shipped, since: Number(since), log })));
   } finally {
     await log.close();

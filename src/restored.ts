@@ -23,7 +23,7 @@ try {
   running.defer(() => database.close());
   const domains = await republishDomains(database, VERSION_OFFSET);
   const codes = await republishCodes(database.pool, VERSION_OFFSET);
-  console.log(`Republished ${codes} codes and ${domains} domains.`);
+  console.log(`Republished: codes ${codes}, domains ${domains}.`);
 } catch (error) {
   console.error(error instanceof OperatorError ? error.message : (refusalOf(error) ?? error));
   process.exitCode = 1;

@@ -54,7 +54,7 @@ test('after Postgres was put back from a backup, gateways follow it again: codes
   const restored = promisify(execFile)(process.execPath, ['src/restored.ts'], {
     env: { ...process.env, DATABASE_URL: signpost.databaseUrl },
   });
-  expect(await restored).toEqual({ stdout: 'Republished 1 codes and 2 domains.\n', stderr: '' });
+  expect(await restored).toEqual({ stdout: 'Republished: codes 1, domains 2.\n', stderr: '' });
 
   await expect.poll(target, EVENTUALLY).toBe('https://one.example/');
   await expect.poll(ask, EVENTUALLY).toBe(200);
