@@ -4,6 +4,7 @@ import { newUuid } from '../../common/contract/ids.ts';
 import { run } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
@@ -40,6 +41,24 @@ test('jobs are done after Postgres has vanished, although the library miscounts 
   await run(database.pool, task.schedule, [third]);
   await expect.poll(() => begun, EVENTUALLY).toContain(third);
 }, 150_000);
+
+test('the start of the worker logs no warning', async () => {
+  const { url } = await freshDatabase();
+  const database = await openDatabase(url, 3, entities);
+  onTestFinished(() => database.close());
+  const task = taskOf({ name: 'test_started', table: 'batches', property: 'id' });
+  const begun = Promise.withResolvers<void>();
+  const { lines, logger: recording } = recordingLogger();
+  const advance = async () => {
+    begun.resolve();
+    return false;
+  };
+  const worker = startWorker({ databaseUrl: url, database, tasks: [{ task, advance }], logger: recording });
+  onTestFinished(() => worker.stop());
+  await run(database.pool, task.schedule, [newUuid()]);
+  await begun.promise;
+  expect(String(lines)).not.toContain('"level":40');
+}, 60_000);
 
 test('the library does not get a connection to a server that vanished again', async () => {
   const postgres = await startTcpProxy((await freshDatabase()).url);

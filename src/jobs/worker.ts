@@ -16,8 +16,14 @@ const RETRY_MS = 1_000;
 /** How often each job slot of the library polls, in ms. Only retried jobs wait for it, as new ones are notified. */
 const POLL_MS = 10_000;
 
-/** Jobs that a process works on concurrently, and the library's connections, in addition to those of the tasks. */
+/** Jobs that a process works on concurrently. */
 const CONCURRENCY = 4;
+
+/** Connections of the library, in addition to those of the tasks. */
+const CONNECTIONS = 3;
+
+/** What the library warns of at each start, though jobs do their work on connections of the tasks. */
+const FEW_CONNECTIONS = /^WARNING: having maxPoolSize/;
 
 /**
  * graphile-worker does not wait until Postgres knows that a job has succeeded or failed. Without a delay, it drops the
@@ -133,7 +139,7 @@ async function ended({ promise, events }: Runner): Promise<void> {
  */
 export function openJobPool(databaseUrl: string, logger: Logger): pg.Pool {
   const timeouts = { connectionTimeoutMillis: PROMPT_MS, query_timeout: PROMPT_MS };
-  const options = { max: CONCURRENCY, ...timeouts, ...KEEP_ALIVE, application_name: 'signpost-core' };
+  const options = { max: CONNECTIONS, ...timeouts, ...KEEP_ALIVE, application_name: 'signpost-core' };
   const pool = new pg.Pool({ ...poolOptions(databaseUrl), ...options });
   logIdleErrors(pool, logger);
   // A connection in use reports its loss by the failing statement too. The library insists on this listener.
@@ -162,7 +168,7 @@ function closeOnTimeout(client: pg.PoolClient): void {
 function jobLogger(logger: Logger): JobLogger {
   return new JobLogger(() => (level, message) => {
     if (level === 'error') logger.error({ about: 'jobs' }, message);
-    else if (level === 'warning') logger.warn({ about: 'jobs' }, message);
+    else if (level === 'warning' && !FEW_CONNECTIONS.test(message)) logger.warn({ about: 'jobs' }, message);
     else logger.debug({ about: 'jobs' }, message);
   });
 }
