@@ -13,7 +13,7 @@ export function dashboardCommands(dashboard: Command): void {
     .description('print a link with which a member signs in once, within 15 minutes; it replaces the previous one')
     .requiredOption('--email <address>', 'the e-mail address of a member')
     .action(async ({ account, email }: { account: string; email: string }) => {
-      const base = dashboardUrl({ DASHBOARD_URL: configured(process.env, 'DASHBOARD_URL') });
+      const base = dashboardUrl({ ...process.env, DASHBOARD_URL: configured(process.env, 'DASHBOARD_URL') });
       const { accounts } = await connectCore(process.env, account);
       const { token } = await accounts.createSignInLink({ email });
       const url = signInUrl(base, token);

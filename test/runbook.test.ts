@@ -58,7 +58,7 @@ function logCall({ expression, arguments: values }: CallExpression): { level: nu
   if (!isPropertyAccessExpression(expression)) return [];
   const level = LEVELS[expression.name.text];
   const message = values.at(-1);
-  const isLogger = /^(logger$|openLogger\()/.test(expression.expression.getText());
+  const isLogger = /^((this\.#)?logger$|openLogger\()/.test(expression.expression.getText());
   return isLogger && level !== undefined && message ? [{ level, message }] : [];
 }
 

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RULES } from '../../../common/contract/user-agent.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
@@ -207,7 +208,16 @@ test('a line of an archive file has every column', async () => {
   await archive();
   expect(archivedLines()).toEqual([
     [
-      ...[rows[0].id, '2022-05-15T12:00:00.000Z', scanned.accountId, scanned.codeId, 'person', '1', 'GB', 'mobile'],
+      ...[
+        rows[0].id,
+        '2022-05-15T12:00:00.000Z',
+        scanned.accountId,
+        scanned.codeId,
+        'person',
+        String(RULES),
+        'GB',
+        'mobile',
+      ],
       ...['iOS', 'Safari', 'example.org', rows[0].visitor, '', '', ''],
     ].join(','),
   ]);
