@@ -190,7 +190,7 @@ export function secret(bytes: number): VariableType<Buffer> {
   const schema = z
     .string()
     // Node skips whatever else it finds. OpenSSL breaks long values into lines.
-    .regex(/^[\w+/\s-]+={0,2}$/)
+    .regex(/^[\w+/\s-]+={0,2}\s*$/)
     .transform((value) => Buffer.from(value, 'base64'))
     .refine((value) => value.length >= bytes);
   return { schema, name: `at least ${bytes} random bytes in base64`, defaultText: '' };
