@@ -53,8 +53,11 @@ const FIRST_DELAY_MS = 500;
 /** Statuses of a failure that may be over at the next attempt. */
 const TRANSIENT = [500, 502, 503, 504];
 
-/** What keys consist of. `fetch` would reject another one as if the connection had failed, and quote it. */
+/** What API keys consist of. `fetch` would reject another one as if the connection had failed, and quote it. */
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
+
+/** What a header can contain (RFC 9110 §5.5): of these, the service decides which idempotency keys are valid. */
+const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Prepares requests to one service with one key. */
 export function createTransport(options: SignpostOptions): Send {
@@ -67,7 +70,7 @@ export function createTransport(options: SignpostOptions): Send {
 
   /** What all attempts of a request send. Fails if the caller's values can't be sent. */
   function prepare({ method, path, query, json, idempotencyKey }: ApiRequest) {
-    if (idempotencyKey !== undefined && !VISIBLE_ASCII.test(idempotencyKey))
+    if (idempotencyKey !== undefined && !SENDABLE.test(idempotencyKey))
       throw new SignpostError('The idempotency key must consist of visible ASCII characters.');
     const headers = {
       authorization: `Bearer ${apiKey}`,
