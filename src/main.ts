@@ -33,6 +33,7 @@ import {
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { openDatabase } from './db/database.ts';
 import { expectOwnSessions } from './db/pooled-sessions.ts';
+import { repeatWhileSlow } from './db/repeat-while-slow.ts';
 import { startChecks } from './domains/checks.ts';
 import { entities } from './entities.ts';
 import { type Relay, startRelayWithTopics } from './events/relay.ts';
@@ -82,10 +83,12 @@ async function main(config: CoreConfig): Promise<void> {
   );
   const database = await openDatabase(config.DATABASE_URL, config.DATABASE_CONNECTIONS, entities, logger);
   running.defer(() => database.close());
-  await expectOwnSessions(database.pool);
-  await (config.MIGRATE ? database.migrate() : database.expectMigrated());
-  // Gateways need the salts when they start, possibly before any recorder runs.
-  await makeSalts(database.pool, Date.now());
+  await repeatWhileSlow(async () => {
+    await expectOwnSessions(database.pool);
+    await (config.MIGRATE ? database.migrate() : database.expectMigrated());
+    // Gateways need the salts when they start, possibly before any recorder runs.
+    await makeSalts(database.pool, Date.now());
+  });
   const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,
     kafkaSecurity: readKafkaSecurity(config),

@@ -28,6 +28,9 @@ const UNAVAILABLE_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'E
 const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Query read timeout/;
 
+/** pg's messages for a connection that was not established in time. */
+const CONNECT_TIMEOUT_MESSAGE = /timeout exceeded when trying to connect|due to connection timeout/;
+
 /** pg's message for a statement that exceeded its `query_timeout`. */
 const QUERY_TIMEOUT_MESSAGE = 'Query read timeout';
 
@@ -45,6 +48,11 @@ export function mustReconnect(error: unknown): error is Error {
 /** Whether an error means that the server no longer responds on a connection. */
 export function isQueryTimeout(error: unknown): error is Error {
   return error instanceof Error && error.message === QUERY_TIMEOUT_MESSAGE;
+}
+
+/** Whether an error means that a connection was not established in time. */
+export function isConnectTimeout(error: unknown): boolean {
+  return error instanceof Error && (CONNECT_TIMEOUT_MESSAGE.test(error.message) || isConnectTimeout(error.cause));
 }
 
 /** Whether an error means that Postgres is temporarily unavailable, so that the same call can succeed later. */
