@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { configured } from '../common/runtime/variables.ts';
 import { connectCore } from './core.ts';
 import { example, ofAccount } from './options.ts';
 import { jsonOption, print } from './output.ts';
@@ -13,7 +12,7 @@ export function dashboardCommands(dashboard: Command): void {
     .description('print a link with which a member signs in once, within 15 minutes; it replaces the previous one')
     .requiredOption('--email <address>', 'the e-mail address of a member')
     .action(async ({ account, email }: { account: string; email: string }) => {
-      const base = dashboardUrl({ ...process.env, DASHBOARD_URL: configured(process.env, 'DASHBOARD_URL') });
+      const base = dashboardUrl(process.env);
       const { accounts } = await connectCore(process.env, account);
       const { token } = await accounts.createSignInLink({ email });
       const url = signInUrl(base, token);

@@ -1,4 +1,5 @@
 import { OperatorError } from '../common/runtime/operator-error.ts';
+import { configured } from '../common/runtime/variables.ts';
 
 /**
  * The address of a sign-in link. The token is in the fragment, which browsers do not send: it is in no log of a server
@@ -10,7 +11,7 @@ export function signInUrl(base: URL, token: string): string {
 
 /** `DASHBOARD_URL`, by default a dashboard on this machine. Throws an `OperatorError` if it is not an address. */
 export function dashboardUrl(env: NodeJS.ProcessEnv): URL {
-  const url = URL.parse(env.DASHBOARD_URL || `http://localhost:${env.DASHBOARD_PORT || 8090}`);
+  const url = URL.parse(configured(env, 'DASHBOARD_URL') || `http://localhost:${env.DASHBOARD_PORT || 8090}`);
   if (url && /^https?:$/.test(url.protocol) && !url.search && !url.hash) return url;
   throw new OperatorError('DASHBOARD_URL must be an http or https address, such as https://signpost.example.');
 }

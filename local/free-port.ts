@@ -7,8 +7,8 @@ export const LOOPBACK = '127.0.0.1';
 
 /**
  * Ports outside the ephemeral range (on Linux from 32,768): a free one stays free until it is listened on, whatever
- * outgoing connections are opened meanwhile. Browsers refuse 10,080 and some smaller
- * ones (Fetch Standard, "Port blocking").
+ * outgoing connections are opened meanwhile. Browsers refuse 10,080 and some smaller ones
+ * (Fetch Standard, "Port blocking").
  */
 const [MIN_PORT, MAX_PORT] = [10_081, 32_767];
 

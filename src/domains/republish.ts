@@ -17,7 +17,8 @@ const lock = statement('domains_lock_all', 'lock table domains in exclusive mode
 const removed = statement<{ hostname: string; accountId: string }>(
   'domains_removed',
   `select hostname, account_id as "accountId" from verified_hostnames h
-   where ($1::text[] is null or hostname = any($1)) and not exists (select from domains d where d.hostname = h.hostname and d.state <> 'pending')`,
+   where ($1::text[] is null or hostname = any($1))
+     and not exists (select from domains d where d.hostname = h.hostname and d.state <> 'pending')`,
 );
 
 /**
