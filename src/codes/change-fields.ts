@@ -3,9 +3,9 @@ import { failure } from '../../common/contract/errors.ts';
 import { MAX_TAGS, TOO_MANY_TAGS } from '../../common/contract/limits.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { type UpdateCodesRequest, UpdateOutcome } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { FOLDER, type Label, TAG } from '../taxonomy/label-kinds.ts';
+import type { Label } from '../taxonomy/label-kinds.ts';
 import { isUnfiled } from '../taxonomy/names.ts';
-import { existingTags } from '../taxonomy/resolve.ts';
+import { existingTags, resolveLabels } from '../taxonomy/resolve.ts';
 import { announceCurrent } from './announce.ts';
 import { CHANGED, type CodeRow } from './code-row.ts';
 import { expectAllowedTagCount, tagsOrFailure } from './tags.ts';
@@ -45,11 +45,11 @@ export async function readFieldChanges(
   { paused, folder, addTags, removeTags }: UpdateCodesRequest,
 ): Promise<FieldChanges> {
   const added = tagsOrFailure(addTags);
-  const [into = null] =
-    folder === undefined || isUnfiled(folder) ? [] : await labelsOrFailure(tx, FOLDER, accountId, [folder]);
+  const folders = folder === undefined || isUnfiled(folder) ? [] : [folder];
   // All at once, in the order of their ids, so that a merge of two of them cannot deadlock with this transaction.
-  await existingTags(tx, accountId, [...added, ...removeTags], TAG.findAndLock);
-  const add = await labelsOrFailure(tx, TAG, accountId, added);
+  const resolved = await resolveLabels(tx, accountId, { folders, tags: added, otherTags: removeTags });
+  const [into = null] = labelsOrFailure(resolved.folders, folders);
+  const add = labelsOrFailure(resolved.tags, added);
   expectAllowedTagCount(add);
   const remove = await existingTags(tx, accountId, removeTags);
   const both = remove.find(({ id }) => add.some((tag) => tag.id === id));

@@ -5,7 +5,6 @@ import { MAX_TAGS, TOO_MANY_TAGS } from '../../common/contract/limits.ts';
 import { first, run, statement } from '../../common/postgres/sql.ts';
 import type { Account } from '../access/caller.ts';
 import { arrayParameters, arraysOf, copyRows, listed } from '../db/columns.ts';
-import { FOLDER, TAG } from '../taxonomy/label-kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { announceAll } from './announce.ts';
 import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from './code-row.ts';
@@ -89,23 +88,15 @@ export async function createCodes(
   codes: readonly BatchCode[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const { accountId: account_id, domain, design, now: created_at } = shared;
-  const folders = await resolveLabels(
-    tx,
-    FOLDER,
-    account_id,
-    codes.flatMap(({ folder }) => folder ?? []),
-  );
-  const allTags = await resolveLabels(
-    tx,
-    TAG,
-    account_id,
-    codes.flatMap((code) => code.tags),
-  );
+  const resolved = await resolveLabels(tx, account_id, {
+    folders: codes.flatMap(({ folder }) => folder ?? []),
+    tags: codes.flatMap((code) => code.tags),
+  });
   const labels: { code: string; tag: string }[] = [];
   const warnings = new Map<string, readonly string[]>();
   const rows = codes.map(({ id, targetUrl: target_url, name, campaignType: campaign_type, ...code }) => {
-    const folderResult = labelsOf(folders, code.folder === null ? [] : [code.folder]);
-    const tagResult = labelsOf(allTags, code.tags);
+    const folderResult = labelsOf(resolved.folders, code.folder === null ? [] : [code.folder]);
+    const tagResult = labelsOf(resolved.tags, code.tags);
     // The number of tags is only known once ids and names are resolved: both may refer to the same tag.
     const applied = tagResult.labels.slice(0, MAX_TAGS);
     const codeWarnings = [...folderResult.warnings, ...tagResult.warnings];

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../common/postgres/sql.ts';
-import { FOLDER, type Label, TAG } from '../taxonomy/label-kinds.ts';
+import type { Label } from '../taxonomy/label-kinds.ts';
 import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
 import { expectAllowedTagCount } from './tags.ts';
 
@@ -21,8 +21,9 @@ export async function resolveNewCodeLabels(
   requested: { readonly folder: string | undefined; readonly tags: readonly string[] },
 ): Promise<NewCodeLabels> {
   const folders = requested.folder === undefined ? [] : [requested.folder];
-  const folderResult = labelsOf(await resolveLabels(tx, FOLDER, accountId, folders), folders);
-  const tagResult = labelsOf(await resolveLabels(tx, TAG, accountId, requested.tags), requested.tags);
+  const resolved = await resolveLabels(tx, accountId, { folders, tags: requested.tags });
+  const folderResult = labelsOf(resolved.folders, folders);
+  const tagResult = labelsOf(resolved.tags, requested.tags);
   expectAllowedTagCount(tagResult.labels);
   const [folder = null] = folderResult.labels;
   return { folder, tags: tagResult.labels, warnings: [...folderResult.warnings, ...tagResult.warnings] };

@@ -7,8 +7,8 @@ import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { columnsOf, listed, parameters, valuesOf } from '../db/columns.ts';
 import { expectStorable } from '../db/storable.ts';
-import { FOLDER, type Label, type LabelKind, TAG } from '../taxonomy/label-kinds.ts';
-import { labelsOf, resolveLabels } from '../taxonomy/resolve.ts';
+import type { Label } from '../taxonomy/label-kinds.ts';
+import { labelsOf, type ResolvedReferences, resolveLabels } from '../taxonomy/resolve.ts';
 import { announce } from './announce.ts';
 import { CHANGED, type CodeRow, SCANNED_CODE_COLUMNS, type ScannedCodeRow, scannedCodeFrom } from './code-row.ts';
 import { CodeEntity } from './entities.ts';
@@ -93,11 +93,10 @@ async function readChanges(
   const paths = changedPaths(request);
   const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
   const columns = await readColumns(tx, isPlatformHost, request, paths);
-  if (paths.has('folder')) {
-    const folders = request.folder === undefined ? [] : [request.folder];
-    columns.folder_id = (await labelsOrFailure(tx, FOLDER, accountId, folders))[0]?.id ?? null;
-  }
-  const labels = tags && (await labelsOrFailure(tx, TAG, accountId, tags));
+  const folders = paths.has('folder') && request.folder !== undefined ? [request.folder] : [];
+  const resolved = await resolveLabels(tx, accountId, { folders, tags: tags ?? [] });
+  if (paths.has('folder')) columns.folder_id = labelsOrFailure(resolved.folders, folders)[0]?.id ?? null;
+  const labels = tags && labelsOrFailure(resolved.tags, tags);
   if (labels) expectAllowedTagCount(labels);
   return { columns, tags: labels };
 }
@@ -182,14 +181,9 @@ async function apply(
   return { row, changed };
 }
 
-/** Resolves references to labels. Fails with INVALID_FIELD if any has none, since an update is applied as a whole. */
-export async function labelsOrFailure(
-  tx: PoolClient,
-  kind: LabelKind,
-  accountId: string,
-  references: readonly string[],
-): Promise<readonly Label[]> {
-  const { labels, warnings } = labelsOf(await resolveLabels(tx, kind, accountId, references), references);
+/** The labels of references. Fails with INVALID_FIELD if any has none, since an update is applied as a whole. */
+export function labelsOrFailure(resolved: ResolvedReferences, references: readonly string[]): readonly Label[] {
+  const { labels, warnings } = labelsOf(resolved, references);
   if (warnings[0] !== undefined) throw failure('INVALID_FIELD', warnings[0]);
   return labels;
 }

@@ -48,46 +48,79 @@ export async function existingFolder(on: Queryable, accountId: string, reference
   return (await findByReference(on, FOLDER.find, FOLDER, accountId, [reference])).get(reference);
 }
 
-/** Finds tags by their ids or names, and locks them with `TAG.findAndLock`; unknown ones are skipped. */
+/** Finds tags by their ids or names; unknown ones are skipped. */
 export async function existingTags(
   on: Queryable,
   accountId: string,
   references: readonly string[],
-  find = TAG.find,
 ): Promise<readonly Label[]> {
-  const found = await findByReference(on, find, TAG, accountId, references);
+  const found = await findByReference(on, TAG.find, TAG, accountId, references);
   return [...new Map(found.values().map((label) => [label.id, label])).values()];
+}
+
+/** References to labels, ids or names, of a code or of several. */
+export interface References {
+  readonly folders: Iterable<string>;
+  readonly tags: Iterable<string>;
+  /** Tags that are locked like the others if they exist, and are not created. */
+  readonly otherTags?: Iterable<string>;
 }
 
 /**
  * Finds labels by their ids or names. Labels with unknown names are created, in the first spelling of each name, as far
  * as the account's limit allows. No other transaction can delete the labels until this one ends.
+ *
+ * Both kinds are found before any is created, because a transaction that waits for a label must not hold the account's
+ * lock: a merge may hold that label and wait for one of a transaction that waits for the account.
  */
 export async function resolveLabels(
+  tx: Queryable,
+  accountId: string,
+  { folders, tags, otherTags = [] }: References,
+): Promise<{ readonly folders: ResolvedReferences; readonly tags: ResolvedReferences }> {
+  const soughtFolders = await findAndLock(tx, FOLDER, accountId, folders);
+  const soughtTags = await findAndLock(tx, TAG, accountId, tags, otherTags);
+  if (soughtFolders.missing.size > 0 || soughtTags.missing.size > 0) await lockAccount(tx, accountId);
+  return {
+    folders: await createMissing(tx, accountId, soughtFolders),
+    tags: await createMissing(tx, accountId, soughtTags),
+  };
+}
+
+/** References that were looked up. `missing`: the names of the labels to create, by reference. */
+interface SoughtReferences extends ResolvedReferences {
+  readonly missing: ReadonlyMap<string, string>;
+}
+
+async function findAndLock(
   tx: Queryable,
   kind: LabelKind,
   accountId: string,
   references: Iterable<string>,
-): Promise<ResolvedReferences> {
-  const distinct = [...new Set(references)];
-  const existing = await findByReference(tx, kind.findAndLock, kind, accountId, distinct);
-  const missing: string[] = [];
-  const names: string[] = [];
+  others: Iterable<string> = [],
+): Promise<SoughtReferences> {
+  const distinct = new Set(references);
+  const found = await findByReference(tx, kind.findAndLock, kind, accountId, [...distinct.union(new Set(others))]);
+  const missing = new Map<string, string>();
   const problems = new Map<string, string>();
   for (const reference of distinct) {
-    if (existing.has(reference)) continue;
+    if (found.has(reference)) continue;
     const parsed = kind.parseName(reference);
-    if ('problem' in parsed) {
-      problems.set(reference, parsed.problem);
-    } else {
-      missing.push(reference);
-      names.push(parsed.name);
-    }
+    if ('problem' in parsed) problems.set(reference, parsed.problem);
+    else missing.set(reference, parsed.name);
   }
-  if (missing.length === 0) return { kind, found: existing, problems };
-  await lockAccount(tx, accountId);
-  const created = byReference(missing, await run(tx, kind.create, [accountId, names.map(newUuid), names]));
-  return { kind, found: new Map([...existing, ...created]), problems };
+  return { kind, found, problems, missing };
+}
+
+async function createMissing(
+  tx: Queryable,
+  accountId: string,
+  { kind, found, problems, missing }: SoughtReferences,
+): Promise<ResolvedReferences> {
+  if (missing.size === 0) return { kind, found, problems };
+  const names = [...missing.values()];
+  const created = byReference([...missing.keys()], await run(tx, kind.create, [accountId, names.map(newUuid), names]));
+  return { kind, found: new Map([...found, ...created]), problems };
 }
 
 async function findByReference(
