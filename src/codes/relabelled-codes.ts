@@ -5,10 +5,10 @@ import { first, run, statement, transactionWithin } from '../../common/postgres/
 import { columnsOf, listed } from '../db/columns.ts';
 import { codeEvent } from '../events/events.ts';
 import { copyToOutbox } from '../events/outbox.ts';
-import { scanCounts } from '../scans/reports/scan-counts.ts';
 import type { LabelledCodes } from '../taxonomy/labelled-codes.ts';
-import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom } from './code-row.ts';
+import { CHANGED, scannedCodeFrom } from './code-row.ts';
 import { RelabelledCodeEntity } from './entities.ts';
+import { lockCodes } from './find-code.ts';
 
 /** Codes announced per transaction. */
 const MAX_CODES = 500;
@@ -75,16 +75,6 @@ const next = statement<{ account_id: string; ids: string[] }>(
    group by account_id`,
 );
 
-/**
- * Locks the codes, so that the event of a later change is published later. Codes are locked before their rows of
- * `relabelled_codes`, as in changes of labels, to avoid deadlocks. Index: codes_pkey.
- */
-const lock = statement<CodeRow>(
-  'codes_lock_relabelled',
-  `select ${CODE_COLUMNS} from codes c
-   where c.account_id = $1 and c.id = any($2::uuid[]) order by c.id desc for no key update`,
-);
-
 /** Index: relabelled_codes_pkey. */
 const dequeue = statement<{ code_id: string; changed: string[] }>(
   'codes_take_relabelled',
@@ -131,15 +121,16 @@ async function announceSome(tx: PoolClient, platformUrl: string): Promise<boolea
   const queued = await first(tx, next);
   if (!queued) return false;
   const { account_id: accountId, ids } = queued;
-  const rows = await run(tx, lock, [accountId, ids]);
+  // Locked, so that the event of a later change is published later. Codes are locked before their rows of
+  // `relabelled_codes`, as in changes of labels, to avoid deadlocks.
+  const rows = await lockCodes(tx, accountId, ids);
   const dequeued = await run(tx, dequeue, [accountId, ids]);
   const changed = new Map(dequeued.map((row) => [row.code_id, row.changed]));
-  const scans = await scanCounts(tx, accountId, ids);
   // Another process may have announced some meanwhile; deleted codes have already been announced as such.
   const announced = rows.filter((row) => row.deleted_at === null && changed.has(row.id));
   await copyToOutbox(tx, announced, (row) => {
-    const code = codeFrom(row, platformUrl, scans.get(row.id) ?? 0);
-    return [codeEvent(accountId, code, { type: 'qr.updated', changed: changed.get(row.id) ?? [] })];
+    const change = { type: 'qr.updated', changed: changed.get(row.id) ?? [] } as const;
+    return [codeEvent(accountId, scannedCodeFrom(row, platformUrl), change)];
   });
   return true;
 }
