@@ -4,11 +4,11 @@ export const EXIT_CODES = {
   failed: 1,
   /** Invalid usage: nothing was called. */
   usage: 2,
-  /** The command was executed and has printed its result, but the request is not fulfilled, or only in part. */
+  /** The command was executed, but the request is not fulfilled, or only in part, or its result could not be printed. */
   unfulfilled: 3,
 } as const;
 
-/** Makes the process exit with `unfulfilled` once the result is printed. */
+/** Makes the process exit with `unfulfilled` when it ends. */
 export function exitUnfulfilled(): void {
   process.exitCode = EXIT_CODES.unfulfilled;
 }

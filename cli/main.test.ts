@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -217,6 +219,20 @@ test('help shows the commands, variables, exit codes and an example, and the hel
   const own = await run(['code', 'create-static', '--help']);
   expect(own.stdout).toContain('--wifi-ssid <name>');
   expect(own.stdout).toContain('Example:');
+});
+
+test.skipIf(!existsSync('/dev/full'))('a result that a full disk has not kept ends with exit code 3', async () => {
+  const command = (output: string) => {
+    const env = { ...process.env, CORE_PORT: String(signpost.corePort), SERVICE_TOKEN: signpost.serviceToken };
+    const line = `"$0" cli/main.ts account create --name Trattoria --plan free --json ${output}`;
+    return new Promise<unknown>((resolve) => {
+      execFile('bash', ['-o', 'pipefail', '-c', line, process.execPath], { env }, (error, stdout, stderr) =>
+        resolve([error?.code ?? 0, stdout, stderr]),
+      );
+    });
+  };
+  expect(await command('> /dev/full')).toEqual([3, '', "The result can't be written to standard output (ENOSPC).\n"]);
+  expect(await command('| true')).toEqual([0, '', '']);
 });
 
 test('the version and help need neither the protocol nor its messages, and a command only its own', async () => {

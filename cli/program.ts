@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import manifest from '../package.json' with { type: 'json' };
 import { UsageError } from './core.ts';
-import { EXIT_CODES } from './exit-codes.ts';
+import { EXIT_CODES, exitUnfulfilled } from './exit-codes.ts';
 import { withoutControlCharacters } from './output.ts';
 
 /** Commands that share their first word. */
@@ -89,9 +89,9 @@ Exit codes:
   0  success
   1  the core rejected the call or is unavailable; the reason is on standard error
   2  invalid usage; nothing was changed
-  3  the command was executed and its result printed, but the request is not, or only partly, fulfilled: an audit found
-     differences, a domain is not verified, a webhook was not delivered, a label was not applied, rows of a batch are
-     still pending, targets of a change were not set
+  3  the command was executed, but the request is not, or only partly, fulfilled: an audit found differences, a domain
+     is not verified, a webhook was not delivered, a label was not applied, rows of a batch are still pending, targets
+     of a change were not set, or the result could not be written to standard output
 
 Examples:
   $ npm run signpost -- account create --name Trattoria --plan business
@@ -123,6 +123,7 @@ export async function createProgram(word?: string): Promise<Command> {
 export async function runProgram(argv: readonly string[]): Promise<void> {
   const program = await createProgram(argv.slice(2).find((argument) => !argument.startsWith('-')) ?? '');
   let running = program;
+  process.stdout.on('error', reportLostOutput);
   program.hook('preAction', (_, action) => {
     running = action;
     if (action.opts<{ json?: boolean }>().json) program.setOptionValue('json', true);
@@ -133,6 +134,14 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
     console.error(withoutControlCharacters(await sentenceOf(error, running)));
     process.exitCode = error instanceof UsageError ? EXIT_CODES.usage : EXIT_CODES.failed;
   }
+}
+
+/** `console.log` ignores errors, for example of a full disk: without this, a result would be lost without a word. */
+function reportLostOutput({ code }: NodeJS.ErrnoException): void {
+  // A reader such as `head` closes a pipe when it has read enough.
+  if (code === 'EPIPE') return;
+  console.error(`The result can't be written to standard output (${code}).`);
+  exitUnfulfilled();
 }
 
 async function sentenceOf(error: unknown, running: Command): Promise<string> {
