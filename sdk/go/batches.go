@@ -105,6 +105,10 @@ func (b *Batches) CreateAll(ctx context.Context, batch CreateBatchRequest, rowsP
 	}
 	key := creation("", nil, options).idempotencyKey
 	return func(yield func(*CreatedBatch, error) bool) {
+		if key == "" {
+			yield(nil, errEmptyKey)
+			return
+		}
 		part := 0
 		for rows, err := range splitRows(batch, rowsPerBatch) {
 			if err != nil {

@@ -198,6 +198,27 @@ func TestInvalidKeys(t *testing.T) {
 	expect(t, err != nil && !errors.As(err, &connection), true)
 }
 
+// An empty key, such as that of a variable that is not set, must not let repetitions create twice.
+func TestEmptyIdempotencyKeys(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))
+	defer server.Close()
+	client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL), signpost.WithRetries(0, 0)))
+	empty := signpost.WithIdempotencyKey("")
+	_, err := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target}, empty)
+	expect(t, err != nil && strings.Contains(err.Error(), "must not be empty"), true)
+	batch := signpost.CreateBatchRequest{Rows: []signpost.BatchRowInput{{TargetURL: target}}}
+	for _, err := range client.Batches.CreateAll(t.Context(), batch, 0, empty) {
+		expect(t, err != nil && strings.Contains(err.Error(), "must not be empty"), true)
+	}
+}
+
+func TestInvalidAddresses(t *testing.T) {
+	for _, address := range []string{"localhost:8080", "signpost.example.com", "ftp://signpost.example.com", "https://"} {
+		_, err := signpost.New("sk_live_x", signpost.WithBaseURL(address))
+		expect(t, err != nil && strings.Contains(err.Error(), "an http or https URL"), true)
+	}
+}
+
 func TestNoService(t *testing.T) {
 	client := must(signpost.New("sk_live_secret", signpost.WithBaseURL("http://127.0.0.1:1"), signpost.WithRetries(1, time.Minute)))
 	_, err := client.Tags(t.Context())

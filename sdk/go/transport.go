@@ -37,9 +37,12 @@ type request struct {
 	query        url.Values
 	// body is sent as JSON unless nil.
 	body any
-	// idempotencyKey is not sent if empty.
+	// idempotencyKey is required for POST, and not sent with the others.
 	idempotencyKey string
 }
+
+// errEmptyKey keeps a key that is missing by mistake from letting repetitions create twice.
+var errEmptyKey = errors.New("signpost: the idempotency key must not be empty")
 
 // CreateOption changes how something is created.
 type CreateOption func(*request)
@@ -67,6 +70,9 @@ func (t *transport) json(ctx context.Context, r request, into any) error {
 func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
 	if !isVisible(r.idempotencyKey) {
 		return nil, errors.New("signpost: the idempotency key must consist of visible ASCII characters")
+	}
+	if r.method == http.MethodPost && r.idempotencyKey == "" {
+		return nil, errEmptyKey
 	}
 	var body []byte
 	if r.body != nil {

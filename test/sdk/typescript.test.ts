@@ -142,6 +142,31 @@ test.each([
   expect(rest).toEqual([]);
 });
 
+test.each(['localhost:8080', 'signpost.example.com', 'ftp://signpost.example.com', 'https://'])(
+  'an address that is no http or https URL is an error at once: %s',
+  (baseUrl) => {
+    expect(() => new Signpost({ apiKey: 'sk_live_x', baseUrl })).toThrow(SignpostError);
+  },
+);
+
+test('a page instead of JSON, as from a wrong address, is a SignpostError', async () => {
+  const fetch = async () => new Response('<!doctype html>');
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+  for (const call of [
+    () => signpost.tags.list(),
+    () => signpost.codes.get('qr_x'),
+    () => signpost.batches.list().page(),
+  ])
+    await expect(call()).rejects.toBeInstanceOf(SignpostError);
+});
+
+test('an empty idempotency key gives no batch another one', async () => {
+  const fetch = () => expect.fail('it was sent');
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+  const batches = signpost.batches.createAll({ rows: [{ target_url: TARGET }] }, { idempotencyKey: '' });
+  await expect(batches.next()).rejects.toThrow('must not be empty');
+});
+
 /** A server that always gives the same answer; `requests`: how many it has had. */
 async function answering(status: number, headers: Record<string, string> = {}) {
   let requests = 0;

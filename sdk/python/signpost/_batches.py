@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from typing_extensions import Unpack
 
+from ._errors import SignpostError
 from ._listing import Listing, Page
 from ._transport import Transport, encode
 from .models import Batch, BatchRow
@@ -37,13 +38,13 @@ class Batches:
     """Batches: many codes in one request."""
 
     def __init__(self, transport: Transport) -> None:
-        self._send = transport.send
+        self._json = transport.json
 
     def list(self, *, limit: int | None = None, offset: int = 0) -> Listing[Batch]:
         """The batches of the account, newest first, without their rows. `limit`: the page size, 1 to 100."""
 
         def page(offset: int, before: str | None) -> Page[Batch]:
-            body = self._send("GET", "/batches", query={"limit": limit, "offset": offset}).json()
+            body = self._json("GET", "/batches", query={"limit": limit, "offset": offset})
             batches = [Batch.model_validate(each) for each in body["data"]]
             # Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
             items = [each for each in batches if before is None or each.id < before]
@@ -60,8 +61,8 @@ class Batches:
 
     def create(self, *, idempotency_key: str | None = None, **batch: Unpack[CreateBatchRequest]) -> CreatedBatch:
         """Creates one batch: at most 25,000 rows and 3,500,000 bytes. It may still be processing: see `wait`."""
-        key = idempotency_key or str(uuid.uuid4())
-        body = self._send("POST", "/batches", body=batch, idempotency_key=key).json()
+        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+        body = self._json("POST", "/batches", body=batch, idempotency_key=key)
         return CreatedBatch.model_validate({**body["data"], "warnings": body.get("warnings", [])})
 
     def create_all(
@@ -79,7 +80,9 @@ class Batches:
         If one fails, the same call with the same `idempotency_key`, at most 200 characters, continues after the batches
         that exist already. A plan may allow fewer `rows_per_batch` than the API, whose limit 0 and less stand for.
         """
-        key = idempotency_key or str(uuid.uuid4())
+        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+        if not key:
+            raise SignpostError("The idempotency key must not be empty.")
         given = {"name": name, "domain_id": domain_id, "design": design}
         fields: Any = {field: value for field, value in given.items() if value is not None}
         most = min(rows_per_batch, MOST_ROWS) if rows_per_batch > 0 else MOST_ROWS
@@ -122,7 +125,7 @@ class Batches:
         return batch
 
     def _read(self, id: str, query: Mapping[str, Any]) -> Any:
-        return self._send("GET", f"/batches/{quote(id, safe='')}", query=query).json()
+        return self._json("GET", f"/batches/{quote(id, safe='')}", query=query)
 
 
 def _split(rows: Iterable[BatchRowInput], fields: Any, most_rows: int) -> Iterator[list[BatchRowInput]]:

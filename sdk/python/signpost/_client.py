@@ -16,22 +16,22 @@ class Folders:
     """Folders. A folder is created by naming it on a code."""
 
     def __init__(self, transport: Transport) -> None:
-        self._send = transport.send
+        self._json = transport.json
 
     def list(self) -> List[Folder]:
         """All folders, by name."""
-        return [Folder.model_validate(each) for each in self._send("GET", "/folders").json()["data"]]
+        return [Folder.model_validate(each) for each in self._json("GET", "/folders")["data"]]
 
 
 class Tags:
     """Tags. A tag is created by naming it on a code."""
 
     def __init__(self, transport: Transport) -> None:
-        self._send = transport.send
+        self._json = transport.json
 
     def list(self) -> List[Tag]:
         """All tags, by name."""
-        return [Tag.model_validate(each) for each in self._send("GET", "/tags").json()["data"]]
+        return [Tag.model_validate(each) for each in self._json("GET", "/tags")["data"]]
 
 
 class Signpost:
@@ -70,7 +70,7 @@ class Signpost:
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document of the service."""
-        document: dict[str, Any] = self._transport.send("GET", "/openapi").json()
+        document: dict[str, Any] = self._transport.json("GET", "/openapi")
         return document
 
     def close(self) -> None:

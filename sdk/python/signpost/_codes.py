@@ -29,6 +29,7 @@ class Codes:
 
     def __init__(self, transport: Transport) -> None:
         self._send = transport.send
+        self._json = transport.json
 
     def list(
         self,
@@ -46,7 +47,7 @@ class Codes:
         """
 
         def page(query: dict[str, Any]) -> Page[Code]:
-            body = self._send("GET", "/qr-codes", query=query).json()
+            body = self._json("GET", "/qr-codes", query=query)
             following = body["pagination"]["next_cursor"]
             return Page(
                 items=[Code.model_validate(each) for each in body["data"]],
@@ -64,16 +65,16 @@ class Codes:
         Whoever repeats this within 24 hours with the same `idempotency_key`, even after a crash, gets the first result.
         Default: a new key, which all retries of this call share.
         """
-        key = idempotency_key or str(uuid.uuid4())
-        body = self._send("POST", "/qr-codes", body=code, idempotency_key=key).json()
+        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+        body = self._json("POST", "/qr-codes", body=code, idempotency_key=key)
         return CreatedCode.model_validate({**body["data"], "warnings": body.get("warnings", [])})
 
     def get(self, id: str) -> Code:
-        return Code.model_validate(self._send("GET", _path(id)).json()["data"])
+        return Code.model_validate(self._json("GET", _path(id))["data"])
 
     def update(self, id: str, **changes: Unpack[UpdateCodeRequest]) -> Code:
         """Changes the given fields alone; None clears one. The print stays valid."""
-        return Code.model_validate(self._send("PATCH", _path(id), body=changes).json()["data"])
+        return Code.model_validate(self._json("PATCH", _path(id), body=changes)["data"])
 
     def delete(self, id: str) -> DeletedCode:
         """Scans of a deleted code reach a "no longer active" page."""
@@ -85,7 +86,7 @@ class Codes:
 
     def analytics(self, id: str, *, period: int | None = None) -> Analytics:
         """The scans of a code. `period`: days of the breakdowns, 1 to 365; default 30."""
-        body = self._send("GET", f"{_path(id)}/analytics", query={"period": period}).json()
+        body = self._json("GET", f"{_path(id)}/analytics", query={"period": period})
         return Analytics.model_validate(body["data"])
 
     def image(self, id: str, *, format: Literal["png", "svg"] = "png", size: int | None = None) -> bytes:

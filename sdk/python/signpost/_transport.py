@@ -50,6 +50,8 @@ class Transport:
             raise SignpostError("An address is required: pass `base_url`, or set SIGNPOST_BASE_URL.")
         if not VISIBLE_ASCII.fullmatch(api_key):
             raise SignpostError("The API key must consist of visible ASCII characters.")
+        if not re.match(r"https?://[^/?#]", base_url, re.IGNORECASE):
+            raise SignpostError("The address must be an http or https URL.")
         self._base = base_url.rstrip("/") + "/api/v1"
         self._headers = {"authorization": f"Bearer {api_key}"}
         self._timeout = timeout
@@ -59,6 +61,15 @@ class Transport:
 
     def close(self) -> None:
         self._http.close()
+
+    def json(self, method: str, path: str, **request: Any) -> Any:
+        """The JSON of a successful response: see `send`. A wrong address may answer with a page."""
+        response = self.send(method, path, **request)
+        try:
+            return response.json()
+        except ValueError as error:
+            what = f"The response is not JSON (HTTP {response.status_code}): is the address that of the API?"
+            raise SignpostError(what) from error
 
     def send(
         self,
@@ -79,6 +90,8 @@ class Transport:
             content = encode(body)
             headers["content-type"] = "application/json"
         if idempotency_key is not None:
+            if not idempotency_key:
+                raise SignpostError("The idempotency key must not be empty.")
             if not VISIBLE_ASCII.fullmatch(idempotency_key):
                 raise SignpostError("The idempotency key must consist of visible ASCII characters.")
             headers["idempotency-key"] = idempotency_key
@@ -103,7 +116,7 @@ class Transport:
                 if response.is_success or (is_unknown and method == "DELETE" and response.status_code == 404):
                     return response
                 failure = error_of(response)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 failure = ConnectionError(f"{error}: {method} {self._base}{path}")
                 failure.__cause__ = error
             if not isinstance(failure, ApiError) or failure.status >= 500:

@@ -17,6 +17,7 @@ def main() -> None:
     deletion()
     conflicts()
     keys()
+    addresses()
     splitting()
     new_values()
 
@@ -150,6 +151,39 @@ def keys() -> None:
             raise AssertionError("an invalid key was accepted")
         except signpost.SignpostError as error:
             assert "visible ASCII" in str(error) and "secret" not in str(error)
+
+
+    # Another key in place of an empty one would let a repetition after a crash create twice.
+    for create in (
+        lambda: client.codes.create(target_url=TARGET, idempotency_key=""),
+        lambda: next(client.batches.create_all([{"target_url": TARGET}], idempotency_key="")),
+    ):
+        try:
+            create()
+            raise AssertionError("an empty key was accepted")
+        except signpost.SignpostError as error:
+            assert "must not be empty" in str(error)
+
+
+def addresses() -> None:
+    """A wrong address is an error at once, or when a page answers instead of the API."""
+    for address in ("localhost:8080", "signpost.example.com", "ftp://signpost.example.com", "https://"):
+        try:
+            Signpost("sk_live_x", address)
+            raise AssertionError(f"{address} was accepted")
+        except signpost.SignpostError as error:
+            assert "an http or https URL" in str(error)
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text="<!doctype html>")
+
+    client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    for call in (client.tags.list, lambda: client.codes.get("qr_x"), lambda: client.batches.list().page()):
+        try:
+            call()
+            raise AssertionError("a page was accepted")
+        except signpost.SignpostError as error:
+            assert "is not JSON" in str(error)
 
 
 def splitting() -> None:

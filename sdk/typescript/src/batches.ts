@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { SignpostError } from './errors.ts';
 import { Listing, type Page } from './listing.ts';
 import { pause } from './pause.ts';
 import { splitRows } from './split-rows.ts';
-import type { CreateOptions, RequestOptions, Send } from './transport.ts';
+import { type CreateOptions, jsonOf, type RequestOptions, type Send } from './transport.ts';
 import type {
   Batch,
   BatchRow,
@@ -42,7 +43,7 @@ export class Batches {
     const page = async (offset: number, before: string | undefined): Promise<Page<Batch>> => {
       const query = { ...params, offset };
       const response = await this.#send({ method: 'GET', path: '/batches', query, ...options });
-      const { data, pagination, total } = (await response.json()) as ListBatchesResponse;
+      const { data, pagination, total } = await jsonOf<ListBatchesResponse>(response);
       // Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
       const items = before === undefined ? data : data.filter(({ id }) => id < before);
       const reached = pagination.offset + data.length;
@@ -60,7 +61,7 @@ export class Batches {
   /** Creates one batch: at most 25,000 rows and 3,500,000 bytes. It may still be processing: see `wait`. */
   async create(batch: CreateBatchRequest, { idempotencyKey = randomUUID(), ...options }: CreateOptions = {}) {
     const response = await this.#send({ method: 'POST', path: '/batches', json: batch, idempotencyKey, ...options });
-    const { data, warnings = [] } = (await response.json()) as CreateBatchResponse;
+    const { data, warnings = [] } = await jsonOf<CreateBatchResponse>(response);
     return { ...data, warnings } satisfies CreatedBatch as CreatedBatch;
   }
 
@@ -72,6 +73,7 @@ export class Batches {
     { rows, rowsPerBatch, ...batch }: CreateAllRequest,
     { idempotencyKey = randomUUID(), ...options }: CreateOptions = {},
   ): AsyncGenerator<CreatedBatch, void, void> {
+    if (idempotencyKey === '') throw new SignpostError('The idempotency key must not be empty.');
     let part = 0;
     for (const some of splitRows(rows, { fields: batch, mostRows: rowsPerBatch })) {
       part++;
@@ -111,6 +113,6 @@ export class Batches {
   async #read(id: string, query: Readonly<Record<string, unknown>>, options: RequestOptions) {
     const path = `/batches/${encodeURIComponent(id)}`;
     const response = await this.#send({ method: 'GET', path, query, ...options });
-    return (await response.json()) as GetBatchResponse;
+    return await jsonOf<GetBatchResponse>(response);
   }
 }

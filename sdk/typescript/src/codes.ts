@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Listing, type Page } from './listing.ts';
-import type { CreateOptions, RequestOptions, Send } from './transport.ts';
+import { type CreateOptions, jsonOf, type RequestOptions, type Send } from './transport.ts';
 import type {
   Analytics,
   Code,
@@ -53,7 +53,7 @@ export class Codes {
   list(params: ListCodesParams = {}, options: RequestOptions = {}): Listing<Code> {
     const page = async (query: ListCodesParams): Promise<Page<Code>> => {
       const response = await this.#send({ method: 'GET', path: '/qr-codes', query: { ...query }, ...options });
-      const { data, pagination, total } = (await response.json()) as ListCodesResponse;
+      const { data, pagination, total } = await jsonOf<ListCodesResponse>(response);
       const { limit, next_cursor } = pagination;
       const next = next_cursor === null ? null : () => page({ ...query, cursor: next_cursor });
       return { items: data, total, limit, next };
@@ -64,19 +64,19 @@ export class Codes {
   /** Creates a dynamic code. Safe to retry: see `idempotencyKey`. */
   async create(code: CreateCodeRequest, { idempotencyKey = randomUUID(), ...options }: CreateOptions = {}) {
     const response = await this.#send({ method: 'POST', path: '/qr-codes', json: code, idempotencyKey, ...options });
-    const { data, warnings = [] } = (await response.json()) as CreateCodeResponse;
+    const { data, warnings = [] } = await jsonOf<CreateCodeResponse>(response);
     return { ...data, warnings } satisfies CreatedCode as CreatedCode;
   }
 
   async get(id: string, options: RequestOptions = {}): Promise<Code> {
     const response = await this.#send({ method: 'GET', path: pathOf(id), ...options });
-    return ((await response.json()) as GetCodeResponse).data;
+    return (await jsonOf<GetCodeResponse>(response)).data;
   }
 
   /** Changes the given fields alone. The print stays valid. */
   async update(id: string, changes: UpdateCodeRequest, options: RequestOptions = {}): Promise<Code> {
     const response = await this.#send({ method: 'PATCH', path: pathOf(id), json: changes, ...options });
-    return ((await response.json()) as UpdateCodeResponse).data;
+    return (await jsonOf<UpdateCodeResponse>(response)).data;
   }
 
   /** Scans of a deleted code reach a "no longer active" page. */
@@ -84,13 +84,13 @@ export class Codes {
     const response = await this.#send({ method: 'DELETE', path: pathOf(id), ...options });
     // Deleted by an attempt whose response was lost.
     if (response.status === 404) return { id, deleted: true };
-    return ((await response.json()) as DeleteCodeResponse).data;
+    return (await jsonOf<DeleteCodeResponse>(response)).data;
   }
 
   /** The scans of a code. `period`: days of the breakdowns, 1 to 365; default 30. */
   async analytics(id: string, params: { readonly period?: number } = {}, options: RequestOptions = {}) {
     const response = await this.#send({ method: 'GET', path: `${pathOf(id)}/analytics`, query: params, ...options });
-    return ((await response.json()) as GetCodeAnalyticsResponse).data satisfies Analytics;
+    return (await jsonOf<GetCodeAnalyticsResponse>(response)).data satisfies Analytics;
   }
 
   /** The image of a code: the bytes of a PNG or SVG file. */

@@ -1,6 +1,6 @@
 import { Batches } from './batches.ts';
 import { Codes } from './codes.ts';
-import { createTransport, type RequestOptions, type Send, type SignpostOptions } from './transport.ts';
+import { createTransport, jsonOf, type RequestOptions, type Send, type SignpostOptions } from './transport.ts';
 import type { Folder, ListFoldersResponse, ListTagsResponse, Tag } from './types.gen.ts';
 
 export type { CreateAllRequest, CreatedBatch } from './batches.ts';
@@ -28,13 +28,13 @@ export class Signpost {
     this.folders = {
       async list(options = {}) {
         const response = await send({ method: 'GET', path: '/folders', ...options });
-        return ((await response.json()) as ListFoldersResponse).data;
+        return (await jsonOf<ListFoldersResponse>(response)).data;
       },
     };
     this.tags = {
       async list(options = {}) {
         const response = await send({ method: 'GET', path: '/tags', ...options });
-        return ((await response.json()) as ListTagsResponse).data;
+        return (await jsonOf<ListTagsResponse>(response)).data;
       },
     };
   }
@@ -42,6 +42,6 @@ export class Signpost {
   /** The OpenAPI document of the service. */
   async openapi(options: RequestOptions = {}): Promise<Record<string, unknown>> {
     const response = await this.#send({ method: 'GET', path: '/openapi', ...options });
-    return (await response.json()) as Record<string, unknown>;
+    return await jsonOf<Record<string, unknown>>(response);
   }
 }

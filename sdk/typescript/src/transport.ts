@@ -66,6 +66,8 @@ export function createTransport(options: SignpostOptions): Send {
   if (!apiKey) throw new SignpostError('An API key is required: pass `apiKey`, or set SIGNPOST_API_KEY.');
   if (!baseUrl) throw new SignpostError('An address is required: pass `baseUrl`, or set SIGNPOST_BASE_URL.');
   if (!VISIBLE_ASCII.test(apiKey)) throw new SignpostError('The API key must consist of visible ASCII characters.');
+  if (!/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl))
+    throw new SignpostError('The address must be an http or https URL.');
   const base = `${baseUrl.replace(/\/+$/, '')}/api/v1`;
 
   /** What all attempts of a request send. Fails if the caller's values can't be sent. */
@@ -145,6 +147,16 @@ export function createTransport(options: SignpostOptions): Send {
       await pause(delay, signal);
     }
   };
+}
+
+/** The JSON of a successful response. A wrong address may have answered with a page. */
+export async function jsonOf<Body>(response: Response): Promise<Body> {
+  try {
+    return (await response.json()) as Body;
+  } catch (error) {
+    const what = `The response is not JSON (HTTP ${response.status}): is the address that of the API?`;
+    throw new SignpostError(what, { cause: error });
+  }
 }
 
 function queryString(query: ApiRequest['query'] = {}): string {
