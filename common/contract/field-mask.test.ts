@@ -23,7 +23,7 @@ test.each([
     'the mask names a field without a value',
     mask('name'),
     'INVALID_FIELD',
-    'update_mask names name, which has no value.',
+    'update_mask: names name, which has no value.',
   ],
 ])('%s: nothing is changed', (_, fields, reason, sentence) => {
   let error: unknown;

@@ -17,6 +17,6 @@ export function fieldsToUpdate<Field extends string>(
     mask === undefined ? all.filter((field) => hasValue[field]) : all.filter((field) => mask.paths.includes(field));
   if (named.length === 0) throw failure('NO_FIELDS', `Set at least one of ${all.join(', ')}.`);
   const missing = named.find((field) => !hasValue[field] && !clearable.includes(field));
-  if (missing !== undefined) throw failure('INVALID_FIELD', `update_mask names ${missing}, which has no value.`);
+  if (missing !== undefined) throw failure('INVALID_FIELD', `update_mask: names ${missing}, which has no value.`);
   return new Set(named);
 }

@@ -62,7 +62,7 @@ test('a row with fields of wrong types keeps its other fields and states the err
   const json = { rows: [...rows(2_000), { target_url: 7, name: 'Table' }, 'nonsense'] };
   const { rows: written } = fromBinary(CreateBatchRequestSchema, (await readBatch(bytes(json), BY)).rows);
   expect(written.slice(-2)).toMatchObject([
-    { name: 'Table', fault: 'target_url must be a string.' },
+    { name: 'Table', fault: 'target_url: must be a string.' },
     { fault: 'A row must be an object.' },
   ]);
 });
@@ -74,7 +74,7 @@ test.each([
     'TOO_MANY_ROWS',
     /^A batch may have at most 25000 rows, this one has 25001/,
   ],
-  ['a field of a wrong type', { rows: rows(5_000), name: 7 }, 'INVALID_FIELD', /^name must be a string\.$/],
+  ['a field of a wrong type', { rows: rows(5_000), name: 7 }, 'INVALID_FIELD', /^name: must be a string\.$/],
   ['no object', [rows(5_000)], 'MALFORMED_BODY', /^The body must be a JSON object\.$/],
 ])('%s is refused by the thread with its reason', async (_, json, reason, sentence) => {
   const refusal = await readBatch(bytes(json), BY).catch((error: unknown) => error);

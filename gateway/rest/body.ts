@@ -80,8 +80,8 @@ export function bodyReader<Body>(schema: z.ZodType<Body>): (raw: Buffer) => Prom
   return async (raw) => checkBody(schema, parseJson(raw));
 }
 
-/** The first validation error, as a sentence. */
+/** The first validation error, as a sentence that begins with its field, like those of the core. */
 export function firstFault(error: z.ZodError): string {
-  const [issue] = error.issues;
-  return `${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}.`.trimStart();
+  const [{ path, message } = { path: [], message: '' }] = error.issues;
+  return path.length === 0 ? `${message}.` : `${path.join('.')}: ${message}.`;
 }

@@ -24,7 +24,7 @@ export const ERROR_EXAMPLES = {
       error: "The body is not valid JSON: expected property name or '}' at line 1, column 2.",
     }),
     invalid_field: error('A field is missing, has the wrong type, or breaks its rule.', 'Correct the named field.', {
-      error: 'target_url is required.',
+      error: 'target_url: is required.',
     }),
     unknown_domain: error(
       'The domain is not the account’s, or not yet verified (for a batch: live).',
@@ -44,10 +44,10 @@ export const ERROR_EXAMPLES = {
       error: 'Nothing to change: send at least one of target_url, name, paused, folder, tags.',
     }),
     unknown_format: error('The format is not known.', 'Ask for `png` or `svg`.', {
-      error: 'format must be one of png, svg.',
+      error: 'format: must be one of png, svg.',
     }),
     unknown_status: error('The status is not known.', 'Use one of the named values.', {
-      error: 'status must be one of pending, created, failed, skipped.',
+      error: 'status: must be one of pending, created, failed, skipped.',
     }),
     no_rows: error('The batch has no rows.', 'Send at least one.', { error: 'rows: must contain at least 1 item(s).' }),
   },

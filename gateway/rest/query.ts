@@ -33,7 +33,7 @@ export function integer<Name extends string>(query: Query, name: Name): { [key i
 export function oneOf<Value extends string>(query: Query, name: string, values: readonly Value[]): Value | undefined {
   const [first] = allOf(query, name).map((given) => {
     const value = values.find((each) => each === given);
-    if (value === undefined) throw new Refusal('INVALID_FIELD', `${name} must be one of ${values.join(', ')}.`);
+    if (value === undefined) throw new Refusal('INVALID_FIELD', `${name}: must be one of ${values.join(', ')}.`);
     return value;
   });
   return first;

@@ -136,16 +136,16 @@ describe('POST /api/v1/batches', () => {
     const good = { target_url: 'https://example.com/good' };
     const bad: [unknown, RegExp][] = [
       [{ target_url: 'ftp://example.com' }, /^target_url: .*http/],
-      [{}, /target_url/],
-      [{ target_url: 7 }, /target_url/],
+      [{}, /^target_url: /],
+      [{ target_url: 7 }, /^target_url: /],
       [{ target_url: 'https://user:pw@example.com' }, /^target_url: /],
       [{ target_url: `${api.signpost.url}/r/Ab3dE9k` }, /^target_url: .*scan URL/],
       [{ ...good, name: 'x'.repeat(201) }, /^name: /],
-      [{ ...good, name: 4 }, /^name /],
+      [{ ...good, name: 4 }, /^name: /],
       [{ ...good, campaign_type: 'x'.repeat(65) }, /^campaign_type: /],
       [{ ...good, external_ref: 'x'.repeat(129) }, /^external_ref: /],
       [{ ...good, tags: Array.from({ length: 21 }, (_, n) => `t${n}`) }, /^tags: /],
-      [{ ...good, tags: 'a' }, /^tags /],
+      [{ ...good, tags: 'a' }, /^tags: /],
       [{ ...good, name: 'nul\0' }, /^name: .*NUL/],
       ['https://example.com', /object/],
       [null, /object/],
@@ -235,7 +235,7 @@ describe('POST /api/v1/batches', () => {
     const account = await api.account();
     for (const design of [{ foregroundColor: 'red' }, { backgroundColor: '#12345' }, { backgroundColor: '' }]) {
       const { body } = await post<Failure>(account, { rows: rowsOf(1), design });
-      expect(body.error).toBe(`design.${Object.keys(design)[0]} must be #rgb or #rrggbb.`);
+      expect(body.error).toBe(`design.${Object.keys(design)[0]}: must be #rgb or #rrggbb.`);
     }
   });
 

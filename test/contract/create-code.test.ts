@@ -62,7 +62,7 @@ describe('POST /api/v1/qr-codes', () => {
     const { status, body } = await account.call('POST', '/qr-codes', { json });
     expect(status).toBe(400);
     expect(Object.keys(body)).toEqual(['error']);
-    expect(body.error).toMatch(/^target_url/);
+    expect(body.error).toMatch(/^target_url: /);
   });
 
   test('a target may have 2,048 characters', async () => {
@@ -89,7 +89,7 @@ describe('POST /api/v1/qr-codes', () => {
     const account = await api.account();
     const { status, body } = await account.call('POST', '/qr-codes', { json: { target_url: TARGET, [field]: value } });
     expect(status).toBe(400);
-    expect(body.error).toMatch(new RegExp(`^${field}`));
+    expect(body.error).toMatch(new RegExp(`^${field}: `));
   });
 
   test('400: a name of more than 200 or a campaign type of more than 64 characters', async () => {
