@@ -38,11 +38,11 @@ function policySchema(object: typeof z.object, instant: z.ZodType<string>) {
   const variant = object({
     label: z.string().meta({ description: 'Its name in analytics.' }),
     weight: z.uint32().meta({ description: 'Its share is this over the sum of all weights.' }),
-    target_url: z.string().meta({ format: 'uri', description: 'Where its readers are redirected.' }),
+    target_url: z.string().meta({ description: 'Where its readers are redirected.' }),
   }).meta({ id: 'PolicyVariant', description: 'One target of a split.' });
 
   const outcome = object({
-    target_url: z.string().exactOptional().meta({ format: 'uri', description: 'Where readers are redirected.' }),
+    target_url: z.string().exactOptional().meta({ description: 'Where readers are redirected.' }),
     split: z.array(variant).exactOptional().meta({ description: 'Targets of which each reader gets one.' }),
     page: z.enum(PAGE_NAMES).exactOptional().meta({ description: 'A page of the platform.' }),
   })

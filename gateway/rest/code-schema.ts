@@ -17,10 +17,8 @@ export const codeSchema = z
     type: z.enum(['dynamic', 'static', 'landing_page']).meta({ description: 'Only a dynamic code has a target.' }),
     short_code: z.string().meta({ description: 'Allocated at creation; the last part of the scan URL.' }),
     scan_url: z.string().meta({ format: 'uri', description: "The URL in the print, on the code's own domain." }),
-    target_url: z
-      .string()
-      .exactOptional()
-      .meta({ format: 'uri', description: 'The target of scans. Dynamic codes only.' }),
+    // Not `format: 'uri'`: targets are stored as sent, and may be `https://bücher.example` or end with `100%`.
+    target_url: z.string().exactOptional().meta({ description: 'The target of scans. Dynamic codes only.' }),
     payload: z.string().exactOptional().meta({ description: 'The encoded content. Static codes only.' }),
     name: z.string().nullable().meta({ description: 'Free label.' }),
     paused: z.boolean().meta({ description: 'A paused code shows a "paused" page when it is scanned.' }),

@@ -52,7 +52,7 @@ const TAGS = {
 const CURSOR_EXAMPLE = 'WyJxcl8wMWthZ2NwbjkiXQ';
 
 const createBody = z.object({
-  target_url: requiredText({ ...TARGET, format: 'uri' }),
+  target_url: requiredText(TARGET),
   name: nullableText(NAME),
   campaign_type: nullableText({
     maxLength: 64,
@@ -70,7 +70,7 @@ const readCreate = bodyReader(createBody);
 
 const updateBody = z
   .object({
-    target_url: optionalText({ ...TARGET, format: 'uri' }),
+    target_url: optionalText(TARGET),
     name: nullableText(NAME),
     paused: optionalFlag({ description: 'True pauses the code, false resumes it.', examples: [true] }),
     folder: nullableText({ ...FOLDER, description: `${FOLDER.description} Null removes the code from its folder.` }),

@@ -63,6 +63,14 @@ describe('GET /api/v1/openapi', () => {
     }
   });
 
+  test('has no format for targets, which are stored as they were sent', async () => {
+    const account = await api.account();
+    const target_url = 'https://bücher.example/100%';
+    expect((await account.create({ target_url })).target_url).toBe(target_url);
+    const formats = [...JSON.stringify(api.document).matchAll(/"target_url":\{[^{}]*"format":[^{}]*\}/g)];
+    expect(formats).toEqual([]);
+  });
+
   test('is applied to every answer of the contract tests', async () => {
     // Validating the document has blocked the event loop for seconds: keep-alive connections that the server closed
     // meanwhile must be noticed before one of them is reused.
