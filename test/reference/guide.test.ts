@@ -162,6 +162,7 @@ describe('the guide', () => {
         account,
       );
       const secret = /whsec_\S+/.exec(added)?.[0] ?? '';
+      await expect(run(program, args, { SECRET: '', PORT: String(port) })).rejects.toThrow('SECRET is required');
       const receiver = spawn(program, args, { env: { ...process.env, SECRET: secret, PORT: String(port) } });
       let printed = '';
       for (const stream of [receiver.stdout, receiver.stderr]) stream.on('data', (text) => (printed += text));
