@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import type { Writable } from 'node:stream';
 import { isSpanContextValid, trace } from '@opentelemetry/api';
 import { type Logger, pino, symbols } from 'pino';
+import { LogStream } from './log-stream.ts';
 
 /** SQLSTATE class 22 (data exceptions), whose messages quote values. */
 const DATA_EXCEPTION = /^22...$/;
@@ -23,7 +23,7 @@ const FLUSH_MS = 1_000;
  * written in a span have its `trace_id` and `span_id`.
  */
 export function openLogger(level: string, base: Readonly<Record<string, string>>): Logger {
-  return pino({ level, base, serializers: { err: (error) => errorForLog(error) }, mixin: traceIds });
+  return pino({ level, base, serializers: { err: (error) => errorForLog(error) }, mixin: traceIds }, new LogStream());
 }
 
 function traceIds(): object {
@@ -33,11 +33,10 @@ function traceIds(): object {
 
 /**
  * Resolves when the lines of a process that is about to be killed are written, or after a second; an exiting process
- * flushes by itself. `flushSync` of pino's stream leaves out the line that is being written, and its `flush` waits for
- * nothing.
+ * flushes by itself.
  */
 export async function flushLog(logger: Logger): Promise<void> {
-  const stream = (logger as unknown as { [symbols.streamSym]: Writable })[symbols.streamSym];
+  const stream = (logger as unknown as { [symbols.streamSym]: LogStream })[symbols.streamSym];
   const drained = once(stream, 'drain', { signal: AbortSignal.timeout(FLUSH_MS) });
   // The stream emits `drain` after each write, also if the lines were below the level.
   stream.write('');
