@@ -72,7 +72,10 @@ describe.skipIf(!ours)(
   },
 );
 
-test('a new topic of routes that can’t be noted because the disk is full is followed once there is room', async () => {
+test.each([
+  ['a new topic of routes that can’t be noted', 'beginTopic'],
+  ['a route that can’t be written', 'advance'],
+] as const)('%s because the disk is full is followed once there is room, and logged once', async (_, method) => {
   const { lines, logger: recording } = recordingLogger();
   const folder = mkdtempSync(join(tmpdir(), 'signpost-follow-'));
   const table = openRouteTable(folder, logger);
@@ -85,14 +88,17 @@ test('a new topic of routes that can’t be noted because the disk is full is fo
   await log.ensureTopics([ROUTES]);
   await log.publish(ROUTES.name, inOnePartition([['aaaaaaa', 1]]));
   let attempts = 0;
-  async function beginTopic(identity: string): Promise<void> {
-    if (attempts++ === 0) throw new Error('ENOSPC');
-    await table.beginTopic(identity);
+  async function failTwice(): Promise<void> {
+    if (attempts++ < 2) throw new Error('ENOSPC');
   }
-  const follower = followRoutes({ log, table: { ...table, beginTopic }, logger: recording });
+  const full = {
+    ...table,
+    [method]: (...values: [never, never]) => failTwice().then(() => table[method](...values)),
+  };
+  const follower = followRoutes({ log, table: full, logger: recording });
   onTestFinished(() => follower.stop());
   await expect.poll(() => table.code('aaaaaaa'), EVENTUALLY).toBeDefined();
-  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 50, msg: 'the topic of routes can’t be followed; trying again' },
+  expect(lines.map((line) => JSON.parse(line)).filter(({ level }) => level > 30)).toMatchObject([
+    { level: 50, msg: 'the topic of routes can’t be followed; trying again', err: { message: 'ENOSPC' } },
   ]);
 });

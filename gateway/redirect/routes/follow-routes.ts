@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Log, LogRecord, Positions, Subscription } from '../../../common/log/log.ts';
 import { ROUTES } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
+import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import { type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { machineMs } from '../../in-time.ts';
 import { recentDurations } from './recent-durations.ts';
@@ -26,11 +27,19 @@ export interface FollowerStatus {
 
 const RETRY_MS = 1_000;
 
+/** The minimum interval of log lines about the same failure, in ms: while the disk is full, each partition fails every second. */
+const LOG_MS = 60_000;
+
 /** Progress is logged after this many records, while an empty table is rebuilt. */
 const PROGRESS_EVERY = 100_000;
 
 /** How often the table's positions are compared with the end of the topic, in ms. */
 const COMPARE_MS = 2_000;
+
+/** The table could not be written, which is no failure of the log; `cause` says why. */
+class Unwritten extends Error {
+  override readonly name = 'Unwritten';
+}
 
 export interface FollowingOptions {
   readonly log: Log;
@@ -51,12 +60,20 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
   let lastAppliedAt: number | undefined;
   let complete: number | undefined;
   let following: Subscription | undefined;
+  const reportUnwritten = throttledReport(LOG_MS, (_, error: unknown) =>
+    logger.error({ err: error }, 'the topic of routes can’t be followed; trying again'),
+  );
+  const reportUnread = throttledReport(LOG_MS, (_, error: unknown) =>
+    logger.warn({ err: error }, 'routes can’t be read from the log; scans are answered from the route table as it is'),
+  );
 
   async function handle(records: readonly LogRecord[]): Promise<void> {
     const end = records.at(-1);
     if (!end) return;
     const routes = records.flatMap((record) => readRoute(record, logger));
-    await table.advance(routes, { partition: end.partition, next: end.offset + 1n });
+    await table.advance(routes, { partition: end.partition, next: end.offset + 1n }).catch((cause: unknown) => {
+      throw new Unwritten('routes can’t be written to disk', { cause });
+    });
     const before = applied;
     applied += records.length;
     lastAppliedAt = Date.now();
@@ -77,7 +94,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
       try {
         return await subscribe();
       } catch (error) {
-        logger.error({ err: error }, 'the topic of routes can’t be followed; trying again');
+        reportUnwritten(1, error);
         await pause(RETRY_MS, signal);
       }
     }
@@ -101,11 +118,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
       handle,
       // The table writes those of all partitions in one commit.
       partitionsAtOnce: ROUTES.partitions,
-      onError: (error) =>
-        logger.warn(
-          { err: error },
-          'routes can’t be read from the log; scans are answered from the route table as it is',
-        ),
+      onError: (error) => (error instanceof Unwritten ? reportUnwritten(1, error.cause) : reportUnread(1, error)),
     });
   }
 
