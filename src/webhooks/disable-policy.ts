@@ -1,11 +1,11 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
-import { run, statement, transaction } from '../../common/postgres/sql.ts';
+import { run, statement, transactionWithin } from '../../common/postgres/sql.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import { TEST_EVENT } from './deliveries.ts';
 import { disableEndpoint } from './endpoints.ts';
-import type { DeliveryResult, LeasedEndpointRow } from './queue.ts';
+import { type DeliveryResult, type LeasedEndpointRow, LONG_MS } from './queue.ts';
 import { DISABLE_AFTER_MS } from './schedule.ts';
 
 const GONE = 410;
@@ -50,7 +50,7 @@ export async function disableAndAudit(
   logger: Logger,
 ): Promise<void> {
   const endpoint = encodeId('hook', id);
-  const disabled = await transaction(pool, async (tx) => {
+  const disabled = await transactionWithin(pool, LONG_MS, async (tx) => {
     if (!(await disableEndpoint(tx, account_id, id, reason))) return false;
     await recordOwnChange(tx, account_id, 'endpoint disabled', endpoint);
     return true;

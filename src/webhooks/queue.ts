@@ -76,10 +76,10 @@ export interface DeliveryResult {
 }
 
 /**
- * How long fetching deliveries, recording attempts and releasing endpoints may take, in ms: ten times what 300,000 deliveries
- * or hundreds of times what 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
+ * How long fetching deliveries, recording attempts, and releasing or disabling endpoints may take, in ms: ten times what
+ * 300,000 deliveries or hundreds of times what 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
  */
-const LONG_MS = 20_000;
+export const LONG_MS = 20_000;
 
 const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.failing_since, e.verified_at,
   (extract(epoch from e.attempt_after - now()) * 1000)::float8 as wait,

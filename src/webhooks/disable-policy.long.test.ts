@@ -1,0 +1,35 @@
+import { pino } from 'pino';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { decodeId } from '../../common/contract/ids.ts';
+import { transaction } from '../../common/postgres/sql.ts';
+import { isUnavailable } from '../../common/postgres/unavailable.ts';
+import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
+import { openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
+import { disableAndAudit } from './disable-policy.ts';
+import { webhooksFixture } from './webhooks.fixture.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 25 };
+const logger = pino({ level: 'silent' });
+const { url, pool, newAccount } = await webhooksFixture();
+
+test('an endpoint that was being disabled when Postgres vanished does not keep the deliveries waiting', async () => {
+  const account = await newAccount();
+  const id = decodeId('hook', (await account.addEndpoint('http://localhost:9/')).id) ?? '';
+  const postgres = await startTcpProxy(url);
+  const behindProxy = await openDatabase(postgres.url, 2, entities);
+  onTestFinished(() => behindProxy.close());
+  const disable = () =>
+    disableAndAudit(behindProxy.pool, { id, account_id: account.id }, 'It answered 410 Gone.', logger);
+  await transaction(pool, async (tx) => {
+    await tx.query('select from webhook_endpoints for no key update');
+    const disabling = disable().catch((error: unknown) => error);
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await vi.waitFor(async () => expect((await pool.query(waiting)).rowCount).toBe(1), EVENTUALLY);
+    postgres.vanish();
+    expect(await disabling).toSatisfy(isUnavailable);
+  });
+  await disable();
+  const { rows } = await pool.query('select disabled_reason from webhook_endpoints');
+  expect(rows).toEqual([{ disabled_reason: 'It answered 410 Gone.' }]);
+}, 60_000);
