@@ -6,8 +6,9 @@ import { EVENTS, ROUTES } from '../../common/log/topics.ts';
 import { BY_COST, BY_INDEX, first, run, statement, withConnection } from '../../common/postgres/sql.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
+import { firstOf } from './outbox-reader.ts';
 
-/** Rows compared at a time. */
+/** Maximum rows compared at a time; fewer if they are large. */
 const PAGE = 1_000;
 /** Maximum difference between the clocks of cores, Kafka and Postgres, in ms. */
 const MAX_CLOCK_SKEW_MS = 300_000;
@@ -46,11 +47,16 @@ const position = statement<{ last: string; holes: string }>(
   'select last, holes::text as holes from outbox_position',
 );
 
+const COMPARED = 'id, at, key, headers, value';
+
 /** Index: outbox_id of each slot, forced by `BY_INDEX`. */
 const published = statement<PublishedRow>(
   'events_audit_published',
-  `select id, at, key, headers, value from outbox
-   where id > $1 and id <= $2 and not id <@ $3::int8multirange and at >= $4 and topic = $5 order by id limit ${PAGE}`,
+  firstOf(
+    `select ${COMPARED} from outbox
+     where id > $1 and id <= $2 and not id <@ $3::int8multirange and at >= $4 and topic = $5 order by id limit ${PAGE}`,
+    COMPARED,
+  ),
 );
 
 /** Identifies a record of a topic, with its version. */
@@ -114,10 +120,11 @@ function compare(
       for (let last = '0'; ; ) {
         signal.throwIfAborted();
         const rows = await run(client, published, [last, reached?.last, reached?.holes, new Date(since), topic]);
+        const end = rows.at(-1);
+        if (!end) return { keptFrom };
         keptFrom ??= rows[0]?.at;
-        if (rows.length > 0) await handle(await compareRows(client, rows, identityOf));
-        if (rows.length < PAGE) return { keptFrom };
-        last = rows.at(-1)?.id ?? last;
+        await handle(await compareRows(client, rows, identityOf));
+        last = end.id;
       }
     } finally {
       await client.query(`${BY_COST}; drop table logged`).catch(markBroken);

@@ -23,9 +23,9 @@ export interface WaitingRow {
 const COLUMNS = 'id, slot, topic, key, headers, value';
 
 /** The first of these rows up to `BATCH_BYTES`. The length of a large value is known without reading it. */
-const firstOf = (rows: string) => `select ${COLUMNS} from (
-     select ${COLUMNS}, sum(octet_length(value)) over (order by id rows between unbounded preceding and 1 preceding) as before
-     from (${rows}) as waiting
+export const firstOf = (rows: string, columns = COLUMNS) => `select ${columns} from (
+     select ${columns}, sum(octet_length(value)) over (order by id rows between unbounded preceding and 1 preceding) as before
+     from (${rows}) as rows
    ) as measured where coalesce(before, 0) < ${BATCH_BYTES} order by id`;
 
 /** Index: outbox_id of each slot, whatever the statistics are: `BY_INDEX` is set on the connection. */

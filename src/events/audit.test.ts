@@ -1,0 +1,36 @@
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, expect, test } from 'vitest';
+import { openPostgresLog } from '../../common/log/postgres.ts';
+import { EVENTS } from '../../common/log/topics.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { compareEvents } from './audit.ts';
+
+const ROWS = 30;
+const ROW_BYTES = 900_000;
+
+const { url } = await freshDatabase();
+const pool = new pg.Pool({ connectionString: url, max: 2 });
+const log = openPostgresLog({ url, clientId: 'test', logger: pino({ level: 'silent' }) });
+afterAll(async () => {
+  await log.close();
+  await pool.end();
+});
+
+test('large records are compared a few at a time, each of them once', async () => {
+  await log.ensureTopics([EVENTS]);
+  await pool.query(
+    `insert into outbox (topic, key, headers, value)
+     select $1, 'key', jsonb_build_object('ce_id', number::text), convert_to(repeat('x', $2), 'UTF8')
+     from generate_series(1, $3::integer) as number`,
+    [EVENTS.name, ROW_BYTES, ROWS],
+  );
+  await pool.query('update outbox_position set last = (select max(id) from outbox)');
+  const pages: string[][] = [];
+  const { keptFrom } = await compareEvents({ pool, log, since: 0, signal: AbortSignal.timeout(60_000) }, (rows) => {
+    pages.push(rows.map(({ headers }) => headers.ce_id ?? ''));
+  });
+  expect(pages.flat()).toEqual(Array.from({ length: ROWS }, (_, index) => String(index + 1)));
+  expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(10);
+  expect(keptFrom).toBeInstanceOf(Date);
+});
