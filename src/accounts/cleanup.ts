@@ -11,6 +11,8 @@ interface Closed {
 
 /** How long a core has an account to itself while it clears it: two would block each other. */
 const LEASE = `interval '5 minutes'`;
+/** How often it renews that, in ms: an account with a million codes takes much longer. */
+const RENEW_MS = 60_000;
 
 /** Index: accounts_to_clear. */
 const leaseDue = statement<Closed>(
@@ -25,6 +27,9 @@ const lease = statement<Closed>(
   'accounts_take',
   `update accounts set clear_at = now() + ${LEASE} where id = $1 and closed_at is not null returning id, delete_data`,
 );
+
+/** Index: accounts_pkey. */
+const renew = statement('accounts_renew', `update accounts set clear_at = now() + ${LEASE} where id = $1`);
 
 /**
  * RPCs that were running when the account was closed, batches, and disconnected gateways with scans in their spool may
@@ -53,7 +58,13 @@ export function createAccountCleanup(
   { stop, erase }: { readonly stop: readonly ClearStep[]; readonly erase: readonly ClearStep[] },
 ): AccountCleanup {
   async function clearAccount({ id, delete_data }: Closed): Promise<void> {
-    for (const step of [...stop, ...(delete_data ? erase : [])]) await step(id);
+    // After failures for five minutes another core continues.
+    const renewing = setInterval(() => run(pool, renew, [id]).catch(() => undefined), RENEW_MS);
+    try {
+      for (const step of [...stop, ...(delete_data ? erase : [])]) await step(id);
+    } finally {
+      clearInterval(renewing);
+    }
     await run(pool, scheduleNext, [id]);
   }
   return {

@@ -1,0 +1,37 @@
+import pg from 'pg';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
+import { newUuid } from '../../common/contract/ids.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { createAccountCleanup } from './cleanup.ts';
+
+const { url } = await freshDatabase();
+const pool = new pg.Pool({ connectionString: url, max: 4 });
+afterAll(() => pool.end());
+
+test('an account that takes long to clear is cleared by one process at a time', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  await pool.query(
+    `insert into accounts (id, name, plan, closed_at, delete_data, clear_at)
+     values ($1, 'Test', 'business', now(), true, now())`,
+    [newUuid()],
+  );
+  const erased = Promise.withResolvers<void>();
+  let steps = 0;
+  const step = async () => {
+    steps++;
+    await erased.promise;
+  };
+  const cleanup = createAccountCleanup(pool, { stop: [], erase: [step] });
+  const sweep = cleanup.sweep();
+  await vi.waitFor(() => expect(steps).toBe(1));
+  await pool.query(`update accounts set clear_at = now() - interval '1 second'`);
+  vi.advanceTimersByTime(60_000);
+  await vi.waitFor(async () => {
+    expect((await pool.query('select from accounts where clear_at > now()')).rowCount).toBe(1);
+  });
+  await cleanup.sweep();
+  erased.resolve();
+  await sweep;
+  expect(steps).toBe(1);
+});
