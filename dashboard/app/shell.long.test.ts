@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
-import { CHROMIUM, type DashboardPages, startPages } from './pages.fixture.ts';
+import { CHROMIUM, comeBack, type DashboardPages, startPages } from './pages.fixture.ts';
 
 /** The frame around the pages: navigation, search, language, theme. */
 
@@ -162,6 +162,48 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
     await page.getByText('Signpost is unavailable at the moment.').waitFor();
     await page.close();
+  });
+
+  test('keeps what was entered when the session ends, until the person has signed in in another tab', async () => {
+    const page = await pages.open('/codes/new', { context: { locale: 'en-AU' } });
+    await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/kept');
+    await page.getByRole('textbox', { name: 'Name' }).fill('Kept');
+    await page.context().clearCookies();
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    await page.getByText('What you have entered is kept').waitFor();
+    // The page below rests, and is not there for anybody.
+    expect(await page.getByRole('navigation').count()).toBe(0);
+    const { token } = await pages.client(AccountsService).createSignInLink({ email: 'owner@harbour.example' });
+    const other = await page.context().newPage();
+    await other.goto(`${pages.dashboard.url}/sign-in/link#${token}`);
+    await other.getByRole('button').click();
+    await other.waitForURL(`${pages.dashboard.url}/`);
+    const name = page.getByRole('textbox', { name: 'Name' });
+    const comesBack = async () => {
+      await page.evaluate(() => window.dispatchEvent(new Event('visibilitychange')));
+      return name.isVisible();
+    };
+    await expect.poll(comesBack).toBe(true);
+    expect(await name.inputValue()).toBe('Kept');
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Kept' }).waitFor();
+    await page.context().close();
+  });
+
+  test('is opened anew once another person of the account has signed in', async () => {
+    const page = await pages.open('/codes', { context: { locale: 'en-NZ' } });
+    await page.getByRole('button', { name: 'Signed in as owner@harbour.example' }).waitFor();
+    await pages.client(AccountsService).addMember({ email: 'second@harbour.example', role: Role.VIEWER });
+    const { token } = await pages.client(AccountsService).createSignInLink({ email: 'second@harbour.example' });
+    const other = await page.context().newPage();
+    await other.goto(`${pages.dashboard.url}/sign-in/link#${token}`);
+    await other.getByRole('button').click();
+    await other.waitForURL(`${pages.dashboard.url}/`);
+    await comeBack(page);
+    await page.waitForURL(`${pages.dashboard.url}/`);
+    await page.getByRole('button', { name: 'Signed in as second@harbour.example' }).waitFor();
+    await page.context().close();
   });
 
   test('signs out', async () => {

@@ -30,9 +30,12 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
       ['Café', Role.VIEWER],
     ] as const) {
       const { accountId } = await signpost.createAccount({ name });
-      await internal(signpost, AccountsService, accountId).addMember({ email: 'anna@example.com', role });
+      const accounts = internal(signpost, AccountsService, accountId);
+      await accounts.addMember({ email: 'anna@example.com', role });
+      if (role === Role.OWNER) await accounts.addMember({ email: 'clara@example.com', role: Role.EDITOR });
     }
     provider.people.set('anna', { email: 'anna@example.com', email_verified: true, name: 'Anna Arendt' });
+    provider.people.set('clara', { email: 'clara@example.com', email_verified: true });
     provider.people.set('berta', { email: 'berta@example.com', email_verified: true });
     browser = await chromium.launch({ ...(CHROMIUM && { executablePath: CHROMIUM }), args: ['--no-sandbox'] });
   });
@@ -70,6 +73,27 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
   test('see that they are not members of any account', async () => {
     const page = await signIn('berta');
     await page.getByRole('heading', { name: 'You are not a member yet' }).waitFor();
+  });
+
+  test('sign in in another tab if their session ended while they entered something', async () => {
+    const page = await signIn('clara');
+    await page.goto(`${dashboard.url}/codes/new`);
+    const url = page.getByRole('textbox', { name: 'Target URL' });
+    await url.fill('https://example.com/kept');
+    // Only the dashboard's: the provider still knows the person.
+    await page.context().clearCookies({ name: '__Host-session' });
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByText('What you have entered is kept').waitFor();
+    const opened = page.context().waitForEvent('page');
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await (await opened).waitForURL(`${dashboard.url}/codes/new`);
+    const comesBack = async () => {
+      await page.evaluate(() => window.dispatchEvent(new Event('visibilitychange')));
+      return url.isVisible();
+    };
+    await expect.poll(comesBack).toBe(true);
+    expect(await url.inputValue()).toBe('https://example.com/kept');
+    await page.context().close();
   });
 
   test('are asked to sign in again when the provider ends their session', async () => {

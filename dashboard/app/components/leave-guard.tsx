@@ -1,9 +1,12 @@
 import { useBlocker } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { noteEntered } from '../data/entered.ts';
 import { useFirstMessages } from '../messages/index.ts';
 import { Confirm } from './confirm.tsx';
 
 /** Asks before a link, the browser's buttons or a closed tab discard what was entered. Not inside of a form. */
 export function LeaveGuard({ isChanged }: { readonly isChanged: boolean }) {
+  useEffect(() => (isChanged ? noteEntered() : undefined), [isChanged]);
   const { status, proceed, reset } = useBlocker({
     shouldBlockFn: ({ current, next }) => isChanged && current.pathname !== next.pathname,
     enableBeforeUnload: isChanged,

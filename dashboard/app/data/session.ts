@@ -24,8 +24,8 @@ export interface SignedOut {
   readonly signIn: readonly string[];
 }
 
-/** See `shownAccount`. */
-let shown: string | undefined;
+/** The last session that was read: of the account and the person that the page shows. */
+let shown: Session | undefined;
 
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
@@ -36,11 +36,10 @@ export const sessionQuery = queryOptions({
     if (response.status >= 500) throw new ConnectError(`GET /session: ${response.status}`, Code.Unavailable);
     if (!response.ok && response.status !== 401) throw new Error(`The session could not be read: ${response.status}.`);
     const session = (await response.json()) as Session | SignedOut;
-    if (!isSignedOut(session)) {
-      shown ??= session.account.id;
-      // Opened in another tab, or the person has left the one that the page shows.
-      if (session.account.id !== shown) openAnew();
-    }
+    if (isSignedOut(session)) return session;
+    // In another tab another account was opened, or another person has signed in; or this one has left the account.
+    if (shown && (session.account.id !== shown.account.id || session.member.id !== shown.member.id)) openAnew();
+    else shown = session;
     return session;
   },
   // Without it there is no page, so a failure is shown at once, with a way to try again.
@@ -49,11 +48,12 @@ export const sessionQuery = queryOptions({
   staleTime: ({ state }) => (state.data && isSignedOut(state.data) ? 0 : 60_000),
 });
 
-/** The session of a page; pages are shown to people who are signed in. */
+/** The session of a page; of one that is kept while no one is signed in, the one that has ended. */
 export function useSession(): Session {
   const { data } = useSuspenseQuery(sessionQuery);
-  if (isSignedOut(data)) throw new Error('No one is signed in.');
-  return data;
+  if (!isSignedOut(data)) return data;
+  if (!shown) throw new Error('No one is signed in.');
+  return shown;
 }
 
 /** Whether the person may do what `role` may. */
@@ -67,7 +67,7 @@ export function isSignedOut(session: Session | SignedOut): session is SignedOut 
 
 /** The account that the page shows, `acct_…`; undefined before the first session. It does not change until `openAnew`. */
 export function shownAccount(): string | undefined {
-  return shown;
+  return shown?.account.id;
 }
 
 /** Loads everything anew: what the pages have loaded is of another account or person. */

@@ -1,10 +1,10 @@
 import { useIsFetching, useSuspenseQuery } from '@tanstack/react-query';
 import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import { Menu as MenuIcon } from 'lucide-react';
-import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { Activity, lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { RouterProvider } from 'react-aria-components';
 import { isTemporary } from '../../data/queries.ts';
-import { isSignedOut, sessionQuery } from '../../data/session.ts';
+import { isSignedOut, sessionQuery, shownAccount } from '../../data/session.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { IconButton } from '../button.tsx';
 import { Notice } from '../page.tsx';
@@ -18,15 +18,25 @@ import { SignedOutPage } from './signed-out.tsx';
 const Drawer = lazy(() => import('./drawer.tsx'));
 const Palette = lazy(() => import('./palette.tsx'));
 
-/** The frame around all pages: navigation, the account, search, messages; or the way to sign in. */
+/**
+ * The frame around all pages: navigation, the account, search, messages; or the way to sign in. When the session ends, the
+ * page stays as it is, hidden and at rest: with what was entered it appears again once the person has signed in.
+ */
 export function Shell() {
   const { data: session } = useSuspenseQuery(sessionQuery);
   const navigate = useNavigate();
-  if (isSignedOut(session)) return <SignedOutPage signIn={session.signIn} />;
+  const isOut = isSignedOut(session);
   return (
-    <RouterProvider navigate={(to) => void navigate({ to })}>
-      <Frame />
-    </RouterProvider>
+    <>
+      {isOut && <SignedOutPage signIn={session.signIn} />}
+      {shownAccount() !== undefined && (
+        <Activity mode={isOut ? 'hidden' : 'visible'}>
+          <RouterProvider navigate={(to) => void navigate({ to })}>
+            <Frame />
+          </RouterProvider>
+        </Activity>
+      )}
+    </>
   );
 }
 

@@ -1,4 +1,6 @@
 import { useLocation } from '@tanstack/react-router';
+import { useState } from 'react';
+import { isAnythingEntered } from '../../data/entered.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { buttonLink } from '../button.tsx';
 import { Logo } from './logo.tsx';
@@ -8,12 +10,19 @@ import styles from './signed-out.module.css';
 export function SignedOutPage({ signIn }: { readonly signIn: readonly string[] }) {
   const { shell } = useFirstMessages();
   const to = useLocation({ select: ({ href }) => href });
+  // While this is rendered for the first time, the page that the session's end hides is still there.
+  const [isKept] = useState(isAnythingEntered);
   return (
     <main className={styles.page}>
       <Logo />
       <h1>{shell.signedOut.title}</h1>
+      {isKept && <p>{shell.signedOut.kept}</p>}
       {signIn.includes('oidc') ? (
-        <a href={`/sign-in?to=${encodeURIComponent(to)}`} className={buttonLink.primary}>
+        <a
+          href={`/sign-in?to=${encodeURIComponent(to)}`}
+          {...(isKept && { target: '_blank' })}
+          className={buttonLink.primary}
+        >
           {shell.signedOut.provider}
         </a>
       ) : (

@@ -36,6 +36,7 @@ export const shell: typeof en = {
   },
   signedOut: {
     title: 'Bei Signpost anmelden',
+    kept: 'Was Sie eingegeben haben, bleibt erhalten: Melden Sie sich in einem anderen Tab an, und kehren Sie hierher zurück.',
     provider: 'Anmelden',
     link: 'Melden Sie sich mit dem Link an, den Sie erhalten haben. Auf dem Rechner, auf dem Signpost läuft, erzeugt ihn:',
   },

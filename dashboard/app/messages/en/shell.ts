@@ -35,6 +35,7 @@ export const shell = {
   },
   signedOut: {
     title: 'Sign in to Signpost',
+    kept: 'What you have entered is kept: sign in in another tab, and come back to this one.',
     provider: 'Sign in',
     link: 'Sign in with the link that you were given. To make one, run on the machine that runs Signpost:',
   },

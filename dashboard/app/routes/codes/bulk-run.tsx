@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { ProgressBar } from 'react-aria-components';
 import { Button } from '../../components/button.tsx';
 import { downloadCsv } from '../../components/charts/csv.ts';
@@ -38,6 +38,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   const [done, setDone] = useState(0);
   const [result, setResult] = useState<BulkResult>();
   const [error, setError] = useState<string>();
+  const isStarted = useRef(false);
 
   const undoable = ({ before, changed }: BulkResult) =>
     job.kind !== 'export' && before.length === changed && changed > 0;
@@ -80,13 +81,13 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   };
   // biome-ignore lint/correctness/useExhaustiveDependencies: it runs once; the job of a run never changes.
   useEffect(() => {
-    // React's strict mode runs effects twice in development; the second run is the one that counts.
+    // React's strict mode runs effects twice in development; the second run is the one that counts. Of a job that has
+    // ended, they run again when the page appears after a session that ended meanwhile.
     let isCurrent = true;
-    let isStarted = false;
     const run = async () => {
       await Promise.resolve();
-      if (!isCurrent) return;
-      isStarted = true;
+      if (!isCurrent || isStarted.current) return;
+      isStarted.current = true;
       const pages = selectedCodes(selection, filter, abort.signal);
       try {
         if (job.kind === 'export') {
@@ -106,7 +107,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     return () => {
       isCurrent = false;
       // The page was left: what has been changed stays so, and a toast tells how much that is.
-      if (isStarted) abort.abort();
+      if (isStarted.current) abort.abort();
     };
   }, []);
 

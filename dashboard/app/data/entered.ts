@@ -1,0 +1,14 @@
+let forms = 0;
+
+/** Notes that a form has something that was entered and not saved, until the returned function is called. */
+export function noteEntered(): () => void {
+  forms += 1;
+  return () => {
+    forms -= 1;
+  };
+}
+
+/** Whether the page has something that was entered and not saved. */
+export function isAnythingEntered(): boolean {
+  return forms > 0;
+}
