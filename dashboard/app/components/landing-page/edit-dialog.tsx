@@ -1,11 +1,13 @@
 import { create, equals } from '@bufbuild/protobuf';
-import { useMutation } from '@connectrpc/connect-query';
+import { createClient } from '@connectrpc/connect';
+import { useMutation } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { type LandingPage, LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
+import { transport } from '../../data/transport.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
 import { Actions, Dialog } from '../dialog.tsx';
@@ -22,31 +24,50 @@ interface EditLandingPageProps {
   readonly onClose: () => void;
 }
 
+const client = createClient(CodesService, transport);
+
+/**
+ * Gives a code this page. If it has another one than `expected` by now, it keeps that, which is returned: UpdateCode would
+ * replace it.
+ */
+async function savePage(
+  id: string,
+  landingPage: LandingPage,
+  expected?: LandingPage,
+): Promise<LandingPage | undefined> {
+  const now = expected && (await client.getCode({ id })).code?.landingPage;
+  if (now && !equals(LandingPageSchema, now, expected)) return now;
+  await client.updateCode({ id, landingPage, updateMask: { paths: ['landing_page'] } });
+  return undefined;
+}
+
 /** A window that changes the page of a code. Saving can be undone for some seconds. */
 export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
   const messages = useMessages();
   const { common, landingPage } = messages;
   const errorText = useErrorText();
-  const before = code.landingPage ?? create(LandingPageSchema);
-  const [page, setPage] = useState(before);
+  const [initial] = useState(() => code.landingPage ?? create(LandingPageSchema));
+  const [page, setPage] = useState(initial);
+  // The page that saving replaces: the one that the form began with, or another person's that the notice told of.
+  const [replaced, setReplaced] = useState(initial);
   const [isAsking, setAsking] = useState(false);
-  const isChanged = !equals(LandingPageSchema, page, before);
+  const isChanged = !equals(LandingPageSchema, page, initial);
   const [wasSent, setSent] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  const update = useMutation(CodesService.method.updateCode, {
-    onSuccess: refreshCodes,
-  });
+  const save = useMutation({ mutationFn: () => savePage(code.id, page, replaced), onSuccess: refreshCodes });
   const problems = landingPageProblems(page, messages);
-  const save = (saved: typeof page) =>
-    update.mutateAsync({ id: code.id, updateMask: { paths: ['landing_page'] }, landingPage: saved });
   const submit = async () => {
-    if (update.isPending) return;
+    if (save.isPending) return;
     setSent(true);
     if (Object.keys(problems).length > 0) return focusFirstInvalid(form.current);
     try {
       if (isChanged) {
-        await save(page);
-        const undo = () => void save(before).catch((error: unknown) => showToast(errorText(error), { kind: 'failed' }));
+        const other = await save.mutateAsync();
+        if (other) return setReplaced(other);
+        const undo = () =>
+          void savePage(code.id, replaced).then(refreshCodes, (error: unknown) =>
+            showToast(errorText(error), { kind: 'failed' }),
+          );
         showToast(landingPage.saved, { undo });
       }
       onClose();
@@ -67,12 +88,13 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
         <LandingPageEditor
           value={page}
           onChange={setPage}
-          errors={wasSent ? { ...Object.fromEntries(fieldErrors(update.error)), ...problems } : {}}
+          errors={wasSent ? { ...Object.fromEntries(fieldErrors(save.error)), ...problems } : {}}
         />
-        {update.isError && <Notice look="danger">{errorText(update.error)}</Notice>}
+        {save.isError && <Notice look="danger">{errorText(save.error)}</Notice>}
+        {replaced !== initial && <Notice look="danger">{landingPage.conflict}</Notice>}
         <Actions>
           <Button onPress={onClose}>{common.cancel}</Button>
-          <Button type="submit" look="primary" isPending={update.isPending}>
+          <Button type="submit" look="primary" isPending={save.isPending}>
             {common.save}
           </Button>
         </Actions>

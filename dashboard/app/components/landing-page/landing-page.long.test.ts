@@ -36,6 +36,24 @@ describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
       .toMatchObject({ title: 'Harbour', links: [{ label: 'Menu' }, { label: 'Map' }] });
   });
 
+  test('keeps what was typed when another person has changed the page meanwhile', async () => {
+    const id = await createPage('Contested');
+    const codes = pages.client(CodesService);
+    const page = await pages.open(`/codes/${id}`);
+    await page.getByRole('button', { name: 'Edit landing page' }).click();
+    await page.getByLabel('Heading').fill('Mine');
+    await codes.updateCode({ id, landingPage: { title: 'Theirs' }, updateMask: { paths: ['landing_page'] } });
+    const save = page.getByRole('button', { name: 'Save' });
+    await save.click();
+    await page.getByText('Someone else changed this page meanwhile.').waitFor();
+    expect(await pageOf(id)).toMatchObject({ title: 'Theirs' });
+    await save.click();
+    await page.getByText('The landing page was saved.').waitFor();
+    expect(await pageOf(id)).toMatchObject({ title: 'Mine' });
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(() => pageOf(id)).toMatchObject({ title: 'Theirs' });
+  });
+
   test('says at the fields what is wrong, and saves nothing', async () => {
     const id = await createPage('Unchanged');
     const page = await pages.open(`/codes/${id}`);

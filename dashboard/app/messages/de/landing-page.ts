@@ -23,6 +23,8 @@ export const landingPage: typeof en = {
   themes: { light: 'Hell', dark: 'Dunkel' },
   untitled: 'Überschrift',
   saved: 'Die Landingpage wurde gespeichert. Scans zeigen sie ab sofort.',
+  conflict:
+    'Jemand anderes hat diese Seite inzwischen geändert. Ihre Eingaben stehen noch hier; beim Speichern ersetzen sie die andere Änderung.',
   problems: {
     title: 'Bitte geben Sie eine Überschrift mit höchstens 200 Zeichen ein.',
     oneLine: 'Das muss eine einzige Zeile sein.',

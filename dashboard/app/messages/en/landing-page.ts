@@ -21,6 +21,8 @@ export const landingPage = {
   themes: { light: 'Light', dark: 'Dark' },
   untitled: 'Heading',
   saved: 'The landing page was saved. Scans show it from now on.',
+  conflict:
+    'Someone else changed this page meanwhile. Your entries are still here; saving now replaces the other change.',
   problems: {
     title: 'Enter a heading of at most 200 characters.',
     oneLine: 'This must be one line.',
