@@ -1,6 +1,6 @@
 import { createClient } from '@connectrpc/connect';
 import { createConnectQueryKey } from '@connectrpc/connect-query';
-import { type Code, CodesService } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Code, CodesService, UpdateOutcome } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { showToast } from '../components/toasts.tsx';
 import { useMessages } from '../messages/index.ts';
 import { refreshCodes } from './code-lists.ts';
@@ -15,7 +15,7 @@ export interface CodeActions {
   rename(code: Code, name: string): Promise<void>;
   /** `folder`: an id or a new name; undefined takes the code out of its folder. */
   file(code: Code, folder: string | undefined, name: string): Promise<void>;
-  /** `tags`: all of the code's, by name. */
+  /** `tags`: all that the code is to have, by name, of those that are shown. */
   tag(code: Code, tags: readonly string[]): Promise<void>;
   remove(code: Code): Promise<void>;
   restore(code: Code): Promise<void>;
@@ -69,7 +69,7 @@ export function useCodeActions(): CodeActions {
     tag: (code, tags) => {
       show({ ...code, tags: [...tags] });
       return run(
-        () => client.updateCode({ id: code.id, tags: [...tags], updateMask: { paths: ['tags'] } }),
+        () => changeTags(code, tags, codes.bulk.notFound),
         codes.done.tagged(isolated(nameOfCode(code))),
         () => actions.tag({ ...code, tags: [...tags] }, code.tags),
       );
@@ -88,6 +88,15 @@ export function useCodeActions(): CodeActions {
       ),
   };
   return actions;
+}
+
+/** Adds and removes the tags by which the lists differ: what other people have added or removed meanwhile stays so. */
+async function changeTags({ id, tags: before }: Code, tags: readonly string[], notFound: string): Promise<void> {
+  const addTags = tags.filter((tag) => !before.includes(tag));
+  const removeTags = before.filter((tag) => !tags.includes(tag));
+  const { results } = await client.updateCodes({ ids: [id], addTags, removeTags });
+  const { outcome, message } = results[0] ?? {};
+  if (outcome !== UpdateOutcome.CHANGED && outcome !== UpdateOutcome.UNCHANGED) throw new Error(message || notFound);
 }
 
 /** Shows a change at once, before the core has made it; a failure reads the code again. */

@@ -88,6 +88,24 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
   });
 
+  test('keeps the tags that another person has added or removed meanwhile', async () => {
+    const codes = pages.client(CodesService);
+    const { id } = await newCode('Tagged');
+    const tagsOf = async () => [...((await codes.getCode({ id })).code?.tags ?? [])].sort();
+    await codes.updateCodes({ ids: [id], addTags: ['old'] });
+    const page = await pages.open(`/codes/${id}`);
+    await page.getByRole('button', { name: 'Change tags' }).waitFor();
+    await codes.updateCodes({ ids: [id], addTags: ['theirs'], removeTags: ['old'] });
+    await press(page, 'Change tags');
+    await page.keyboard.type('mine');
+    await page.getByRole('option', { name: 'mine' }).click();
+    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    expect(await tagsOf()).toEqual(['mine', 'theirs']);
+    await press(page, 'Undo');
+    await expect.poll(tagsOf).toEqual(['theirs']);
+    await page.close();
+  });
+
   test('saves no condition without a value, and moves errors with their rules', async () => {
     const code = await newCode('Rules');
     const page = await pages.open(`/codes/${code.id}`);
