@@ -226,6 +226,18 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     expect(pdf.content.toString('latin1')).toContain('/MediaBox[0 0 113.3858 113.3858]');
   });
 
+  test('describes the modules of a PDF only if it has a width', async () => {
+    const page = await pages.open(`/codes/${(await newCode('Narrow')).id}`);
+    await page.getByRole('button', { name: 'Format' }).click();
+    await page.getByRole('option', { name: 'PDF' }).click();
+    const width = page.getByRole('textbox', { name: 'Width' });
+    await page.getByText('each module is').waitFor();
+    await width.fill('4 cm');
+    await page.getByText('Between 10 and').waitFor();
+    expect(await page.getByText('each module is').count()).toBe(0);
+    await page.close();
+  });
+
   test('renames, pauses, deletes and restores', async () => {
     const code = await newCode('Old name');
     const page = await pages.open(`/codes/${code.id}`);

@@ -80,7 +80,11 @@ export function ImagePanel({ code }: { readonly code: Code }) {
               onChange={setWidth}
               inputMode="numeric"
               error={isWidth ? undefined : image.widthRange(number(MIN_MM), number(MAX_MM))}
-              description={`${image.widthHelp(number(Math.round(module * 100) / 100))}${module < FINE_MM ? ` ${image.tooFine}` : ''}`}
+              description={
+                isWidth
+                  ? `${image.widthHelp(number(Math.round(module * 100) / 100))}${module < FINE_MM ? ` ${image.tooFine}` : ''}`
+                  : undefined
+              }
             />
           )}
           <Button type="submit" icon={Download} look="primary" isPending={isPending}>
