@@ -53,6 +53,8 @@ export function TagsField({ value, onChange, error }: TagsFieldProps) {
     if (added.length > 0) onChange([...value, ...added]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    // Keys of an input method choose and confirm what will be typed.
+    if (event.nativeEvent.isComposing) return;
     const hasOptionFocused = (event.target as Element).getAttribute('aria-activedescendant');
     if (event.key === 'Enter' && text.trim() !== '' && !hasOptionFocused) {
       event.preventDefault();

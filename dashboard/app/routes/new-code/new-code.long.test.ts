@@ -171,6 +171,24 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await phoneContext?.close();
   });
 
+  test('takes no tag from an input method before it is confirmed', async () => {
+    const page = await pages.open('/codes/new');
+    const tags = page.getByRole('combobox', { name: 'Tags' });
+    await tags.click();
+    const browser = await page.context().newCDPSession(page);
+    await browser.send('Input.imeSetComposition', { text: 'すし', selectionStart: 2, selectionEnd: 2 });
+    // As browsers report a key that an input method uses: here to confirm what it has made of the letters.
+    const enter = { key: 'Enter', code: 'Enter', windowsVirtualKeyCode: 229 };
+    await browser.send('Input.dispatchKeyEvent', { type: 'rawKeyDown', ...enter });
+    await browser.send('Input.insertText', { text: '寿司' });
+    expect(await tags.inputValue()).toBe('寿司');
+    await tags.press('Enter');
+    expect(await page.getByRole('list', { name: 'Chosen tags' }).getByRole('listitem').allTextContents()).toEqual([
+      '寿司',
+    ]);
+    await page.close();
+  });
+
   test('is not discarded without a question', async () => {
     const page = await pages.open('/codes/new');
     await page.getByLabel('Target URL').fill('https://example.com/typed');
