@@ -26,7 +26,7 @@ export function CodeCells({ code }: { readonly code: Code }) {
           size={32}
         />
       </div>
-      <div role="rowheader" className={code.name ? styles.name : styles.unnamed} title={code.name}>
+      <div role="rowheader" dir="auto" className={code.name ? styles.name : styles.unnamed} title={code.name}>
         {code.name || codes.unnamed}
       </div>
       <div role="gridcell" className={styles.url}>

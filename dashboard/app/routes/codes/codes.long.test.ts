@@ -189,6 +189,47 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('heading', { name: 'No code matches' }).waitFor();
   });
 
+  test('cuts no column off, whatever the width', async () => {
+    const page = await pages.open('/codes');
+    const grid = page.getByRole('grid', { name: 'Codes' });
+    await grid.getByRole('row').nth(1).waitFor();
+    const overflow = () =>
+      grid.evaluate((element) => (element.querySelector('[role=row]')?.scrollWidth ?? 0) - element.clientWidth);
+    const check = async (widths: readonly number[]) => {
+      for (const width of widths) {
+        await page.setViewportSize({ width, height: 800 });
+        await expect.poll(overflow, { message: `px beyond the list at ${width} px` }).toBeLessThanOrEqual(0);
+      }
+    };
+    await check([641, 700, 760, 960, 1_100, 1_300]);
+    // The details of a code are beside the list.
+    await page.setViewportSize({ width: 1_201, height: 800 });
+    await grid.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('complementary').waitFor();
+    await check([1_201, 1_280, 1_440]);
+    await page.close();
+  });
+
+  test('shows the beginning of a long name that runs from right to left', async () => {
+    const name = `قائمة ${'الطعام '.repeat(20)}`.trim();
+    const { code } = await pages.client(CodesService).createCode({ targetUrl: 'https://example.com/rtl', name });
+    const page = await pages.open('/codes?q=rtl');
+    const cell = page.getByRole('rowheader', { name });
+    await cell.waitFor();
+    // Where the first letter is, within the cell.
+    const isSeen = await cell.evaluate((element) => {
+      const range = document.createRange();
+      range.setStart(element.firstChild as Node, 0);
+      range.setEnd(element.firstChild as Node, 1);
+      const [letter, box] = [range.getBoundingClientRect(), element.getBoundingClientRect()];
+      return letter.left >= box.left && letter.right <= box.right;
+    });
+    expect(isSeen).toBe(true);
+    await pages.client(CodesService).deleteCode({ id: code?.id ?? '' });
+    await page.close();
+  });
+
   test('Tab leads out of the list after a single step within it', async () => {
     const page = await pages.open('/codes');
     const list = page.getByRole('grid', { name: 'Codes' });
