@@ -189,6 +189,31 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('heading', { name: 'No code matches' }).waitFor();
   });
 
+  test('does not repeat a change that failed because the session ended', async () => {
+    const before = await pausedNow();
+    const page = await pages.open('/codes', { context: { locale: 'en-AU' } });
+    const list = page.getByRole('grid', { name: 'Codes' });
+    await list.getByRole('row').nth(1).waitFor();
+    await list.focus();
+    await page.keyboard.press('Space');
+    const cookies = await page.context().cookies();
+    await page.context().clearCookies();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    await page.context().addCookies(cookies);
+    const failure = page.getByRole('alertdialog').getByText('You are signed out.');
+    const comesBack = async () => {
+      await page.evaluate(() => window.dispatchEvent(new Event('visibilitychange')));
+      return failure.isVisible();
+    };
+    await expect.poll(comesBack).toBe(true);
+    await page.getByRole('button', { name: 'Close', exact: true }).last().click();
+    await list.getByRole('row').nth(1).waitFor();
+    expect(await pausedNow()).toBe(before);
+    await page.context().close();
+  });
+
   test('cuts no column off, whatever the width', async () => {
     const page = await pages.open('/codes');
     const grid = page.getByRole('grid', { name: 'Codes' });
