@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import LongestFirst from './test/harness/longest-first.ts';
 
 // Property tests draw from it; the reporter prints it.
 process.env.TEST_SEED ??= String(randomInt(2 ** 31));
@@ -23,6 +24,7 @@ export default defineConfig({
     pool: 'forks',
     // Many tests wait, but Postgres, Kafka and the processes under test want the machine too.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Vitest's default of 1 s is less than a page or a process may take on a busy machine.
