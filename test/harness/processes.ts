@@ -71,7 +71,11 @@ export async function startSignpost(options: SignpostOptions = {}): Promise<Sign
   const dataDir = await mkdtemp(join(tmpdir(), 'signpost-processes-'));
   const running: Process[] = [];
   const stop = async () => {
-    for (const process of running.splice(0).reverse()) await process.kill('SIGTERM');
+    for (const process of running.splice(0).reverse()) {
+      // A test that failed may have left it suspended, and SIGTERM would wait forever.
+      void process.kill('SIGCONT');
+      await process.kill('SIGTERM');
+    }
     await rm(dataDir, { recursive: true, force: true });
   };
   afterFile(stop);
