@@ -36,8 +36,7 @@ const count = {
 };
 const notes = results.flatMap(({ errors }) => errors.map((error) => `failed outside any test: ${error}`));
 if (failedTests.length <= MOST_REPEATED) {
-  for (const test of failedTests) {
-    const passed = await repeat(test);
+  for (const [test, passed] of [...(await repeat(short)), ...(await repeat(long))]) {
     notes.push(`failed, then passed ${passed} of ${RUNS} times: ${test.file}${test.name ? ` > ${test.name}` : ''}`);
     if (passed < RUNS) continue;
     count.failed--;
@@ -48,14 +47,30 @@ for (const note of notes) console.log(note);
 console.log(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine(count)}`);
 process.exitCode = count.failed === 0 ? 0 : 1;
 
-/** How often a test passes in five runs; it stops at the first failure. */
-async function repeat({ config, file, name }: FailedTest & { readonly config: string }): Promise<number> {
-  const only = name === undefined ? [] : ['--testNamePattern', `^${escaped(name)}$`];
+/**
+ * How often each failed test of a configuration passes in five runs, until it fails. A run repeats all of them: it starts the
+ * shared services once, and those of several files run at a time.
+ */
+async function repeat(config: string): Promise<Map<FailedTest, number>> {
+  const tests = failedTests.filter((test) => test.config === config);
+  const passes = new Map(tests.map((test) => [test, 0]));
   for (let run = 0; run < RUNS; run++) {
-    const { passed, failed } = await vitest('--config', config, file, ...only);
-    if (failed > 0 || passed === 0) return run;
+    const left = tests.filter((test) => passes.get(test) === run);
+    if (left.length === 0) break;
+    const files = [...new Set(left.map(({ file }) => file))];
+    // Whole files are repeated if one of them failed as a whole.
+    const names = left.map(({ name }) => (name === undefined ? '' : `^${escaped(name)}$`));
+    const result = await vitest('--config', config, ...files, '--testNamePattern', names.join('|'));
+    for (const test of left) if (hasPassed(test, result)) passes.set(test, run + 1);
   }
-  return RUNS;
+  return passes;
+}
+
+/** Whether a test, or whole file, is among those that passed: nothing failed outside of tests, nor its file as a whole. */
+function hasPassed({ file, name }: FailedTest, { passed, failedTests, errors }: RunResult): boolean {
+  const failures = failedTests.filter((test) => test.file === file);
+  const failed = failures.some((test) => name === undefined || test.name === undefined || test.name === name);
+  return passed > 0 && errors.length === 0 && !failed;
 }
 
 /** Runs tests. */
