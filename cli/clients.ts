@@ -1,5 +1,4 @@
 import { type Client, createClient } from '@connectrpc/connect';
-import { createConnectTransport } from '@connectrpc/connect-node';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -11,6 +10,7 @@ import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TargetsService } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { type CoreOptions, coreTransport } from './core-transport.ts';
 
 /** Clients of the core's services. */
 export interface Core {
@@ -27,23 +27,9 @@ export interface Core {
   readonly webhooks: Client<typeof WebhooksService>;
 }
 
-/** Creates clients of the core at `baseUrl` that send `headers` with every call. `tls`: PEM files for the connection. */
-export function createClients(options: {
-  readonly baseUrl: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly tls?: Readonly<Record<string, Buffer>>;
-}): Core {
-  const transport = createConnectTransport({
-    baseUrl: options.baseUrl,
-    httpVersion: '1.1',
-    interceptors: [
-      (next) => (request) => {
-        for (const [name, value] of Object.entries(options.headers)) request.header.set(name, value);
-        return next(request);
-      },
-    ],
-    ...(options.tls ? { nodeOptions: options.tls } : {}),
-  });
+/** Creates clients of the services of the core at `baseUrl`. */
+export function createClients(options: CoreOptions): Core {
+  const transport = coreTransport(options);
   return {
     accounts: createClient(AccountsService, transport),
     analytics: createClient(AnalyticsService, transport),

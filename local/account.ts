@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { accountsOf, type Core, coreTransport } from './core.ts';
+import { accountsOf, type Core, localTransport } from './core.ts';
 import { createAccount } from './create-account.ts';
 import { requestSample } from './sample/request.ts';
 import { readSecret, writeSecret } from './secret-file.ts';
@@ -45,7 +45,7 @@ export async function localAccount(
 
 /** The account of a key, without metering the call; undefined if the key is invalid. */
 async function accountOf(apiKey: string, core: Core, idPath: string): Promise<LocalAccount | undefined> {
-  const transport = coreTransport(core.corePort, { authorization: `Bearer ${apiKey}` });
+  const transport = localTransport(core.corePort, { authorization: `Bearer ${apiKey}` });
   const method = 'signpost.taxonomy.v1.TaxonomyService/ListFolders';
   try {
     const { accountId: id } = await createClient(AdmissionService, transport).authenticate({ method });

@@ -1,5 +1,5 @@
 import { type Client, createClient, type Transport } from '@connectrpc/connect';
-import { createConnectTransport } from '@connectrpc/connect-node';
+import { coreTransport } from '../cli/core-transport.ts';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { LOOPBACK } from './free-port.ts';
 
@@ -10,17 +10,8 @@ export interface Core {
 }
 
 /** Calls a core on this machine, with these headers. */
-export function coreTransport(corePort: number, headers: Readonly<Record<string, string>>): Transport {
-  return createConnectTransport({
-    baseUrl: `http://${LOOPBACK}:${corePort}`,
-    httpVersion: '1.1',
-    interceptors: [
-      (next) => (request) => {
-        for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
-        return next(request);
-      },
-    ],
-  });
+export function localTransport(corePort: number, headers: Readonly<Record<string, string>>): Transport {
+  return coreTransport({ baseUrl: `http://${LOOPBACK}:${corePort}`, headers });
 }
 
 /** The core's service of accounts. `account`: the account to act for, `acct_…`. */
@@ -30,5 +21,5 @@ export function accountsOf({ corePort, serviceToken }: Core, account?: string): 
     'signpost-actor': 'npm start',
     ...(account !== undefined && { 'signpost-account': account }),
   };
-  return createClient(AccountsService, coreTransport(corePort, headers));
+  return createClient(AccountsService, localTransport(corePort, headers));
 }
