@@ -6,7 +6,7 @@ import { exitUnfulfilled } from './exit-codes.ts';
 import { example, ofAccount } from './options.ts';
 import { jsonOption, printRecord } from './output.ts';
 import { withProgress } from './progress.ts';
-import { replaceFile } from './replace-file.ts';
+import { writeOutFile } from './write-out-file.ts';
 
 const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG };
 
@@ -41,7 +41,7 @@ export function batchCommands(batch: Command): void {
             yield answer.chunk;
           }
         }
-        await replaceFile(path, received());
+        await writeOutFile(path, received());
       });
       if (pending > 0) {
         exitUnfulfilled();

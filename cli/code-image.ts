@@ -5,8 +5,8 @@ import { ImageFormat } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { connectCore, UsageError } from './core.ts';
 import { example, ofAccount, wholeNumber } from './options.ts';
 import { jsonOption, printRecord } from './output.ts';
-import { replaceFile } from './replace-file.ts';
 import { drawnSize, halfBlocks, modulesOf } from './terminal-image.ts';
+import { writeOutFile } from './write-out-file.ts';
 
 const FORMATS = { png: ImageFormat.PNG, svg: ImageFormat.SVG } as const;
 
@@ -42,7 +42,7 @@ export function codeImageCommand(code: Command): void {
       const { images } = await connectCore(process.env, account);
       const request = { id, format: FORMATS[used], ...(size === undefined ? {} : { size }) };
       const { content } = await images.renderImage(request);
-      await replaceFile(path, [content]);
+      await writeOutFile(path, [content]);
       printRecord(json(), { path });
     },
   );

@@ -1,7 +1,7 @@
 import { open, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Puts a text in place of what a file held. The file is there whole or as it was, also when the power is cut. */
+/** Writes or replaces a file atomically: after a crash or a power cut it has its old content or all of the new one. */
 export async function replaceFile(path: string, text: string, mode = 0o644): Promise<void> {
   const draft = `${path}.new`;
   // Without the flush a power cut within half a minute can leave the new name with nothing in it.

@@ -4,10 +4,10 @@ import { pipeline } from 'node:stream/promises';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 
 /**
- * Writes a file, replacing an existing one. It is written under a temporary name first, so that a failure leaves no
- * partial file under `path`, which the option `--out` named.
+ * Writes the file that the option `--out` names, or replaces it. It is written under a temporary name first, so that a
+ * failure leaves no partial file under `path`.
  */
-export async function replaceFile(path: string, content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>) {
+export async function writeOutFile(path: string, content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>) {
   const part = `${path}.part`;
   try {
     await pipeline(content, createWriteStream(part));
