@@ -34,7 +34,7 @@ export function givenIds(command: Command): string[] {
  * The option of `command` that sets a field of a request of the core, such as `--page-foreground` for
  * `landing_page.foreground_color`; undefined if it has none.
  */
-export function optionOf(command: Command, field: string): string | undefined {
+function optionOf(command: Command, field: string): string | undefined {
   if (field === 'id') return givenIds(command)[0];
   const names = field.replace(/\[\d+\]/g, '').split('.');
   const aliases = names.map((_, end) => OPTION_BY_FIELD[names.slice(0, names.length - end).join('.')]);

@@ -20,8 +20,8 @@ export function answerAlive(response: ServerResponse): void {
 
 /**
  * `GET /readyz`: 200 while scans can be answered and recorded, 503 while the disk can't be written and from the moment
- * that the gateway is asked to stop. `degraded` lists problems that are no reason to send scans elsewhere. Any worker answers for all of them; the core is checked at most
- * once a second, however frequent the requests are.
+ * that the gateway is asked to stop. `degraded` lists problems that are no reason to send scans elsewhere. Any worker
+ * answers for all of them; the core is checked at most once a second, however frequent the requests are.
  */
 export function readiness({ spool, core, state, isStopping }: Parts): (response: ServerResponse) => void {
   let lastCheck = { at: Number.NEGATIVE_INFINITY, answer: Promise.resolve(false) };

@@ -17,7 +17,7 @@ export const TOO_MANY_TAGS = `tags: a code can have at most ${MAX_TAGS} tags.`;
  * fits a message of 8 MiB, and every record of the log is far below Kafka's default limit of 1 MiB. Source: docs/targets.md,
  * "Policies".
  */
-export const MAX_CONTENT_BYTES = 60_000;
+const MAX_CONTENT_BYTES = 60_000;
 
 /** A sentence if a policy or landing page of `bytes` is too large. */
 export function contentProblem(field: string, bytes: number): string | undefined {

@@ -42,7 +42,7 @@ export interface DelivererOptions {
   readonly limits?: Partial<Limits>;
 }
 
-export const LIMITS: Readonly<Limits> = {
+const LIMITS: Readonly<Limits> = {
   requestsPerEndpoint: 50,
   queuedPerEndpoint: 150,
   endpoints: 2_000,

@@ -26,7 +26,7 @@ export async function scrape(port: number): Promise<Family[]> {
 }
 
 /** Parses Prometheus's text format; throws on anything else. */
-export function parseMetrics(text: string): Family[] {
+function parseMetrics(text: string): Family[] {
   const blocks = text.split(/^(?=# HELP )/m).filter(Boolean);
   return blocks.map((block) => {
     const lines = block.split('\n').filter(Boolean);

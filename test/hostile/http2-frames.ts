@@ -15,7 +15,7 @@ export const END_STREAM = 0x1;
 export const END_HEADERS = 0x4;
 export const ACK = 0x1;
 
-export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
 export interface Frame {
   readonly type: number;

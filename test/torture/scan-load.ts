@@ -14,7 +14,7 @@ const PAUSE_AFTER_FAILURE_MS = 100;
 const SCANS_PER_GATEWAY = 50;
 
 /** The referrer host by which a scan's row is found. */
-export function referrerOf(client: number, turn: number): string {
+function referrerOf(client: number, turn: number): string {
   return `s${client}-${turn}.torture.example`;
 }
 

@@ -122,6 +122,6 @@ function objectIn(schema: Schema | undefined, schemas: Schemas): Schema | undefi
 }
 
 /** The schema itself, or the component that it refers to. */
-export function resolve(schema: Schema | undefined, schemas: Schemas): Schema | undefined {
+function resolve(schema: Schema | undefined, schemas: Schemas): Schema | undefined {
   return schema?.$ref === undefined ? schema : schemas[schema.$ref.slice(schema.$ref.lastIndexOf('/') + 1)];
 }

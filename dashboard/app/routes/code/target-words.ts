@@ -4,7 +4,6 @@ import { type Messages, useMessages } from '../../messages/index.ts';
 
 /** Days of a week as policies name them, Monday first. */
 export const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
-export type Day = (typeof DAYS)[number];
 
 /** Devices and operating systems that conditions are offered for; policies may name others too. */
 export const DEVICES = ['mobile', 'tablet', 'desktop', 'bot', 'other'] as const;
