@@ -5,7 +5,8 @@ import { COMMIT_WITHOUT_WAIT, first, promptStatement, run } from '../../common/p
 import { grouped } from '../../common/runtime/grouped.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import type { Account, Rate } from './caller.ts';
-import { BURST_LIMIT, BURST_WINDOW_MS, PLANS } from './plans.ts';
+import { ACCOUNT, type AccountRow, accountFrom } from './find-account.ts';
+import { BURST_LIMIT, BURST_WINDOW_MS } from './plans.ts';
 import { MONTH, quotaExhausted, USED } from './usage.ts';
 
 /** Outcome of admission for a known account: admitted, or rejected with the error for the caller. */
@@ -15,14 +16,7 @@ export interface Admission {
   readonly rejection?: ReturnType<typeof failure>;
 }
 
-interface AccountRow {
-  id: string;
-  api: boolean;
-  bulk: boolean;
-  images: boolean;
-  monthly_quota: string | null;
-  code_limit: string | null;
-  batch_limit: number;
+interface AdmissionRow extends AccountRow {
   used: string;
   reset: number;
   admitted: boolean;
@@ -31,30 +25,6 @@ interface AccountRow {
   /** Postgres's clock, in ms since 1970. */
   clock_ms: string;
 }
-
-/** The plans as rows, so that one statement checks everything. */
-const PLAN_ROWS = Object.entries(PLANS)
-  .map(
-    ([name, plan]) =>
-      `('${name}', ${plan.api}, ${plan.bulk}, ${plan.images}, ${plan.monthlyQuota}::bigint, ${plan.codeLimit}::bigint, ${plan.batchLimit})`,
-  )
-  .join(', ');
-
-/**
- * Features and limits of an account: from its plan, unless overridden for it. `where` selects the account; `more`: further
- * columns.
- */
-const ACCOUNT = (where: string, more = '') => `
-  select a.id, ${more}
-         coalesce(a.feature_api, p.api) as api,
-         coalesce(a.feature_bulk, p.bulk) as bulk,
-         coalesce(a.feature_images, p.images) as images,
-         coalesce(a.monthly_quota, p.quota) as monthly_quota,
-         coalesce(a.code_limit, p.codes) as code_limit,
-         coalesce(a.batch_limit, p.rows) as batch_limit
-  from accounts a
-  join (values ${PLAN_ROWS}) as p (name, api, bulk, images, quota, codes, rows) on p.name = a.plan
-  ${where}`;
 
 /** The account of the key with the hash $1. */
 const OF_KEY = ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1 and a.closed_at is null');
@@ -98,7 +68,7 @@ const ADMISSIBLE = (asked: Record<'api' | 'bulk' | 'images' | 'commitBy', string
  * admissions are forgotten, except those that the commit of a change followed. Indexes: api_keys_hash_key, then primary
  * keys. $1 hash, $2 needs api, $3 needs bulk, $4 needs images, $5 the caller's deadline in ms since 1970, or null.
  */
-const admitKey = promptStatement<AccountRow>(
+const admitKey = promptStatement<AdmissionRow>(
   'access_admit_key',
   `with account as (${OF_KEY}),
    admitted as (
@@ -124,7 +94,7 @@ const admitKey = promptStatement<AccountRow>(
  * calls that were admitted meanwhile, none is counted twice or missed. A call that was neither admitted nor is rejected by
  * what was read is admitted by itself. $1 to $5 as in `admitKey`, as arrays. Indexes: api_keys_hash_key, then primary keys.
  */
-const admitKeys = promptStatement<AccountRow & { readonly nth: number }>(
+const admitKeys = promptStatement<AdmissionRow & { readonly nth: number }>(
   'access_admit_keys',
   `with asked as (
      select * from unnest($1::bytea[], $2::boolean[], $3::boolean[], $4::boolean[], $5::bigint[]) with ordinality
@@ -153,17 +123,11 @@ const admitKeys = promptStatement<AccountRow & { readonly nth: number }>(
 );
 
 /** The same check without metering: nothing is locked or changed. Indexes: api_keys_hash_key, then primary keys. */
-const checkKey = promptStatement<Omit<AccountRow, 'admitted'>>(
+const checkKey = promptStatement<Omit<AdmissionRow, 'admitted'>>(
   'access_check_key',
   `with account as (${OF_KEY})
    select account.*, ${USED} as used, ${BURST_WAIT} as burst_wait, ${RESET} as reset, ${CLOCK_MS} as clock_ms
    from account join meters m on m.account_id = account.id`,
-);
-
-/** The account named by an internal service. Index: accounts_pkey. */
-const findAccount = promptStatement<Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait' | 'clock_ms'>>(
-  'access_find_account',
-  ACCOUNT('where a.id = $1 and (a.closed_at is null or $2)'),
 );
 
 /**
@@ -209,7 +173,7 @@ export function admitInGroups(
 ): (keyHash: Buffer, features: readonly Feature[], commitBy: number | undefined) => Promise<Admission | undefined> {
   /** How many calls are waiting or in a group, by key. */
   const calls = new Map<string, number>();
-  const readInGroup = grouped<KeyCall & { readonly key: string }, AccountRow | undefined>({
+  const readInGroup = grouped<KeyCall & { readonly key: string }, AdmissionRow | undefined>({
     ...GROUPS,
     keyOf: ({ key }) => key,
     async work(group) {
@@ -249,7 +213,7 @@ function transposed(calls: readonly ReturnType<typeof parametersOf>[]): unknown[
  * it was read: another call holds the meter, or has changed it meanwhile.
  */
 function admissionFrom(
-  row: AccountRow,
+  row: AdmissionRow,
   features: readonly Feature[],
   commitBy: number | undefined,
 ): Admission | undefined {
@@ -275,12 +239,6 @@ export async function checkUnmetered(
   return rejection ? { account, rate, rejection } : { account, rate };
 }
 
-/** The account with this UUID, unmetered; undefined unless it is open, or closed and `includeClosed`. */
-export async function accountById(pool: Pool, id: string, includeClosed = false): Promise<Account | undefined> {
-  const row = await first(pool, findAccount, [id, includeClosed]);
-  return row && accountFrom(row);
-}
-
 /** The error if the account's plan lacks one of the features. */
 export function missingFeature(account: Account, features: readonly Feature[]): Admission['rejection'] {
   if (features.includes(Feature.API) && !account.features.api) {
@@ -295,7 +253,7 @@ export function missingFeature(account: Account, features: readonly Feature[]): 
   return undefined;
 }
 
-function overRate(row: Pick<AccountRow, 'burst_wait'>, rate: Rate): Admission['rejection'] {
+function overRate(row: Pick<AdmissionRow, 'burst_wait'>, rate: Rate): Admission['rejection'] {
   if (row.burst_wait !== '0') {
     const seconds = Math.max(1, Math.ceil(Number(row.burst_wait) / 1_000));
     const message = `More than ${BURST_LIMIT} requests in 60 seconds; try again in ${seconds} s.`;
@@ -305,20 +263,11 @@ function overRate(row: Pick<AccountRow, 'burst_wait'>, rate: Rate): Admission['r
   return undefined;
 }
 
-function rateFrom(row: Pick<AccountRow, 'monthly_quota' | 'used' | 'reset' | 'clock_ms'>): Rate {
+function rateFrom(row: Pick<AdmissionRow, 'monthly_quota' | 'used' | 'reset' | 'clock_ms'>): Rate {
   return {
     limit: row.monthly_quota === null ? null : Number(row.monthly_quota),
     used: Number(row.used),
     reset: row.reset,
     clock: row.clock_ms,
-  };
-}
-
-function accountFrom(row: Omit<AccountRow, 'used' | 'reset' | 'admitted' | 'burst_wait' | 'clock_ms'>): Account {
-  return {
-    id: row.id,
-    features: { api: row.api, bulk: row.bulk, images: row.images },
-    codeLimit: row.code_limit === null ? null : Number(row.code_limit),
-    batchLimit: row.batch_limit,
   };
 }

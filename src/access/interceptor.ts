@@ -20,11 +20,12 @@ import {
   RefuseRequestSchema,
 } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
-import { accountById, admit, admitInGroups, checkUnmetered, missingFeature } from './admit.ts';
+import { admit, admitInGroups, checkUnmetered, missingFeature } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
 import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
 import { commitByIn } from './commit-limit.ts';
+import { accountById } from './find-account.ts';
 import { isForMembers, memberWithRole } from './member-role.ts';
 import type { RequestLog } from './request-log.ts';
 import { requirementsOf, type StandardCallers, standardService } from './requirements.ts';
