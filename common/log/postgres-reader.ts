@@ -1,5 +1,6 @@
 import type { Client } from 'pg';
 import { BY_INDEX, run, statement } from '../postgres/sql.ts';
+import { upToBytes } from '../postgres/up-to-bytes.ts';
 import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
 import { joinedPayload, joinGroup, LOG_CHANNEL, type Membership, type RunQuery } from './postgres-group.ts';
 import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
@@ -40,16 +41,12 @@ const endsOf = statement<{ partition: number; next: string }>(
   'select partition, next from log_partitions where topic = $1',
 );
 
-/**
- * The last record read of a partition is the one that reaches this many bytes of values: no number of large records exceeds
- * the statement's timeout, or the reader's memory.
- */
+/** Maximum size of the values that are read of a partition at once, except for the last record. */
 const PARTITION_BYTES = 4 * 1024 * 1024;
 
-/**
- * Index: log_records_pkey, always (`BY_INDEX`), once for each partition. The length of a large value is known without
- * reading it.
- */
+const COLUMNS = 'partition, "offset", key, headers, value, at';
+
+/** Index: log_records_pkey, always (`BY_INDEX`), once for each partition. */
 const recordsFrom = statement<{
   partition: number;
   offset: string;
@@ -59,15 +56,17 @@ const recordsFrom = statement<{
   at: Date;
 }>(
   'log_records_from',
-  `select partition, "offset", key, headers, value, at
+  `select ${COLUMNS}
    from unnest($2::integer[], $3::bigint[]) as position (of_partition, start) cross join lateral (
-     select *, sum(octet_length(value)) over (order by "offset" rows between unbounded preceding and 1 preceding) as before
-     from (
-       select partition, "offset", key, headers, value, at from log_records
-       where topic = $1 and partition = of_partition and "offset" >= start order by "offset" limit $4
-     ) as next
+     ${upToBytes(
+       `select ${COLUMNS} from log_records
+        where topic = $1 and partition = of_partition and "offset" >= start order by "offset" limit $4`,
+       COLUMNS,
+       '"offset"',
+       PARTITION_BYTES,
+     )}
    ) as records
-   where coalesce(before, 0) < ${PARTITION_BYTES} order by partition, "offset"`,
+   order by partition, "offset"`,
 );
 
 const commitOffset = statement(

@@ -4,12 +4,13 @@ import type { Log, LogRecord } from '../../common/log/log.ts';
 import { readTopic } from '../../common/log/read-topic.ts';
 import { EVENTS, ROUTES } from '../../common/log/topics.ts';
 import { BY_COST, BY_INDEX, first, run, statement, withConnection } from '../../common/postgres/sql.ts';
+import { upToBytes } from '../../common/postgres/up-to-bytes.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { BinaryRows } from '../db/binary-rows.ts';
-import { firstOf } from './outbox-reader.ts';
 
-/** Maximum rows compared at a time; fewer if they are large. */
+/** Maximum rows compared at a time, and the maximum size of their values except for the last one. */
 const PAGE = 1_000;
+const PAGE_BYTES = 8 * 1024 * 1024;
 /** Maximum difference between the clocks of cores, Kafka and Postgres, in ms. */
 const MAX_CLOCK_SKEW_MS = 300_000;
 
@@ -52,10 +53,12 @@ const COMPARED = 'id, at, key, headers, value';
 /** Index: outbox_id of each slot, forced by `BY_INDEX`. */
 const published = statement<PublishedRow>(
   'events_audit_published',
-  firstOf(
+  upToBytes(
     `select ${COMPARED} from outbox
      where id > $1 and id <= $2 and not id <@ $3::int8multirange and at >= $4 and topic = $5 order by id limit ${PAGE}`,
     COMPARED,
+    'id',
+    PAGE_BYTES,
   ),
 );
 

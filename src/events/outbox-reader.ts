@@ -1,10 +1,11 @@
 import type { PoolClient } from 'pg';
 import { COMMIT_WITHOUT_WAIT, first, promptStatement, run } from '../../common/postgres/sql.ts';
+import { upToBytes } from '../../common/postgres/up-to-bytes.ts';
 import { formatHoles, type Hole, parseHoles, within, without } from './outbox-holes.ts';
 
 /** Maximum rows that one statement reads. */
 export const BATCH = 1_000;
-/** Its last row is the one that reaches this many bytes of values: no number of large rows exceeds the timeout. */
+/** Maximum size of their values, except for the last row. */
 const BATCH_BYTES = 8 * 1024 * 1024;
 /** How often to check whether the transactions that hold missing ids have ended, in ms. */
 export const CHECK_MS = 500;
@@ -22,11 +23,7 @@ export interface WaitingRow {
 
 const COLUMNS = 'id, slot, topic, key, headers, value';
 
-/** The first of these rows up to `BATCH_BYTES`. The length of a large value is known without reading it. */
-export const firstOf = (rows: string, columns = COLUMNS) => `select ${columns} from (
-     select ${columns}, sum(octet_length(value)) over (order by id rows between unbounded preceding and 1 preceding) as before
-     from (${rows}) as rows
-   ) as measured where coalesce(before, 0) < ${BATCH_BYTES} order by id`;
+const firstOf = (rows: string) => upToBytes(rows, COLUMNS, 'id', BATCH_BYTES);
 
 /** Index: outbox_id of each slot, whatever the statistics are: `BY_INDEX` is set on the connection. */
 const next = promptStatement<WaitingRow>(
