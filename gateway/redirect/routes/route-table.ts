@@ -12,6 +12,7 @@ import {
 } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { ReservedSpace } from './reserved-space.ts';
 import { codeRecord, type FoundRoute, readCode, versionIn } from './route-record.ts';
+import { collected } from './shared-commits.ts';
 import { openWriterLock } from './writer-lock.ts';
 
 /**
@@ -25,7 +26,7 @@ export interface RouteTable {
   customDomain(hostname: string): HostRoute | undefined;
   /**
    * Writes a route. Once this resolves the route is visible to scans and survives a kill and a power cut. A failed write is
-   * only logged. `mayWait`: until `COMMIT_MS` after the previous commit, to share one with other changes that are in
+   * only logged. `mayWait`: until 5 ms after the previous commit, to share one with other changes that are in
    * progress; a change that may not wait is committed at once, with all that are waiting.
    */
   apply(route: Route, mayWait?: boolean): Promise<void>;
@@ -70,12 +71,6 @@ const FREE_LIST_ERRORS: ReadonlySet<unknown> = new Set([-30_798, -30_781]);
 
 /** How often a transaction is tried that fails with one of them. */
 const MAX_ATTEMPTS = 10;
-
-/**
- * The time from one commit of a process to its next, in ms, while several changes are in progress: a commit takes 0.2 ms of
- * processor time and some ms of the event loop, whether it has one route or twenty.
- */
-const COMMIT_MS = 5;
 
 /**
  * After this time, in ms, positions are written that were reached without new routes. A carrier that is killed reads that
@@ -294,39 +289,4 @@ function keyOf({ entry }: Route): string {
   if (entry.case === 'code') return CODE + entry.value.shortCode;
   if (entry.case === 'host') return HOST + entry.value.hostname;
   throw new TypeError('a route of an unknown kind');
-}
-
-/**
- * Returns a function that collects items for `work`, which takes them once it can, and resolves when it is done with them.
- * Work starts at the end of the event loop iteration, or `COMMIT_MS` after it last took items if all items may wait.
- */
-function collected<Item>(
-  work: (take: () => Item[]) => Promise<void>,
-): (item: Item, mayWait?: boolean) => Promise<void> {
-  const items: Item[] = [];
-  let next: Promise<void> | undefined;
-  let notBefore = 0;
-  let start = () => {};
-
-  async function run(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, Math.max(0, notBefore - performance.now()));
-      start = () => {
-        clearTimeout(timer);
-        setImmediate(resolve);
-      };
-    });
-    await work(() => {
-      next = undefined;
-      notBefore = performance.now() + COMMIT_MS;
-      return items.splice(0);
-    });
-  }
-
-  return (item, mayWait = false) => {
-    next ??= run();
-    items.push(item);
-    if (!mayWait || notBefore <= performance.now()) start();
-    return next;
-  };
 }
