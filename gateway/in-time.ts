@@ -1,14 +1,6 @@
 /** A part that takes longer to respond counts as unavailable, in ms. */
 export const CHECK_TIMEOUT_MS = 1_000;
 
-/**
- * A monotonic time in ms that is the same in all processes of a machine, unlike `performance.now()`: for measurements that
- * one process starts and another one reports.
- */
-export function machineMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
-}
-
 /** Whether `answer` resolves within `CHECK_TIMEOUT_MS`. */
 export function respondsInTime(answer: Promise<unknown>): Promise<boolean> {
   const late = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), CHECK_TIMEOUT_MS).unref());
