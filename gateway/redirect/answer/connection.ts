@@ -142,14 +142,17 @@ export class Connection implements Reply, ScanRequest {
   }
 
   /**
-   * A client that has sent its last request is not waited for, like in Node's server. Otherwise what still arrives is
-   * discarded: closing at once would reset the connection, and the client could lose responses.
+   * A client that has sent its last request is not waited for, like in Node's server. Ending the socket first would be
+   * another system call and another wake-up of the client: it took 6 µs more of a connection. Otherwise what still
+   * arrives is discarded: closing at once would reset the connection, and the client could lose responses.
    */
   #close(): void {
     this.isClosing = true;
     const socket = this.#socket.off('data', this.#onData);
     if (this.#isLast && socket.readableLength === 0) {
-      socket.destroySoon();
+      // The kernel still sends what it has taken.
+      if (socket.writableLength === 0) socket.destroy();
+      else socket.destroySoon();
       return;
     }
     socket.end();

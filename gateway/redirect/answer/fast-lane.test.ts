@@ -180,6 +180,15 @@ describe('end of a connection:', () => {
     await next.received('/one');
   });
 
+  test.each([
+    ['few bytes', 'one', 100],
+    ['more bytes than the kernel buffers', 'large', LARGE_PAGE.body.length],
+  ])('a client gets the whole response to its last request: %s', async (_, code, bytes) => {
+    const { socket, ended } = client();
+    socket.write(`GET /r/${code} HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n\r\n`);
+    expect((await ended).length).toBeGreaterThan(bytes);
+  });
+
   test('while draining, each connection is closed after its response', async () => {
     const { socket, ended } = client();
     await once(socket, 'connect');
