@@ -49,7 +49,7 @@ async function main(config: GatewayConfig): Promise<void> {
   if (await killOrphanedProcesses(config.DATA_DIR, logger)) spools.addAll();
   const count = config.GATEWAY_WORKERS ?? availableParallelism();
   const port =
-    inheritedPort(config.PORT, process.env) ?? (await bindPort(config.LISTEN_HOST, config.PORT, count, logger));
+    inheritedPort(config.PORT, count, process.env) ?? (await bindPort(config.LISTEN_HOST, config.PORT, count, logger));
   let isReady = false;
   let carrierStatus: CarrierStatus | undefined;
   let carrier: SupervisedProcess | undefined;

@@ -17,7 +17,7 @@ import { readiness } from './health.ts';
 import { measureScans, measureWorker } from './metrics.ts';
 import { originReader, proxiesIn } from './origin.ts';
 import { sendMetricsOnRequest } from './process/collect-metrics.ts';
-import { listen, stopListening } from './process/listen.ts';
+import { listen } from './process/listen.ts';
 import {
   type GatewayState,
   messageFromMain,
@@ -49,9 +49,9 @@ const CLOSE_MS = 2_000;
 
 /**
  * Answers requests: composes the parts, and closes them in the opposite order. `spoolName`: the folder of its spool, which
- * no other process has ever used.
+ * no other process has ever used. `sockets`: how many it listens on.
  */
-async function main(number: number, spoolName: string): Promise<void> {
+async function main(number: number, spoolName: string, sockets: number): Promise<void> {
   const config = readVariables(GATEWAY_VARIABLES, process.env);
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway', part: `worker ${number}` });
   exitOnFatalErrors(logger);
@@ -146,7 +146,7 @@ async function main(number: number, spoolName: string): Promise<void> {
   running.defer(() => watching.close());
   // Without the salts visitors are counted too high.
   await salts.attempted;
-  await listen(server, config.PORT);
+  const listening = await listen(server, config.PORT, sockets);
   const ended = Promise.withResolvers<void>();
   const drain = () => {
     isStopping = true;
@@ -154,7 +154,7 @@ async function main(number: number, spoolName: string): Promise<void> {
   };
   drainRequested.then(drain);
   closeRequested.then(async ({ isInherited }) => {
-    await stopListening(server, isInherited, ended.resolve);
+    await listening.stop(isInherited, ended.resolve);
     await sendToMain({ type: 'closed' });
   });
   running.defer(() => {
@@ -189,7 +189,8 @@ async function stop(server: Server, fast: FastLane, closed: Promise<void>): Prom
 }
 
 try {
-  await main(Number(process.argv[2]), process.argv[3] ?? '');
+  const [, , number, spoolName = '', sockets] = process.argv;
+  await main(Number(number), spoolName, Number(sockets));
 } catch (error) {
   if (!(error instanceof OperatorError)) throw error;
   await sendToMain({ type: 'failed', sentence: error.message });

@@ -1,15 +1,14 @@
 import { OperatorError } from '../../common/runtime/operator-error.ts';
-import type { Port } from './port.ts';
+import { type Port, sharedByWorkers } from './port.ts';
 
 /** The first descriptor that systemd passes; source: sd_listen_fds(3). */
 const FIRST_DESCRIPTOR = 3;
 
 /**
  * The listening sockets that systemd has opened for this process (`LISTEN_FDS`); undefined if it has opened none. They stay
- * open while a gateway is replaced: connections wait, and the next gateway accepts them. Workers share them evenly; with
- * fewer sockets than workers, several accept from one.
+ * open while a gateway is replaced: connections wait, and the next gateway accepts them.
  */
-export function inheritedPort(number: number, env: NodeJS.ProcessEnv): Port | undefined {
+export function inheritedPort(number: number, workers: number, env: NodeJS.ProcessEnv): Port | undefined {
   // Otherwise the variables were meant for an ancestor of this process.
   if (Number(env.LISTEN_PID) !== process.pid || env.LISTEN_FDS === undefined) return undefined;
   const count = Number(env.LISTEN_FDS);
@@ -17,7 +16,10 @@ export function inheritedPort(number: number, env: NodeJS.ProcessEnv): Port | un
   return {
     number,
     isInherited: true,
-    descriptor: (worker) => FIRST_DESCRIPTOR + (worker % count),
+    descriptors: sharedByWorkers(
+      Array.from({ length: count }, (_, index) => FIRST_DESCRIPTOR + index),
+      workers,
+    ),
     // Closing them here would change nothing: systemd has them, too.
     close() {},
   };

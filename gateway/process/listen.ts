@@ -1,31 +1,58 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
+import { Server as ConnectionServer, type Socket } from 'node:net';
 import { closeListener, closePort } from '../../common/runtime/close-port.ts';
 import { listenFailure } from '../../common/runtime/listen-failure.ts';
 
-/** The descriptor of a worker's listening socket, after standard input, output, error and the IPC channel. */
-const SOCKET_DESCRIPTOR = 4;
+/** The descriptor of a worker's first listening socket, after standard input, output, error and the IPC channel. */
+const FIRST_DESCRIPTOR = 4;
 
 /**
- * The connections that may wait to be accepted while a process is replaced; the kernel lowers it to `net.core.somaxconn`,
+ * The connections that may wait at a socket while a process is replaced; the kernel lowers it to `net.core.somaxconn`,
  * 4,096 by default. Node's default is 511.
  */
 const BACKLOG = 4_096;
 
-/** Accepts connections from the socket that the main process has bound to the port, or was given. */
-export async function listen(server: Server, port: number): Promise<void> {
+/** Accepts connections. */
+export interface Listening {
+  /**
+   * Stops accepting connections; resolves when that is done, and calls `ended` when all connections have ended.
+   * `isInherited`: another process keeps the sockets, so that waiting connections are accepted by whoever listens next.
+   */
+  stop(isInherited: boolean, ended: () => void): Promise<void>;
+}
+
+/** Accepts a server's connections from the `sockets` sockets that the main process has bound to the port, or was given. */
+export async function listen(server: Server, port: number, sockets: number): Promise<Listening> {
+  const listeners = [server, ...Array.from({ length: sockets - 1 }, () => acceptFor(server))];
   try {
-    await once(server.listen({ fd: SOCKET_DESCRIPTOR, backlog: BACKLOG }), 'listening');
+    const started = listeners.map((each, index) =>
+      once(each.listen({ fd: FIRST_DESCRIPTOR + index, backlog: BACKLOG }), 'listening'),
+    );
+    await Promise.all(started);
   } catch (error) {
     throw listenFailure('PORT', port, error);
   }
+  return {
+    async stop(isInherited, ended) {
+      let open = listeners.length;
+      const listenerEnded = () => {
+        open--;
+        if (open === 0) ended();
+      };
+      const stopped = listeners.map((each, index) =>
+        isInherited ? closeListener(each, listenerEnded) : closePort(each, FIRST_DESCRIPTOR + index, listenerEnded),
+      );
+      await Promise.all(stopped);
+    },
+  };
 }
 
-/**
- * Stops accepting connections; resolves when that is done, and calls `ended` when all connections have ended. `isInherited`:
- * another process keeps the socket, so that waiting connections are accepted by whoever listens next.
- */
-export async function stopListening(server: Server, isInherited: boolean, ended: () => void): Promise<void> {
-  if (isInherited) closeListener(server, ended);
-  else await closePort(server, SOCKET_DESCRIPTOR, ended);
+/** Creates a listener that passes its connections to a server, as if the server had accepted them: Node's have one socket each. */
+function acceptFor(server: Server): ConnectionServer {
+  // The options of Node's HTTP servers.
+  const listener = new ConnectionServer({ allowHalfOpen: true, noDelay: true });
+  listener.on('connection', (socket: Socket) => server.emit('connection', socket));
+  listener.once('listening', () => listener.on('error', (error) => server.emit('error', error)));
+  return listener;
 }

@@ -5,17 +5,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { listenFailure } from '../../common/runtime/listen-failure.ts';
 
-/** The listening sockets of the gateway's port, one for each worker. */
+/** The listening sockets of the gateway's port. Each worker has some of its own if there are enough. */
 export interface Port {
   readonly number: number;
   /** Whether another process opened the sockets and keeps them. */
   readonly isInherited: boolean;
-  /** The file descriptor of a worker's socket. */
-  descriptor(worker: number): number;
+  /** The file descriptors of a worker's sockets. */
+  descriptors(worker: number): readonly number[];
   /** Closes this process's copies: from now on only the workers hold the sockets. */
   close(): void;
 }
 
+/**
+ * How many sockets each worker has. In an iteration of its event loop libuv accepts one connection from each, so that the
+ * answers to several scans share an iteration, a write to the spool, and often a wake-up of their client.
+ */
+const SOCKETS_OF_WORKER = 4;
 /**
  * How long to wait for a port in use, in ms. A worker that was starting when its gateway was killed holds it until it
  * notices: 4 s on a busy machine.
@@ -28,7 +33,7 @@ const RETRY_MS = 50;
 const CONNECT_MS = 500;
 
 /**
- * Binds a socket for each worker to the port, and keeps them open: connections in the accept queue of a worker that dies
+ * Binds sockets for each worker to the port, and keeps them open: connections in the accept queues of a worker that dies
  * are answered by its successor. The kernel distributes connections evenly over such sockets; with one socket for all
  * workers, 32 connections opened at once all went to one of two workers in one of three attempts. On systems that don't
  * distribute connections (macOS), all workers share one socket nevertheless.
@@ -63,11 +68,13 @@ async function bind(host: string, port: number, workers: number): Promise<Port> 
     const bound = bindEach(host, port, workers);
     sockets = bound;
     if (port !== 0) await expectUnused(host, port);
-    const descriptors = bound.map((socket) => socket.fd());
     return {
       number: (bound[0].address() as AddressInfo).port,
       isInherited: false,
-      descriptor: (worker) => descriptors[worker % descriptors.length] as number,
+      descriptors: sharedByWorkers(
+        bound.map((socket) => socket.fd()),
+        workers,
+      ),
       close() {
         for (const socket of bound) socket.close();
         guard?.close();
@@ -100,8 +107,16 @@ function bindEach(host: string, port: number, workers: number): [BoundSocket, ..
     return [new BoundSocket({ host, port })];
   }
   const { port: number } = first.address() as AddressInfo;
-  const others = Array.from({ length: workers - 1 }, () => new BoundSocket({ host, port: number, reusePort: true }));
+  const others = Array.from(
+    { length: SOCKETS_OF_WORKER * workers - 1 },
+    () => new BoundSocket({ host, port: number, reusePort: true }),
+  );
   return [first, ...others];
+}
+
+/** Distributes sockets evenly over workers; with fewer sockets than workers, several accept from one. */
+export function sharedByWorkers(descriptors: readonly number[], workers: number): Port['descriptors'] {
+  return (worker) => descriptors.filter((_, index) => index % workers === worker % descriptors.length);
 }
 
 /** With `reusePort`, another program that uses it too would share the port. Listening to find out would reset clients. */

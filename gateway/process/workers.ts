@@ -41,7 +41,7 @@ const NO_PRETENURING = '--no-allocation-site-pretenuring';
 const CLOSE_MS = 1_000;
 const LOOK_MS = 5;
 
-/** Starts `count` workers, each with its socket of the port, and restarts them when they die. */
+/** Starts `count` workers, each with its sockets of the port, and restarts them when they die. */
 export function superviseWorkers(options: {
   count: number;
   port: Port;
@@ -60,15 +60,16 @@ export function superviseWorkers(options: {
   const closed = new Set<number>();
   const asked: MessageFromMain[] = [];
   const execArgv = [`--max-semi-space-size=${SEMI_SPACE_MIB}`, NO_PRETENURING, ...process.execArgv];
-  const processes = Array.from({ length: count }, (_, number) =>
-    superviseProcess({
+  const processes = Array.from({ length: count }, (_, number) => {
+    const sockets = port.descriptors(number);
+    return superviseProcess({
       name: `worker ${number}`,
       logger,
       start() {
         const spool = `${number}-${randomUUID()}`;
-        const worker = startProgram('worker.ts', [String(number), spool], {
+        const worker = startProgram('worker.ts', [String(number), spool, String(sockets.length)], {
           execArgv,
-          stdio: ['inherit', 'inherit', 'inherit', 'ipc', port.descriptor(number)],
+          stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...sockets],
         });
         worker.once('exit', () => spools.add(spool));
         if (worker.pid !== undefined) for (const each of asked) worker.send(each, () => undefined);
@@ -86,8 +87,8 @@ export function superviseWorkers(options: {
         onExit(`worker ${number}`);
       },
       beforeRestart,
-    }),
-  );
+    });
+  });
 
   function send(message: MessageFromMain): void {
     for (const worker of processes) worker.send(message);
