@@ -107,6 +107,7 @@ test.each([
   [2, ['update', '--id', 'qr_x'], 'Give at least one of --target-url, --name, --folder and --tag.'],
   [2, ['create'], '--target-url'],
   [2, ['list', '--limit', 'x'], 'It must be a whole number.'],
+  [2, ['list', '--limit', '0'], 'It must be at least 1.'],
   [2, ['show'], '--id'],
 ])('exit code %i: code %j', async (exit, args, sentence) => {
   const { code, stdout, stderr } = await run(...args);

@@ -127,7 +127,7 @@ test('invalid usage, and a file that cannot be written', async () => {
   }
   const path = join(folder, 'none', 'code.png');
   expect(await run(image(code.id, '--out', path))).toEqual({
-    code: 1,
+    code: 2,
     stdout: '',
     stderr: `--out: ${path} can't be written (ENOENT).\n`,
   });

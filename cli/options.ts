@@ -9,9 +9,16 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-/** Parses comma-separated values. */
-export function splitList(text: string): string[] {
-  return text.split(',').map((each) => each.trim());
+/** Parses a whole number of at least one. */
+export function atLeastOne(text: string): number {
+  const number = wholeNumber(text);
+  if (number === 0) throw new InvalidArgumentError('It must be at least 1.');
+  return number;
+}
+
+/** Parses comma-separated values. `previous`: those of the same option before. */
+export function splitList(text: string, previous: readonly string[] = []): string[] {
+  return [...previous, ...text.split(',').map((each) => each.trim())];
 }
 
 /** Parses a colour of an image or page. */
@@ -32,7 +39,7 @@ export function ofAccount(command: Command): Command {
 /** Adds the options of a list, newest first, which by default shows all items or `defaultLimit` of them. */
 export function paged(command: Command, what: string, defaultLimit?: number): Command {
   return command
-    .option(`--limit <${what}>`, 'the maximum number to show', wholeNumber, defaultLimit)
+    .option(`--limit <${what}>`, 'the maximum number to show', atLeastOne, defaultLimit)
     .option(`--offset <${what}>`, 'the number of newest ones to skip', wholeNumber);
 }
 

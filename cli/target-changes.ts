@@ -11,7 +11,7 @@ import {
 import type { Core } from './clients.ts';
 import { connectCore, required, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
-import { example, ofAccount, wholeNumber } from './options.ts';
+import { atLeastOne, example, ofAccount } from './options.ts';
 import { type DisplayRecord, fields, fittedTable, jsonOption, print } from './output.ts';
 import { readPages } from './pages.ts';
 import { withProgress } from './progress.ts';
@@ -74,7 +74,7 @@ export function targetChangeCommands(target: Command): void {
   example(changes, 'target changes --account acct_… --id change_… --status failed')
     .option('--id <id>', 'change_…, to list its rows')
     .addOption(new Option('--status <status>', 'only rows of this status').choices(Object.keys(ROW_STATUS)))
-    .option('--limit <number>', 'the maximum number to show', wholeNumber, 25)
+    .option('--limit <number>', 'the maximum number to show', atLeastOne, 25)
     .action(async ({ account, id, status, limit }: ChangesOptions) => {
       if (id === undefined && status !== undefined) {
         throw new UsageError('--status: selects rows of a change; name the change by --id.');

@@ -3,7 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Command, Option } from 'commander';
 import { type Policy, PolicySchema } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { connectCore, UsageError } from './core.ts';
-import { example, ofAccount, time, wholeNumber } from './options.ts';
+import { atLeastOne, example, ofAccount, time, wholeNumber } from './options.ts';
 import { jsonOption } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
 import { readPolicyFile } from './policy-file.ts';
@@ -71,7 +71,7 @@ export function targetCommands(target: Command): void {
 
   one('history')
     .description('list the versions of the target, newest first')
-    .option('--limit <versions>', 'the maximum number to show', wholeNumber, 25)
+    .option('--limit <versions>', 'the maximum number to show', atLeastOne, 25)
     .action(async ({ account, id, ...range }: OneCode & PageRange) => {
       const { targets } = await connectCore(process.env, account);
       const versions = await readPages(range, { json: json(), what: 'versions' }, async (page) => {

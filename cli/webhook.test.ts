@@ -53,8 +53,10 @@ test('adds, lists, updates and removes an endpoint, and rotates its secret', asy
     const states = { verified_at: null, failing_since: TIME };
     expect(await json('list')).toEqual([{ ...shown, ...states, created_at: TIME }]);
   }, EVENTUALLY);
-  const changed = { id, url, events: ['team.member_added'], enabled: false, disabled_reason: 'It was switched off.' };
-  expect(await json('update', '--id', id, '--events', 'team.member_added', '--disable')).toMatchObject(changed);
+  const events = ['team.member_added', 'qr.created'];
+  const changed = { id, url, events, enabled: false, disabled_reason: 'It was switched off.' };
+  const repeated = events.flatMap((type) => ['--events', type]);
+  expect(await json('update', '--id', id, ...repeated, '--disable')).toMatchObject(changed);
   expect(await json('update', '--id', id, '--enable')).toMatchObject({ enabled: true });
   const rotated = await json<Endpoint>('rotate-secret', '--id', id);
   expect(rotated).toEqual({ id, secret: expect.stringMatching(/^whsec_/) });

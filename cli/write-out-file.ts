@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { OperatorError } from '../common/runtime/operator-error.ts';
+import { UsageError } from './core.ts';
 
 /**
  * Writes the file that the option `--out` names, or replaces it. It is written under a temporary name first, so that a
@@ -15,7 +16,9 @@ export async function writeOutFile(path: string, content: Iterable<Uint8Array> |
   } catch (error) {
     await rm(part, { force: true });
     const { code, syscall } = error as NodeJS.ErrnoException;
-    if (syscall !== 'open' && syscall !== 'write' && syscall !== 'rename') throw error;
-    throw new OperatorError(`--out: ${path} can't be written (${code}).`, { cause: error });
+    const sentence = `--out: ${path} can't be written (${code}).`;
+    if (syscall === 'open' || syscall === 'rename') throw new UsageError(sentence, { cause: error });
+    if (syscall === 'write') throw new OperatorError(sentence, { cause: error });
+    throw error;
   }
 }
