@@ -87,14 +87,17 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
       socket.resetAndDestroy();
       return;
     }
-    socket.once('close', closed);
     if (connections.size >= limits.most && !closeIdle()) {
       limits.countRefusal('connections');
       socket.resetAndDestroy();
+      closed();
       return;
     }
     connections.set(socket, { unreadSince: 0, transferred: 0, response: undefined });
-    socket.once('close', () => connections.delete(socket));
+    socket.on('close', () => {
+      connections.delete(socket);
+      closed();
+    });
   });
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
     server.prependListener(event, (_request, response: ServerResponse) => {

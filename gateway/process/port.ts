@@ -20,7 +20,7 @@ export interface Port {
  * How many sockets each worker has. In an iteration of its event loop libuv accepts one connection from each, so that the
  * answers to several scans share an iteration, a write to the spool, and often a wake-up of their client.
  */
-const SOCKETS_OF_WORKER = 4;
+const SOCKETS_OF_WORKER = 8;
 /**
  * How long to wait for a port in use, in ms. A worker that was starting when its gateway was killed holds it until it
  * notices: 4 s on a busy machine.
