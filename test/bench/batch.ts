@@ -8,7 +8,7 @@
  * 25,000; the latencies of single creates and scans during batches of 3.5 MB, and the event loop iterations of each process
  * meanwhile; the peak memory of each process. Rounds are interleaved, and the load shares the machine with everything else.
  */
-import { fork } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { Readable } from 'node:stream';
@@ -25,6 +25,7 @@ import { eventLoops, PRINT_EVENT_LOOPS } from './event-loops.ts';
 import { startPlatform } from './platform.ts';
 import { childrenOf, memoryOf } from './process-tree.ts';
 import { connectRest, requestText } from './rest-client.ts';
+import { first } from './scan-subjects.ts';
 import type { Phase, SingleRequestsOptions, SingleRequestTimes } from './single-requests.ts';
 
 const ROWS = 25_000;
@@ -165,8 +166,11 @@ const options: SingleRequestsOptions = {
   key: single.key,
   scanUrl: code.scan_url,
 };
-// In a session of its own, as a client elsewhere: Linux divides the CPU time between sessions first.
-const requests = fork(join(import.meta.dirname, 'single-requests.ts'), [JSON.stringify(options)], { detached: true });
+// Like a client on another machine it waits for no CPU core: it has a session of its own, between which Linux divides the
+// CPU time first, and real-time priority where that is permitted.
+const program = join(import.meta.dirname, 'single-requests.ts');
+const [command = '', ...args] = [...first, process.execPath, program, JSON.stringify(options)];
+const requests = spawn(command, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 const batches = await connectRest(Number(new URL(url).port));
 const largest = requestText('POST', '/batches', bulk.key, bodyOf(ROWS, PADDING).toString());
 const batchLoops: Awaited<ReturnType<typeof eventLoops>> = [];
