@@ -250,7 +250,8 @@ describe('a closed account', () => {
       [uuid(account)],
     );
     expect(codes).toEqual([{ live: false }]);
-    expect(await Promise.all(shortCodes.map(scans))).toEqual(Array.from({ length: 4 }, () => [410, 410]));
+    const gone = Array.from({ length: 4 }, () => [410, 410]);
+    await expect.poll(() => Promise.all(shortCodes.map(scans)), EVENTUALLY).toEqual(gone);
     // The compacted topic keeps the latest record of a code permanently.
     const { rows: routes } = await pool.query<{ value: Buffer }>(
       `select distinct on (key) value from log_records
