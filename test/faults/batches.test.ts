@@ -93,7 +93,7 @@ test('a batch whose core is killed repeatedly completes by itself, without creat
   afterFile(() => client.end());
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
   // The core dies within the request's window, when some codes are created but not all.
-  await expect.poll(created, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(created, { interval: 5, timeout: 30_000 }).toBeGreaterThan(0);
   await signpost.cores[0]?.kill();
   expect((await posted).status).toBe(503);
   await signpost.cores[0]?.restart();
@@ -112,7 +112,7 @@ test('a batch whose core is killed repeatedly completes by itself, without creat
 
 test('when a worker is killed, another one completes the batch while its request waits', async () => {
   const roles = ['rpc', 'relay,recorder,worker', 'relay,recorder,worker'];
-  const signpost = await startSignpost({ cores: 3, roles, env: { BATCH_WINDOW_MS: '9000' } });
+  const signpost = await startSignpost({ cores: 3, roles, env: { BATCH_WINDOW_MS: '30000' } });
   const [, first, other] = signpost.cores as [Process, Process, Process];
   // Paused, so that the first one takes the job.
   process.kill(other.pid, 'SIGSTOP');
@@ -122,7 +122,7 @@ test('when a worker is killed, another one completes the batch while its request
   await client.connect();
   afterFile(() => client.end());
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
-  await expect.poll(created, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(created, { interval: 5, timeout: 30_000 }).toBeGreaterThan(0);
   await first.kill();
   expect(await created()).toBeLessThan(ROWS - ROWS / 100);
   process.kill(other.pid, 'SIGCONT');
