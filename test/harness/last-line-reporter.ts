@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Reporter, SerializedError, TestModule } from 'vitest/node';
 
-/** Tests of a run that failed, for `repeat-failed.ts`. `name`: the full name; undefined where a whole file failed. */
-export interface FailedTest {
+/** A test of a run, for `repeat-failed.ts`. `name`: the full name; undefined where a whole file failed. */
+export interface TestId {
   readonly file: string;
   readonly name?: string;
 }
@@ -13,7 +13,8 @@ export interface RunResult {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  readonly failedTests: readonly FailedTest[];
+  readonly passedTests: readonly TestId[];
+  readonly failedTests: readonly TestId[];
   /** Failures outside any test, each of which counts as one: the stacks of errors, or how the run ended. */
   readonly errors: readonly string[];
 }
@@ -25,12 +26,14 @@ export interface RunResult {
 export default class LastLineReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
     const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
-    const failedTests: FailedTest[] = [];
+    const passedTests: TestId[] = [];
+    const failedTests: TestId[] = [];
     for (const module of modules) {
       const file = module.relativeModuleId;
       for (const test of module.children.allTests()) {
         const { state } = test.result();
         count[state === 'pending' ? 'skipped' : state]++;
+        if (state === 'passed') passedTests.push({ file, name: test.fullName });
         if (state === 'failed') failedTests.push({ file, name: test.fullName });
       }
       const failedSuites = [...module.children.allSuites()].filter((suite) => suite.errors().length > 0);
@@ -42,7 +45,7 @@ export default class LastLineReporter implements Reporter {
       const file = typeof error.VITEST_TEST_PATH === 'string' ? `${relative('.', error.VITEST_TEST_PATH)}: ` : '';
       return `${file}${error.stack ?? error.message}`;
     });
-    const result: RunResult = { ...count, failedTests, errors };
+    const result: RunResult = { ...count, passedTests, failedTests, errors };
     if (process.env.TEST_RESULT) writeFileSync(process.env.TEST_RESULT, JSON.stringify(result));
     // After what the other reporters, the teardown and vitest itself still print.
     process.once('exit', (code) => {

@@ -12,7 +12,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type FailedTest, lastLine, type RunResult } from './last-line-reporter.ts';
+import { lastLine, type RunResult, type TestId } from './last-line-reporter.ts';
 
 const RUNS = 5;
 /** With more failures than this, the code is broken rather than a test unreliable. */
@@ -51,7 +51,7 @@ process.exitCode = count.failed === 0 ? 0 : 1;
  * How often each failed test of a configuration passes in five runs, until it fails. A run repeats all of them: it starts the
  * shared services once, and those of several files run at a time.
  */
-async function repeat(config: string): Promise<Map<FailedTest, number>> {
+async function repeat(config: string): Promise<Map<TestId, number>> {
   const tests = failedTests.filter((test) => test.config === config);
   const passes = new Map(tests.map((test) => [test, 0]));
   for (let run = 0; run < RUNS; run++) {
@@ -66,11 +66,11 @@ async function repeat(config: string): Promise<Map<FailedTest, number>> {
   return passes;
 }
 
-/** Whether a test, or whole file, is among those that passed: nothing failed outside of tests, nor its file as a whole. */
-function hasPassed({ file, name }: FailedTest, { passed, failedTests, errors }: RunResult): boolean {
-  const failures = failedTests.filter((test) => test.file === file);
-  const failed = failures.some((test) => name === undefined || test.name === undefined || test.name === name);
-  return passed > 0 && errors.length === 0 && !failed;
+/** Whether a test has run and passed, or a whole file has, in a run without failures outside of tests. */
+function hasPassed({ file, name }: TestId, { passedTests, failedTests, errors }: RunResult): boolean {
+  const isAmong = (tests: readonly TestId[]) =>
+    tests.some((test) => test.file === file && (name === undefined || test.name === undefined || test.name === name));
+  return errors.length === 0 && isAmong(passedTests) && !isAmong(failedTests);
 }
 
 /** Runs tests. */
@@ -97,7 +97,7 @@ async function containers(): Promise<RunResult> {
 function resultOf(code: number | null, path: string, command: string): RunResult {
   const result = readResult(path);
   if (result !== undefined && (code === 0 || result.failed > 0)) return result;
-  const nothing = { passed: 0, skipped: 0, failedTests: [] };
+  const nothing = { passed: 0, skipped: 0, passedTests: [], failedTests: [] };
   return { ...nothing, ...result, failed: 1, errors: [`${command} exited with ${code}`] };
 }
 
