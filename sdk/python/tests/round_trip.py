@@ -152,7 +152,6 @@ def keys() -> None:
         except signpost.SignpostError as error:
             assert "visible ASCII" in str(error) and "secret" not in str(error)
 
-
     # Another key in place of an empty one would let a repetition after a crash create twice.
     for create in (
         lambda: client.codes.create(target_url=TARGET, idempotency_key=""),
