@@ -8,8 +8,8 @@ import { listenFailure } from '../../common/runtime/listen-failure.ts';
 const FIRST_DESCRIPTOR = 4;
 
 /**
- * The connections that may wait at a socket while a process is replaced; the kernel lowers it to `net.core.somaxconn`,
- * 4,096 by default. Node's default is 511.
+ * The connections that may wait at the sockets of a worker together while it is replaced; the kernel lowers the limit of a
+ * socket to `net.core.somaxconn`, 4,096 by default. Node's default is 511.
  */
 const BACKLOG = 4_096;
 
@@ -25,9 +25,10 @@ export interface Listening {
 /** Accepts a server's connections from the `sockets` sockets that the main process has bound to the port, or was given. */
 export async function listen(server: Server, port: number, sockets: number): Promise<Listening> {
   const listeners = [server, ...Array.from({ length: sockets - 1 }, () => acceptFor(server))];
+  const backlog = Math.ceil(BACKLOG / sockets);
   try {
     const started = listeners.map((each, index) =>
-      once(each.listen({ fd: FIRST_DESCRIPTOR + index, backlog: BACKLOG }), 'listening'),
+      once(each.listen({ fd: FIRST_DESCRIPTOR + index, backlog }), 'listening'),
     );
     await Promise.all(started);
   } catch (error) {
