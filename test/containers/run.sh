@@ -41,12 +41,23 @@ stop() {
   wait "$1" 2>/dev/null || true
 }
 
+# Copies the logs of the engine and of its containers to where they stay.
+keep_logs() {
+  rm -rf "$cache/failed"
+  mkdir -p "$cache/failed"
+  cp "$work"/*.log "$cache/failed/"
+  for name in $(docker ps -a --format '{{.Names}}' 2>/dev/null); do
+    docker logs --timestamps "$name" >"$cache/failed/$name.log" 2>&1
+  done
+  echo "The logs are in $cache/failed." >&2
+}
+
 clean_up() {
   result=$?
   trap '' INT TERM
   set +e
   if [ -n "$engine_pid" ]; then
-    [ $result = 0 ] || { mkdir -p "$cache/failed" && cp "$work"/*.log "$cache/failed/"; }
+    [ $result = 0 ] || keep_logs
     containers=$(docker ps -aq 2>/dev/null) && [ -n "$containers" ] && docker rm -f -v $containers >/dev/null
     volumes=$(docker volume ls -q 2>/dev/null) && [ -n "$volumes" ] && docker volume rm -f $volumes >/dev/null
     docker network prune -f >/dev/null 2>&1

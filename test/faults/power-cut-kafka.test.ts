@@ -7,6 +7,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { commandLine } from '../../cli/cli.fixture.ts';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { DAY_MS, dayOf } from '../../src/scans/days.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startKafka } from '../harness/kafka.ts';
 import { type Process, startSignpost } from '../harness/processes.ts';
@@ -103,7 +104,7 @@ describe.skipIf(noPowerCuts !== undefined || inject('kafkaBrokers') === null)('a
         waiting: number;
         differences: unknown[];
       }
-      const audit = () => json<Audit>('scans', 'audit');
+      const audit = () => json<Audit>('scans', 'audit', '--from', dayOf(Date.now() - DAY_MS));
       expect(await missing()).toEqual({ events: codes.length, routes: codes.length });
       expect(await run(['events', 'republish'])).toMatchObject({ code: 0, stderr: '' });
       await expect.poll(missing, EVENTUALLY).toEqual({ events: 0, routes: 0 });

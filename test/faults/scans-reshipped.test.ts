@@ -5,6 +5,7 @@ import { describe, expect, inject, test } from 'vitest';
 import { commandLine } from '../../cli/cli.fixture.ts';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { SCANS } from '../../common/log/topics.ts';
+import { DAY_MS, dayOf } from '../../src/scans/days.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startKafka } from '../harness/kafka.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
@@ -70,7 +71,7 @@ describe.skipIf(!isOwnBroker)('scans that Kafka acknowledged and lost', () => {
       duplicates: number;
       waiting: number;
     }
-    const audit = () => json<Audit>('scans', 'audit');
+    const audit = () => json<Audit>('scans', 'audit', '--from', dayOf(Date.now() - DAY_MS));
     await expect.poll(audit, EVENTUALLY).toMatchObject({ recorded: 1, waiting: 0 });
 
     const reship = async (gateway: number, since: Date) => {

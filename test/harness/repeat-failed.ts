@@ -1,8 +1,8 @@
 /**
  * Runs all tests: `npm run test:ci`. Each of `npm test` and `npm run test:long` that fails is repeated five times with the
  * same seed. It counts as passed only if all five runs pass, and is listed above the last line even then: a test that
- * fails now and then shows a race, in the test or in what it tests. Failures outside any test are not repeated; they are
- * listed there too.
+ * fails now and then shows a race, in the test or in what it tests. Other failures, of the containers or outside any test,
+ * are not repeated; they are listed there too.
  *
  * With `CI=true` those of `npm run test:containers` run beside those of `npm test`: both often wait, and no fault is timed.
  */
@@ -35,13 +35,16 @@ const count = {
   skipped: sum(results.map(({ skipped }) => skipped)),
 };
 const notes = results.flatMap(({ errors }) => errors.map((error) => `failed outside any test: ${error}`));
+notes.push(...(inContainers?.failedTests ?? []).map((test) => `failed: ${nameOf(test)}`));
 if (failedTests.length <= MOST_REPEATED) {
   for (const [test, passed] of [...(await repeat(short)), ...(await repeat(long))]) {
-    notes.push(`failed, then passed ${passed} of ${RUNS} times: ${test.file}${test.name ? ` > ${test.name}` : ''}`);
+    notes.push(`failed, then passed ${passed} of ${RUNS} times: ${nameOf(test)}`);
     if (passed < RUNS) continue;
     count.failed--;
     if (test.name !== undefined) count.passed++;
   }
+} else {
+  notes.push(...failedTests.map((test) => `failed: ${nameOf(test)}`));
 }
 for (const note of notes) console.log(note);
 console.log(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine(count)}`);
@@ -107,6 +110,10 @@ function readResult(path: string): RunResult | undefined {
   } catch {
     return undefined;
   }
+}
+
+function nameOf({ file, name }: TestId): string {
+  return name === undefined ? file : `${file} > ${name}`;
 }
 
 function escaped(name: string): string {
