@@ -7,6 +7,9 @@ const UNAVAILABLE_CLASSES = new Set(['08', '40', '53', '57']);
 /** SQLSTATE of a lock that was not granted within `lock_timeout`. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
+/** SQLSTATE of a transaction that Postgres has rolled back, because it and others waited for each other's locks. */
+const DEADLOCK = '40P01';
+
 /** SQLSTATE of a transaction that had not committed when its caller stopped waiting: see `commit-limit.ts`. */
 const TRANSACTION_TIMEOUT = '25P04';
 
@@ -53,6 +56,11 @@ export function isQueryTimeout(error: unknown): error is Error {
 /** Whether an error means that a connection was not established in time. */
 export function isConnectTimeout(error: unknown): boolean {
   return error instanceof Error && (CONNECT_TIMEOUT_MESSAGE.test(error.message) || isConnectTimeout(error.cause));
+}
+
+/** Whether an error means that Postgres has rolled back a transaction to end a deadlock, so that it can be repeated. */
+export function isDeadlock(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === DEADLOCK;
 }
 
 /** Whether an error means that Postgres is temporarily unavailable, so that the same call can succeed later. */

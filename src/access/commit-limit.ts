@@ -4,23 +4,30 @@ import type { Pool, PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
 import { type Connection, transaction } from '../../common/postgres/sql.ts';
+import { isDeadlock } from '../../common/postgres/unavailable.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 
 /** Milliseconds since 1970 that a number represents exactly. */
 const TIME = /^\d{1,15}$/;
+
+/** How often a transaction is begun that Postgres rolls back because of deadlocks. */
+const ATTEMPTS = 3;
 
 /** How long a call may commit changes: while its caller is connected, and until its `signpost-commit-by`. */
 export function commitLimitOf({ requestHeader, signal }: HandlerContext): CommitLimit {
   return { signal, commitBy: commitByIn(requestHeader) };
 }
 
-/** Runs the transaction of a call; it commits within the call's commit limit or not at all. */
+/**
+ * Runs the transaction of a call; it commits within the call's commit limit or not at all. Transactions lock in an order in
+ * which they hardly ever deadlock; one that still does is repeated, so `work` must have no effects outside of it.
+ */
 export function transactionOf<Result>(
   context: HandlerContext,
   on: Pool | Connection,
   work: (tx: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  return transaction(on, work, commitLimitOf(context));
+  return repeatedAfterDeadlock(context, () => transaction(on, work, commitLimitOf(context)));
 }
 
 /** The same with a new entity manager. */
@@ -29,7 +36,18 @@ export function ormTransactionOf<Result>(
   orm: MikroORM,
   work: (em: EntityManager, tx: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  return ormTransaction(orm, work, commitLimitOf(context));
+  return repeatedAfterDeadlock(context, () => ormTransaction(orm, work, commitLimitOf(context)));
+}
+
+async function repeatedAfterDeadlock<Result>(context: HandlerContext, attempt: () => Promise<Result>): Promise<Result> {
+  for (let attemptsLeft = ATTEMPTS; ; ) {
+    try {
+      return await attempt();
+    } catch (error) {
+      attemptsLeft--;
+      if (attemptsLeft === 0 || context.signal.aborted || !isDeadlock(error)) throw error;
+    }
+  }
 }
 
 /** The header `signpost-commit-by`, in ms since 1970 by Postgres's clock. */
