@@ -103,6 +103,12 @@ describe.each<[string, ForkOptions, string]>([
   });
 });
 
+test('a process that dies of a full disk before it is ready rejects `ready` with a sentence', async () => {
+  const supervised = supervise(() => ({ execArgv: ['--eval', 'process.kill(process.pid, "SIGBUS")'] }));
+  const sentence = 'The carrier exited before it was ready, with SIGBUS. Its disk may be full.';
+  await expect(supervised.ready).rejects.toThrow(new OperatorError(sentence));
+});
+
 test('what must precede a restart is repeated until it succeeds', async () => {
   let failures = 2;
   const supervised = supervise(

@@ -69,7 +69,11 @@ export function superviseProcess(options: SuperviseOptions): SupervisedProcess {
         const { code, signal } = await run();
         if (stopping.signal.aborted) return;
         if (!wasReady) {
-          ready.reject(new Error(`the ${name} exited before it was ready, with ${signal ?? `code ${code}`}`));
+          const message = `The ${name} exited before it was ready, with ${signal ?? `code ${code}`}.`;
+          // The kernel's answer to a write into a mapped file that the disk has no room for.
+          ready.reject(
+            signal === 'SIGBUS' ? new OperatorError(`${message} Its disk may be full.`) : new Error(message),
+          );
           return;
         }
         logger.error({ code, signal }, `the ${name} has exited and is restarted`);

@@ -4,6 +4,7 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { open } from 'lmdb';
 import type { Logger } from 'pino';
 import type { Positions } from '../../../common/log/log.ts';
+import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import {
   type CodeRoute,
   type HostRoute,
@@ -85,6 +86,9 @@ const POSITIONS_MS = 1_000;
 const BYTES_PER_ROUTE = 6 * 4_096;
 const BYTES_PER_COMMIT = 256 * 1_024;
 
+/** How often it is logged that routes can't be written, in ms. */
+const LOG_MS = 60_000;
+
 /** No hostname or short code is longer. LMDB rejects keys over 1,978 bytes, and clients can send such a host. */
 const MAX_KEY_LENGTH = 255;
 
@@ -98,6 +102,9 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   /** Hosts looked up in this event loop iteration: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
+  const reportUnwritten = throttledReport(LOG_MS, (_, error: unknown) =>
+    logger.error({ err: error }, 'a route could not be written to disk'),
+  );
   const apply = collected<Route>(async (take) => {
     try {
       await lock.alone(() => {
@@ -106,7 +113,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       }, true);
     } catch (error) {
       // The topic delivers them again; the API response to a change must not fail because of it.
-      logger.error({ err: error }, 'a route could not be written to disk');
+      reportUnwritten(1, error);
     }
   });
   const advance = collected<{ routes: readonly Route[]; reached: Reached }>(async (take) => {
