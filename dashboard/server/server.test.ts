@@ -1,29 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Core } from './core.ts';
+import type { OpenidProvider } from './openid-provider.ts';
+import { sealFor } from './seal.ts';
 import { createServer } from './server.ts';
 
-test('requests for readiness at the same time ask the core once', async () => {
-  let asked = 0;
-  const core = {
-    origin: 'http://127.0.0.1:1',
-    async isServing() {
-      asked += 1;
-      return true;
-    },
-  };
-  const server = await createServer({
-    dashboardUrl: 'https://dashboard.example',
+const SECRET_KEY = Buffer.alloc(32);
+const ORIGIN = 'https://dashboard.example';
+
+/** A server before `core`. */
+function serverBefore(core: object, provider?: OpenidProvider) {
+  return createServer({
+    dashboardUrl: ORIGIN,
     publicUrl: 'https://signpost.example',
-    secretKey: Buffer.alloc(32),
-    core: core as unknown as Core,
-    provider: undefined,
+    secretKey: SECRET_KEY,
+    core: { origin: 'http://127.0.0.1:1', metadata: () => ({}), ...core } as unknown as Core,
+    provider,
     timeoutMs: 1_000,
     appFolder: import.meta.dirname,
     logger: pino({ level: 'silent' }),
   });
+}
+
+/** Makes `answer` take a while, and counts how many are given at a time. */
+function counted<Answer>(answer: () => Answer) {
+  const calls = { running: 0, most: 0 };
+  const call = async () => {
+    calls.running += 1;
+    calls.most = Math.max(calls.most, calls.running);
+    await sleep(5);
+    calls.running -= 1;
+    return answer();
+  };
+  return { calls, call };
+}
+
+test('requests for readiness at the same time ask the core once', async () => {
+  let asked = 0;
+  const server = await serverBefore({
+    async isServing() {
+      asked += 1;
+      return true;
+    },
+  });
   const answers = await Promise.all(Array.from({ length: 20 }, () => server.inject('/readyz')));
   expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(20).fill(200));
   expect(asked).toBe(1);
+  await server.close();
+});
+
+test('made-up links take at most 8 connections to the core', async () => {
+  const { calls, call } = counted(() => {
+    throw new ConnectError('This sign-in link is invalid.', Code.NotFound);
+  });
+  const server = await serverBefore({ accounts: { redeemSignInLink: call } });
+  const headers = { origin: ORIGIN, 'content-type': 'application/x-www-form-urlencoded' };
+  const redeem = () => server.inject({ method: 'POST', url: '/sign-in/link', headers, payload: 'token=made-up' });
+  const answers = await Promise.all(Array.from({ length: 100 }, redeem));
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(100).fill(400));
+  expect(calls.most).toBe(8);
+  await server.close();
+});
+
+test('made-up codes are checked by the provider 50 at a time', async () => {
+  const { calls, call } = counted(() => {
+    throw new Error('invalid_grant');
+  });
+  const server = await serverBefore({}, { finish: call } as unknown as OpenidProvider);
+  const checks = { state: 's', nonce: 'n', verifier: 'v', to: `${ORIGIN}/` };
+  const sealed = await sealFor('sign-in', SECRET_KEY).close(checks, Math.floor(Date.now() / 1_000) + 60);
+  const headers = { cookie: `__Host-sign-in=${sealed}` };
+  const finish = () => server.inject({ url: '/sign-in/callback?code=made-up&state=s', headers });
+  const answers = await Promise.all(Array.from({ length: 200 }, finish));
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(200).fill(400));
+  expect(calls.most).toBe(50);
+  await server.close();
+});
+
+test('questions about sessions take at most 32 connections to the core, and persons take turns', async () => {
+  const membership = { accountId: 'acct_1', accountName: 'A', member: { id: 'mbr_1', role: Role.VIEWER } };
+  const { calls, call } = counted(() => ({ memberships: [membership], account: { plan: Plan.BUSINESS } }));
+  const listEndedSessions = async () => ({ sessions: [], asOf: undefined });
+  const server = await serverBefore({ accounts: { listMemberships: call, getAccount: call, listEndedSessions } });
+  const now = Math.floor(Date.now() / 1_000);
+  const cookieOf = async (email: string) => {
+    const session = { id: email, startedAt: now, expiresAt: now + 60, email, name: null };
+    const content = { ...session, account: 'acct_1', member: 'mbr_1' };
+    return `__Host-session=${await sealFor('session', SECRET_KEY).close(content, now + 60)}`;
+  };
+  const [flooding, other] = await Promise.all(['flooding@example.com', 'other@example.com'].map(cookieOf));
+  const order: string[] = [];
+  const describe = async (who: string, cookie = '') => {
+    const { statusCode } = await server.inject({ url: '/session', headers: { cookie } });
+    order.push(who);
+    return statusCode;
+  };
+  const flood = Array.from({ length: 500 }, () => describe('flooding', flooding));
+  expect(await Promise.all([...flood, describe('other', other)])).toEqual(Array(501).fill(200));
+  expect(calls.most).toBe(32);
+  expect(order.indexOf('other')).toBeLessThan(200);
   await server.close();
 });

@@ -1,10 +1,18 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { nameOf, PLAN_BY_NAME, ROLE_BY_NAME } from '../../common/contract/names.ts';
+import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { type Membership, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Core } from './core.ts';
 import { usableMemberships } from './memberships.ts';
 import type { Session, Sessions } from './session.ts';
+import { whileOpen } from './while-open.ts';
+
+/**
+ * What the core is asked about sessions at a time, fairly by person, over the server's own connections: others need them to
+ * sign in, and everybody to learn which sessions have ended.
+ */
+const QUESTIONS = { concurrency: 32, maxWaiting: 2_000, items: 'sessions' };
 
 /** `GET /session`, `POST /session/account` and `DELETE /session`: what the pages ask about the person. */
 export function sessionRoutes(
@@ -12,12 +20,17 @@ export function sessionRoutes(
   options: { core: Core; sessions: Sessions; publicUrl: string; signIn: readonly string[] },
 ): void {
   const { core, sessions, publicUrl, signIn } = options;
+  const inTurn = fairQueue(QUESTIONS);
+  const ask = <Answer>(session: Session, reply: FastifyReply, question: () => Promise<Answer>) =>
+    inTurn(session.email, whileOpen(reply), question);
+  const askMemberships = (session: Session, reply: FastifyReply) =>
+    ask(session, reply, () => usableMemberships(core, session));
 
   app.get('/session', async (request, reply) => {
     reply.header('cache-control', 'no-store');
     const session = await sessions.of(request);
     if (!session) return reply.code(401).send({ signIn });
-    return describe(reply, session, await usableMemberships(core, session));
+    return describe(reply, session, await askMemberships(session, reply));
   });
 
   app.post<{ Body: unknown }>('/session/account', async (request, reply) => {
@@ -26,7 +39,7 @@ export function sessionRoutes(
     if (!session) return reply.code(401).send({ signIn });
     const { id } = (request.body ?? {}) as { id?: unknown };
     if (typeof id !== 'string') return reply.code(400).send({ error: 'id: must be the account to open, acct_….' });
-    const memberships = await usableMemberships(core, session);
+    const memberships = await askMemberships(session, reply);
     if (!memberships.some(({ accountId }) => accountId === id)) {
       return reply.code(403).send({ error: 'You are not a member of this account.' });
     }
@@ -52,7 +65,7 @@ export function sessionRoutes(
     }
     const { accountId, accountName, member } = current;
     const headers = core.metadata({ account: accountId, member: member.id });
-    const { account } = await core.accounts.getAccount({}, { headers });
+    const { account } = await ask(session, reply, () => core.accounts.getAccount({}, { headers }));
     if (!account) throw new ConnectError('the core returned no account', Code.Internal);
     await sessions.update(reply, { ...session, account: accountId, member: member.id });
     return reply.send({

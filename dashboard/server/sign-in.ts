@@ -2,12 +2,21 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { sealedCookie } from './cookies.ts';
 import { type Core, isCoreFailure } from './core.ts';
 import { membershipsOf } from './memberships.ts';
 import { type OpenidProvider, ProviderUnavailableError } from './openid-provider.ts';
 import { sendPage } from './pages/page.ts';
 import type { Sessions } from './session.ts';
+import { whileOpen } from './while-open.ts';
+
+/**
+ * Anyone may send made-up codes and links: how many are checked at a time, fairly by the client's address. Links take a part
+ * of the connections to the core that sessions need as well.
+ */
+const PROVIDER_CODES = { concurrency: 50, maxWaiting: 2_000, items: 'sign-ins' };
+const LINKS = { concurrency: 8, maxWaiting: 2_000, items: 'sign-ins' };
 
 /** How long a person may take at the provider, in s. */
 const SIGN_IN_S = 10 * 60;
@@ -31,6 +40,7 @@ export function signInAtProvider(
 ): void {
   const { dashboardUrl, core, sessions, provider, logger } = options;
   const pending = sealedCookie('sign-in', options.secretKey);
+  const inTurn = fairQueue(PROVIDER_CODES);
 
   app.get<{ Querystring: { to?: unknown } }>('/sign-in', async (request, reply) => {
     reply.header('cache-control', 'no-store');
@@ -50,7 +60,8 @@ export function signInAtProvider(
     pending.clear(reply);
     if (!checks) return sendPage(request, reply, 'sign-in-failed');
     try {
-      const person = await provider.finish(new URL(request.url, dashboardUrl), checks);
+      const callback = new URL(request.url, dashboardUrl);
+      const person = await inTurn(request.ip, whileOpen(reply), () => provider.finish(callback, checks));
       const { verifiedEmail: email, name, subject, providerSession } = person;
       if (email === undefined) return sendPage(request, reply, 'unverified');
       const [membership] = await membershipsOf(core, email);
@@ -93,12 +104,15 @@ export function signInByLink(
   app: FastifyInstance,
   { core, sessions, logger }: { core: Core; sessions: Sessions; logger: Logger },
 ): void {
+  const inTurn = fairQueue(LINKS);
+
   app.get('/sign-in/link', (request, reply) => sendPage(request, reply, 'link'));
 
   app.post<{ Body: unknown }>('/sign-in/link', async (request, reply) => {
-    const token = request.body instanceof URLSearchParams ? request.body.get('token') : null;
+    const token = (request.body instanceof URLSearchParams && request.body.get('token')) || '';
     try {
-      const { membership } = await core.accounts.redeemSignInLink({ token: token ?? '' });
+      const redeem = () => core.accounts.redeemSignInLink({ token });
+      const { membership } = await inTurn(request.ip, whileOpen(reply), redeem);
       if (!membership?.member) throw new ConnectError('the core returned no member', Code.Internal);
       const { accountId: account, member } = membership;
       await sessions.start(reply, { email: member.email, name: null, account, member: member.id });
