@@ -106,6 +106,14 @@ test('a person who is no member of any account is not signed in', async () => {
   expect((await session(browser)).status).toBe(401);
 });
 
+test('a person whose address only folds to that of a member is not signed in', async () => {
+  await addMember(account, 'kim@example.com', Role.OWNER);
+  provider.people.set('impostor', { email: '\u212aim@example.com', email_verified: true });
+  const browser = new Browser();
+  expect((await signIn(browser, 'impostor')).status).toBe(403);
+  expect((await session(browser)).status).toBe(401);
+});
+
 test('a removed member is signed out, or stays signed in to other accounts', async () => {
   provider.people.set('carl', { email: 'carl@example.com', email_verified: true });
   const second = (await signpost.createAccount({ name: 'Second' })).accountId;

@@ -12,9 +12,16 @@ import {
 import { accountOfRow } from '../access/entities.ts';
 
 /** What addresses are compared by, in SQL. `email`: an expression. */
-export const folded = (email: string) => `lower(${email} collate "pg_c_utf8")`;
+const folded = (email: string) => `lower(${email} collate "pg_c_utf8")`;
 
 const FOLDED_EMAIL = folded('email');
+
+/**
+ * Whether a member's address is the one that a caller names, regardless of case, in SQL; both are expressions. Members' are
+ * ASCII. Of the named one only ASCII is folded: `İ` and the Kelvin sign would become letters of another person's address.
+ */
+export const isAddress = (email: string, named: string) =>
+  `${folded(email)} = lower(${named} collate "C") collate "pg_c_utf8"`;
 
 /** A member of an account's team. */
 export const MemberEntity = defineEntity({

@@ -4,7 +4,7 @@ import { pageById } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { ListMembershipsRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { folded, MEMBERSHIP, type MembershipRow, membershipMessage } from './member.ts';
+import { isAddress, MEMBERSHIP, type MembershipRow, membershipMessage } from './member.ts';
 
 /**
  * Of all accounts, as it answers which of them a person may enter; only internal services without an account may ask.
@@ -13,7 +13,7 @@ import { folded, MEMBERSHIP, type MembershipRow, membershipMessage } from './mem
 const list = statement<MembershipRow>(
   'accounts_list_memberships',
   `select ${MEMBERSHIP} from members m join accounts a on a.id = m.account_id and a.closed_at is null
-   where ${folded('m.email')} = ${folded('$1')} and m.id < $2 order by m.id desc limit $3`,
+   where ${isAddress('m.email', '$1')} and m.id < $2 order by m.id desc limit $3`,
 );
 
 /** A page of the memberships of an e-mail address in open accounts, newest first. */

@@ -55,6 +55,16 @@ test('the memberships of an address are found in any case, newest first, in open
   expect((await all.listMemberships({ email: `x${email}` })).memberships).toEqual([]);
 });
 
+test('an address with a character that folds to a letter of another one is not that address', async () => {
+  const { accounts } = await newAccount('Bank');
+  await accounts.addMember({ email: 'kim.milkin@example.com', role: Role.OWNER });
+  // The Kelvin sign and the capital I with a dot.
+  for (const email of ['\u212aim.milkin@example.com', 'k\u0130m.milkin@example.com']) {
+    expect((await internal(signpost, AccountsService).listMemberships({ email })).memberships).toEqual([]);
+    expect(await reasonOf(accounts.createSignInLink({ email }))).toBe('NOT_FOUND');
+  }
+});
+
 describe('a sign-in link', () => {
   const all = () => internal(signpost, AccountsService);
   const redeem = (token: string) => reasonOf(all().redeemSignInLink({ token }));

@@ -11,7 +11,7 @@ import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
 import { accountOfRow } from '../access/entities.ts';
-import { folded, MEMBERSHIP, MemberEntity, type MembershipRow, membershipMessage } from './member.ts';
+import { isAddress, MEMBERSHIP, MemberEntity, type MembershipRow, membershipMessage } from './member.ts';
 
 /** With which a member may sign in to the dashboard once. A member has one at most, and it is deleted with the member. */
 export const SignInLinkEntity = defineEntity({
@@ -38,7 +38,7 @@ const insert = statement<{ member_id: string; expires_at: Date }>(
   'accounts_create_sign_in_link',
   `insert into sign_in_links (member_id, account_id, hash, expires_at)
    select id, account_id, $3, now() + interval '15 minutes' from members
-   where account_id = $1 and ${folded('email')} = ${folded('$2')}
+   where account_id = $1 and ${isAddress('email', '$2')}
    on conflict (member_id) do update set hash = excluded.hash, expires_at = excluded.expires_at
    returning member_id, expires_at`,
 );
