@@ -94,3 +94,12 @@ describe('a landing page', () => {
     expect(inkOf('red;}</style>', '#ffffff')).toEqual(['#ffffff', '#000000']);
   });
 });
+
+test('rendered landing pages are kept up to some memory', () => {
+  const links = Array(20).fill({ label: '"'.repeat(100), url: `https://example.com/${'"'.repeat(2_000)}` });
+  const render = (title: string) => landing({ title, text: '"'.repeat(5_000), links }).body;
+  const first = render('Menu 0');
+  expect(render('Menu 0')).toBe(first);
+  for (let rest = 16 * 1024 * 1024, nth = 1; rest > 0; nth++) rest -= render(`Menu ${nth}`).length;
+  expect(render('Menu 0')).not.toBe(first);
+});

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
 import { landingPageColours, PAGE_STYLE, shownLinks } from '../../../common/codes/page-style.ts';
+import { BoundedMap } from '../../../common/runtime/bounded-map.ts';
 import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { type Language, languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
 
@@ -28,9 +29,12 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 const pages = new Map<string, Page>();
 
-/** Rendered landing pages by their content, cleared when full. */
-const landingPages = new Map<string, Page>();
+/** The number of rendered landing pages that are kept, and the memory that they take: 290 kB for one of quotation marks. */
 const MAX_LANDING_PAGES = 500;
+const MAX_LANDING_PAGE_BYTES = 16 * 1024 * 1024;
+
+/** By their content. */
+const landingPages = new BoundedMap<string, Page>(MAX_LANDING_PAGES, MAX_LANDING_PAGE_BYTES);
 
 /** The page in the reader's language. */
 export function pageFor(kind: PageKind, acceptLanguage: string | undefined): Page {
@@ -47,8 +51,7 @@ export function landingPage(bytes: Buffer = Buffer.alloc(0)): Page {
   const cached = landingPages.get(key);
   if (cached) return cached;
   const page = renderLandingPage(fromBinary(LandingPageSchema, bytes));
-  if (landingPages.size >= MAX_LANDING_PAGES) landingPages.clear();
-  landingPages.set(key, page);
+  landingPages.set(key, page, key.length + page.body.length);
   return page;
 }
 
