@@ -1,3 +1,4 @@
+import { bearerToken } from '../../common/contract/api-key.ts';
 import { IMAGE_PIXELS } from '../../common/contract/ranges.ts';
 import { isSmallImage } from '../../common/contract/small-image.ts';
 import { fairQueue } from '../../common/runtime/fair-queue.ts';
@@ -74,9 +75,9 @@ export function image(core: CoreClients): Endpoint[] {
         const knownTags = entityTags(headers['if-none-match'] ?? '');
         const imageRequest = { id, format, ...integer(query, 'size'), ifNoneMatch: knownTags };
         const inTurn = isSmallImage(imageRequest) ? small : large;
-        const rendered = await inTurn(headers.authorization ?? '', options.signal, () =>
-          core.images.renderImage(imageRequest, options),
-        );
+        // Not the whole header: with other spaces and cases of `Bearer` one key would count as any number of callers.
+        const key = bearerToken(headers.authorization) ?? '';
+        const rendered = await inTurn(key, options.signal, () => core.images.renderImage(imageRequest, options));
         const headersOfAll = {
           etag: rendered.etag,
           'cache-control': 'private, no-cache',
