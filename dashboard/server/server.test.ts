@@ -104,3 +104,11 @@ test('questions about sessions take at most 32 connections to the core, and pers
   expect(order.indexOf('other')).toBeLessThan(200);
   await server.close();
 });
+
+test('a connection that can’t be accepted does not end the process', async () => {
+  const server = await serverBefore({});
+  await server.listen({ port: 0 });
+  const error = Object.assign(new Error('accept ENOBUFS'), { code: 'ENOBUFS' });
+  expect(server.server.emit('error', error)).toBe(true);
+  await server.close();
+});

@@ -2,6 +2,7 @@ import { ConnectError } from '@connectrpc/connect';
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
 import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
 import { shared } from '../../common/runtime/shared.ts';
 import { serveApp } from './app-files.ts';
@@ -54,6 +55,7 @@ export async function createServer(options: {
     forceCloseConnections: 'idle',
   });
   app.server.maxConnections = MAX_CONNECTIONS;
+  logAcceptErrors(app.server, logger);
   limitUnread(app.server);
   limitPipelining(app.server);
   const headers = securityHeaders(dashboardUrl.startsWith('https:'));
