@@ -12,7 +12,7 @@ import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
 import { MEMBER_METHODS } from './member-methods.ts';
-import type { Session, Sessions } from './session.ts';
+import { personOf, type Session, type Sessions } from './session.ts';
 
 /** The most bytes of a call's message: as many as the core reads of a batch, and the frame around it. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024 + 1024;
@@ -20,7 +20,10 @@ const MAX_REQUEST_BYTES = 8 * 1024 * 1024 + 1024;
 /** The most bytes of one message of a stream. */
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 
-/** The most calls of one session at a time; a page makes about ten, and browsers open six connections over HTTP/1.1. */
+/**
+ * The most calls of one person at a time, in all sessions: who can sign in can sign in often. A page makes about ten, and
+ * browsers open six connections over HTTP/1.1.
+ */
 const MAX_CALLS = 50;
 
 /** How long a stream may last, in ms, as long as the core allows. Clients continue with another call. */
@@ -60,6 +63,7 @@ export function forwardCalls(
   options: { core: Core; sessions: Sessions; timeoutMs: number; logger: Logger },
 ): void {
   const { core, sessions, timeoutMs, logger } = options;
+  /** The number of running calls, by person. */
   const running = new Map<string, number>();
   const stopping = new AbortController();
   // Streams would otherwise hold up the stop; clients continue them elsewhere.
@@ -104,22 +108,23 @@ export function forwardCalls(
     }
     if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return tooLarge();
     if (!begin(session, reply)) {
-      return new ConnectError(`At most ${MAX_CALLS} calls may be running in one session.`, Code.ResourceExhausted);
+      return new ConnectError(`At most ${MAX_CALLS} calls of one person may be running.`, Code.ResourceExhausted);
     }
     return session;
   }
 
-  /** Counts a call until it has ended; false if its session has too many. */
-  function begin({ id }: Session, reply: FastifyReply): boolean {
-    const calls = running.get(id) ?? 0;
+  /** Counts a call until it has ended; false if its person has too many. */
+  function begin(session: Session, reply: FastifyReply): boolean {
+    const person = personOf(session);
+    const calls = running.get(person) ?? 0;
     if (calls >= MAX_CALLS) return false;
     // The browser gave up during admission: no event would end the call.
     if (reply.raw.destroyed) return true;
-    running.set(id, calls + 1);
+    running.set(person, calls + 1);
     reply.raw.once('close', () => {
-      const rest = (running.get(id) ?? 1) - 1;
-      if (rest > 0) running.set(id, rest);
-      else running.delete(id);
+      const rest = (running.get(person) ?? 1) - 1;
+      if (rest > 0) running.set(person, rest);
+      else running.delete(person);
     });
     return true;
   }

@@ -87,7 +87,7 @@ test('questions about sessions take at most 32 connections to the core, and pers
   const server = await serverBefore({ accounts: { listMemberships: call, getAccount: call, listEndedSessions } });
   const now = Math.floor(Date.now() / 1_000);
   const cookieOf = async (email: string) => {
-    const session = { id: email, startedAt: now, expiresAt: now + 60, email, name: null };
+    const session = { id: email, startedAt: now, expiresAt: now + 60, email, subject: email, name: null };
     const content = { ...session, account: 'acct_1', member: 'mbr_1' };
     return `__Host-session=${await sealFor('session', SECRET_KEY).close(content, now + 60)}`;
   };

@@ -5,7 +5,7 @@ import { fairQueue } from '../../common/runtime/fair-queue.ts';
 import { type Membership, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Core } from './core.ts';
 import { usableMemberships } from './memberships.ts';
-import type { Session, Sessions } from './session.ts';
+import { personOf, type Session, type Sessions } from './session.ts';
 import { whileOpen } from './while-open.ts';
 
 /**
@@ -22,7 +22,7 @@ export function sessionRoutes(
   const { core, sessions, publicUrl, signIn } = options;
   const inTurn = fairQueue(QUESTIONS);
   const ask = <Answer>(session: Session, reply: FastifyReply, question: () => Promise<Answer>) =>
-    inTurn(session.email, whileOpen(reply), question);
+    inTurn(personOf(session), whileOpen(reply), question);
   const askMemberships = (session: Session, reply: FastifyReply) =>
     ask(session, reply, () => usableMemberships(core, session));
 

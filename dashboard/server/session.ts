@@ -29,6 +29,14 @@ const SESSION = z.object({
 
 export type Session = Readonly<z.infer<typeof SESSION>>;
 
+/**
+ * Who is behind a session, for limits: one person can sign in often. Not the address: a link does not prove that it is
+ * theirs.
+ */
+export function personOf({ subject, member }: Session): string {
+  return subject === undefined ? `member ${member}` : `subject ${subject}`;
+}
+
 /** The sessions of browsers: read from cookies, started and ended. */
 export interface Sessions {
   /** The session that a request carries; undefined if there is none that is valid. */
