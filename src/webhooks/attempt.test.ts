@@ -57,6 +57,20 @@ test('reads only the start of an endless response body', async () => {
   expect(receiver.received).toHaveLength(1);
 });
 
+test('accepts a few interim responses, and not an endless number', async () => {
+  const few: Responder = (_, response) => {
+    for (let sent = 0; sent < 20; sent++) response.writeEarlyHints({ link: '</a>; rel=preload' });
+    response.writeHead(204).end();
+  };
+  expect((await sendTo(few)).outcome?.status).toBe(204);
+  const endless: Responder = (_, response) => {
+    const timer = setInterval(() => response.writeEarlyHints({ link: '</a>; rel=preload' }), 1);
+    response.once('close', () => clearInterval(timer));
+  };
+  const { outcome } = await sendTo(endless, { timeoutMs: 20_000 });
+  expect(outcome).toMatchObject({ status: null, response: 'The endpoint sent too many interim responses.' });
+});
+
 test('reuses connections after short responses', async () => {
   const receiver = await startReceiver((_, response) => void response.writeHead(200).end('x'.repeat(5_000)));
   for (let turn = 0; turn < 20; turn++) expect((await send(receiver.url))?.status).toBe(200);

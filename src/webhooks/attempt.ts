@@ -9,6 +9,14 @@ export const TIMEOUT_MS = 15_000;
 const STORED_BYTES = 1_024;
 /** How much of a response body is read. The connection of a longer one is closed instead of reused. */
 const READ_BYTES = 16_384;
+/** How many interim responses (1xx) may precede the response. A receiver could send them for as long as the attempt lasts. */
+const MAX_INTERIM = 20;
+
+class TooManyInterimResponses extends Error {
+  constructor() {
+    super('The endpoint sent too many interim responses.');
+  }
+}
 
 /** A webhook request. */
 export interface WebhookRequest {
@@ -48,6 +56,7 @@ export async function attempt(
   const abort = () => aborting.abort();
   const timer = setTimeout(abort, timeoutMs);
   stop.addEventListener('abort', abort);
+  let interim = 0;
   try {
     const response = await request(url, {
       dispatcher,
@@ -61,6 +70,9 @@ export async function attempt(
       },
       body,
       signal: aborting.signal,
+      onInfo() {
+        if (++interim > MAX_INTERIM) aborting.abort(new TooManyInterimResponses());
+      },
     });
     const latency = latencyMs();
     return { at, status: response.statusCode, latencyMs: latency, response: await firstKibibyte(response.body) };
@@ -105,7 +117,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** Says why there was no response, for the endpoint's owner, without details of the sender's network. */
 function reasonFor(error: unknown, timedOut: boolean): string {
-  if (error instanceof AddressRejected) return error.message;
+  if (error instanceof AddressRejected || error instanceof TooManyInterimResponses) return error.message;
   if (timedOut) return 'The endpoint did not respond in time.';
   const code = (error as NodeJS.ErrnoException).code ?? '';
   return REASONS[code] ?? `The request failed${/^[A-Z0-9_]+$/.test(code) ? ` (${code})` : ''}.`;
