@@ -25,6 +25,12 @@ test.each([
     'INVALID_FIELD',
     'update_mask: names name, which has no value.',
   ],
+  [
+    'the mask names a part of a field',
+    mask('overrides.api'),
+    'INVALID_FIELD',
+    'update_mask: names overrides.api; name only whole fields: name.',
+  ],
 ])('%s: nothing is changed', (_, fields, reason, sentence) => {
   let error: unknown;
   try {

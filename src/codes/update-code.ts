@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
+import { expectWholeFields } from '../../common/contract/field-mask.ts';
 import { routeOf } from '../../common/contract/route.ts';
 import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { Code, UpdateCodeRequest } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -101,14 +102,16 @@ async function readChanges(
   return { columns, tags: labels };
 }
 
-/** The paths of the request's mask. Fails with NO_FIELDS without any. */
+/** The fields that a mask may name. */
+const MASKED = [...Object.values(FIELDS).filter((field) => field !== 'policy'), 'tags'];
+
+/** The paths of the request's mask. Fails with NO_FIELDS without any, and with INVALID_FIELD for others. */
 export function changedPaths({ updateMask }: UpdateCodeRequest): ReadonlySet<string> {
-  const paths = new Set(updateMask?.paths);
-  if (paths.size === 0) {
-    const fields = Object.values(FIELDS).filter((field) => field !== 'policy');
-    throw failure('NO_FIELDS', `Name at least one of ${[...fields, 'tags'].join(', ')}.`);
+  if (!updateMask || updateMask.paths.length === 0) {
+    throw failure('NO_FIELDS', `Name at least one of ${MASKED.join(', ')}.`);
   }
-  return paths;
+  expectWholeFields(updateMask, MASKED);
+  return new Set(updateMask.paths);
 }
 
 /** The valid values of the fields in `paths` that are not labels. Fails with INVALID_FIELD. */

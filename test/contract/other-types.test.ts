@@ -175,6 +175,8 @@ describe('a landing-page code', () => {
       expect(await reasonOf(call)).toBe('INVALID_FIELD');
     }
     const other = await account.create();
+    const parts = { id, updateMask: { paths: ['landing_page.title'] }, landingPage: { title: 'Open' } };
+    expect(await reasonOf(codes(account).updateCode(parts))).toBe('INVALID_FIELD');
     expect(await reasonOf(codes(account).updateCode({ id: other.id, updateMask, landingPage: PAGE }))).toBe(
       'NO_TARGET',
     );
