@@ -84,6 +84,8 @@ export const REASONS = {
   CANCELED: { rpc: Code.Canceled, http: 503 },
   /** The caller had stopped waiting when the call arrived. Nothing has changed, so it may be repeated at once. */
   TOO_LATE: { rpc: Code.Unavailable, http: 503 },
+  /** The core is stopping, which ends a stream before its last message. RPCs only. */
+  STOPPING: { rpc: Code.Unavailable, http: 503 },
   SHORT_CODE_NOT_ALLOCATED: { rpc: Code.Unavailable, http: 503 },
   IDEMPOTENCY_NOT_GUARANTEED: { rpc: Code.Unavailable, http: 503 },
   /** The code's custom domain is failing or gone. */

@@ -10,3 +10,8 @@ const select = statement<{ now: Date }>(
 export async function timeIfOpen(tx: Queryable, accountId: string): Promise<Date | undefined> {
   return (await first(tx, select, [accountId]))?.now;
 }
+
+/** Whether the account is open. `accountId`: UUID. */
+export async function isOpen(on: Queryable, accountId: string): Promise<boolean> {
+  return (await timeIfOpen(on, accountId)) !== undefined;
+}

@@ -10,6 +10,7 @@ import {
 import { recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
+import { isOpen } from '../access/open-account.ts';
 import { costOfRows, refundIfExhausted } from '../access/usage.ts';
 import { designWarnings } from '../codes/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
@@ -70,8 +71,13 @@ export function batchesService(options: {
     listBatches: (request, context) => listBatches(database, cursors, accountOf(context).id, request),
     async *watchBatch({ id }, context) {
       const accountId = accountOf(context).id;
-      const read = () => findBatch(orm.em.fork(), accountId, id);
-      for await (const batch of watch(read, AbortSignal.any([context.signal, stopping]))) {
+      const watched = watch({
+        read: () => findBatch(orm.em.fork(), accountId, id),
+        isOpen: () => isOpen(pool, accountId),
+        call: context.signal,
+        stopping,
+      });
+      for await (const batch of watched) {
         yield { batch: batchMessage(batch) };
       }
     },

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { requestWindow, type Work } from './progress.ts';
+import { readFailure } from '../../common/contract/errors.ts';
+import { requestWindow, type Work, watch } from './progress.ts';
 
 const CONNECTIONS = 8;
 
@@ -54,6 +55,26 @@ test('requests whose callers have left make room', async () => {
   expect(await isAnswered(waiting)).toBe(false);
   end.abort();
   await waiting;
+});
+
+test('a stream of work that ends before the work is completed says why, unless its caller has left', async () => {
+  const watched = async (part: Partial<Parameters<typeof watch>[0]>) => {
+    const never = new AbortController().signal;
+    const read = async () => ({ position: 1 });
+    const seen: Work[] = [];
+    try {
+      for await (const work of watch({ read, isOpen: async () => true, call: never, stopping: never, ...part })) {
+        seen.push(work);
+      }
+    } catch (error) {
+      return [seen.length, readFailure(error).reason];
+    }
+    return [seen.length];
+  };
+  expect(await watched({ stopping: AbortSignal.timeout(50) })).toEqual([1, 'STOPPING']);
+  expect(await watched({ isOpen: async () => false })).toEqual([1, 'NOT_FOUND']);
+  expect(await watched({ call: AbortSignal.timeout(50) })).toEqual([1]);
+  expect(await watched({ read: async () => ({ position: 1, completedAt: new Date() }) })).toEqual([1]);
 });
 
 function abortable() {

@@ -1,5 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Logger } from 'pino';
+import { failure } from '../../common/contract/errors.ts';
 import { pause } from '../../common/runtime/pause.ts';
 
 /** How often watched work is read, in ms. */
@@ -78,14 +79,27 @@ export function requestWindow(options: {
   };
 }
 
-/** Yields the work now and whenever its position changes; ends after it is completed, or when `signal` aborts. */
-export async function* watch<Item extends Work>(read: () => Promise<Item>, signal: AbortSignal): AsyncGenerator<Item> {
+/**
+ * Yields the work now and whenever its position changes; ends after it is completed, or when `call` aborts. Fails with
+ * STOPPING when the process begins to stop (`stopping`), since a stream that just ends looks completed, and with
+ * NOT_FOUND once the account is closed, whose work never continues.
+ */
+export async function* watch<Item extends Work>(options: {
+  read(): Promise<Item>;
+  isOpen(): Promise<boolean>;
+  call: AbortSignal;
+  stopping: AbortSignal;
+}): AsyncGenerator<Item> {
+  const { read, isOpen, call, stopping } = options;
+  const signal = AbortSignal.any([call, stopping]);
   let lastPosition = -1;
   while (!signal.aborted) {
     const current = await read();
     if (current.position !== lastPosition || isCompleted(current)) yield current;
     if (isCompleted(current)) return;
     lastPosition = current.position;
+    if (!(await isOpen())) throw failure('NOT_FOUND', 'The account is closed.');
     await pause(WATCH_INTERVAL_MS, signal);
   }
+  if (!call.aborted) throw failure('STOPPING', 'The core is stopping; watch again.');
 }

@@ -6,6 +6,7 @@ import { ChangeTargetsResponseSchema, TargetsService } from '../../../proto/gen/
 import { recordInternalChange } from '../../access/audit.ts';
 import { accountOf } from '../../access/caller.ts';
 import { once } from '../../access/idempotency.ts';
+import { isOpen } from '../../access/open-account.ts';
 import { costOfRows, refundIfExhausted } from '../../access/usage.ts';
 import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
 import type { Database } from '../../db/database.ts';
@@ -67,8 +68,13 @@ export function targetChangeMethods(options: {
     listTargetChanges: (request, context) => listTargetChanges(database, cursors.byId, accountOf(context).id, request),
     async *watchTargetChange({ id }, context) {
       const accountId = accountOf(context).id;
-      const read = () => findChange(orm.em.fork(), accountId, id);
-      for await (const change of watch(read, AbortSignal.any([context.signal, stopping]))) {
+      const watched = watch({
+        read: () => findChange(orm.em.fork(), accountId, id),
+        isOpen: () => isOpen(pool, accountId),
+        call: context.signal,
+        stopping,
+      });
+      for await (const change of watched) {
         yield { change: changeMessage(change) };
       }
     },

@@ -782,7 +782,8 @@ export const BatchesService: GenService<{
     output: typeof ListBatchesResponseSchema;
   },
   /**
-   * Streams the batch now and whenever its counts change; ends after the message in which it is completed.
+   * Streams the batch now and whenever its counts change; ends after the message in which it is completed. Errors:
+   * `not_found`, also once the account is closed; `unavailable` when the core stops.
    *
    * @generated from rpc signpost.batches.v1.BatchesService.WatchBatch
    */
