@@ -1,10 +1,15 @@
+import { create } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { createClient, createRouterTransport } from '@connectrpc/connect';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, expect, test } from 'vitest';
 import { openPostgresLog } from '../../common/log/postgres.ts';
 import { EVENTS } from '../../common/log/topics.ts';
+import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { compareEvents } from './audit.ts';
+import { eventsService } from './service.ts';
 
 const ROWS = 30;
 const ROW_BYTES = 900_000;
@@ -33,4 +38,17 @@ test('large records are compared a few at a time, each of them once', async () =
   expect(pages.flat()).toEqual(Array.from({ length: ROWS }, (_, index) => String(index + 1)));
   expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(10);
   expect(keptFrom).toBeInstanceOf(Date);
+});
+
+test('a time that no date can express is rejected', async () => {
+  const client = createClient(
+    EventsService,
+    createRouterTransport(({ service }) =>
+      service(EventsService, eventsService({ pool, log, republishRoutes: async () => 0 })),
+    ),
+  );
+  const since = create(TimestampSchema, { seconds: 2n ** 62n });
+  for (const call of [client.auditEvents({ since }), client.republishEvents({ since })]) {
+    await expect(call).rejects.toThrow('since: must be in the years 1 to 9999.');
+  }
 });

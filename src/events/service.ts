@@ -1,6 +1,7 @@
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import { instantOrFailure } from '../../common/contract/instants.ts';
 import type { Log } from '../../common/log/log.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import type { AuditEventsRequest, EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
@@ -18,7 +19,7 @@ export function eventsService({
   republishRoutes(keys: readonly string[]): Promise<number>;
 }): ServiceImpl<typeof EventsService> {
   const optionsOf = ({ since }: Pick<AuditEventsRequest, 'since'>, signal: AbortSignal) => {
-    return { pool, log, since: since ? timestampDate(since).getTime() : 0, signal };
+    return { pool, log, since: instantOrFailure('since', since)?.getTime() ?? 0, signal };
   };
 
   return {

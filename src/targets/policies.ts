@@ -2,6 +2,7 @@ import { toBinary } from '@bufbuild/protobuf';
 import Bowser from 'bowser';
 import { COUNTRIES } from '../../common/contract/country-codes.ts';
 import { failure } from '../../common/contract/errors.ts';
+import { problemOfInstant } from '../../common/contract/instants.ts';
 import { contentProblem } from '../../common/contract/limits.ts';
 import { location } from '../../common/contract/route.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
@@ -17,7 +18,6 @@ import {
 } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import { readTargets } from '../codes/target-url.ts';
-import { problemOfInstant } from './instants.ts';
 
 /** What analytics distinguish, in lower case. */
 const OPERATING_SYSTEMS: ReadonlySet<string> = new Set([

@@ -2,6 +2,7 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
+import { instantOrFailure } from '../../common/contract/instants.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
@@ -17,7 +18,6 @@ import type { Database } from '../db/database.ts';
 import type { RequestWindow } from '../jobs/progress.ts';
 import { changeTarget, expectDynamic, expectVersion, policyToStore } from './change-target.ts';
 import { targetChangeMethods } from './changes/methods.ts';
-import { instantOrFailure } from './instants.ts';
 import { policyOrFailure } from './policies.ts';
 import { previewTarget } from './preview.ts';
 import { findVersion, findVersionAt, listVersions, targetFrom } from './versions.ts';
@@ -94,7 +94,7 @@ export function targetsService(options: {
       return { versions: items.map(targetFrom), ...next };
     },
     async getTargetAt({ id, at }, context) {
-      const instant = instantOrFailure(at) ?? new Date();
+      const instant = instantOrFailure('at', at) ?? new Date();
       return { target: targetFrom(await findVersionAt(pool, await findDynamic(context, id), instant)) };
     },
     rollBackTarget: (request, context) =>
@@ -103,7 +103,7 @@ export function targetsService(options: {
         return { target_url: version.targetUrl, policy: null, ...(await readTarget(tx, version)) };
       }),
     async previewTarget(request, context) {
-      instantOrFailure(request.at);
+      instantOrFailure('at', request.at);
       const code = await findDynamic(context, request.id);
       return previewTarget(code, { ...code, ...(await readTarget(pool, request)) }, request);
     },
