@@ -13,6 +13,22 @@ test('every error has its reason, and an error about a field names it', () => {
   expect(failure('NOT_FOUND', 'name: is not there.').findDetails(BadRequestSchema)).toEqual([]);
 });
 
+test('an error about a value of a map names its key', () => {
+  const sentence = 'policy.parameters[utm-source x]: must be short.';
+  expect(failure('INVALID_FIELD', sentence).findDetails(BadRequestSchema)[0]?.fieldViolations).toMatchObject([
+    { field: 'policy.parameters[utm-source x]', description: 'must be short.' },
+  ]);
+});
+
+test('a sentence that quotes something long is cut', () => {
+  for (const quoted of ['x', 'é', '名', '😀', '[', ':']) {
+    const { rawMessage } = failure('INVALID_FIELD', `name: ${quoted.repeat(100_000)} is too long.`);
+    expect(rawMessage).toMatch(/^name: .+…$/);
+    expect(rawMessage).toHaveLength(400);
+    expect(rawMessage.isWellFormed()).toBe(true);
+  }
+});
+
 test('an error after which the call may be repeated says when', () => {
   const seconds = (reason: Reason, details = {}) =>
     failure(reason, 'Sentence.', details).findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds;

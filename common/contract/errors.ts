@@ -100,22 +100,29 @@ export type Reason = keyof typeof REASONS;
 const ERROR_DOMAIN = 'signpost';
 
 /** A sentence about a field begins with its name: `name: must have at most 200 characters.` */
-const ABOUT_FIELD = /^([\w.[\]]+): (.+)$/s;
+const ABOUT_FIELD = /^([\w.]+(?:\[[^\]]*\][\w.]*)*): (.+)$/s;
+
+/**
+ * The longest sentence, in characters. Over gRPC an error is in trailers, percent-encoded and twice in its details. By
+ * default clients accept 8 KiB of them, and nghttp2 closes a connection with all its calls if they exceed 64 KiB.
+ */
+const MAX_SENTENCE = 400;
 
 /** After how long a call may be repeated if the error does not say, in seconds. */
 const RETRY_S = 1;
 
 /**
- * Creates an error for the caller: `message` is one sentence that a person can act on; `details` are figures that belong
- * to the reason. Besides its ErrorInfo, an error about a field carries a BadRequest, and one after which the call may be
+ * Creates an error for the caller: `sentence` is one that a person can act on, and is cut if what it quotes makes it too
+ * long; `details` are figures that belong to the reason. Besides its ErrorInfo, an error about a field carries a BadRequest, and one after which the call may be
  * repeated a RetryInfo.
  */
 export function failure(
   reason: Reason,
-  message: string,
+  sentence: string,
   details: Readonly<Record<string, string>> = {},
   cause?: unknown,
 ): ConnectError {
+  const message = sentence.length > MAX_SENTENCE ? `${sentence.slice(0, MAX_SENTENCE - 1).toWellFormed()}…` : sentence;
   const { rpc } = REASONS[reason];
   const info = { desc: ErrorInfoSchema, value: { reason, domain: ERROR_DOMAIN, metadata: { ...details } } };
   const outgoing: NonNullable<ConstructorParameters<typeof ConnectError>[3]> = [info];

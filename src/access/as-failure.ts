@@ -12,6 +12,9 @@ import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts'
  */
 const UNREPRESENTABLE = '22021';
 
+/** How much of a key of a map a sentence contains, in characters. */
+const MAX_KEY = 64;
+
 /** Starts of the libraries' sentences about what a caller sent, which they report as internal errors. */
 const UNREADABLE = ['parse binary: ', 'Failed to decompress', 'decompression failed', 'received compressed envelope'];
 
@@ -87,7 +90,9 @@ function violationSentence(error: ConnectError): string {
   const violation = error.findDetails(ViolationsSchema)[0]?.violations[0];
   if (!violation) return error.rawMessage;
   const field = violation.field?.elements
-    .map(({ fieldName, subscript }) => (subscript.case ? `${fieldName}[${subscript.value}]` : fieldName))
+    .map(({ fieldName, subscript }) =>
+      subscript.case ? `${fieldName}[${String(subscript.value).slice(0, MAX_KEY)}]` : fieldName,
+    )
     .join('.');
   const rule = violation.message || 'is not valid';
   return field ? `${field}: ${rule}.` : `${rule}.`;

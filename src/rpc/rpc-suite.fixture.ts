@@ -89,6 +89,14 @@ export function conformance(
       expect(readFailure(error)).toMatchObject({ reason: 'INVALID_FIELD', message: expect.stringMatching(/^name: /) });
     });
 
+    test('an error that quotes something long reaches the caller, and other calls are not affected', async () => {
+      const client = codes();
+      const other = client.listCodes({});
+      const paths = [`name.${'é'.repeat(100_000)}`];
+      expect(await reasonOf(client.updateCode({ id: 'x', updateMask: { paths } }))).toBe('INVALID_FIELD');
+      expect((await other).total).toBeGreaterThan(0n);
+    });
+
     test('a missing key, a wrong key and an invalid token are rejected', async () => {
       expect(await reasonOf(createClient(CodesService, over([])).listCodes({}))).toBe('UNAUTHENTICATED');
       for (const wrong of ['sk_live_x', `sk_live_${'a'.repeat(43)}`]) {
