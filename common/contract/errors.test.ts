@@ -36,7 +36,7 @@ test('an error after which the call may be repeated says when', () => {
   expect(seconds('TOO_LATE')).toBe(0n);
   for (const reason of Object.keys(REASONS) as Reason[]) {
     const { rpc } = REASONS[reason];
-    const again = reason !== 'TOO_LATE' && (rpc === Code.Unavailable || rpc === Code.Aborted);
+    const again = rpc === Code.Unavailable || reason === 'IDEMPOTENCY_KEY_IN_FLIGHT';
     if (reason !== 'TOO_LATE') expect([reason, seconds(reason)]).toEqual([reason, again ? 1n : undefined]);
   }
 });

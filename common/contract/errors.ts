@@ -141,6 +141,8 @@ export function failure(
 function retryAfter(reason: Reason, { retry_after: stated }: Readonly<Record<string, string>>): number | undefined {
   if (stated !== undefined) return Number(stated);
   if (reason === 'TOO_LATE') return 0;
+  // The expected version never comes back.
+  if (reason === 'TARGET_CHANGED') return undefined;
   const { rpc } = REASONS[reason];
   return rpc === Code.Unavailable || rpc === Code.Aborted ? RETRY_S : undefined;
 }
