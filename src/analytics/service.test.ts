@@ -290,13 +290,15 @@ test('windows that are too long or reversed are rejected', async () => {
   const outcome = (days: number, granularity: Granularity) =>
     client.getScanReport({ from: timestampFromMs(DAY_MS), to: timestampFromMs(days * DAY_MS), granularity }).then(
       () => 'accepted',
-      (error: unknown) => readFailure(error).reason,
+      (error: unknown) => readFailure(error).message,
     );
   expect(await outcome(1_100, Granularity.DAY)).toBe('accepted');
-  expect(await outcome(1_101, Granularity.DAY)).toBe('INVALID_FIELD');
+  expect(await outcome(1_101, Granularity.DAY)).toBe('to: the window is limited to 1,100 days.');
   expect(await outcome(32, Granularity.HOUR)).toBe('accepted');
-  expect(await outcome(33.1, Granularity.HOUR)).toBe('INVALID_FIELD');
-  expect(await outcome(0.5, Granularity.DAY)).toBe('INVALID_FIELD');
+  expect(await outcome(33.1, Granularity.HOUR)).toBe('to: the window is limited to 32 days by hour.');
+  expect(await outcome(0.5, Granularity.DAY)).toBe('to: must not be before `from`, and at most in the year 9999.');
+  const early = client.listTopCodes({ from: timestampFromMs(-1), to: timestampFromMs(0) });
+  await expect(early).rejects.toThrow('from: must be in the years 1970 to 9999.');
 });
 
 test('an export contains every scan of its window once, oldest first, in messages of at most 1,000', async () => {

@@ -185,11 +185,13 @@ describe('endpoints', () => {
       [delivered, DeliveryStatus.SUCCEEDED],
       [pending, DeliveryStatus.FAILED],
     ]);
-    const disabled = 'INVALID_FIELD id: this endpoint is disabled; enable it first.';
-    expect(await rejection(account.webhooks.sendTestEvent({ id }))).toBe(disabled);
-    expect(await rejection(account.webhooks.resendDelivery({ id: pending }))).toBe(disabled);
+    const disabled = (subject: string) => `INVALID_FIELD ${subject} is disabled; enable it first.`;
+    expect(await rejection(account.webhooks.sendTestEvent({ id }))).toBe(disabled('id: this endpoint'));
+    const resent = account.webhooks.resendDelivery({ id: pending });
+    expect(await rejection(resent)).toBe(disabled('id: the endpoint of this delivery'));
     const since = timestampFromDate(new Date(0));
-    expect(await rejection(account.webhooks.resendFailed({ endpointId: id, since }))).toBe(disabled);
+    const all = account.webhooks.resendFailed({ endpointId: id, since });
+    expect(await rejection(all)).toBe(disabled('endpoint_id: this endpoint'));
     const on = await account.webhooks.updateEndpoint({ id, enabled: true });
     expect(on.endpoint).toMatchObject({ enabled: true, disabledReason: '' });
     expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(1);

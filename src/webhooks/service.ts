@@ -132,7 +132,7 @@ export function webhooksService({
     },
     async sendTestEvent(request, context) {
       const delivery = await changeLocked(context, endpointUuid(request.id), (em, endpoint, accountId) =>
-        addTestDelivery(em, accountId, expectEnabled(endpoint).id),
+        addTestDelivery(em, accountId, expectEnabled(endpoint, 'id: this endpoint').id),
       );
       return { delivery };
     },
@@ -148,7 +148,7 @@ export function webhooksService({
     async resendDelivery(request, context) {
       const delivery = await findDelivery(orm.em.fork(), accountOf(context).id, request.id);
       const send = (em: EntityManager, endpoint: EndpointEntity, accountId: string) => {
-        expectEnabled(endpoint);
+        expectEnabled(endpoint, 'id: the endpoint of this delivery');
         return resend(em, accountId, delivery);
       };
       return { delivery: await changeLocked(context, delivery.endpointId, send, encodeId('dlv', delivery.id)) };
@@ -158,17 +158,17 @@ export function webhooksService({
       const since = request.since ? timestampDate(request.since) : new Date();
       if (Number.isNaN(since.getTime())) throw failure('INVALID_FIELD', 'since: must be a time.');
       const deliveries = await changeLocked(context, endpointUuid(request.endpointId), (em, endpoint, accountId) =>
-        resendFailed(connectionOf(em), accountId, expectEnabled(endpoint).id, since),
+        resendFailed(connectionOf(em), accountId, expectEnabled(endpoint, 'endpoint_id: this endpoint').id, since),
       );
       return { deliveries };
     },
   };
 }
 
-/** Returns an endpoint that is enabled, or fails with INVALID_FIELD. */
-function expectEnabled(endpoint: EndpointEntity): EndpointEntity {
+/** Returns an endpoint that is enabled, or fails with INVALID_FIELD. `subject`: the field and what it names. */
+function expectEnabled(endpoint: EndpointEntity, subject: string): EndpointEntity {
   if (isEnabled(endpoint)) return endpoint;
-  throw failure('INVALID_FIELD', 'id: this endpoint is disabled; enable it first.');
+  throw failure('INVALID_FIELD', `${subject} is disabled; enable it first.`);
 }
 
 function sameEvents(one: readonly string[], other: readonly string[]): boolean {

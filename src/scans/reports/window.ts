@@ -15,9 +15,11 @@ const LATEST = Date.UTC(10_000, 0) - 1;
  * INVALID_FIELD.
  */
 export function parseWindow(request: { from?: Timestamp | undefined; to?: Timestamp | undefined }): Window {
-  const [from, to] = [request.from, request.to].map((time) => (time ? timestampMs(time) : Number.NaN));
-  if (from === undefined || to === undefined || !(from >= 0 && to >= from && to <= LATEST)) {
-    throw failure('INVALID_FIELD', '`from` and `to` must be times since 1970, `to` not before `from`.');
+  const from = request.from ? timestampMs(request.from) : Number.NaN;
+  const to = request.to ? timestampMs(request.to) : Number.NaN;
+  if (!(from >= 0 && from <= LATEST)) throw failure('INVALID_FIELD', 'from: must be in the years 1970 to 9999.');
+  if (!(to >= from && to <= LATEST)) {
+    throw failure('INVALID_FIELD', 'to: must not be before `from`, and at most in the year 9999.');
   }
   return { from, to };
 }
@@ -29,7 +31,7 @@ export function parseWindow(request: { from?: Timestamp | undefined; to?: Timest
 export function alignWindow({ from, to }: Window, step: number, maxSteps: number, description: string): Window {
   const aligned = { from: from - (from % step), to: to - (to % step) };
   if ((aligned.to - aligned.from) / step >= maxSteps) {
-    throw failure('INVALID_FIELD', `The window is limited to ${description}.`);
+    throw failure('INVALID_FIELD', `to: the window is limited to ${description}.`);
   }
   return aligned;
 }

@@ -840,7 +840,7 @@ export const WebhooksService: GenService<{
     output: typeof RotateSecretResponseSchema;
   },
   /**
-   * Sends a test event to an endpoint. Errors: `not_found`.
+   * Sends a test event to an endpoint. Errors: `not_found`; `invalid_argument` while the endpoint is disabled.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.SendTestEvent
    */
@@ -872,7 +872,7 @@ export const WebhooksService: GenService<{
     output: typeof ListAttemptsResponseSchema;
   },
   /**
-   * Sends one delivery again immediately. Errors: `not_found`.
+   * Sends one delivery again immediately. Errors: `not_found`; `invalid_argument` while its endpoint is disabled.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.ResendDelivery
    */
@@ -882,7 +882,8 @@ export const WebhooksService: GenService<{
     output: typeof ResendDeliveryResponseSchema;
   },
   /**
-   * Sends all deliveries that failed since a given time again. Errors: `not_found`.
+   * Sends all deliveries that failed since a given time again. Errors: `not_found`; `invalid_argument` while the endpoint
+   * is disabled.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.ResendFailed
    */
