@@ -1,9 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { AxeBuilder } from '@axe-core/playwright';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { Page as TargetPage } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { CHROMIUM, comeBack, type DashboardPages, startPages } from '../../pages.fixture.ts';
 
@@ -67,6 +69,24 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByRole('button', { name: 'Undo' }).last().focus();
     await page.keyboard.press('Enter');
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/second');
+  });
+
+  test('changes a target with a schedule, and keeps its instants', async () => {
+    const code = await newCode('Opening');
+    const from = timestampFromDate(new Date('2027-10-31T01:30:00.123Z'));
+    const policy = {
+      rules: [{ when: { from }, outcome: { kind: { case: 'page', value: TargetPage.GONE } as const } }],
+    };
+    await pages.client(TargetsService).setTarget({ id: code.id, policy });
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    await page.getByRole('textbox', { name: 'Target URL' }).first().fill('https://example.com/soon');
+    await press(page, 'Save target');
+    await page.getByText('Saved as version 3.').waitFor();
+    const target = await targetOf(code);
+    expect(target?.targetUrl).toBe('https://example.com/soon');
+    expect(target?.policy?.rules[0]?.when?.from).toEqual(from);
+    await page.close();
   });
 
   test('keeps what was typed when another person has changed the target meanwhile', async () => {

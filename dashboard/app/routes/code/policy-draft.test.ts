@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
-import { draftOf, parametersProblem, policyOf } from './policy-draft.ts';
+import { draftOf, isChanged, parametersProblem, policyOf } from './policy-draft.ts';
 
 const TARGET_URL = 'https://example.com/';
 
@@ -30,6 +30,13 @@ test.each([
   ['with a fraction of a second', policyUntil('2027-07-01T10:00:00Z', 123_456_789)],
 ])('a form that is not edited keeps an instant %s', (_, policy) => {
   expect(create(PolicySchema, policyOf(draftOf({ targetUrl: TARGET_URL, policy })))).toEqual(policy);
+});
+
+test('a form with an instant knows whether it was edited', () => {
+  const draft = draftOf({ targetUrl: TARGET_URL, policy: policyUntil('2027-10-31T01:30:00Z') });
+  expect(isChanged(draft, { ...draft })).toBe(false);
+  const rules = draft.rules.map((rule) => ({ ...rule, until: { typed: rule.until.typed } }));
+  expect(isChanged({ ...draft, rules }, draft)).toBe(true);
 });
 
 test('an edited instant is what was typed in the browser’s time zone', () => {

@@ -152,6 +152,16 @@ function localInstant(instant: Timestamp | undefined): string {
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19).replace(/:00$/, '');
 }
 
+/** Whether a form shows something else than before. */
+export function isChanged(draft: TargetDraft, before: TargetDraft): boolean {
+  return textOf(draft) !== textOf(before);
+}
+
+/** Seconds of an instant are a bigint, which JSON does not have. */
+function textOf(draft: TargetDraft): string {
+  return JSON.stringify(draft, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
+}
+
 /** The policy that a form describes, whether or not it is valid. */
 export function policyOf({ rules, passQuery, parameters }: TargetDraft): MessageInitShape<typeof PolicySchema> {
   return {

@@ -16,7 +16,7 @@ import { fieldErrors } from '../../data/field-errors.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
 import { useMessages } from '../../messages/index.ts';
 import { emptyConditions } from './empty-conditions.ts';
-import { type DraftRule, draftOf, newRule, parametersProblem, policyOf } from './policy-draft.ts';
+import { type DraftRule, draftOf, isChanged, newRule, parametersProblem, policyOf } from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
 import styles from './target-editor.module.css';
 import { TargetPreview } from './target-preview.tsx';
@@ -97,7 +97,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   };
   return (
     <Section title={form.title}>
-      <LeaveGuard isChanged={JSON.stringify(draft) !== JSON.stringify(initial)} />
+      <LeaveGuard isChanged={isChanged(draft, initial)} />
       <form
         ref={element}
         noValidate
