@@ -73,6 +73,8 @@ export const target: typeof en = {
       systems: 'Betriebssysteme',
     },
     emptyCondition: 'Legen Sie fest, wann sie zutrifft, oder entfernen Sie die Bedingung.',
+    unfinishedDate: 'Datum oder Uhrzeit fehlt.',
+    badYear: 'Das Jahr muss zwischen 1 und 9999 liegen.',
     noConditions: 'Ohne Bedingungen trifft sie immer zu, und spätere Regeln nie.',
     from: 'Von',
     until: 'Bis',

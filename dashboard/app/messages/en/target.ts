@@ -72,6 +72,8 @@ export const target = {
       systems: 'Operating systems',
     },
     emptyCondition: 'Say when it applies, or remove the condition.',
+    unfinishedDate: 'The date or the time is missing.',
+    badYear: 'The year must be between 1 and 9999.',
     noConditions: 'Without conditions it always applies, and later rules never do.',
     from: 'From',
     until: 'Until',

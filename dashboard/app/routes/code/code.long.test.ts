@@ -157,6 +157,35 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('saves no rule whose date is incomplete or in a year that can’t be meant', async () => {
+    const code = await newCode('Dates');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    await press(page, 'Add a rule');
+    const rule = page.getByRole('group', { name: 'Rule 1' });
+    await rule.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/opening');
+    await press(page, 'Add a condition');
+    await page.getByRole('menuitem', { name: 'Period' }).press('Enter');
+    await rule.getByLabel('Until').fill('2027-12-01T10:00');
+    const from = rule.getByLabel('From');
+    await from.fill('20271-12-01T10:00');
+    await rule.getByText('The year must be between 1 and 9999.').waitFor();
+    await press(page, 'Save target');
+    await expect.poll(() => from.evaluate((field) => field === document.activeElement)).toBe(true);
+    await from.fill('');
+    await from.focus();
+    // A day without a time.
+    await page.keyboard.type('01022027');
+    await press(page, 'Save target');
+    await rule.getByText('The date or the time is missing.').waitFor();
+    await expect.poll(() => from.evaluate((field) => field === document.activeElement)).toBe(true);
+    expect((await targetOf(code))?.version).toBe(1);
+    await from.fill('2027-02-01T10:00');
+    await press(page, 'Save target');
+    await page.getByText('Saved as version 2.').waitFor();
+    await page.close();
+  });
+
   test('keeps the focus where the next step is', async () => {
     const code = await newCode('Focused');
     const page = await pages.open(`/codes/${code.id}`);

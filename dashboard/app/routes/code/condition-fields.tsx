@@ -36,6 +36,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
         <div className={styles.two}>
           <Field
             label={form.from}
+            name={`${path}.from`}
             type="datetime-local"
             value={rule.from.typed}
             onChange={(typed) => onChange({ ...rule, from: { typed } })}
@@ -45,6 +46,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
           />
           <Field
             label={form.until}
+            name={`${path}.until`}
             type="datetime-local"
             value={rule.until.typed}
             onChange={(typed) => onChange({ ...rule, until: { typed } })}

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
-import { draftOf, isChanged, parametersProblem, policyOf } from './policy-draft.ts';
+import { badYears, draftOf, isChanged, parametersProblem, policyOf } from './policy-draft.ts';
 
 const TARGET_URL = 'https://example.com/';
 
@@ -48,6 +48,16 @@ test('an edited instant is what was typed in the browser’s time zone', () => {
     create(PolicySchema, policyOf({ ...draft, rules: [{ ...rule, until: { typed } }] })).rules[0]?.when?.until;
   expect(untilWith('2027-11-01T02:30')).toEqual(timestampFromDate(new Date('2027-11-01T01:30:00Z')));
   expect(untilWith('')).toBeUndefined();
+});
+
+test.each([
+  ['20271-11-01T02:30', ['policy.rules[0].when.until']],
+  ['0001-01-01T00:00', ['policy.rules[0].when.until']],
+  ['9999-12-31T23:59', []],
+  ['', []],
+])('an instant in a year that can’t be sent is reported: %j', (typed, fields) => {
+  const draft = draftOf({ targetUrl: TARGET_URL, policy: policyUntil('2027-10-31T01:30:00Z') });
+  expect(badYears({ ...draft, rules: draft.rules.map((rule) => ({ ...rule, until: { typed } })) })).toEqual(fields);
 });
 
 test.each([

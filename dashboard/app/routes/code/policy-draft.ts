@@ -214,6 +214,15 @@ export function weightOf(typed: string): number {
   return /^\d{1,9}$/.test(typed.trim()) ? Number(typed) : 0;
 }
 
+/** The fields of instants with a year that can't be sent, `policy.rules[0].when.from`: without it the rule would hold now. */
+export function badYears({ rules }: TargetDraft): string[] {
+  return rules.flatMap((rule, index) =>
+    (['from', 'until'] as const)
+      .filter((field) => rule.conditions.includes('period') && !rule[field].unedited && hasBadYear(rule[field].typed))
+      .map((field) => `policy.rules[${index}].when.${field}`),
+  );
+}
+
 /** Why the parameters cannot be sent, as far as the form can tell. */
 export function parametersProblem(parameters: string): 'malformed' | 'repeated' | undefined {
   if (linesOf(parameters).some((line) => line.trim().indexOf('=') <= 0)) return 'malformed';
@@ -235,7 +244,17 @@ function linesOf(text: string): string[] {
 }
 
 function instantOf({ typed, unedited }: DraftInstant): Timestamp | undefined {
-  if (unedited) return unedited;
-  const date = new Date(typed);
-  return Number.isNaN(date.getTime()) ? undefined : timestampFromDate(date);
+  return unedited ?? typedInstant(typed);
+}
+
+/** The instant of a `datetime-local` field; undefined if it has none, or none that can be sent. */
+export function typedInstant(typed: string): Timestamp | undefined {
+  return typed === '' || hasBadYear(typed) ? undefined : timestampFromDate(new Date(typed));
+}
+
+/** Whether the core does not take the year: such fields let people type six digits, which `Date` does not understand. */
+export function hasBadYear(typed: string): boolean {
+  if (typed === '') return false;
+  const year = new Date(typed).getUTCFullYear();
+  return !(year >= 1 && year <= 9_999);
 }

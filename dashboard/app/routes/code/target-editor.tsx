@@ -16,7 +16,7 @@ import { fieldErrors } from '../../data/field-errors.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
 import { useMessages } from '../../messages/index.ts';
 import { emptyConditions } from './empty-conditions.ts';
-import { type DraftRule, draftOf, isChanged, newRule, parametersProblem, policyOf } from './policy-draft.ts';
+import { badYears, type DraftRule, draftOf, isChanged, newRule, parametersProblem, policyOf } from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
 import styles from './target-editor.module.css';
 import { TargetPreview } from './target-preview.tsx';
@@ -38,6 +38,8 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const [initial] = useState(() => draftOf(target));
   const [draft, setDraft] = useState(initial);
   const [wasSent, setSent] = useState(false);
+  // The fields of dates that were typed in part when the form was sent: to the form they are empty.
+  const [unfinished, setUnfinished] = useState<readonly string[]>([]);
   const element = useRef<HTMLFormElement>(null);
   // The version that saving replaces: the one that the form began with, or another person's that the notice told of.
   const [replaced, setReplaced] = useState(target.version);
@@ -45,10 +47,14 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const rollBack = useMutation(TargetsService.method.rollBackTarget);
   const empty = emptyConditions(draft);
   const errors = new Map(save.error ? fieldErrors(save.error) : []);
+  const badDates = badYears(draft);
   if (wasSent) for (const field of empty) errors.set(field, form.emptyCondition);
+  for (const field of unfinished) errors.set(field, form.unfinishedDate);
+  for (const field of badDates) errors.set(field, form.badYear);
   // What the core said names rules and variants by their positions: it is forgotten when these change.
   const setRules = (rules: readonly DraftRule[], isMoved = true) => {
     if (isMoved) save.reset();
+    setUnfinished([]);
     setDraft({ ...draft, rules });
   };
   const setRule = (index: number, rule: DraftRule) => {
@@ -65,7 +71,10 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const submit = async () => {
     if (save.isPending) return;
     setSent(true);
-    if (empty.length > 0 || badParameters) return focusFirstInvalid(element.current);
+    const begun = unfinishedDates(element.current);
+    setUnfinished(begun);
+    const isBad = [empty, begun, badDates].some((fields) => fields.length > 0) || badParameters;
+    if (isBad) return focusFirstInvalid(element.current);
     try {
       const { target: saved } = await save.mutateAsync({
         id: code.id,
@@ -187,4 +196,10 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
       </form>
     </Section>
   );
+}
+
+/** The names of fields in which only a part of a date was typed, as a day without a time. */
+function unfinishedDates(form: HTMLFormElement | null): string[] {
+  const fields = form?.querySelectorAll<HTMLInputElement>('input[type=datetime-local][name]') ?? [];
+  return [...fields].filter(({ validity }) => validity.badInput).map(({ name }) => name);
 }

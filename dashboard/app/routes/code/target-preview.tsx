@@ -1,5 +1,4 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { useQuery } from '@connectrpc/connect-query';
 import { keepPreviousData } from '@tanstack/react-query';
 import { ChevronDown } from 'lucide-react';
@@ -16,6 +15,7 @@ import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import { useCountries } from './countries.ts';
+import { hasBadYear, typedInstant } from './policy-draft.ts';
 import styles from './target.module.css';
 import { DEVICES, SYSTEMS } from './target-words.ts';
 
@@ -37,7 +37,7 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
   const [device, setDevice] = useState<string>('mobile');
   const [system, setSystem] = useState<string>('ios');
   const [at, setAt] = useState('');
-  const instant = new Date(at);
+  const instant = typedInstant(at);
   const { data, error } = useQuery(
     TargetsService.method.previewTarget,
     {
@@ -46,7 +46,7 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
       language: language.trim(),
       device,
       operatingSystem: system,
-      ...(!Number.isNaN(instant.getTime()) && { at: timestampFromDate(instant) }),
+      ...(instant && { at: instant }),
       ...draft,
     },
     { placeholderData: keepPreviousData, retry: false, staleTime: 0 },
@@ -89,7 +89,14 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
           value={system}
           onChange={setSystem}
         />
-        <Field label={preview.at} type="datetime-local" value={at} onChange={setAt} description={preview.now} />
+        <Field
+          label={preview.at}
+          type="datetime-local"
+          value={at}
+          onChange={setAt}
+          description={preview.now}
+          error={hasBadYear(at) ? texts.form.badYear : undefined}
+        />
       </div>
       <div className={styles.result} role="status">
         {error ? (
