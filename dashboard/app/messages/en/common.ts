@@ -38,6 +38,8 @@ export const common = {
   invalid: (_field: string, sentence: string) => sentence.charAt(0).toUpperCase() + sentence.slice(1),
   /** Where the core's own sentence, which is in English, does not do. */
   reasons: {
+    // Read where the session had ended, or in what was kept until the person has signed in again.
+    UNAUTHENTICATED: () => 'Your session had ended. Try again.',
     UNKNOWN_FOLDER: () => 'This folder does not exist any more.',
     DOMAIN_NOT_RESOLVED: () => 'The domain of these codes does not lead to Signpost at the moment.',
   } as Reasons,

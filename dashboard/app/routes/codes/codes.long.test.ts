@@ -202,7 +202,7 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('alertdialog').getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
     await page.context().addCookies(cookies);
-    const failure = page.getByRole('alertdialog').getByText('You are signed out.');
+    const failure = page.getByRole('alertdialog').getByText('Your session had ended. Try again.');
     const comesBack = async () => {
       await page.evaluate(() => window.dispatchEvent(new Event('visibilitychange')));
       return failure.isVisible();
