@@ -1,4 +1,10 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  parseSearchWith,
+} from '@tanstack/react-router';
 import { NotFound, PageFailed } from './components/shell/failures.tsx';
 import { Shell } from './components/shell/shell.tsx';
 import { language } from './data/preferences.ts';
@@ -95,8 +101,15 @@ const routes = [
   }),
 ] as const;
 
+/** Reads a value of an address: a list or a text. What looks like another value in JSON is a text too, such as `1e3`. */
+function readSearchValue(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  return typeof value === 'string' || Array.isArray(value) ? value : text;
+}
+
 export const router = createRouter({
   routeTree: rootRoute.addChildren(routes),
+  parseSearch: parseSearchWith(readSearchValue),
   defaultPreload: 'intent',
   defaultErrorComponent: PageFailed,
   scrollRestoration: true,
