@@ -20,15 +20,15 @@ import { useCode } from '../../data/use-code.ts';
 import { useMessages } from '../../messages/index.ts';
 import { CodeState, Destination } from './code-row.tsx';
 import styles from './codes.module.css';
-import { useSetSearch } from './filters.tsx';
+import { useOpenCode } from './filters.tsx';
 
 /** The essentials of one code beside the list, which stays usable; where there is no room, over it. */
 export function CodePanel({ id }: { readonly id: string }) {
   const { codes } = useMessages();
-  const setSearch = useSetSearch();
+  const open = useOpenCode();
   const hasRoom = useMedia('(min-width: 1200px)');
   const { code, error, retry } = useCode(id);
-  const close = () => setSearch({ code: undefined });
+  const close = () => open(undefined);
   const title = code ? nameOfCode(code) : '';
   const content = error ? <LoadFailed error={error} retry={retry} /> : code ? <Details code={code} /> : <Loading />;
   if (!hasRoom) {

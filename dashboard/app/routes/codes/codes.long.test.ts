@@ -266,6 +266,30 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect(await list.evaluate((element) => element.contains(document.activeElement))).toBe(false);
   });
 
+  test('Back closes the details of a code, and then leaves the list', async () => {
+    for (const viewport of [
+      { width: 1440, height: 900 },
+      { width: 390, height: 844 },
+    ]) {
+      const page = await pages.open('/', { context: { viewport } });
+      await page.goto(`${pages.dashboard.url}/codes`);
+      const details = page.getByRole(viewport.width < 1200 ? 'dialog' : 'complementary');
+      const open = () => page.getByRole('row', { name: 'Voucher' }).click();
+      await open();
+      await details.waitFor();
+      await page.goBack();
+      await details.waitFor({ state: 'detached' });
+      expect(new URL(page.url()).pathname).toBe('/codes');
+      // Closed otherwise, they leave nothing behind that Back would have to pass.
+      await open();
+      await details.getByRole('button', { name: 'Close' }).press('Enter');
+      await details.waitFor({ state: 'detached' });
+      await page.goBack();
+      await page.waitForURL(`${pages.dashboard.url}/`);
+      await page.context().close();
+    }
+  });
+
   test('leaves out of the address what it does not understand', async () => {
     for (const search of ['q=true', 'tags=abc', 'state=foo', 'folder=5', 'code=7']) {
       const page = await pages.open(`/codes?${search}`);

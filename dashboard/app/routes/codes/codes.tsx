@@ -15,7 +15,7 @@ import { BulkBar } from './bulk-bar.tsx';
 import { CodePanel } from './code-panel.tsx';
 import { CodeTable } from './code-table.tsx';
 import styles from './codes.module.css';
-import { Filters, useSetSearch } from './filters.tsx';
+import { Filters, useOpenCode } from './filters.tsx';
 import { filterOf } from './search.ts';
 import { useSelection } from './selection.ts';
 
@@ -29,7 +29,7 @@ export function Codes() {
   const errorText = useErrorText();
   const mayEdit = useMay('editor');
   const search = useSearch({ from: '/codes' });
-  const setSearch = useSetSearch();
+  const open = useOpenCode();
   const filter = filterOf(search);
   const key = JSON.stringify(filter);
   const [shown, setShown] = useState({ key, first: 0, last: 0 });
@@ -73,7 +73,7 @@ export function Codes() {
           isSelectable={mayEdit}
           onSelectRange={(from, to) => void selectRange(from, to)}
           openCode={search.code}
-          onOpen={(code) => setSearch({ code: code?.id })}
+          onOpen={(code) => open(code?.id)}
         />
         {search.code !== undefined && <CodePanel key={search.code} id={search.code} />}
       </div>

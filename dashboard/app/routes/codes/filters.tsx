@@ -1,5 +1,5 @@
 import type { UseQueryResult } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { useNavigate, useRouter } from '@tanstack/react-router';
 import { ChevronDown, Search, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { Input, SearchField } from 'react-aria-components';
@@ -76,12 +76,34 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
 export function useSetSearch() {
   const navigate = useNavigate();
   return (changes: CodesSearch) =>
-    void navigate({
-      to: '/codes',
-      // What is undefined is left out of the address.
-      search: (before) => JSON.parse(JSON.stringify({ ...before, ...changes })) as CodesSearch,
-      replace: true,
-    });
+    void navigate({ to: '/codes', search: (before) => changed(before, changes), replace: true, state: true });
+}
+
+/** Opens the details of a code, or closes them: the browser's Back closes them too, and does not leave the list. */
+export function useOpenCode() {
+  const router = useRouter();
+  const navigate = useNavigate();
+  return (code: string | undefined) => {
+    const { search, href, state } = router.latestLocation;
+    const isOpen = (search as CodesSearch).code !== undefined;
+    const openedFrom = isOpen ? state.openedFrom : href;
+    const to = { to: '/codes', search: (before: CodesSearch) => changed(before, { code }) } as const;
+    // Unless filters were changed meanwhile, which going back would undo.
+    if (code === undefined && openedFrom === router.buildLocation(to).href) return router.history.back();
+    void navigate({ ...to, replace: isOpen, state: openedFrom === undefined ? {} : { openedFrom } });
+  };
+}
+
+declare module '@tanstack/react-router' {
+  interface HistoryState {
+    /** The address of the list in which the details of a code were opened. */
+    openedFrom?: string;
+  }
+}
+
+/** What is undefined is left out of the address. */
+function changed(before: CodesSearch, changes: CodesSearch): CodesSearch {
+  return JSON.parse(JSON.stringify({ ...before, ...changes })) as CodesSearch;
 }
 
 function SearchText({ text }: { readonly text: string }) {
