@@ -186,6 +186,22 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('breaks what has no spaces: names of rules, parameters and reasons', async () => {
+    const code = await newCode('Long');
+    const outcome = { kind: { case: 'targetUrl', value: 'https://example.com/' } } as const;
+    const policy = { rules: [{ name: 'n'.repeat(64), outcome }], parameters: { utm_content: 'v'.repeat(256) } };
+    await pages.client(TargetsService).setTarget({ id: code.id, policy, note: 'https://'.padEnd(200, 't') });
+    const page = await pages.open(`/codes/${code.id}`);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.getByText('https://ttt').waitFor();
+    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    await expect.poll(overflow).toBeLessThanOrEqual(0);
+    await press(page, 'Change target');
+    await page.getByRole('group', { name: 'Rule 1' }).waitFor();
+    await expect.poll(overflow).toBeLessThanOrEqual(0);
+    await page.close();
+  });
+
   test('keeps the focus where the next step is', async () => {
     const code = await newCode('Focused');
     const page = await pages.open(`/codes/${code.id}`);
