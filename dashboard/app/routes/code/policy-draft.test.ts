@@ -32,6 +32,15 @@ test.each([
   expect(create(PolicySchema, policyOf(draftOf({ targetUrl: TARGET_URL, policy })))).toEqual(policy);
 });
 
+test('a form that is not edited keeps parameters that can’t be typed', () => {
+  const policy = create(PolicySchema, { parameters: { 'a=b': 'c', ' d ': ' e ', f: 'two\nlines' } });
+  const draft = draftOf({ targetUrl: TARGET_URL, policy });
+  expect(parametersProblem(draft)).toBeUndefined();
+  expect(create(PolicySchema, policyOf(draft))).toEqual(policy);
+  const edited = { ...draft, parameters: 'f=one', uneditedParameters: undefined };
+  expect(policyOf(edited).parameters).toEqual({ f: 'one' });
+});
+
 test('a form with an instant knows whether it was edited', () => {
   const draft = draftOf({ targetUrl: TARGET_URL, policy: policyUntil('2027-10-31T01:30:00Z') });
   expect(isChanged(draft, { ...draft })).toBe(false);
@@ -67,5 +76,5 @@ test.each([
   [' =1', 'malformed'],
   ['a=1\n a =2', 'repeated'],
 ])('the parameters %j have the problem %s', (typed, problem) => {
-  expect(parametersProblem(typed)).toBe(problem);
+  expect(parametersProblem({ parameters: typed })).toBe(problem);
 });

@@ -59,6 +59,8 @@ export interface TargetDraft {
   readonly passQuery: boolean;
   /** One `name=value` a line. */
   readonly parameters: string;
+  /** The exact parameters until the field is edited: not all names and values can be typed. */
+  readonly uneditedParameters?: Readonly<Record<string, string>> | undefined;
   readonly note: string;
 }
 
@@ -103,6 +105,7 @@ export function draftOf({ targetUrl, policy }: { targetUrl: string; policy?: Pol
     parameters: Object.entries(policy?.parameters ?? {})
       .map(([name, value]) => `${name}=${value}`)
       .join('\n'),
+    uneditedParameters: policy?.parameters ?? {},
     note: '',
   };
 }
@@ -163,7 +166,8 @@ function textOf(draft: TargetDraft): string {
 }
 
 /** The policy that a form describes, whether or not it is valid. */
-export function policyOf({ rules, passQuery, parameters }: TargetDraft): MessageInitShape<typeof PolicySchema> {
+export function policyOf(draft: TargetDraft): MessageInitShape<typeof PolicySchema> {
+  const { rules, passQuery, parameters, uneditedParameters } = draft;
   return {
     rules: rules.map((rule) => ({
       name: rule.name.trim(),
@@ -171,7 +175,7 @@ export function policyOf({ rules, passQuery, parameters }: TargetDraft): Message
       outcome: outcomeOf(rule),
     })),
     passQuery,
-    parameters: Object.fromEntries(parametersOf(parameters)),
+    parameters: uneditedParameters ?? Object.fromEntries(parametersOf(parameters)),
   };
 }
 
@@ -224,7 +228,9 @@ export function badYears({ rules }: TargetDraft): string[] {
 }
 
 /** Why the parameters cannot be sent, as far as the form can tell. */
-export function parametersProblem(parameters: string): 'malformed' | 'repeated' | undefined {
+export function parametersProblem(draft: Pick<TargetDraft, 'parameters' | 'uneditedParameters'>) {
+  const { parameters, uneditedParameters } = draft;
+  if (uneditedParameters) return undefined;
   if (linesOf(parameters).some((line) => line.trim().indexOf('=') <= 0)) return 'malformed';
   const names = parametersOf(parameters).map(([name]) => name);
   return new Set(names).size < names.length ? 'repeated' : undefined;

@@ -66,7 +66,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
     rules.splice(to, 0, ...rules.splice(index, 1));
     setRules(rules);
   };
-  const badParameters = parametersProblem(draft.parameters);
+  const badParameters = parametersProblem(draft);
   const hasRules = draft.rules.length > 0;
   const submit = async () => {
     if (save.isPending) return;
@@ -156,7 +156,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
               label={form.parameters}
               description={form.parametersHelp}
               value={draft.parameters}
-              onChange={(parameters) => setDraft({ ...draft, parameters })}
+              onChange={(parameters) => setDraft({ ...draft, parameters, uneditedParameters: undefined })}
               error={badParameters ? form.parametersProblems[badParameters] : errors.get('policy.parameters')}
               rows={2}
               isOptional
