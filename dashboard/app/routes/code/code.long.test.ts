@@ -186,6 +186,22 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('shows every operating system of a rule', async () => {
+    const code = await newCode('Consoles');
+    const outcome = { kind: { case: 'targetUrl', value: 'https://example.com/' } } as const;
+    const when = { operatingSystems: ['playstation 4', 'unknown', 'ios'] };
+    await pages.client(TargetsService).setTarget({ id: code.id, policy: { rules: [{ when, outcome }] } });
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    const systems = page.getByRole('toolbar', { name: 'Operating systems' });
+    await systems.getByRole('button', { name: 'playstation 4', pressed: true }).press('Space');
+    await systems.getByRole('button', { name: 'Unknown', pressed: true }).waitFor();
+    await press(page, 'Save target');
+    await page.getByText('Saved as version 3.').waitFor();
+    expect((await targetOf(code))?.policy?.rules[0]?.when?.operatingSystems).toEqual(['unknown', 'ios']);
+    await page.close();
+  });
+
   test('breaks what has no spaces: names of rules, parameters and reasons', async () => {
     const code = await newCode('Long');
     const outcome = { kind: { case: 'targetUrl', value: 'https://example.com/' } } as const;

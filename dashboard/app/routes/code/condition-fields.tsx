@@ -1,5 +1,5 @@
 import { ChevronDown } from 'lucide-react';
-import { useId } from 'react';
+import { useId, useState } from 'react';
 import { ToggleButton, ToggleButtonGroup } from 'react-aria-components';
 import { Button } from '../../components/button.tsx';
 import { Field } from '../../components/field.tsx';
@@ -28,6 +28,8 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
   const countries = useCountries();
   const { weekly } = rule;
   const errorId = useId();
+  // That the rule had at first: they are not offered, but can be taken out and put back.
+  const [otherSystems] = useState(() => rule.systems.filter((id) => !isOffered(id)));
   const setWeekly = (change: Partial<DraftRule['weekly']>) => onChange({ ...rule, weekly: { ...weekly, ...change } });
   const error = (field: string) => errors.get(`${path}.${field}`);
   switch (kind) {
@@ -139,13 +141,21 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
       return (
         <Choices
           label={form.kinds.systems}
-          options={SYSTEMS.map((name) => ({ id: name.toLowerCase(), label: name }))}
+          options={[
+            ...SYSTEMS.map((name) => ({ id: name.toLowerCase(), label: name })),
+            { id: 'unknown', label: target.preview.anyCountry },
+            ...otherSystems.map((id) => ({ id, label: id })),
+          ]}
           value={rule.systems}
           onChange={(systems) => onChange({ ...rule, systems })}
           error={error('operating_systems')}
         />
       );
   }
+}
+
+function isOffered(system: string): boolean {
+  return system === 'unknown' || SYSTEMS.some((name) => name.toLowerCase() === system);
 }
 
 interface ChoicesProps {
