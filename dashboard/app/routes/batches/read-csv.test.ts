@@ -22,6 +22,14 @@ test.each([
   expect(rows).toEqual([['https://example.com', 'A']]);
 });
 
+test('cells that a download protects from being a formula are read as they were', async () => {
+  const { rows } = await read("url,name,ref\nhttps://example.com,'-20% off,'@7\nhttps://example.com,'quoted',-7\n");
+  expect(rows.map(([, ...cells]) => cells)).toEqual([
+    ['-20% off', '@7'],
+    ["'quoted'", '-7'],
+  ]);
+});
+
 test('rows have the numbers that a spreadsheet shows', async () => {
   const lines = [
     '',

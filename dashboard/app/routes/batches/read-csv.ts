@@ -54,7 +54,7 @@ export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | C
       on_record: (cells: string[], { records: read, empty_lines }) => {
         if (cells.every((cell) => cell === '')) return;
         if (records.length > MAX_BATCH_ROWS) throw new TooManyRows();
-        records.push(cells);
+        records.push(cells.map(withoutApostrophe));
         numbers.push(read + empty_lines);
       },
     });
@@ -71,6 +71,11 @@ export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | C
 }
 
 class TooManyRows extends Error {}
+
+/** A cell of a file that the dashboard has written, whose rows were corrected: without what `downloadCsv` put before it. */
+function withoutApostrophe(cell: string): string {
+  return /^'[=+\-@]/.test(cell) ? cell.slice(1) : cell;
+}
 
 /** Excel writes CSV in the system's legacy encoding unless it is asked for UTF-8, and "Unicode Text" in UTF-16. */
 function decode(bytes: ArrayBuffer): string {
