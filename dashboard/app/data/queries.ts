@@ -56,7 +56,8 @@ export async function refreshServices(...services: readonly DescService[]): Prom
   );
 }
 
-function checkSession(error: unknown): void {
+/** Shows the sign-in page if a call failed because the session has ended. For calls that are neither query nor mutation. */
+export function checkSession(error: unknown): void {
   if (ConnectError.from(error).code === Code.Unauthenticated) {
     void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
   }

@@ -2,7 +2,7 @@ import { createClient } from '@connectrpc/connect';
 import { useTransport } from '@connectrpc/connect-query';
 import { useEffect, useState } from 'react';
 import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { isPermanent } from '../../data/queries.ts';
+import { checkSession, isPermanent } from '../../data/queries.ts';
 
 /** The most between two tries to continue a stream that broke, in ms. */
 const MAX_DELAY_MS = 8_000;
@@ -33,6 +33,7 @@ export function useWatchedBatch(id: string): WatchedBatch {
           }
         } catch (error) {
           if (signal.aborted) return;
+          checkSession(error);
           if (isPermanent(error)) {
             setWatched(({ batch }) => ({ batch, error, isReconnecting: false }));
             return;

@@ -358,6 +358,16 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByRole('cell', { name: 'iOS' }).waitFor();
   });
 
+  test('asks to sign in when the session ends while scans are watched', async () => {
+    const code = await newCode('Watched');
+    const page = await pages.open(`/codes/${code.id}`, { context: { locale: 'en-AU' } });
+    await press(page, 'Watch scans live');
+    await page.getByText('No scans in the last 5 minutes.').waitFor();
+    await page.context().clearCookies();
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    await page.context().close();
+  });
+
   test('offers a viewer nothing to change', async () => {
     const code = await newCode('Only to look at');
     const page = await pages.open(`/codes/${code.id}`, { role: Role.VIEWER });

@@ -9,6 +9,7 @@ import { Notice, Panel } from '../../components/page.tsx';
 import { Table } from '../../components/table.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
+import { checkSession } from '../../data/queries.ts';
 import { serverNow, transport } from '../../data/transport.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './analytics.module.css';
@@ -131,6 +132,7 @@ function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolea
         setArrived({ scans: [...newest].reverse(), count });
       } catch (error) {
         if (abort.signal.aborted) return;
+        checkSession(error);
         setArrived((before) => ({ ...before, error }));
       }
       if (!document.hidden) timer = setTimeout(() => void poll(), POLL_MS);
