@@ -16,6 +16,7 @@ afterAll(() => broker?.stop());
 
 const kafkaBrokers = (broker?.brokers ?? brokers ?? '').split(',');
 const logger = pino({ level: 'silent' });
+const HOUR_MS = 3_600_000;
 const open = () => openKafkaLog({ brokers: kafkaBrokers, clientId: 'signpost-test', logger });
 
 /** A log and an admin client, which end with the test. `deleteTopic` resolves when the topic is gone. */
@@ -59,6 +60,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
       const set = Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]));
       expect(set['cleanup.policy']).toBe(retention === 'compact' ? 'compact' : 'delete');
       expect(set['max.message.bytes']).toBe('1048576');
+      expect(set['message.timestamp.type']).toBe('LogAppendTime');
       if (retention !== 'compact') expect(set['retention.ms']).toBe(String(retention));
     }
   });
@@ -106,6 +108,26 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
     if (problem === undefined) await ensured;
     else await expect(ensured).rejects.toThrow(`topic ${topic} exists and ${problem}`);
   });
+
+  test.each([2, -8 * 24])(
+    'a record has the time of the broker, also from a clock that is wrong by %i hours',
+    async (hours) => {
+      const { log } = await openWithAdmin();
+      const topic = `test.${randomUUID()}`;
+      await log.ensureTopics([{ name: topic, partitions: 1, retention: 7 * 24 * HOUR_MS }]);
+      const now = Date.now();
+      const clock = vi.spyOn(Date, 'now').mockImplementation(() => now + hours * HOUR_MS);
+      await log.publish(topic, [{ key: 'k', value: Buffer.from('v') }]).finally(() => clock.mockRestore());
+      const timestamps: number[] = [];
+      log.follow({
+        topic,
+        from: new Map(),
+        handle: (records) => void timestamps.push(...records.map(({ timestamp }) => timestamp)),
+      });
+      await expect.poll(() => timestamps.length, { timeout: 30_000 }).toBe(1);
+      expect(Math.abs((timestamps[0] ?? 0) - now)).toBeLessThan(HOUR_MS / 2);
+    },
+  );
 
   test('a topic that was deleted and created again is distinguished from the previous one', async () => {
     const { log, deleteTopic } = await openWithAdmin();
