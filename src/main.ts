@@ -17,6 +17,7 @@ import { startTelemetry } from '../common/telemetry/start.ts';
 import { measureBacklogs, measurePool } from './backlog-metrics.ts';
 import { accountCleanupFor } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
+import { postgresNow } from './db/clock.ts';
 import { openDatabase } from './db/database.ts';
 import { expectOwnSessions } from './db/pooled-sessions.ts';
 import { repeatWhileSlow } from './db/repeat-while-slow.ts';
@@ -62,7 +63,7 @@ async function main(config: CoreConfig): Promise<void> {
     await expectOwnSessions(database.pool);
     await (config.MIGRATE ? database.migrate() : database.expectMigrated());
     // Gateways need the salts when they start, possibly before any recorder runs.
-    await makeSalts(database.pool, Date.now());
+    await makeSalts(database.pool, await postgresNow(database.pool));
   });
   const log = await openLog({
     kafkaBrokers: config.KAFKA_BROKERS,

@@ -41,16 +41,20 @@ export interface Inserted {
 /**
  * Deletes, of the rows that this transaction inserted, those that are already archived and those of accounts that had
  * their scans deleted. The check follows the insert because from then until the end of the transaction no month can be
- * detached and no deletion can start, so the answer cannot change any more.
+ * detached and no deletion can start, so the answer cannot change any more. `now`: in ms since 1970.
  */
-export async function discardInserted(tx: PoolClient, inserted: readonly DerivedScan[]): Promise<Inserted> {
+export async function discardInserted(
+  tx: PoolClient,
+  inserted: readonly DerivedScan[],
+  now: number,
+): Promise<Inserted> {
   if (inserted.length === 0) return { kept: [], deleted: [] };
   const requests = new Map(
     (await run(tx, DELETIONS, [[...new Set(inserted.map(({ accountId }) => accountId))]])).map(
       ({ account_id, requested_ms }) => [account_id, requested_ms],
     ),
   );
-  const archived = await archivedAmong(tx, inserted);
+  const archived = await archivedAmong(tx, inserted, now);
   if (requests.size === 0 && archived.size === 0) return { kept: inserted, deleted: [] };
   const deleted: DerivedScan[] = [];
   const kept: DerivedScan[] = [];
@@ -73,8 +77,7 @@ export async function discardInserted(tx: PoolClient, inserted: readonly Derived
   return { kept, deleted };
 }
 
-async function archivedAmong(tx: PoolClient, scans: readonly DerivedScan[]): Promise<Set<string>> {
-  const now = Date.now();
+async function archivedAmong(tx: PoolClient, scans: readonly DerivedScan[], now: number): Promise<Set<string>> {
   const days = new Map(scans.map(({ day, scannedAt }) => [day, scannedAt]));
   for (const [day, at] of days) if (!mayBeArchived(monthOf(at), now)) days.delete(day);
   const old = days.size === 0 ? [] : scans.filter(({ day }) => days.has(day));

@@ -34,6 +34,8 @@ export interface Poll {
   readonly scans: readonly DecodedScan[];
   /** Records that could not be decoded and were published as dead letters. */
   readonly deadLetters: readonly Pick<LogRecord, 'offset' | 'timestamp'>[];
+  /** When the poll was decoded, by Postgres's clock, in ms since 1970. */
+  readonly now: number;
   readonly partition: number;
   /** Offset after the last record. */
   readonly next: bigint;
@@ -54,13 +56,13 @@ export async function record(
   poll: Poll,
   derive: (scan: DecodedScan) => DerivedScan,
 ): Promise<readonly DayEntry[]> {
-  const { scans, partition, gateways } = poll;
+  const { scans, now, partition, gateways } = poll;
   const ordered = uniqueById(scans);
   const recordAs = (allNew: boolean) =>
     transactionWithin(pool, RECORDING_MS, async (tx) => {
       const position = await lockPosition(tx, partition);
       const inserted = await (allNew ? copyScans(tx, ordered, derive) : insertScans(tx, ordered.map(derive)));
-      const { kept, deleted } = await discardInserted(tx, inserted);
+      const { kept, deleted } = await discardInserted(tx, inserted, now);
       if (kept.length > 0) await count(tx, kept, allNew);
       const days = ledgerDays(poll, kept, deleted, position);
       await writeEntry(tx, { partition, ...days, gateways });

@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { parse } from 'uuid';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
 import type { ConsumeOptions } from '../../../common/log/log.ts';
@@ -259,6 +259,25 @@ test('records that cannot be decoded become dead letters with a reason, and the 
   expect(new Set(deadLetters.map(({ headers }) => headers?.reason)).size).toBe(7);
 });
 
+test.each([-2, 2])(
+  'scans count as usual, and visitors once, on a core whose clock is wrong by %i days',
+  async (days) => {
+    const scanned = newScannedCode();
+    log.published.length = 0;
+    const now = Date.now();
+    const records = [1, 2].map(() => scanRecord(scanned, { at: now }));
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now + days * DAY_MS);
+    await handle(records).finally(() => clock.mockRestore());
+    expect(log.published).toEqual([]);
+    const { rows } = await database.pool.query(
+      'select scans::integer, unique_scans::integer as visitors from scan_days where code_id = $1',
+      [scanned.codeId],
+    );
+    expect(rows).toEqual([{ scans: 2, visitors: 1 }]);
+    await expectCleanAudit();
+  },
+);
+
 test('a poll is rejected, not dropped, while Postgres is unavailable', async () => {
   const unavailable = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1, entities);
   const failing = await createPollHandler({ log, database: unavailable, logger });
@@ -273,7 +292,7 @@ test('dead letters are published once, however often their poll is delivered bef
   let isUnavailable = true;
   const failing = new Proxy(database.pool, {
     get(pool, name) {
-      if (isUnavailable && (name === 'connect' || name === 'query')) return () => Promise.reject(new Error('away'));
+      if (isUnavailable && name === 'connect') return () => Promise.reject(new Error('away'));
       const value = Reflect.get(pool, name, pool);
       return typeof value === 'function' ? value.bind(pool) : value;
     },

@@ -3,6 +3,7 @@ import { GATEWAY_FIGURES, readGatewayFigures } from '../../../common/contract/ga
 import type { Log, LogRecord, Subscription } from '../../../common/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
 import { hourly, periodically } from '../../../common/runtime/periodically.ts';
+import { postgresNow } from '../../db/clock.ts';
 import type { Database } from '../../db/database.ts';
 import { type ArchiveOptions, archiveMonths } from '../archive/archive.ts';
 import { dayOf } from '../days.ts';
@@ -51,7 +52,9 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
   } = options;
   const handle = await createPollHandler(options);
   const upkeep = startUpkeep(options);
-  const salts = periodically(SALTS_MS, 'creating the visitor salts', logger, () => makeSalts(pool, Date.now()));
+  const salts = periodically(SALTS_MS, 'creating the visitor salts', logger, async () =>
+    makeSalts(pool, await postgresNow(pool)),
+  );
   const waiting = observeWaitingRecords(options);
   // True at first, because a recorder that died may have left increments. Later, an idle recorder queries nothing.
   let unfolded = true;
@@ -100,7 +103,8 @@ export async function createPollHandler({
   const published = new Set<string>();
 
   const handle = async (records: readonly LogRecord[]) => {
-    const now = Date.now();
+    // By a clock of its own that is a day behind, this core would take all scans for dead letters.
+    const now = await postgresNow(pool);
     const scans: DecodedScan[] = [];
     const deadLetters: { record: LogRecord; reason: string }[] = [];
     for (const record of records) {
@@ -132,6 +136,7 @@ export async function createPollHandler({
     const poll = {
       scans: await convertLegacy(scans, now),
       deadLetters: deadLetters.map(({ record }) => record),
+      now,
       partition: records.at(-1)?.partition ?? 0,
       next: (records.at(-1)?.offset ?? -1n) + 1n,
       gateways: records
@@ -161,11 +166,12 @@ function positionOf({ partition, offset }: LogRecord): string {
  */
 function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): Subscription {
   return hourly('upkeep of the scans', logger, async () => {
-    const month = monthOf(Date.now());
+    const now = await postgresNow(pool);
+    const month = monthOf(now);
     await ensureMonths(pool, [month, monthAfter(month)]);
-    await destroySalts(pool, Date.now());
+    await destroySalts(pool, now);
     if (!archive) return;
     await finishDeletions(pool, archive.folder);
-    await archiveMonths(pool, archive, Date.now());
+    await archiveMonths(pool, archive, now);
   });
 }
