@@ -247,6 +247,17 @@ test('five days without a success disable an endpoint, and a success restarts th
   }, EVENTUALLY);
 });
 
+test('an endpoint that begins to fail is not disabled by a core whose clock is six days ahead', async () => {
+  const endpoint = await addEndpoint((_, response) => void response.writeHead(500).end());
+  await fanOutEvents(1);
+  const now = Date.now();
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => now + 6 * 86_400_000);
+  onTestFinished(() => void clock.mockRestore());
+  startDelivering();
+  await vi.waitFor(async () => expect((await onlyDelivery(endpoint.id)).attempts).toHaveLength(1), EVENTUALLY);
+  expect((await account.webhooks.listEndpoints({})).endpoints).toMatchObject([{ enabled: true }]);
+});
+
 test('a hanging endpoint does not delay others, and its concurrent requests are bounded across processes', async () => {
   const hanging = await addEndpoint(HANG);
   const healthy = await Promise.all(Array.from({ length: 4 }, () => addEndpoint(ACCEPT)));

@@ -32,13 +32,13 @@ const idle = statement<Pick<LeasedEndpointRow, 'id' | 'account_id' | 'verified_a
  * docs/contract.md, "Events".
  */
 export function reasonToDisable(
-  { verified_at, failing_since }: Pick<LeasedEndpointRow, 'verified_at' | 'failing_since'>,
+  { verified_at, failing_ms }: Pick<LeasedEndpointRow, 'verified_at' | 'failing_ms'>,
   results: readonly Pick<DeliveryResult, 'status' | 'newStatus'>[],
 ): string | undefined {
   if (results.some(({ status }) => status === GONE)) return 'It answered 410 Gone.';
   // Nothing but test events is sent to it, so its other deliveries would stay pending for ever.
   if (verified_at === null && results.some(({ newStatus }) => newStatus === 'failed')) return TEST_FAILED;
-  if (failing_since === null || Date.now() - failing_since.getTime() < DISABLE_AFTER_MS) return undefined;
+  if (failing_ms === null || failing_ms < DISABLE_AFTER_MS) return undefined;
   return FAILED_FOR_DAYS;
 }
 

@@ -27,10 +27,10 @@ export interface LeasedEndpoint {
  * then made one at a time.
  */
 export function isThrottled({
-  failing_since,
+  failing_ms,
   verified_at,
-}: Pick<LeasedEndpointRow, 'failing_since' | 'verified_at'>): boolean {
-  return failing_since !== null || verified_at === null;
+}: Pick<LeasedEndpointRow, 'failing_ms' | 'verified_at'>): boolean {
+  return failing_ms !== null || verified_at === null;
 }
 
 /** The endpoints that this process leases, by their UUIDs. */

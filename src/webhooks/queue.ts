@@ -26,7 +26,8 @@ export interface LeasedEndpointRow {
   readonly secret: Buffer;
   /** Null when it no longer signs. */
   readonly former_secret: Buffer | null;
-  readonly failing_since: Date | null;
+  /** For how many ms it has been failing; null if it is not. */
+  readonly failing_ms: number | null;
   /** Null until the endpoint has responded successfully at its present URL: it gets test events only. */
   readonly verified_at: Date | null;
   /** ms until the next attempt may be made while the endpoint is failing; null or negative when it may be made now. */
@@ -81,7 +82,8 @@ export interface DeliveryResult {
  */
 export const LONG_MS = 20_000;
 
-const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.failing_since, e.verified_at,
+const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.verified_at,
+  (extract(epoch from now() - e.failing_since) * 1000)::float8 as failing_ms,
   (extract(epoch from e.attempt_after - now()) * 1000)::float8 as wait,
   case when e.former_until > now() then e.former_secret end as former_secret`;
 
