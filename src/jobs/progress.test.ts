@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { requestWindow, type Work, watch } from './progress.ts';
 
 const CONNECTIONS = 8;
 
 /** Returns a function that starts a request, with an idempotency key or without. `read`: the work as it is by now. */
-function window(read: () => Work = () => ({ position: 1 })) {
+function window(read: () => Work = () => ({ position: 1 }), windowMs = 60_000) {
   const { wait, closes } = requestWindow({
-    windowMs: 60_000,
+    windowMs,
     connections: CONNECTIONS,
     logger: pino({ level: 'silent' }),
     stopping: new AbortController().signal,
@@ -43,6 +43,13 @@ test('with a key a quarter of the connections wait, in all as many as connection
   expect(await Promise.all(waiting.map(isAnswered))).not.toContain(true);
   abort();
   await Promise.all(waiting);
+});
+
+test('a request waits no longer than its window, also if the clock is set back meanwhile', async () => {
+  const waiting = window(undefined, 200)({});
+  const now = Date.now();
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => now - 3_600_000);
+  await vi.waitFor(() => waiting, { timeout: 5_000 }).finally(() => clock.mockRestore());
 });
 
 test('requests whose callers have left make room', async () => {

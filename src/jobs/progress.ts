@@ -24,7 +24,7 @@ export function isCompleted({ completedAt }: Work): boolean {
 
 /** The time in which requests wait for the work that they have scheduled, before they answer that it continues. */
 export interface RequestWindow {
-  /** When the window of a request that begins now closes, in ms since 1970. */
+  /** When the window of a request that begins now closes, of `performance.now()`. */
   closes(): number;
   /**
    * Waits until the background workers have completed the work, at most until `closes`; returns it as it is then. `read`
@@ -53,7 +53,7 @@ export function requestWindow(options: {
   const mostHeld = Math.ceil(connections / 4);
   let [waiting, held] = [0, 0];
   return {
-    closes: () => Date.now() + windowMs,
+    closes: () => performance.now() + windowMs,
     async wait(stored, read, closes, call) {
       let current = stored;
       const holds = Number(call.requestHeader.has('idempotency-key'));
@@ -63,7 +63,7 @@ export function requestWindow(options: {
       const signal = AbortSignal.any([stopping, call.signal]);
       try {
         let wait = POLL_MS.first;
-        while (!isCompleted(current) && Date.now() < closes && !signal.aborted) {
+        while (!isCompleted(current) && performance.now() < closes && !signal.aborted) {
           await pause(wait, signal);
           wait = Math.min(wait * 2, POLL_MS.last);
           current = await read();
