@@ -95,6 +95,29 @@ async function audit({ id }: Domain): Promise<string[]> {
   return rows.map(({ entry }) => entry.replace('DomainsService/', ''));
 }
 
+/** Options of Node with which the clock of a process is an hour ahead. */
+const AN_HOUR_AHEAD = `--import=data:text/javascript,${encodeURIComponent(`
+  const { Date } = globalThis;
+  globalThis.Date = class extends Date {
+    constructor(...given) {
+      super(...(given.length > 0 ? given : [Date.now() + 3_600_000]));
+    }
+    static now() {
+      return Date.now() + 3_600_000;
+    }
+  };`)}`;
+
+test('a domain is due for its first check at once, also if the clock of its core is ahead', async () => {
+  const ahead = await startSignpost({ env: { ROLES: 'rpc', NODE_OPTIONS: AN_HOUR_AHEAD } });
+  const { accountId } = await ahead.createAccount();
+  await internal(ahead, DomainsService, accountId).addDomain({ hostname: 'ahead.example' });
+  const client = new pg.Client(ahead.databaseUrl);
+  await client.connect();
+  onTestFinished(() => client.end());
+  const { rows } = await client.query('select check_at <= now() as due from domains');
+  expect(rows).toEqual([{ due: true }]);
+});
+
 test('a domain’s state follows DNS from pending through verified to live', async () => {
   const domain = await add(domains, 'Münzen.Example.');
   expect(domain).toMatchObject({

@@ -34,7 +34,6 @@ export function domainsService(options: {
       const read = readHostname(request.hostname, platform.host);
       if ('problem' in read) throw failure('INVALID_FIELD', read.problem);
       const { hostname } = read;
-      const now = new Date();
       const added = await ormTransactionOf(context, orm, async (em) => {
         // In any account: a verified hostname can't be added by another one.
         if (await em.count(DomainEntity, { hostname, state: { $ne: 'pending' }, accountId: { $ne: accountId } })) {
@@ -50,9 +49,7 @@ export function domainsService(options: {
           token: randomBytes(16).toString('hex'),
           version: 0,
           problem: '',
-          stateSince: now,
           firstLiveAt: null,
-          checkAt: now,
         });
         await em.flush();
         await run(connectionOf(em), notifyChecks);
