@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import { pino } from 'pino';
 import { afterAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
@@ -128,6 +129,28 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
       expect(Math.abs((timestamps[0] ?? 0) - now)).toBeLessThan(HOUR_MS / 2);
     },
   );
+
+  test('a member stays in its group, and reads nothing twice, after its clock was set back by an hour', async () => {
+    const { log } = await openWithAdmin();
+    const topic = `test.${randomUUID()}`;
+    await log.ensureTopics([{ name: topic, partitions: 1, retention: HOUR_MS }]);
+    const received: string[] = [];
+    log.consume({
+      topic,
+      group: `test.${randomUUID()}`,
+      handle: async (records) => void received.push(...records.map(({ value }) => String(value))),
+    });
+    await log.publish(topic, [{ key: 'k', value: Buffer.from('before') }]);
+    await expect.poll(() => received, { timeout: 30_000 }).toEqual(['before']);
+    const { now } = Date;
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() - HOUR_MS);
+    onTestFinished(() => void clock.mockRestore());
+    // Longer than its session, in which nothing is committed.
+    await sleep(13_000);
+    await log.publish(topic, [{ key: 'k', value: Buffer.from('after') }]);
+    await sleep(3_000);
+    expect(received).toEqual(['before', 'after']);
+  }, 60_000);
 
   test('a topic that was deleted and created again is distinguished from the previous one', async () => {
     const { log, deleteTopic } = await openWithAdmin();

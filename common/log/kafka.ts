@@ -10,6 +10,7 @@ import type { KafkaSecurity } from './kafka-variables.ts';
 import { createWithCluster } from './kafkajs-cluster.ts';
 import type { Log, Positions } from './log.ts';
 import { patchConnect } from './patch-kafkajs-connect.ts';
+import { patchHeartbeat } from './patch-kafkajs-heartbeat.ts';
 import { patchTimers } from './patch-kafkajs-timers.ts';
 import { Subscriptions } from './subscriptions.ts';
 
@@ -30,6 +31,7 @@ export function openKafkaLog({
 }): Log {
   patchTimers();
   patchConnect();
+  patchHeartbeat();
   const reportRefusal = refusalReporter(logger);
   const kafka = new kafkajs.Kafka({
     ...security,
