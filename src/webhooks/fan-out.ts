@@ -25,8 +25,8 @@ const withEndpoint = promptStatement<{ account_id: string }>(
 
 /**
  * One statement, so one transaction. It locks endpoints first, in order, so that disabling or releasing one happens
- * entirely before or after it. Events more than a minute older than the endpoint are skipped (clocks may differ by that
- * much): a new consumer group reads all that the topic retains. An unverified endpoint does not become due, because
+ * entirely before or after it. Events more than five minutes older than the endpoint are skipped (clocks may differ by
+ * that much): a new consumer group reads all that the topic retains. An unverified endpoint does not become due, because
  * only test events are sent to it. Indexes: webhook_endpoints_of_account, webhook_deliveries_endpoint_id_event_id_key.
  * $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
  */
@@ -43,7 +43,7 @@ const fanOut = promptStatement<{ made: string }>(
      insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
      select uuidv7(), endpoint.id, endpoint.account_id, event.id, event.type, event.body
      from event join endpoint using (account_id)
-     where event.type = any(endpoint.events) and event.at > endpoint.created_at - interval '1 minute'
+     where event.type = any(endpoint.events) and event.at > endpoint.created_at - interval '5 minutes'
      order by event.id
      on conflict (endpoint_id, event_id) do nothing
      returning endpoint_id
