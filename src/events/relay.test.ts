@@ -91,6 +91,22 @@ test('with two relays and a log that fails every other time, nothing is lost and
   await Promise.all(both.map((relay) => relay.stop()));
 });
 
+test('a relay that fails every second says so once a minute', async () => {
+  let attempts = 0;
+  const openFencedPublisher = async () => {
+    attempts++;
+    throw new Error('away');
+  };
+  await transaction(pool, (tx) => addToOutbox(tx, [record('waiting', 1)]));
+  const { lines, logger: recording } = recordingLogger();
+  const failing = { ...log, openFencedPublisher };
+  const relay = startRelay({ pool, log: failing, notifications, logger: recording, retentionHours: 0 });
+  relays.push(relay);
+  await expect.poll(() => attempts, EVENTUALLY).toBeGreaterThan(2);
+  await relay.stop();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: 40, err: { message: 'away' } }]);
+});
+
 test('a relay whose connection breaks continues, and loses nothing', async () => {
   const relay = startTestRelay();
   for (let value = 0; value < 30; value++) {

@@ -9,6 +9,7 @@ import type { ConsumeOptions } from '../../../common/log/log.ts';
 import { SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
@@ -277,6 +278,19 @@ test.each([-2, 2])(
     await expectCleanAudit();
   },
 );
+
+test('failures that repeat every second for each partition are logged once a minute', async () => {
+  const { lines, logger } = recordingLogger();
+  const consumed: ConsumeOptions[] = [];
+  const consume = (options: ConsumeOptions) => {
+    consumed.push(options);
+    return { stop: async () => undefined };
+  };
+  const recorder = await startRecorder({ log: { ...log, consume }, database, logger });
+  for (let failure = 0; failure < 100; failure++) consumed[0]?.onError?.(new Error('away'));
+  await recorder.stop();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: 40, err: { message: 'away' } }]);
+});
 
 test('a poll is rejected, not dropped, while Postgres is unavailable', async () => {
   const unavailable = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1, entities);
