@@ -105,6 +105,18 @@ test('questions about sessions take at most 32 connections to the core, and pers
   await server.close();
 });
 
+test.each([
+  ['malformed', '/%', 400],
+  ['too long', `/rpc/${'x'.repeat(300)}/y`, 414],
+])('a path that is %s is rejected like other requests', async (_, url, status) => {
+  const server = await serverBefore({});
+  const { statusCode, headers, body } = await server.inject({ method: 'POST', url });
+  expect(statusCode).toBe(status);
+  expect(headers['content-security-policy']).toContain("default-src 'none'");
+  expect(JSON.parse(body)).toEqual({ error: 'The path is malformed, or too long.' });
+  await server.close();
+});
+
 test('a connection that can’t be accepted does not end the process', async () => {
   const server = await serverBefore({});
   await server.listen({ port: 0 });

@@ -1,6 +1,6 @@
 import { ConnectError } from '@connectrpc/connect';
 import cookie from '@fastify/cookie';
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
 import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
@@ -47,18 +47,22 @@ export async function createServer(options: {
   logger: Logger;
 }): Promise<FastifyInstance> {
   const { dashboardUrl, publicUrl, core, provider, logger } = options;
+  const headers = securityHeaders(dashboardUrl.startsWith('https:'));
   const app = Fastify({
     bodyLimit: MAX_FORM_BYTES,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: IDLE_MS,
     http: { headersTimeout: HEADERS_MS },
     forceCloseConnections: 'idle',
+    // Of paths that no route can get, for which Fastify runs no hook.
+    frameworkErrors({ statusCode = 400 }, _, reply: FastifyReply) {
+      reply.code(statusCode).headers(headers).send({ error: 'The path is malformed, or too long.' });
+    },
   });
   app.server.maxConnections = MAX_CONNECTIONS;
   logAcceptErrors(app.server, logger);
   limitUnread(app.server);
   limitPipelining(app.server);
-  const headers = securityHeaders(dashboardUrl.startsWith('https:'));
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(headers);
     if (isAllowedOrigin(request, dashboardUrl)) return;
