@@ -153,13 +153,15 @@ async function main(number: number, spoolName: string, sockets: number): Promise
     fast.drain();
   };
   drainRequested.then(drain);
-  closeRequested.then(async ({ isInherited }) => {
+  const closed = closeRequested.then(async ({ isInherited }) => {
     await listening.stop(isInherited, ended.resolve);
     await sendToMain({ type: 'closed' });
   });
-  running.defer(() => {
+  running.defer(async () => {
     drain();
-    return stop(server, fast, ended.promise);
+    // A worker that was still starting accepts the connections that wait for it first.
+    await closed;
+    await stop(server, fast, ended.promise);
   });
   sendToMain({ type: 'ready' });
   await stopped;

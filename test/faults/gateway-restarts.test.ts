@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -205,7 +206,9 @@ test('a worker that is starting when the gateway stops answers who waits for it,
   const started = async () => (await workers()).filter((pid) => pid !== victim && !rest.includes(pid));
   await expect.poll(started, EVENTUALLY).toHaveLength(1);
   // The kernel assigns some of them to the worker that is starting.
-  const outcomes = Promise.all(Array.from({ length: 32 }, () => outcomeOf(open())));
+  const sockets = Array.from({ length: 32 }, open);
+  const outcomes = Promise.all(sockets.map(outcomeOf));
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
   await gateway.kill('SIGTERM');
   expect(await outcomes).toEqual(Array(32).fill('answered'));
   const log = (await gateway.log()).slice(length);
