@@ -26,6 +26,9 @@ const SHOWN_COLUMNS = [
   'index',
   'target_url',
   'name',
+  'campaign_type',
+  'folder',
+  'tags',
   'external_ref',
   'outcome',
   'reason',
@@ -121,15 +124,19 @@ function totalOf({ total, created, failed, skipped }: BatchEntity, status: RowSt
 }
 
 function rowMessage(batch: BatchEntity, row: RowWithCode, platformUrl: string): BatchRow {
-  const { index, target_url, name, external_ref, outcome, reason, code_id, short_code } = row;
+  const { index, target_url, name, campaign_type, folder, tags, external_ref, outcome, reason } = row;
   const message = create(BatchRowSchema, {
     index,
     status: statusOf(batch, row),
     ...(target_url === null ? {} : { targetUrl: target_url }),
     ...(name ? { name } : {}),
+    ...(campaign_type === null ? {} : { campaignType: campaign_type }),
+    ...(folder === null ? {} : { folder }),
+    tags,
     ...(external_ref === null ? {} : { externalRef: external_ref }),
     ...(outcome === null || reason === null ? {} : { reason }),
   });
+  const { code_id, short_code } = row;
   if (message.status === RowStatus.CREATED && code_id !== null && short_code !== null) {
     message.codeId = encodeId('qr', code_id);
     message.shortCode = short_code;

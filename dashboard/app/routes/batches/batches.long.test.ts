@@ -164,7 +164,10 @@ describe.skipIf(!CHROMIUM)('batches', () => {
   test('the files of a batch: images, codes, failed rows', async () => {
     const { batch } = await pages.client(BatchesService).createBatch({
       name: 'Files',
-      rows: [{ targetUrl: 'https://example.com/1', name: 'One', externalRef: '=1+1' }, { targetUrl: 'nowhere' }],
+      rows: [
+        { targetUrl: 'https://example.com/1', name: 'One', externalRef: '=1+1' },
+        { targetUrl: 'nowhere', folder: 'Halls', tags: ['doors', 'summer'], campaignType: 'poster' },
+      ],
     });
     const page = await pages.open(`/batches/${batch?.id}`, { role: Role.VIEWER });
     const take = async (name: string) => {
@@ -184,7 +187,9 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     expect(String(await take('Codes as CSV'))).toMatch(
       /^index,id,.*\r\n0,qr_.*,https:\/\/example.com\/1,One,'=1\+1\r\n$/,
     );
-    expect(String(await take('Failed and skipped rows'))).toMatch(/\r\n2,nowhere,,,"?target_url: must be/);
+    expect(String(await take('Failed and skipped rows'))).toMatch(
+      /^position,target_url,name,folder,tags,external_ref,campaign_type,reason\r\n2,nowhere,,Halls,"doors,summer",,poster,"?target_url: must be/,
+    );
   });
 
   test('progress continues after the core was killed', async () => {

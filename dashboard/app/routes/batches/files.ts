@@ -59,9 +59,11 @@ export function codeTable(rows: readonly BatchRow[]): string[][] {
 /** A table of rows without codes; corrected, it can be the file of another batch. */
 export function failedTable(rows: readonly BatchRow[]): string[][] {
   return [
-    ['position', 'target_url', 'name', 'external_ref', 'reason'],
-    ...rows.map(({ index, targetUrl, name, externalRef, reason }) =>
-      [String(index + 1), targetUrl, name, externalRef, reason].map((value) => value ?? ''),
+    ['position', 'target_url', 'name', 'folder', 'tags', 'external_ref', 'campaign_type', 'reason'],
+    ...rows.map(({ index, targetUrl, name, folder, tags, externalRef, campaignType, reason }) =>
+      [String(index + 1), targetUrl, name, folder, tags.join(','), externalRef, campaignType, reason].map(
+        (value) => value ?? '',
+      ),
     ),
   ];
 }
