@@ -107,14 +107,16 @@ const ABOUT_FIELD = /^([\w.]+(?:\[[^\]]*\][\w.]*)*): (.+)$/s;
  * default clients accept 8 KiB of them, and nghttp2 closes a connection with all its calls if they exceed 64 KiB.
  */
 const MAX_SENTENCE = 400;
+/** How much of the end of a longer one is kept: it says what is wrong with what was quoted before. */
+const KEPT_END = 100;
 
 /** After how long a call may be repeated if the error does not say, in seconds. */
 const RETRY_S = 1;
 
 /**
- * Creates an error for the caller: `sentence` is one that a person can act on, and is cut if what it quotes makes it too
- * long; `details` are figures that belong to the reason. Besides its ErrorInfo, an error about a field carries a BadRequest, and one after which the call may be
- * repeated a RetryInfo.
+ * Creates an error for the caller: `sentence` is one that a person can act on; its middle is left out if what it quotes makes
+ * it too long. `details` are figures that belong to the reason. Besides its ErrorInfo, an error about a field carries a
+ * BadRequest, and one after which the call may be repeated a RetryInfo.
  */
 export function failure(
   reason: Reason,
@@ -122,7 +124,7 @@ export function failure(
   details: Readonly<Record<string, string>> = {},
   cause?: unknown,
 ): ConnectError {
-  const message = sentence.length > MAX_SENTENCE ? `${sentence.slice(0, MAX_SENTENCE - 1).toWellFormed()}…` : sentence;
+  const message = shortened(sentence);
   const { rpc } = REASONS[reason];
   const info = { desc: ErrorInfoSchema, value: { reason, domain: ERROR_DOMAIN, metadata: { ...details } } };
   const outgoing: NonNullable<ConstructorParameters<typeof ConnectError>[3]> = [info];
@@ -135,6 +137,12 @@ export function failure(
     outgoing.push({ desc: RetryInfoSchema, value: { retryDelay: durationFromMs(seconds * 1_000) } });
   }
   return new ConnectError(message, rpc, undefined, outgoing, cause);
+}
+
+function shortened(sentence: string): string {
+  if (sentence.length <= MAX_SENTENCE) return sentence;
+  const start = sentence.slice(0, MAX_SENTENCE - 1 - KEPT_END);
+  return `${start}…${sentence.slice(-KEPT_END)}`.toWellFormed();
 }
 
 /** In how many seconds the same call may succeed; undefined if it never will by waiting. */
