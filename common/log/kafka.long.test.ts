@@ -205,6 +205,8 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
       await log.ensureTopics([{ name: topic, partitions: 2, retention: 3_600_000 }]);
       await log.publish(topic, [{ key: 'k', value: Buffer.from('before') }]);
       broker?.pause();
+      // Its threads stop one after the other.
+      await sleep(500);
       try {
         await expect(log.publish(topic, [{ key: 'k', value: Buffer.from('lost?') }])).rejects.toThrow();
       } finally {
