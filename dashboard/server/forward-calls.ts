@@ -13,6 +13,7 @@ import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
 import { MEMBER_METHODS } from './member-methods.ts';
 import { personOf, type Session, type Sessions } from './session.ts';
+import { whileOpen } from './while-open.ts';
 
 /** The most bytes of a call's message: as many as the core reads of a batch, and the frame around it. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024 + 1024;
@@ -135,8 +136,7 @@ export function forwardCalls(
     { method, session }: Call,
   ): Promise<FastifyReply> {
     if (reply.raw.destroyed) return reply.hijack();
-    const closed = new AbortController();
-    reply.raw.once('close', () => closed.abort());
+    const closed = whileOpen(reply);
     const longest = isStreaming(method) ? STREAM_MS : timeoutMs;
     const limitMs = Math.min(longest, requestedTimeout(request) ?? longest);
     const deadline = AbortSignal.timeout(limitMs + MARGIN_MS);
@@ -147,7 +147,7 @@ export function forwardCalls(
     const failed = (cause: unknown) => {
       if (body.isTooLarge) return tooLarge();
       if (deadline.aborted) return failure('DEADLINE_EXCEEDED', 'The core did not respond in time.', {}, cause);
-      if (!closed.signal.aborted && !stopping.signal.aborted) logger.warn({ err: cause }, 'a call to the core failed');
+      if (!closed.aborted && !stopping.signal.aborted) logger.warn({ err: cause }, 'a call to the core failed');
       return failure('UNAVAILABLE', 'Signpost is unavailable. Try again shortly.', {}, cause);
     };
     try {
@@ -157,7 +157,7 @@ export function forwardCalls(
         method: 'POST',
         headers: { ...forwardedHeaders(request), ...core.metadata(session), 'connect-timeout-ms': String(limitMs) },
         body,
-        signal: AbortSignal.any([closed.signal, deadline, ...(isStreaming(method) ? [stopping.signal] : [])]),
+        signal: AbortSignal.any([closed, deadline, ...(isStreaming(method) ? [stopping.signal] : [])]),
         headersTimeout: limitMs + MARGIN_MS,
         bodyTimeout: limitMs + MARGIN_MS,
       });
