@@ -4,7 +4,7 @@ import type { DomainStateName } from '../../common/contract/names.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
 import { first, promptStatement, run } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
-import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lookUp, type Platform } from './look-up.ts';
@@ -20,9 +20,6 @@ export interface Checks {
 const CONCURRENCY = 20;
 /** How often due domains are looked for while notifications don't arrive, and after a failure, in ms. */
 const POLL_MS = 1_000;
-/** The minimum interval of log lines about failures, in ms: Postgres may be unavailable for hours. */
-const LOG_MS = 60_000;
-
 interface DueRow {
   id: string;
   account_id: string;
@@ -88,8 +85,8 @@ export function startChecks(options: {
     return due.length === CONCURRENCY ? 0 : (await first(pool, timeToNext))?.wait;
   }
 
-  const reportFailure = throttledReport(LOG_MS, (failures, err: unknown) =>
-    logger.warn({ err, failures }, 'due domains could not be checked; trying again in a second'),
+  const reportFailure = throttledFailures((fields) =>
+    logger.warn(fields, 'due domains could not be checked; trying again in a second'),
   );
   const running = (async () => {
     while (!signal.aborted) {
@@ -97,7 +94,7 @@ export function startChecks(options: {
         const wait = await checkDue();
         if (wait !== 0) await bell.wait(wait && Math.max(wait, POLL_MS));
       } catch (error) {
-        reportFailure(1, error);
+        reportFailure(error);
         await pause(POLL_MS, signal);
       }
     }

@@ -13,7 +13,7 @@ import {
   withConnection,
 } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
-import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { startActiveSpan } from '../../common/telemetry/active-span.ts';
 import { LOCKS } from '../db/locks.ts';
 import { BATCH, CHECK_MS, OutboxReader, type WaitingRow } from './outbox-reader.ts';
@@ -35,8 +35,6 @@ const PAUSE_MS = 20;
 /** The pause while transactions that may not notify it are writing, in ms. */
 const WRITING_MS = 10;
 const RETRY_MS = 1_000;
-/** The minimum interval of log lines about failures, in ms: the log may be unavailable for hours. */
-const LOG_MS = 60_000;
 /** How often the publisher is reopened, in ms: brokers forget a transactional id a week after its last use. */
 const REOPEN_MS = 3_600_000;
 
@@ -93,9 +91,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
   const retention = startOutboxRetention(pool, retentionHours, logger);
   const stopping = new AbortController();
   const bell = notifications.bell('outbox', POLL_MS);
-  const reportFailure = throttledReport(LOG_MS, (failures, err: unknown) =>
-    logger.warn({ err, failures }, 'the relay failed and retries in a second'),
-  );
+  const reportFailure = throttledFailures((fields) => logger.warn(fields, 'the relay failed and retries in a second'));
 
   async function work(): Promise<void> {
     if (!prepared) await prepare?.();
@@ -137,7 +133,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
         await work();
       } catch (error) {
         healthy = false;
-        reportFailure(1, error);
+        reportFailure(error);
       }
       await pause(RETRY_MS, stopping.signal);
     }

@@ -6,7 +6,7 @@ import { Agent, type buildConnector } from 'undici';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
 import { pause } from '../../common/runtime/pause.ts';
-import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { durations } from '../../common/telemetry/durations.ts';
 import { attempt, type Outcome, TIMEOUT_MS } from './attempt.ts';
 import { type Attempts, type BudgetKey, refundBudgets, spendBudgets } from './attempt-budgets.ts';
@@ -77,8 +77,6 @@ const PAUSE_MS = 10;
 /** Attempts recorded in one transaction, which takes 0.05 s. More may have completed while Postgres was unavailable. */
 const MAX_RECORDED = 1_000;
 const RETRY_MS = 1_000;
-/** The minimum interval of log lines about failures, in ms: Postgres may be unavailable for hours. */
-const LOG_MS = 60_000;
 /** How long an idle endpoint stays leased: a delivery that follows soon needs no new lease. */
 const LINGER_MS = 1_000;
 /** Renewals per lease period. A renewal also reads changes of the endpoint. */
@@ -109,8 +107,8 @@ export function startDeliverer({
   const aborting = new AbortController();
   let renewedAt = performance.now();
   const bell = notifications.bell('webhooks', POLL_MS);
-  const reportFailure = throttledReport(LOG_MS, (failures, err: unknown) =>
-    logger.warn({ err, failures }, 'delivering webhooks failed; it is retried in a second'),
+  const reportFailure = throttledFailures((fields) =>
+    logger.warn(fields, 'delivering webhooks failed; it is retried in a second'),
   );
 
   function sendQueued(endpoint: LeasedEndpoint): void {
@@ -241,7 +239,7 @@ export function startDeliverer({
         await pause(PAUSE_MS, stopping.signal);
         await bell.wait(wait);
       } catch (error) {
-        reportFailure(1, error);
+        reportFailure(error);
         await pause(RETRY_MS, stopping.signal);
       }
     }

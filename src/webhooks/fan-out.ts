@@ -6,7 +6,7 @@ import { EVENTS } from '../../common/log/topics.ts';
 import { binaryArray } from '../../common/postgres/binary-array.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
 import { promptStatement, run } from '../../common/postgres/sql.ts';
-import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 
 /** Records per poll: few, so that the first deliveries of a large batch do not wait for the last ones. */
 const MAX_RECORDS = 500;
@@ -17,9 +17,6 @@ const MAX_RECORDS_PER_STATEMENT = 1_000;
  * meanwhile ends no connection (see `PROMPT_MS`), and this member would keep its partitions.
  */
 const FAN_OUT_MS = 20_000;
-/** The minimum interval of log lines about failures, in ms: without Postgres, each partition fails every second. */
-const LOG_MS = 60_000;
-
 /** Those of the accounts $1 that have an enabled endpoint. Index: webhook_endpoints_of_account. */
 const withEndpoint = promptStatement<{ account_id: string }>(
   'webhooks_accounts_with_endpoint',
@@ -73,8 +70,8 @@ interface Event {
  * number of processes may run. An event that is consumed again creates none.
  */
 export function startFanOut({ pool, log, logger }: { pool: Pool; log: Log; logger: Logger }): Subscription {
-  const reportFailure = throttledReport(LOG_MS, (failures, err: unknown) =>
-    logger.warn({ err, failures }, 'creating webhook deliveries failed; the events are retried'),
+  const reportFailure = throttledFailures((fields) =>
+    logger.warn(fields, 'creating webhook deliveries failed; the events are retried'),
   );
   const handle = batched(async (records) => void (await fanOutRecords(pool, records, logger)));
   return log.consume({
@@ -83,7 +80,7 @@ export function startFanOut({ pool, log, logger }: { pool: Pool; log: Log; logge
     maxRecords: MAX_RECORDS,
     partitionsAtOnce: EVENTS.partitions,
     handle,
-    onError: (error) => reportFailure(1, error),
+    onError: reportFailure,
   });
 }
 

@@ -3,7 +3,7 @@ import { GATEWAY_FIGURES, readGatewayFigures } from '../../../common/contract/ga
 import type { Log, LogRecord, Subscription } from '../../../common/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
 import { hourly, periodically } from '../../../common/runtime/periodically.ts';
-import { throttledReport } from '../../../common/runtime/throttled-report.ts';
+import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import { postgresNow } from '../../db/clock.ts';
 import type { Database } from '../../db/database.ts';
 import { type ArchiveOptions, archiveMonths } from '../archive/archive.ts';
@@ -30,9 +30,6 @@ const SALTS_MS = 60_000;
  * increments of one counter are summed first; but reports read unfolded increments one by one.
  */
 const FOLD_MS = 10_000;
-
-/** The minimum interval of log lines about failures, in ms: without Postgres, each partition fails every second. */
-const LOG_MS = 60_000;
 
 /** Dependencies of the recorder. */
 export interface RecorderOptions {
@@ -70,8 +67,8 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
       throw error;
     });
   });
-  const reportFailure = throttledReport(LOG_MS, (failures, err: unknown) =>
-    logger.warn({ err, failures }, 'recording scans failed; they stay in the log and are retried'),
+  const reportFailure = throttledFailures((fields) =>
+    logger.warn(fields, 'recording scans failed; they stay in the log and are retried'),
   );
   const subscription = log.consume({
     topic: SCANS.name,
@@ -81,7 +78,7 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
       await handle(records);
       unfolded = true;
     },
-    onError: (error) => reportFailure(1, error),
+    onError: reportFailure,
   });
   return {
     async stop() {
