@@ -6,8 +6,11 @@ import styles from './button.module.css';
 interface ButtonProps extends Omit<AriaButtonProps, 'children' | 'className' | 'style'> {
   readonly children: ReactNode;
   readonly icon?: LucideIcon | undefined;
-  /** `primary`: the page's one main action; `quiet`: without a border; `danger`: destroys something. */
-  readonly look?: 'primary' | 'plain' | 'quiet' | 'danger' | undefined;
+  /**
+   * `primary`: the page's one main action; `quiet`: without a border; `danger`: destroys something; `field`: opens the choice
+   * of a value, which it shows.
+   */
+  readonly look?: 'primary' | 'plain' | 'quiet' | 'danger' | 'field' | undefined;
   readonly ref?: Ref<HTMLButtonElement> | undefined;
 }
 
@@ -16,6 +19,7 @@ const LOOKS = {
   primary: `${styles.button} ${styles.primary}`,
   quiet: `${styles.button} ${styles.quiet}`,
   danger: `${styles.button} ${styles.danger}`,
+  field: `${styles.button} ${styles.field}`,
 } as const;
 
 export function Button({ children, icon: Icon, look = 'plain', ...props }: ButtonProps) {

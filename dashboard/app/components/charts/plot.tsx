@@ -10,12 +10,18 @@ import styles from './charts.module.css';
 
 const HEIGHT = 240;
 
-/** The drawing: scans as a filled line, visitors as a lighter one. Canvas can't be read aloud, so the table says the same. */
+/**
+ * The drawing: scans as a filled line, visitors as a lighter one. An interval that is not over yet is a dot beside the line,
+ * which would fall towards zero. Canvas can't be read aloud, so the table says the same.
+ */
 export default function Plot({
   intervals,
+  isPartial,
   label,
 }: {
   readonly intervals: readonly Interval[];
+  /** Whether the last interval is not over yet. */
+  readonly isPartial: boolean;
   readonly label: string;
 }) {
   const { charts } = useFirstMessages();
@@ -35,6 +41,11 @@ export default function Plot({
       ticks: { show: false },
       font: '12px system-ui, sans-serif',
     };
+    const last = intervals.length - 1;
+    const line = uPlot.paths.linear?.();
+    const untilPartial: uPlot.Series.PathBuilder = (plot, series, from, to) =>
+      line?.(plot, series, from, isPartial ? Math.max(from, Math.min(to, last - 1)) : to) ?? null;
+    const dot: uPlot.Series.Points = { show: isPartial, size: 6, filter: () => [last] };
     const plot = new uPlot(
       {
         width: element.clientWidth,
@@ -57,22 +68,24 @@ export default function Plot({
           },
         ],
         series: [
-          { label: charts.day, value: (_, at) => (at == null ? '–' : format.day(new Date(at * 1_000).toISOString())) },
+          { label: charts.day, value: (_, at) => (at == null ? '' : format.day(new Date(at * 1_000).toISOString())) },
           {
             label: charts.scans,
             stroke: colour('--accent'),
             fill: colour('--accent-tint'),
             width: 2,
-            points: { show: false },
-            value: (_, value) => (value == null ? '–' : format.number(value)),
+            paths: untilPartial,
+            points: { ...dot, fill: colour('--accent') },
+            value: (_, value) => (value == null ? '' : format.number(value)),
           },
           {
             label: charts.visitors,
             stroke: colour('--edge'),
             width: 1.5,
             dash: [4, 3],
-            points: { show: false },
-            value: (_, value) => (value == null ? '–' : format.number(value)),
+            paths: untilPartial,
+            points: dot,
+            value: (_, value) => (value == null ? '' : format.number(value)),
           },
         ],
       },
@@ -89,7 +102,7 @@ export default function Plot({
       observer.disconnect();
       plot.destroy();
     };
-  }, [intervals, format, charts, theme, isSystemDark, isPrinted]);
+  }, [intervals, isPartial, format, charts, theme, isSystemDark, isPrinted]);
   return <div ref={box} className={styles.plot} role="img" aria-label={label} />;
 }
 

@@ -74,7 +74,7 @@ export function TimeChart({
         </section>
       ) : (
         <Suspense fallback={<div className={styles.plot} />}>
-          <Plot intervals={intervals} label={title} />
+          <Plot intervals={intervals} isPartial={isPartial} label={title} />
         </Suspense>
       )}
     </figure>

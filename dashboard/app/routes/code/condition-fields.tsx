@@ -103,7 +103,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
               onChange={(chosen) => onChange({ ...rule, countries: chosen })}
               isMultiple
             >
-              <Button aria-describedby={errorId}>
+              <Button look="field" aria-describedby={errorId}>
                 {rule.countries.length === 0
                   ? form.choose
                   : format.list(rule.countries.map((code) => format.country(code) ?? target.preview.anyCountry))}

@@ -67,7 +67,7 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
             value={[country]}
             onChange={([chosen = '']) => setCountry(chosen)}
           >
-            <Button aria-describedby="preview-country">
+            <Button look="field" aria-describedby="preview-country">
               {country === '' ? preview.anyCountry : format.country(country)}
               <ChevronDown aria-hidden size={16} />
             </Button>

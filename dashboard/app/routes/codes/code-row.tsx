@@ -47,11 +47,19 @@ export function CodeCells({ code }: { readonly code: Code }) {
         {code.folder?.name}
       </div>
       <div role="gridcell" className={styles.tags} title={format.list(code.tags)}>
-        {code.tags.map((tag) => (
+        {code.tags.slice(0, 1).map((tag) => (
           <span key={tag} className={styles.tag}>
             {tag}
           </span>
         ))}
+        {code.tags.length > 1 && (
+          <>
+            <span aria-hidden className={styles.muted}>
+              +{format.number(code.tags.length - 1)}
+            </span>
+            <span className="visually-hidden">{format.list(code.tags.slice(1))}</span>
+          </>
+        )}
       </div>
       <div role="gridcell" className={styles.scans}>
         {format.number(code.scanCount)}

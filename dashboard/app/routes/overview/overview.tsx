@@ -6,6 +6,7 @@ import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.t
 import { buttonLink } from '../../components/button.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Empty, Page } from '../../components/page.tsx';
+import segmented from '../../components/segmented.module.css';
 import { useMay } from '../../data/session.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { Attention } from './attention.tsx';
@@ -52,10 +53,15 @@ export function Overview() {
 function Periods() {
   const { overview } = useFirstMessages();
   return (
-    <ul aria-label={overview.period} className={styles.periods}>
+    <ul aria-label={overview.period} className={segmented.options}>
       {PERIODS.map((days) => (
         <li key={days}>
-          <Link to="/" search={days === 30 ? {} : { days }} activeOptions={{ exact: true }} className={styles.period}>
+          <Link
+            to="/"
+            search={days === 30 ? {} : { days }}
+            activeOptions={{ exact: true }}
+            className={segmented.option}
+          >
             {overview.days(days)}
           </Link>
         </li>
