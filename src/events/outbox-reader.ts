@@ -28,7 +28,7 @@ const firstOf = (rows: string) => upToBytes(rows, COLUMNS, 'id', BATCH_BYTES);
 /** Index: outbox_id of each slot, whatever the statistics are: `BY_INDEX` is set on the connection. */
 const next = promptStatement<WaitingRow>(
   'events_outbox_next',
-  firstOf(`select ${COLUMNS} from outbox where id > $1 order by id limit ${BATCH}`),
+  firstOf(`select ${COLUMNS} from outbox where id > $1 and topic <> all($2::text[]) order by id limit ${BATCH}`),
   TIMEOUT_MS,
 );
 
@@ -36,7 +36,8 @@ const next = promptStatement<WaitingRow>(
 const inHoles = promptStatement<WaitingRow>(
   'events_outbox_in_holes',
   firstOf(`select o.* from unnest($1::int8multirange) as hole cross join lateral (
-     select ${COLUMNS} from outbox where id >= lower(hole) and id < upper(hole) order by id limit ${BATCH}
+     select ${COLUMNS} from outbox
+     where id >= lower(hole) and id < upper(hole) and topic <> all($2::text[]) order by id limit ${BATCH}
    ) o order by o.id limit ${BATCH}`),
   TIMEOUT_MS,
 );
@@ -77,7 +78,7 @@ const writers = promptStatement<{ writer: string }>(
 /**
  * Reads the waiting rows in the order of their ids, for the leader. Ids are assigned before transactions commit, so a
  * row may appear below others that were already read: missing ids are remembered as holes and looked up until the
- * transactions that may hold them have ended. Each key still keeps its order: a read sees everything committed, and of
+ * transactions that may hold them have ended. Ids of rows that could not be published with others are in holes too. Each key still keeps its order: a read sees everything committed, and of
  * two transactions that change one key the second takes its ids after the first has committed.
  */
 export class OutboxReader {
@@ -106,13 +107,17 @@ export class OutboxReader {
     return new OutboxReader(client, keep, row);
   }
 
-  /** Reads the next rows; rows that are not passed to `published` are returned again. */
-  async next(): Promise<WaitingRow[]> {
-    const settled = await this.#settledUpTo();
+  /**
+   * Reads the next rows, without those of the topics in `except`; rows that are not passed to `published` are returned
+   * again.
+   */
+  async next(except: readonly string[] = []): Promise<WaitingRow[]> {
+    // A hole in which nothing is found may contain rows of topics that were left out.
+    const settled = except.length === 0 ? await this.#settledUpTo() : undefined;
     // Read before the holes: of two transactions that change one key, the one in a hole committed first.
-    const rows = await run(this.#client, next, [String(this.#last)]);
+    const rows = await run(this.#client, next, [String(this.#last), except]);
     if (this.#holes.length === 0) return rows;
-    const late = await run(this.#client, inHoles, [formatHoles(this.#holes)]);
+    const late = await run(this.#client, inHoles, [formatHoles(this.#holes), except]);
     // There may be more late rows, which come before all others.
     if (isFull(late)) return late;
     if (settled !== undefined) {
@@ -122,9 +127,9 @@ export class OutboxReader {
     return [...late, ...rows];
   }
 
-  /** Whether missing ids may still appear; if so, `next` must be called at least every `CHECK_MS`. */
-  hasHoles(): boolean {
-    return this.#holes.length > 0;
+  /** If it isn't 0, ids are missing that may still appear, and `next` must be called at least every `CHECK_MS`. */
+  get holes(): number {
+    return this.#holes.length;
   }
 
   /** Advances the position past rows from `next` that have been published. `keep`: whether they stay in the outbox. */

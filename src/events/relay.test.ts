@@ -107,6 +107,42 @@ test('a relay that fails every second says so once a minute', async () => {
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: 40, err: { message: 'away' } }]);
 });
 
+test('while the log refuses a topic, those of others are published once, and its own wait in order', async () => {
+  const refused = `test.refused.${randomUUID()}`;
+  await log.ensureTopics([{ ...TOPIC, name: refused }]);
+  let refuses = true;
+  let refusals = 0;
+  const refusing = (publish: Log['publish']) => async (topic: string, records: readonly NewRecord[]) => {
+    if (refuses && topic === refused) {
+      refusals++;
+      throw new Error('unknown topic');
+    }
+    await publish(topic, records);
+  };
+  const relay = startTestRelay(refusing);
+  const both = (value: number) => [{ ...record('k', value), topic: refused }, record('k', value)];
+  // More rows of the refused topic than are read at once.
+  const first = Array.from({ length: 1_500 }, (_, value) => ({ ...record('k', value), topic: refused }));
+  await transaction(pool, (tx) => addToOutbox(tx, first));
+  for (let value = 1_500; value < 1_503; value++) {
+    await transaction(pool, (tx) => addToOutbox(tx, both(value)));
+    await expect.poll(async () => (await published()).at(-1)?.value, EVENTUALLY).toBe(value);
+    expect(relay.healthy()).toBe(false);
+  }
+  const before = refusals;
+  await expect.poll(() => refusals, EVENTUALLY).toBeGreaterThan(before + 1);
+  const others = Array.from({ length: 3 }, (_, index) => ({ key: 'k', value: 1_500 + index }));
+  expect(await published()).toEqual(others);
+  expect((await pool.query('select from outbox_waiting')).rowCount).toBe(1_503);
+  refuses = false;
+  await outboxPublished(pool);
+  await expect.poll(() => relay.healthy(), EVENTUALLY).toBe(true);
+  await relay.stop();
+  expect(await published()).toEqual(others);
+  const { rows } = await pool.query('select value from log_records where topic = $1 order by "offset"', [refused]);
+  expect(rows.map(({ value }) => Number(value))).toEqual(Array.from({ length: 1_503 }, (_, value) => value));
+});
+
 test('a relay whose connection breaks continues, and loses nothing', async () => {
   const relay = startTestRelay();
   for (let value = 0; value < 30; value++) {
@@ -375,6 +411,35 @@ describe.each([
     60_000,
   );
 });
+
+test.skipIf(brokers === null)(
+  'while a topic is missing in Kafka, those of others are published once',
+  async () => {
+    const kafka = overKafka();
+    const [present, missing] = [`test.present.${randomUUID()}`, `test.missing.${randomUUID()}`];
+    await kafka.ensureTopics([{ ...TOPIC, name: present }]);
+    const received: string[] = [];
+    const handle = (records: readonly { key: string }[]) => void received.push(...records.map(({ key }) => key));
+    kafka.follow({ topic: present, from: new Map(), handle });
+    const keys = ['one', 'two', 'three'];
+    const records = keys.flatMap((key) => [missing, present].map((topic) => ({ topic, key, value: Buffer.from('1') })));
+    await transaction(pool, (tx) => addToOutbox(tx, records));
+    const { lines, logger: recording } = recordingLogger();
+    const relay = startRelay({ pool, log: kafka, notifications, logger: recording, retentionHours: 24 });
+    relays.push(relay);
+    await expect.poll(() => received.toSorted(), EVENTUALLY).toEqual(keys.toSorted());
+    const messages = () => lines.map((line) => JSON.parse(line).err.message);
+    await expect.poll(messages, EVENTUALLY).toEqual([expect.stringContaining(missing)]);
+    await sleep(3_000);
+    await kafka.ensureTopics([{ ...TOPIC, name: missing }]);
+    kafka.follow({ topic: missing, from: new Map(), handle });
+    await expect.poll(() => received.toSorted(), EVENTUALLY).toEqual([...keys, ...keys].toSorted());
+    await outboxPublished(pool);
+    await relay.stop();
+    await kafka.close();
+  },
+  60_000,
+);
 
 describe.skipIf(brokers === null).each([24, 0])('over Kafka, with a retention of %d hours', (retentionHours) => {
   test('a record that is too large for its topic is logged and left out, and stays in the outbox', async () => {

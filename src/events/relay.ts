@@ -37,6 +37,11 @@ const WRITING_MS = 10;
 const RETRY_MS = 1_000;
 /** How often the publisher is reopened, in ms: brokers forget a transactional id a week after its last use. */
 const REOPEN_MS = 3_600_000;
+/**
+ * The maximum number of holes up to which topics are published that the log does not refuse. Each row of a refused topic
+ * among their rows leaves a hole, and all holes are written with each batch and read every second.
+ */
+const MAX_HOLES = 10_000;
 
 const tryToLock = promptStatement<{ acquired: boolean; database: string }>(
   'events_outbox_leadership',
@@ -109,13 +114,13 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
         while (!stopping.signal.aborted) {
           const start = performance.now();
           const published = await leader.publishNext();
-          healthy = true;
+          healthy = !leader.isRefused();
           if (published > 0) {
             await leader.wakeUp();
             // As long as the work took, so that under load the relay does not compete with the transactions that write.
             if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS), stopping.signal);
           } else if (leader.isAsleep() || !notifications.arriving()) {
-            await bell.wait(outbox.hasHoles() ? CHECK_MS : undefined);
+            await bell.wait(outbox.holes > 0 ? CHECK_MS : undefined);
           } else if (!(await leader.tryToSleep())) {
             await pause(WRITING_MS, stopping.signal);
           }
@@ -162,6 +167,8 @@ class Leader {
   #together = Number.POSITIVE_INFINITY;
   #openedAt = 0;
   #asleep = false;
+  /** The topics that could not be published, and until when that is not tried again. */
+  #refusal: { readonly error: Error; readonly topics: Set<string>; readonly until: number } | undefined;
 
   constructor(client: PoolClient, log: Log, outbox: OutboxReader, name: string, logger: Logger) {
     this.#client = client;
@@ -171,9 +178,12 @@ class Leader {
     this.#logger = logger;
   }
 
-  /** Publishes at most one batch of waiting rows; returns how many it has tried to. */
+  /**
+   * Publishes at most one batch of waiting rows; returns how many it has tried to. Topics that the log refuses are left
+   * out until the rows of the others are published, for a second at most; then it rejects with the refusal.
+   */
   async publishNext(): Promise<number> {
-    let rows = await this.#outbox.next();
+    let rows = await this.#next();
     if (rows.length === 0) return 0;
     await startActiveSpan(tracer, 'outbox relay', { kind: SpanKind.PRODUCER }, async (span) => {
       try {
@@ -181,7 +191,7 @@ class Leader {
         if (!publisher || performance.now() - this.#openedAt > REOPEN_MS) {
           publisher = await this.#openPublisher();
           // Another leader may meanwhile have published these rows and newer ones.
-          rows = await this.#outbox.next();
+          rows = await this.#next();
         }
         rows = rows.slice(0, this.#together);
         span.setAttribute('messaging.batch.message_count', rows.length);
@@ -193,28 +203,62 @@ class Leader {
     return rows.length;
   }
 
+  async #next(): Promise<WaitingRow[]> {
+    if (!this.#refusal) return this.#outbox.next();
+    const { error, topics, until } = this.#refusal;
+    const isTimeLeft = performance.now() < until && this.#outbox.holes < MAX_HOLES;
+    const rows = isTimeLeft ? await this.#outbox.next([...topics]) : [];
+    if (rows.length === 0) throw error;
+    return rows;
+  }
+
+  /** Publishes the rows of each topic. A topic that the log refuses must not keep the others waiting. */
+  async #publish(publisher: Publisher, rows: readonly WaitingRow[]): Promise<void> {
+    const topics = [...Map.groupBy(rows, ({ topic }) => topic)];
+    const outcomes = await Promise.allSettled(
+      topics.map(([topic, records]) => publisher.publish(topic, records satisfies NewRecord[])),
+    );
+    const published = new Set(
+      topics.flatMap(([topic], index) => (outcomes[index]?.status === 'fulfilled' ? topic : [])),
+    );
+    if (published.size > 0) await this.#outbox.published(rows.filter(({ topic }) => published.has(topic)));
+    if (published.size === topics.length) {
+      this.#together *= 2;
+      return;
+    }
+    await this.#closePublisher();
+    for (const [index, [topic, records]] of topics.entries()) {
+      const outcome = outcomes[index];
+      if (outcome?.status !== 'rejected') continue;
+      if (outcome.reason instanceof RecordsTooLarge) await this.#publishFewer(records, outcome.reason);
+      else this.#refuse(topic, outcome.reason);
+    }
+  }
+
   /**
    * A record that is too large for its topic must not keep all others waiting, so it is left out. It stays in the outbox,
    * from where it can be published again like one that the log has lost.
    */
-  async #publish(publisher: Publisher, rows: readonly WaitingRow[]): Promise<void> {
-    try {
-      const byTopic = Map.groupBy(rows, ({ topic }) => topic);
-      await Promise.all(
-        [...byTopic].map(([topic, records]) => publisher.publish(topic, records satisfies NewRecord[])),
-      );
-    } catch (error) {
-      if (!(error instanceof RecordsTooLarge)) throw error;
-      await this.#closePublisher();
-      this.#together = Math.ceil(rows.length / 2);
-      const [row] = rows;
-      if (rows.length > 1 || !row) return;
-      const { topic, key, value, id } = row;
-      this.#logger.error({ err: error, topic, key, bytes: value?.length, id }, 'a record is too large for its topic');
-      return this.#outbox.published(rows, true);
-    }
-    this.#together *= 2;
-    await this.#outbox.published(rows);
+  async #publishFewer(rows: readonly WaitingRow[], error: RecordsTooLarge): Promise<void> {
+    this.#together = Math.ceil(rows.length / 2);
+    const [row] = rows;
+    if (rows.length > 1 || !row) return;
+    const { topic, key, value, id } = row;
+    this.#logger.error({ err: error, topic, key, bytes: value?.length, id }, 'a record is too large for its topic');
+    await this.#outbox.published(rows, true);
+  }
+
+  #refuse(topic: string, cause: unknown): void {
+    this.#refusal ??= {
+      error: new Error(`records could not be published to ${topic}`, { cause }),
+      topics: new Set(),
+      until: performance.now() + RETRY_MS,
+    };
+    this.#refusal.topics.add(topic);
+  }
+
+  isRefused(): boolean {
+    return this.#refusal !== undefined;
   }
 
   isAsleep(): boolean {
