@@ -9,8 +9,9 @@ export const MAX_BATCH_ROWS = 25_000;
 /** The maximum number of tags of a code. Source: docs/contract.md, "The QR code resource". */
 export const MAX_TAGS = 20;
 
-/** The message for too many tags. */
-export const TOO_MANY_TAGS = `tags: a code can have at most ${MAX_TAGS} tags.`;
+/** The message for too many tags in a field. */
+export const tooManyTags = (field: string) => `${field}: a code can have at most ${MAX_TAGS} tags.`;
+export const TOO_MANY_TAGS = tooManyTags('tags');
 
 /**
  * The maximum size of a policy, in an event and in a route, and of a landing page, in bytes. With it a page of 100 codes

@@ -44,13 +44,18 @@ export async function readFieldChanges(
   accountId: string,
   { paused, folder, addTags, removeTags }: UpdateCodesRequest,
 ): Promise<FieldChanges> {
-  const added = tagsOrFailure(addTags);
+  const added = tagsOrFailure(addTags, 'add_tags');
   const folders = folder === undefined || isUnfiled(folder) ? [] : [folder];
   // All at once, in the order of their ids, so that a merge of two of them cannot deadlock with this transaction.
-  const resolved = await resolveLabels(tx, accountId, { folders, tags: added, otherTags: removeTags });
+  const resolved = await resolveLabels(tx, accountId, {
+    folders,
+    tags: added,
+    tagsField: 'add_tags',
+    otherTags: removeTags,
+  });
   const [into = null] = labelsOrFailure(resolved.folders, folders);
   const add = labelsOrFailure(resolved.tags, added);
-  expectAllowedTagCount(add);
+  expectAllowedTagCount(add, 'add_tags');
   const remove = await existingTags(tx, accountId, removeTags);
   const both = remove.find(({ id }) => add.some((tag) => tag.id === id));
   if (both) throw failure('INVALID_FIELD', `remove_tags: add_tags contains ${both.name} too.`);

@@ -20,8 +20,8 @@ export type MatchedLabel = Label & { readonly nth: number };
 export interface LabelKind {
   /** Prefix of ids, and the word used in messages. */
   readonly name: 'folder' | 'tag';
-  /** The field of a code that contains labels of this kind. */
-  readonly field: 'folder' | 'tags';
+  /** The field of a code that contains labels of this kind, or of a request that adds them. */
+  readonly field: 'folder' | 'tags' | 'add_tags';
   /** The name of the account's limit, and of the table. */
   readonly plural: 'folders' | 'tags';
   readonly parseName: (input: string, field?: string) => ParsedName;

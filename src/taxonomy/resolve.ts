@@ -62,6 +62,8 @@ export async function existingTags(
 export interface References {
   readonly folders: Iterable<string>;
   readonly tags: Iterable<string>;
+  /** The field of the request that names the tags; default: `tags`. */
+  readonly tagsField?: LabelKind['field'];
   /** Tags that are locked like the others if they exist, and are not created. */
   readonly otherTags?: Iterable<string>;
 }
@@ -76,10 +78,10 @@ export interface References {
 export async function resolveLabels(
   tx: Queryable,
   accountId: string,
-  { folders, tags, otherTags = [] }: References,
+  { folders, tags, tagsField = TAG.field, otherTags = [] }: References,
 ): Promise<{ readonly folders: ResolvedReferences; readonly tags: ResolvedReferences }> {
   const soughtFolders = await findAndLock(tx, FOLDER, accountId, folders);
-  const soughtTags = await findAndLock(tx, TAG, accountId, tags, otherTags);
+  const soughtTags = await findAndLock(tx, { ...TAG, field: tagsField }, accountId, tags, otherTags);
   if (soughtFolders.missing.size > 0 || soughtTags.missing.size > 0) await lockAccount(tx, accountId);
   return {
     folders: await createMissing(tx, accountId, soughtFolders),
@@ -105,7 +107,7 @@ async function findAndLock(
   const problems = new Map<string, string>();
   for (const reference of distinct) {
     if (found.has(reference)) continue;
-    const parsed = kind.parseName(reference);
+    const parsed = kind.parseName(reference, kind.field);
     if ('problem' in parsed) problems.set(reference, parsed.problem);
     else missing.set(reference, parsed.name);
   }

@@ -142,20 +142,24 @@ test('UpdateCodes refuses a code that would have more than 20 tags, and changes 
 test('UpdateCodes rejects a bad request with one sentence and changes nothing', async () => {
   const account = await api.account();
   const { id } = await account.create({ tags: ['a'] });
-  const requests: [Request, string][] = [
+  const requests: [Request, string, string?][] = [
     [{ ids: [id] }, 'NO_FIELDS'],
     [{ ids: [], paused: true }, 'INVALID_FIELD'],
     [{ ids: Array.from({ length: 1_001 }, () => id), paused: true }, 'INVALID_FIELD'],
     [{ ids: [id], deleted: true, paused: true }, 'INVALID_FIELD'],
     [{ ids: [id], deleted: false, addTags: ['b'] }, 'INVALID_FIELD'],
-    [{ ids: [id], paused: true, folder: '' }, 'INVALID_FIELD'],
-    [{ ids: [id], paused: true, addTags: ['b\0'] }, 'INVALID_FIELD'],
-    [{ ids: [id], paused: true, addTags: Array.from({ length: 21 }, (_, n) => `t${n}`) }, 'INVALID_FIELD'],
+    [{ ids: [id], paused: true, folder: '' }, 'INVALID_FIELD', 'folder: '],
+    [{ ids: [id], paused: true, addTags: ['b\0'] }, 'INVALID_FIELD', 'add_tags: '],
+    [
+      { ids: [id], paused: true, addTags: Array.from({ length: 21 }, (_, n) => `t${n}`) },
+      'INVALID_FIELD',
+      'add_tags: ',
+    ],
     [{ ids: [id], paused: true, addTags: ['b', 'A'], removeTags: ['a'] }, 'INVALID_FIELD'],
   ];
-  for (const [request, reason] of requests) {
+  for (const [request, reason, start = ''] of requests) {
     const error = await codesOf(account).updateCodes(request).catch(readFailure);
-    expect(error).toMatchObject({ reason });
+    expect(error).toMatchObject({ reason, message: expect.stringMatching(`^${start}`) });
   }
   expect(await read(account, id)).toMatchObject({ version: 1, paused: false, tags: ['a'] });
   expect((await internal(api.signpost, TaxonomyService, account.id).listTags({})).tags).toHaveLength(1);
