@@ -57,12 +57,13 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
       unit: '{row}',
       waiting: 'Rows of batches that are not final yet',
       oldest: 'Age of the oldest batch with such rows',
-      // Index: batches_unfinished.
+      // Those of closed accounts never continue. Indexes: batches_unfinished, accounts_pkey.
       statement: promptStatement(
         'metrics_batches',
         `select coalesce(sum(total - position), 0)::integer as waiting,
-                extract(epoch from now() - min(created_at))::float8 as age
-         from batches where completed_at is null`,
+                extract(epoch from now() - min(w.created_at))::float8 as age
+         from batches w join accounts a on a.id = w.account_id and a.closed_at is null
+         where w.completed_at is null`,
       ),
     },
     {
@@ -70,12 +71,13 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
       unit: '{row}',
       waiting: 'Rows of changes of many targets that are not final yet',
       oldest: 'Age of the oldest change of many targets with such rows',
-      // Index: target_changes_unfinished.
+      // Indexes: target_changes_unfinished, accounts_pkey.
       statement: promptStatement(
         'metrics_target_changes',
         `select coalesce(sum(total - position), 0)::integer as waiting,
-                extract(epoch from now() - min(created_at))::float8 as age
-         from target_changes where completed_at is null`,
+                extract(epoch from now() - min(w.created_at))::float8 as age
+         from target_changes w join accounts a on a.id = w.account_id and a.closed_at is null
+         where w.completed_at is null`,
       ),
     },
   ],
