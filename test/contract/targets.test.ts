@@ -376,6 +376,27 @@ test('a gateway that has no route yet finds the policy in Postgres', async () =>
   expect(await scanned({ short_code: shortCode })).toEqual([410, 410]);
 });
 
+test('PreviewTarget takes every query that a scan can have', async () => {
+  const target = 'https://example.com/menu';
+  const code = await account.create({ target_url: target });
+  await targets().setTarget({ id: code.id, policy: { passQuery: true } });
+  for (const [length, isAdded] of [
+    [8_000, true],
+    [9_000, false],
+    [16_000, false],
+  ] as const) {
+    const query = `q=${'x'.repeat(length - 2)}`;
+    const value = isAdded ? `${target}?${query}` : target;
+    expect((await targets().previewTarget({ id: code.id, query })).result).toEqual({ case: 'targetUrl', value });
+    const location = async () => {
+      const scanUrl = `${api.signpost.gateways[0]?.url}/r/${code.short_code}?${query}`;
+      const response = await fetch(scanUrl, { redirect: 'manual' });
+      return response.headers.get('location');
+    };
+    await expect.poll(location, EVENTUALLY).toBe(value);
+  }
+});
+
 test('PreviewTarget shows a target that is not set yet', async () => {
   const code = await account.create();
   const variants = ['a', 'b'].map((label) => ({ label, weight: 1, target_url: `https://example.com/${label}` }));
