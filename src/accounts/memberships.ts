@@ -21,7 +21,9 @@ export async function listMemberships(
   { pool, cursors }: { pool: Pool; cursors: Cursors },
   request: ListMembershipsRequest,
 ) {
-  const { before, limit, end } = pageById([cursors, `memberships ${request.email}`], request, LONG_PAGE_LIMIT);
+  // As `isAddress` compares it.
+  const folded = request.email.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  const { before, limit, end } = pageById([cursors, `memberships ${folded}`], request, LONG_PAGE_LIMIT);
   const { items, next } = end(await run(pool, list, [request.email, before, limit]));
   return { memberships: items.map(membershipMessage), ...next };
 }

@@ -46,7 +46,7 @@ test('the memberships of an address are found in any case, newest first, in open
   ]);
   const first = await all.listMemberships({ email: email.toUpperCase(), limit: 2 });
   expect(first.memberships).toEqual(memberships.slice(0, 2));
-  const second = await all.listMemberships({ email: email.toUpperCase(), cursor: first.nextCursor ?? '' });
+  const second = await all.listMemberships({ email, cursor: first.nextCursor ?? '' });
   expect(second.memberships).toEqual(memberships.slice(2));
   const others = { email: 'other@example.com', cursor: first.nextCursor ?? '' };
   expect(await reasonOf(all.listMemberships(others))).toBe('INVALID_CURSOR');
