@@ -27,18 +27,18 @@ interface EditLandingPageProps {
 const client = createClient(CodesService, transport);
 
 /**
- * Gives a code this page. If it has another one than `expected` by now, it keeps that, which is returned: UpdateCode would
- * replace it.
+ * Gives a code this page, and returns it as the core has stored it. If the code has another one than `expected` by now, it
+ * keeps that, which is returned as `other`: UpdateCode would replace it.
  */
 async function savePage(
   id: string,
   landingPage: LandingPage,
-  expected?: LandingPage,
-): Promise<LandingPage | undefined> {
-  const now = expected && (await client.getCode({ id })).code?.landingPage;
-  if (now && !equals(LandingPageSchema, now, expected)) return now;
-  await client.updateCode({ id, landingPage, updateMask: { paths: ['landing_page'] } });
-  return undefined;
+  expected: LandingPage,
+): Promise<{ readonly saved: LandingPage } | { readonly other: LandingPage }> {
+  const now = (await client.getCode({ id })).code?.landingPage;
+  if (now && !equals(LandingPageSchema, now, expected)) return { other: now };
+  const { code } = await client.updateCode({ id, landingPage, updateMask: { paths: ['landing_page'] } });
+  return { saved: code?.landingPage ?? landingPage };
 }
 
 /** A window that changes the page of a code. Saving can be undone for some seconds. */
@@ -62,13 +62,18 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
     if (Object.keys(problems).length > 0) return focusFirstInvalid(form.current);
     try {
       if (isChanged) {
-        const other = await save.mutateAsync();
-        if (other) return setReplaced(other);
-        const undo = () =>
-          void savePage(code.id, replaced).then(refreshCodes, (error: unknown) =>
-            showToast(errorText(error), { kind: 'failed' }),
-          );
-        showToast(landingPage.saved, { undo });
+        const result = await save.mutateAsync();
+        if ('other' in result) return setReplaced(result.other);
+        const undo = async () => {
+          try {
+            const undone = await savePage(code.id, replaced, result.saved);
+            if ('other' in undone) showToast(landingPage.notUndone, { kind: 'failed' });
+          } catch (error) {
+            showToast(errorText(error), { kind: 'failed' });
+          }
+          await refreshCodes();
+        };
+        showToast(landingPage.saved, { undo: () => void undo() });
       }
       onClose();
     } catch {

@@ -54,6 +54,20 @@ describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
     await expect.poll(() => pageOf(id)).toMatchObject({ title: 'Theirs' });
   });
 
+  test('does not undo what was saved once another person has changed the page', async () => {
+    const id = await createPage('Before');
+    const page = await pages.open(`/codes/${id}`);
+    await page.getByRole('button', { name: 'Edit landing page' }).click();
+    await page.getByLabel('Heading').fill(' Mine ');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('The landing page was saved.').waitFor();
+    const theirs = { id, landingPage: { title: 'Theirs' }, updateMask: { paths: ['landing_page'] } };
+    await pages.client(CodesService).updateCode(theirs);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('Someone else has changed this page since.').waitFor();
+    expect(await pageOf(id)).toMatchObject({ title: 'Theirs' });
+  });
+
   test('says at the fields what is wrong, and saves nothing', async () => {
     const id = await createPage('Unchanged');
     const page = await pages.open(`/codes/${id}`);

@@ -23,6 +23,7 @@ export const landingPage: typeof en = {
   themes: { light: 'Hell', dark: 'Dunkel' },
   untitled: 'Überschrift',
   saved: 'Die Landingpage wurde gespeichert. Scans zeigen sie ab sofort.',
+  notUndone: 'Jemand anderes hat diese Seite inzwischen geändert. Sie bleibt, wie sie jetzt ist.',
   conflict:
     'Jemand anderes hat diese Seite inzwischen geändert. Ihre Eingaben stehen noch hier; beim Speichern ersetzen sie die andere Änderung.',
   problems: {

@@ -21,6 +21,7 @@ export const landingPage = {
   themes: { light: 'Light', dark: 'Dark' },
   untitled: 'Heading',
   saved: 'The landing page was saved. Scans show it from now on.',
+  notUndone: 'Someone else has changed this page since. It stays as it is now.',
   conflict:
     'Someone else changed this page meanwhile. Your entries are still here; saving now replaces the other change.',
   problems: {
