@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { newUuid } from '../../common/contract/ids.ts';
@@ -58,6 +59,27 @@ test('the start of the worker logs no warning', async () => {
   await run(database.pool, task.schedule, [newUuid()]);
   await begun.promise;
   expect(String(lines)).not.toContain('"level":40');
+}, 60_000);
+
+test('a worker and a search for stalled work that fail for long say so once a minute', async () => {
+  const { url } = await freshDatabase();
+  const database = await openDatabase(url, 3, entities);
+  const task = taskOf({ name: 'test_failing', table: 'missing', property: 'id' });
+  const { lines, logger: recording } = recordingLogger();
+  const nowhere = 'postgres://localhost:1/none';
+  const worker = startWorker({
+    databaseUrl: nowhere,
+    database,
+    tasks: [{ task, advance: async () => false }],
+    logger: recording,
+  });
+  await sleep(7_000);
+  await worker.stop();
+  await database.close();
+  expect(lines.map((line) => JSON.parse(line).msg).sort()).toEqual([
+    'stalled background work could not be scheduled; trying again',
+    'the background worker failed; it restarts in a second',
+  ]);
 }, 60_000);
 
 test('the library does not get a connection to a server that vanished again', async () => {

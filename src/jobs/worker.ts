@@ -8,6 +8,7 @@ import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 import { KEEP_ALIVE, PROMPT_MS, run } from '../../common/postgres/sql.ts';
 import { isQueryTimeout } from '../../common/postgres/unavailable.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import type { Database } from '../db/database.ts';
 import { STALLED_MS, type Task } from './task.ts';
 
@@ -65,6 +66,12 @@ export function startWorker(options: {
   const { pool } = options.database;
   const stopping = new AbortController();
   let runner: Runner | undefined;
+  const reportFailure = throttledFailures((fields) =>
+    logger.warn(fields, 'the background worker failed; it restarts in a second'),
+  );
+  const reportNotScheduled = throttledFailures((fields) =>
+    logger.warn(fields, 'stalled background work could not be scheduled; trying again'),
+  );
 
   /** Rejects if it can't finish the work, so that the library retries the job. */
   async function finish({ advance }: RunnableTask, id: string): Promise<void> {
@@ -102,16 +109,14 @@ export function startWorker(options: {
       try {
         await work();
       } catch (error) {
-        logger.warn({ err: error }, 'the background worker failed; it restarts in a second');
+        reportFailure(error);
       }
       await pause(RETRY_MS, stopping.signal);
     }
   })();
 
   const stalledCheck = setInterval(() => {
-    Promise.all(tasks.map(({ task }) => run(pool, task.scheduleStalled))).catch((error: unknown) =>
-      logger.warn({ err: error }, 'stalled background work could not be scheduled; trying again'),
-    );
+    Promise.all(tasks.map(({ task }) => run(pool, task.scheduleStalled))).catch(reportNotScheduled);
   }, STALLED_MS);
 
   return {
