@@ -132,6 +132,32 @@ describe('the gateway’s gRPC clients', () => {
     expect((await failureOf(client([address]).getCode({}, { signal: left.signal }))).code).toBe(Code.Canceled);
   });
 
+  test('calls go on while others on their connection are aborted by the thousand', async () => {
+    const [running, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const address = await serve({
+      async getCode({ id }) {
+        if (id !== 'long') await sleep(50);
+        else {
+          running.resolve();
+          await end.promise;
+        }
+        return { code: { id } };
+      },
+    });
+    const codes = client([address], 30_000);
+    const long = codes.getCode({ id: 'long' });
+    await running.promise;
+    for (let round = 0; round < 20; round++) {
+      const left = new AbortController();
+      const calls = Array.from({ length: 100 }, () => failureOf(codes.getCode({}, { signal: left.signal })));
+      await sleep(10);
+      left.abort();
+      await Promise.all(calls);
+    }
+    end.resolve();
+    expect((await long).code?.id).toBe('long');
+  });
+
   test('a call that is aborted while it is being sent is cancelled', async () => {
     const address = await serve({ getCode: () => new Promise(() => {}) });
     const session = new Http2SessionManager(`http://${address}`);

@@ -7,7 +7,7 @@ import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.t
 import { connectHandler } from './connect-handler.ts';
 import { HEAD_MS, limitConnections, limitSessions } from './connection-limits.ts';
 import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './services.ts';
-import { limitStreams } from './stream-limits.ts';
+import { limitStreams, RESET_LIMITS } from './stream-limits.ts';
 import type { Tls } from './tls.ts';
 
 /** Start of the preface of an HTTP/2 connection with prior knowledge (RFC 9113 §3.4). */
@@ -39,7 +39,7 @@ export async function serveConnect(
   http1.prependListener('request', (_request, response) => {
     if (isDraining) response.setHeader('connection', 'close');
   });
-  const http2 = createHttp2Server({ settings: { maxConcurrentStreams: MAX_STREAMS } }, handler);
+  const http2 = createHttp2Server({ settings: { maxConcurrentStreams: MAX_STREAMS }, ...RESET_LIMITS }, handler);
   limitSessions(http2);
   limitStreams(http2);
   const sessions = new Set<ServerHttp2Session>();

@@ -19,7 +19,7 @@ import {
 import { interceptHeaders, UNKNOWN_PATH } from './grpc-headers.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { type Listening, MAX_STREAMS, type ServerOptions } from './services.ts';
-import { limitStreams } from './stream-limits.ts';
+import { limitStreams, RESET_LIMITS } from './stream-limits.ts';
 import type { Tls, TlsContext } from './tls.ts';
 
 /**
@@ -42,6 +42,8 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
     'grpc.enable_channelz': 0,
     interceptors: [callInterceptor(options, specsByPath)],
   });
+  // No option of the library sets these of its HTTP/2 servers.
+  Object.assign((server as unknown as { commonServerOptions: object }).commonServerOptions, RESET_LIMITS);
   for (const spec of specs) {
     const { localName } = spec.method;
     server.addService(
