@@ -1,7 +1,9 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Core } from './core.ts';
 import type { OpenidProvider } from './openid-provider.ts';
@@ -12,7 +14,7 @@ const SECRET_KEY = Buffer.alloc(32);
 const ORIGIN = 'https://dashboard.example';
 
 /** A server before `core`. */
-function serverBefore(core: object, provider?: OpenidProvider) {
+function serverBefore(core: object, provider?: OpenidProvider, maxConnections?: number) {
   return createServer({
     dashboardUrl: ORIGIN,
     publicUrl: 'https://signpost.example',
@@ -21,6 +23,7 @@ function serverBefore(core: object, provider?: OpenidProvider) {
     provider,
     timeoutMs: 1_000,
     appFolder: import.meta.dirname,
+    ...(maxConnections !== undefined && { maxConnections }),
     logger: pino({ level: 'silent' }),
   });
 }
@@ -115,6 +118,32 @@ test.each([
   expect(headers['content-security-policy']).toContain("default-src 'none'");
   expect(JSON.parse(body)).toEqual({ error: 'The path is malformed, or too long.' });
   await server.close();
+});
+
+test('a connection beyond the limit replaces one that has long been idle', async () => {
+  const server = await serverBefore({ isServing: async () => true }, undefined, 10);
+  await server.listen({ port: 0, host: '127.0.0.1' });
+  const { port } = server.server.address() as AddressInfo;
+  const sockets: Socket[] = [];
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await server.close();
+  });
+  const open = async () => {
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    sockets.push(socket);
+    await once(socket, 'connect');
+    return socket;
+  };
+  const idle = await open();
+  const ended = once(idle, 'close');
+  for (let n = 1; n < 10; n++) await open();
+  const further = await open();
+  further.write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n');
+  const [answer] = await once(further, 'data');
+  expect(String(answer)).toContain('200 OK');
+  idle.resume();
+  await ended;
 });
 
 test('a connection that can’t be accepted does not end the process', async () => {

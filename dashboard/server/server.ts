@@ -1,10 +1,13 @@
+import type { Server } from 'node:http';
 import { ConnectError } from '@connectrpc/connect';
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
 import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
+import { replaceIdle } from '../../common/runtime/replace-idle.ts';
 import { shared } from '../../common/runtime/shared.ts';
+import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { serveApp } from './app-files.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
@@ -24,8 +27,9 @@ const HEADERS_MS = 15_000;
 const REQUEST_MS = 60_000;
 const IDLE_MS = 75_000;
 
-/** The most connections; browsers open six each over HTTP/1.1, proxies one for each request in progress. */
 const MAX_CONNECTIONS = 5_000;
+/** The shortest time between two log lines about connections beyond that, in ms. */
+const REPORT_MS = 60_000;
 
 /** Methods that change nothing. */
 const SAFE = ['GET', 'HEAD', 'OPTIONS'];
@@ -44,9 +48,11 @@ export async function createServer(options: {
   timeoutMs: number;
   /** Where the built pages are, if they are. */
   appFolder: string;
+  /** Default: 5,000; browsers open six each over HTTP/1.1, proxies one for each request in progress. */
+  maxConnections?: number;
   logger: Logger;
 }): Promise<FastifyInstance> {
-  const { dashboardUrl, publicUrl, core, provider, logger } = options;
+  const { dashboardUrl, publicUrl, core, provider, maxConnections = MAX_CONNECTIONS, logger } = options;
   const headers = securityHeaders(dashboardUrl.startsWith('https:'));
   const app = Fastify({
     bodyLimit: MAX_FORM_BYTES,
@@ -59,10 +65,10 @@ export async function createServer(options: {
       reply.code(statusCode).headers(headers).send({ error: 'The path is malformed, or too long.' });
     },
   });
-  app.server.maxConnections = MAX_CONNECTIONS;
   logAcceptErrors(app.server, logger);
   limitUnread(app.server);
   limitPipelining(app.server);
+  limitConnections(app.server, maxConnections, logger);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(headers);
     if (isAllowedOrigin(request, dashboardUrl)) return;
@@ -100,6 +106,19 @@ export async function createServer(options: {
   await app.register(async (calls) => forwardCalls(calls, { ...options, sessions }));
   await serveApp(app, options.appFolder);
   return app;
+}
+
+/** A connection beyond the limit replaces an idle one, and is reset if none is idle. */
+function limitConnections(server: Server, most: number, logger: Logger): void {
+  const admit = replaceIdle(server, { most });
+  const reportReset = throttledReport(REPORT_MS, (connections) =>
+    logger.warn({ connections, most }, 'connections beyond the limit were closed'),
+  );
+  server.prependListener('connection', (socket) => {
+    if (admit(socket)) return;
+    socket.resetAndDestroy();
+    reportReset(1, undefined);
+  });
 }
 
 /** Whether a request changes nothing, or comes from a page of the dashboard. Browsers name the origin of all others. */
