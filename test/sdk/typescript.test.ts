@@ -160,6 +160,20 @@ test('a page instead of JSON, as from a wrong address, is a SignpostError', asyn
     await expect(call()).rejects.toBeInstanceOf(SignpostError);
 });
 
+test('lists no batch twice, however many are created meanwhile', async () => {
+  const ids = ['batch_3', 'batch_2', 'batch_1'];
+  const fetch = async (url: Parameters<typeof globalThis.fetch>[0]) => {
+    const offset = Number(new URL(String(url)).searchParams.get('offset'));
+    const data = ids.slice(offset, offset + 2).map((id) => ({ id }));
+    // After the first page, more than a page of them.
+    if (offset === 0) ids.unshift('batch_7', 'batch_6', 'batch_5', 'batch_4');
+    return Response.json({ data, pagination: { limit: 2, offset }, total: ids.length });
+  };
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+  const listed = await Array.fromAsync(signpost.batches.list());
+  expect(listed.map(({ id }) => id)).toEqual(['batch_3', 'batch_2', 'batch_1']);
+});
+
 test('an empty idempotency key gives no batch another one', async () => {
   const fetch = () => expect.fail('it was sent');
   const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });

@@ -50,11 +50,13 @@ class Batches:
             items = [each for each in batches if before is None or each.id < before]
             reached = body["pagination"]["offset"] + len(batches)
             more = len(batches) > 0 and reached < body["total"]
+            # A page of which every batch was read before does not begin the list again.
+            last = items[-1].id if items else before
             return Page(
                 items=items,
                 total=body["total"],
                 limit=body["pagination"]["limit"],
-                next=(lambda: page(reached, batches[-1].id)) if more else None,
+                next=(lambda: page(reached, last)) if more else None,
             )
 
         return Listing(lambda: page(offset, None))

@@ -18,6 +18,7 @@ def main() -> None:
     conflicts()
     keys()
     addresses()
+    growing_lists()
     splitting()
     new_values()
 
@@ -183,6 +184,32 @@ def addresses() -> None:
             raise AssertionError("a page was accepted")
         except signpost.SignpostError as error:
             assert "is not JSON" in str(error)
+
+
+def growing_lists() -> None:
+    """No batch is listed twice, however many are created meanwhile."""
+    ids = ["batch_3", "batch_2", "batch_1"]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        offset = int(request.url.params["offset"])
+        data = [
+            {
+                "id": id, "name": None, "status": "completed", "domain_id": None,
+                "counts": {"total": 1, "pending": 0, "created": 1, "failed": 0, "skipped": 0},
+                "design": {"foregroundColor": "#000", "backgroundColor": "#fff"},
+                "created_at": "2026-11-20T09:30:00.000Z", "completed_at": "2026-11-20T09:30:00.000Z",
+            }
+            for id in ids[offset : offset + 2]
+        ]  # fmt: skip
+        # After the first page, more than a page of them.
+        if offset == 0:
+            ids[:0] = ["batch_7", "batch_6", "batch_5", "batch_4"]
+        return httpx.Response(
+            200, json={"data": data, "pagination": {"limit": 2, "offset": offset}, "total": len(ids)}
+        )
+
+    client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    assert [batch.id for batch in client.batches.list()] == ["batch_3", "batch_2", "batch_1"]
 
 
 def splitting() -> None:

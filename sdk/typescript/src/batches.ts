@@ -47,12 +47,13 @@ export class Batches {
       // Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
       const items = before === undefined ? data : data.filter(({ id }) => id < before);
       const reached = pagination.offset + data.length;
-      const last = data.at(-1)?.id;
+      // A page of which every batch was read before does not begin the list again.
+      const last = items.at(-1)?.id ?? before;
       return {
         items,
         total,
         limit: pagination.limit,
-        next: reached < total && last ? () => page(reached, last) : null,
+        next: data.length > 0 && reached < total ? () => page(reached, last) : null,
       };
     };
     return new Listing(() => page(params.offset ?? 0, undefined));
