@@ -219,6 +219,28 @@ func TestInvalidAddresses(t *testing.T) {
 	}
 }
 
+// At a wrong address something else may answer.
+func TestAnswersOfSomethingElse(t *testing.T) {
+	for _, body := range []string{"<!doctype html>", "", "null", `{"status":"ok"}`, `{"data":null}`} {
+		server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(response, body)
+		}))
+		defer server.Close()
+		client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL)))
+		_, tags := client.Tags(t.Context())
+		_, created := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target})
+		_, got := client.Codes.Get(t.Context(), "qr_x")
+		_, listed := client.Codes.Page(t.Context(), signpost.ListCodesParams{})
+		_, image := client.Codes.Image(t.Context(), "qr_x", signpost.ImageParams{})
+		_, document := client.OpenAPI(t.Context())
+		for index, err := range []error{tags, created, got, listed, image, document, client.Codes.Delete(t.Context(), "qr_x")} {
+			if err == nil || !strings.Contains(err.Error(), "is not that of the API") {
+				t.Fatalf("%q, call %d: %v", body, index, err)
+			}
+		}
+	}
+}
+
 func TestNoService(t *testing.T) {
 	client := must(signpost.New("sk_live_secret", signpost.WithBaseURL("http://127.0.0.1:1"), signpost.WithRetries(1, time.Minute)))
 	_, err := client.Tags(t.Context())

@@ -2,9 +2,11 @@ package signpost
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // Codes are QR codes.
@@ -97,8 +99,13 @@ func (c *Codes) Update(ctx context.Context, id string, changes UpdateCodeRequest
 
 // Delete deletes a code: scans reach a "no longer active" page.
 func (c *Codes) Delete(ctx context.Context, id string) error {
-	_, err := c.transport.send(ctx, request{method: http.MethodDelete, path: codePath(id)})
-	return err
+	answered, err := c.transport.send(ctx, request{method: http.MethodDelete, path: codePath(id)})
+	// A 404: deleted by an attempt whose response was lost.
+	if err != nil || answered.status == http.StatusNotFound {
+		return err
+	}
+	var body envelope[DeletedCode]
+	return answered.decode("data", &body)
 }
 
 // Analytics reads the scans of a code. Period: days of the breakdowns, 1 to 365; 0 stands for 30.
@@ -115,7 +122,14 @@ func (c *Codes) Image(ctx context.Context, id string, params ImageParams) ([]byt
 		query.Set("format", params.Format)
 	}
 	setUnlessZero(query, "size", params.Size)
-	return c.transport.send(ctx, request{method: http.MethodGet, path: codePath(id) + "/image", query: query})
+	answered, err := c.transport.send(ctx, request{method: http.MethodGet, path: codePath(id) + "/image", query: query})
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(answered.header.Get("Content-Type"), "image/") {
+		return nil, fmt.Errorf("signpost: the response is not that of the API (HTTP %d): it is not an image", answered.status)
+	}
+	return answered.content, nil
 }
 
 func codePath(id string) string { return "/qr-codes/" + url.PathEscape(id) }

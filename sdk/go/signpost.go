@@ -89,7 +89,14 @@ func (c *Client) Tags(ctx context.Context) ([]Tag, error) {
 
 // OpenAPI returns the OpenAPI document of the service, in JSON.
 func (c *Client) OpenAPI(ctx context.Context) ([]byte, error) {
-	return c.transport.send(ctx, request{method: http.MethodGet, path: "/openapi"})
+	answered, err := c.transport.send(ctx, request{method: http.MethodGet, path: "/openapi"})
+	if err != nil {
+		return nil, err
+	}
+	if err := answered.decode("openapi", &struct{}{}); err != nil {
+		return nil, err
+	}
+	return answered.content, nil
 }
 
 // envelope is the body of a response.

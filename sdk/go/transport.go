@@ -53,21 +53,40 @@ func WithIdempotencyKey(key string) CreateOption {
 	return func(r *request) { r.idempotencyKey = key }
 }
 
+// answer is a successful response, or the 404 of a DELETE that an earlier attempt may have carried out.
+type answer struct {
+	status  int
+	header  http.Header
+	content []byte
+}
+
 // json sends a request and decodes its response.
 func (t *transport) json(ctx context.Context, r request, into any) error {
-	content, err := t.send(ctx, r)
+	answered, err := t.send(ctx, r)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(content, into); err != nil {
-		return fmt.Errorf("signpost: the response is not as expected: %w", err)
+	return answered.decode("data", into)
+}
+
+// decode decodes the JSON of an answer, which has the given member. At a wrong address something else may have answered.
+func (a *answer) decode(member string, into any) error {
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(a.content, &members)
+	if value := members[member]; err == nil && (value == nil || string(value) == "null") {
+		err = fmt.Errorf("it has no %s", member)
+	}
+	if err == nil {
+		err = json.Unmarshal(a.content, into)
+	}
+	if err != nil {
+		return fmt.Errorf("signpost: the response is not that of the API (HTTP %d): %w", a.status, err)
 	}
 	return nil
 }
 
-// send returns the body of a successful response, or an error when all retries are used up. A DELETE succeeds with a 404,
-// too, if an earlier attempt may have been carried out.
-func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
+// send returns an answer, or an error when all retries are used up.
+func (t *transport) send(ctx context.Context, r request) (*answer, error) {
 	if !isVisible(r.idempotencyKey) {
 		return nil, errors.New("signpost: the idempotency key must consist of visible ASCII characters")
 	}
@@ -84,11 +103,14 @@ func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
 	// Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
 	isUnknown := false
 	for retries := 0; ; retries++ {
-		content, err := t.attempt(ctx, r, body)
+		answered, err := t.attempt(ctx, r, body)
 		var failure *APIError
 		isResponse := errors.As(err, &failure)
-		if err == nil || isUnknown && r.method == http.MethodDelete && isResponse && failure.Status == http.StatusNotFound {
-			return content, nil
+		if err == nil {
+			return answered, nil
+		}
+		if isUnknown && r.method == http.MethodDelete && isResponse && failure.Status == http.StatusNotFound {
+			return &answer{status: failure.Status, header: failure.Header}, nil
 		}
 		isUnknown = isUnknown || !isResponse || failure.Status >= 500
 		if ctx.Err() != nil {
@@ -106,7 +128,7 @@ func (t *transport) send(ctx context.Context, r request) ([]byte, error) {
 	}
 }
 
-func (t *transport) attempt(ctx context.Context, r request, body []byte) ([]byte, error) {
+func (t *transport) attempt(ctx context.Context, r request, body []byte) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	address := t.base + r.path
@@ -136,7 +158,7 @@ func (t *transport) attempt(ctx context.Context, r request, body []byte) ([]byte
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return nil, newAPIError(response, content)
 	}
-	return content, nil
+	return &answer{response.StatusCode, response.Header, content}, nil
 }
 
 // delayAfter tells how long to wait before a repetition, and whether there should be one. mayRun: whether an earlier

@@ -149,16 +149,23 @@ test.each(['localhost:8080', 'signpost.example.com', 'ftp://signpost.example.com
   },
 );
 
-test('a page instead of JSON, as from a wrong address, is a SignpostError', async () => {
-  const fetch = async () => new Response('<!doctype html>');
-  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
-  for (const call of [
-    () => signpost.tags.list(),
-    () => signpost.codes.get('qr_x'),
-    () => signpost.batches.list().page(),
-  ])
-    await expect(call()).rejects.toBeInstanceOf(SignpostError);
-});
+test.each(['<!doctype html>', '', 'null', '{"status":"ok"}', '{"data":null}'])(
+  'an answer of something else, as at a wrong address, is a SignpostError: %s',
+  async (body) => {
+    const fetch = async () => new Response(body, { headers: { 'content-type': 'text/html' } });
+    const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+    for (const call of [
+      () => signpost.tags.list(),
+      () => signpost.codes.create({ target_url: TARGET }),
+      () => signpost.codes.get('qr_x'),
+      () => signpost.codes.delete('qr_x'),
+      () => signpost.codes.image('qr_x'),
+      () => signpost.batches.list().page(),
+      () => signpost.openapi(),
+    ])
+      await expect(call()).rejects.toBeInstanceOf(SignpostError);
+  },
+);
 
 test('lists no batch twice, however many are created meanwhile', async () => {
   const ids = ['batch_3', 'batch_2', 'batch_1'];

@@ -70,7 +70,7 @@ class Signpost:
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document of the service."""
-        document: dict[str, Any] = self._transport.json("GET", "/openapi")
+        document: dict[str, Any] = self._transport.json("GET", "/openapi", member="openapi")
         return document
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from typing_extensions import Unpack
 
 from ._listing import Listing, Page
-from ._transport import Transport
+from ._transport import Transport, image_of, json_of
 from .models import Analytics, Code, DeletedCode
 from .params import CreateCodeRequest, UpdateCodeRequest
 
@@ -82,7 +82,7 @@ class Codes:
         # Deleted by an attempt whose response was lost.
         if response.status_code == 404:
             return DeletedCode(id=id, deleted=True)
-        return DeletedCode.model_validate(response.json()["data"])
+        return DeletedCode.model_validate(json_of(response)["data"])
 
     def analytics(self, id: str, *, period: int | None = None) -> Analytics:
         """The scans of a code. `period`: days of the breakdowns, 1 to 365; default 30."""
@@ -91,7 +91,7 @@ class Codes:
 
     def image(self, id: str, *, format: Literal["png", "svg"] = "png", size: int | None = None) -> bytes:
         """The image of a code: the bytes of a PNG or SVG file. `size`: pixels of a PNG, 128 to 4,096; default 512."""
-        return self._send("GET", f"{_path(id)}/image", query={"format": format, "size": size}).content
+        return image_of(self._send("GET", f"{_path(id)}/image", query={"format": format, "size": size}))
 
 
 def _path(id: str) -> str:

@@ -29,6 +29,28 @@ def encode(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def json_of(response: httpx.Response, member: str = "data") -> Any:
+    """The JSON of a successful response, which has `member`. At a wrong address something else may have answered."""
+    try:
+        body = response.json()
+    except ValueError as error:
+        raise _not_of_the_api(response, "is not JSON") from error
+    if not isinstance(body, dict) or body.get(member) is None:
+        raise _not_of_the_api(response, f"has no `{member}`")
+    return body
+
+
+def image_of(response: httpx.Response) -> bytes:
+    """The image of a successful response."""
+    if not response.headers.get("content-type", "").startswith("image/"):
+        raise _not_of_the_api(response, "is not an image")
+    return response.content
+
+
+def _not_of_the_api(response: httpx.Response, problem: str) -> SignpostError:
+    return SignpostError(f"The response {problem} (HTTP {response.status_code}): is the address that of the API?")
+
+
 class Transport:
     """Sends requests to one service with one key."""
 
@@ -62,14 +84,9 @@ class Transport:
     def close(self) -> None:
         self._http.close()
 
-    def json(self, method: str, path: str, **request: Any) -> Any:
-        """The JSON of a successful response: see `send`. A wrong address may answer with a page."""
-        response = self.send(method, path, **request)
-        try:
-            return response.json()
-        except ValueError as error:
-            what = f"The response is not JSON (HTTP {response.status_code}): is the address that of the API?"
-            raise SignpostError(what) from error
+    def json(self, method: str, path: str, *, member: str = "data", **request: Any) -> Any:
+        """The JSON of a successful response, which has `member`: see `send`."""
+        return json_of(self.send(method, path, **request), member)
 
     def send(
         self,

@@ -166,7 +166,7 @@ def keys() -> None:
 
 
 def addresses() -> None:
-    """A wrong address is an error at once, or when a page answers instead of the API."""
+    """A wrong address is an error at once, or when something else than the API answers."""
     for address in ("localhost:8080", "signpost.example.com", "ftp://signpost.example.com", "https://"):
         try:
             Signpost("sk_live_x", address)
@@ -174,16 +174,26 @@ def addresses() -> None:
         except signpost.SignpostError as error:
             assert "an http or https URL" in str(error)
 
-    def answer(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, text="<!doctype html>")
+    for body in ("<!doctype html>", "", "null", '{"status":"ok"}', '{"data":null}'):
 
-    client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
-    for call in (client.tags.list, lambda: client.codes.get("qr_x"), lambda: client.batches.list().page()):
-        try:
-            call()
-            raise AssertionError("a page was accepted")
-        except signpost.SignpostError as error:
-            assert "is not JSON" in str(error)
+        def answer(_: httpx.Request) -> httpx.Response:
+            return httpx.Response(200, text=body)
+
+        client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+        for call in (
+            client.tags.list,
+            lambda: client.codes.create(target_url=TARGET),
+            lambda: client.codes.get("qr_x"),
+            lambda: client.codes.delete("qr_x"),
+            lambda: client.codes.image("qr_x"),
+            lambda: client.batches.list().page(),
+            client.openapi,
+        ):
+            try:
+                call()
+                raise AssertionError(f"{body} was accepted")
+            except signpost.SignpostError as error:
+                assert "is the address that of the API?" in str(error)
 
 
 def growing_lists() -> None:

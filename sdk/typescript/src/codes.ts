@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Listing, type Page } from './listing.ts';
-import { type CreateOptions, jsonOf, type RequestOptions, type Send } from './transport.ts';
+import { type CreateOptions, imageOf, jsonOf, type RequestOptions, type Send } from './transport.ts';
 import type {
   Analytics,
   Code,
@@ -97,7 +97,7 @@ export class Codes {
   async image(id: string, params: ImageParams = {}, options: RequestOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
     const query = { ...params };
     const response = await this.#send({ method: 'GET', path: `${pathOf(id)}/image`, query, ...options });
-    return new Uint8Array(await response.arrayBuffer());
+    return await imageOf(response);
   }
 }
 

@@ -149,14 +149,26 @@ export function createTransport(options: SignpostOptions): Send {
   };
 }
 
-/** The JSON of a successful response. A wrong address may have answered with a page. */
-export async function jsonOf<Body>(response: Response): Promise<Body> {
+/** The JSON of a successful response, which has `member`. At a wrong address something else may have answered. */
+export async function jsonOf<Body>(response: Response, member = 'data'): Promise<Body> {
+  let body: Record<string, unknown> | null;
   try {
-    return (await response.json()) as Body;
+    body = (await response.json()) as typeof body;
   } catch (error) {
-    const what = `The response is not JSON (HTTP ${response.status}): is the address that of the API?`;
-    throw new SignpostError(what, { cause: error });
+    throw notOfTheApi(response, 'is not JSON', error);
   }
+  if (!body?.[member]) throw notOfTheApi(response, `has no \`${member}\``);
+  return body as Body;
+}
+
+/** The image of a successful response. */
+export async function imageOf(response: Response): Promise<Uint8Array<ArrayBuffer>> {
+  if (!response.headers.get('content-type')?.startsWith('image/')) throw notOfTheApi(response, 'is not an image');
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+function notOfTheApi({ status }: Response, problem: string, cause?: unknown): SignpostError {
+  return new SignpostError(`The response ${problem} (HTTP ${status}): is the address that of the API?`, { cause });
 }
 
 function queryString(query: ApiRequest['query'] = {}): string {
