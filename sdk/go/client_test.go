@@ -117,6 +117,10 @@ func TestRetriesAreBounded(t *testing.T) {
 	}{
 		"a monthly quota that is used up":   {429, "", 1},
 		"a Retry-After that is too long":    {429, "61", 1},
+		"one that is too long for a number": {503, "99999999999999999999", 1},
+		"one that is a date":                {429, "Wed, 21 Oct 2015 07:28:00 GMT", 3},
+		"one that is a date far ahead":      {503, "Fri, 31 Dec 9999 23:59:59 GMT", 1},
+		"one that is neither":               {429, "1.5", 1},
 		"a conflict of the first attempt":   {409, "", 1},
 		"a redirect":                        {302, "", 1},
 		"a failure that lasts":              {500, "", 3},
@@ -138,6 +142,7 @@ func TestRetriesAreBounded(t *testing.T) {
 			_, err := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target})
 			var failure *signpost.APIError
 			expect(t, errors.As(err, &failure) && failure.Status == each.status, true)
+			expect(t, strings.HasSuffix(failure.Message, "a redirect to https://example.com/"), each.status == 302)
 			expect(t, requests, each.requests)
 		})
 	}

@@ -47,6 +47,10 @@ func newAPIError(response *http.Response, content []byte) *APIError {
 	var body ErrorBody
 	if json.Unmarshal(content, &body) != nil || body.Error == "" {
 		body = ErrorBody{Error: response.Status}
+		// Not followed, as that could send the key elsewhere.
+		if location := response.Header.Get("Location"); location != "" && response.StatusCode < 400 {
+			body.Error += ": a redirect to " + location
+		}
 	}
 	failure := &APIError{
 		Status:    response.StatusCode,

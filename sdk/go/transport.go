@@ -178,8 +178,7 @@ func (t *transport) delayAfter(err error, retries int, mayRun bool) (time.Durati
 		return 0, false
 	}
 	inFlight := failure.Status == http.StatusConflict && mayRun
-	retryAfter, parseErr := strconv.ParseUint(failure.Header.Get("Retry-After"), 10, 31)
-	stated := parseErr == nil
+	wait, stated := retryAfter(failure.Header)
 	// A 429 without Retry-After: the monthly quota is used up.
 	tooFast := failure.Status == http.StatusTooManyRequests && stated
 	if !inFlight && !tooFast && !slices.Contains(transient, failure.Status) {
@@ -188,9 +187,19 @@ func (t *transport) delayAfter(err error, retries int, mayRun bool) (time.Durati
 	if !stated {
 		return backOff, true
 	}
-	wait := time.Duration(retryAfter) * time.Second
 	// Spread clients that were all told to wait for the same time.
 	return wait + time.Duration(randv2.Float64()*float64(firstDelay)), wait <= t.maxDelay
+}
+
+// retryAfter is the wait that a response states. Proxies may send it as a date (RFC 9110 §10.2.3).
+func retryAfter(header http.Header) (time.Duration, bool) {
+	value := header.Get("Retry-After")
+	// Of a number that is too large, it is the largest.
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(seconds) * time.Second, true
+	}
+	date, err := http.ParseTime(value)
+	return max(0, time.Until(date)), err == nil
 }
 
 // isVisible tells whether a key consists of visible ASCII characters. net/http would reject one with a line break as if

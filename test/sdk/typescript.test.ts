@@ -193,7 +193,7 @@ async function answering(status: number, headers: Record<string, string> = {}) {
   let requests = 0;
   const server = createServer((_request, response) => {
     requests++;
-    response.writeHead(status, headers).end('{"error":"No."}');
+    response.writeHead(status, headers).end(status < 400 ? '' : '{"error":"No."}');
   });
   await new Promise<void>((done) => server.listen(0, LOOPBACK, done));
   onTestFinished(() => server.closeAllConnections());
@@ -204,6 +204,9 @@ async function answering(status: number, headers: Record<string, string> = {}) {
 test.each([
   ['a monthly quota that is used up', 429, {}, RateLimitError, 1],
   ['a Retry-After that is too long', 429, { 'retry-after': '61' }, RateLimitError, 1],
+  ['a Retry-After that is a date', 429, { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, RateLimitError, 3],
+  ['one that is a date far ahead', 503, { 'retry-after': 'Fri, 31 Dec 9999 23:59:59 GMT' }, ServerError, 1],
+  ['one that is neither', 429, { 'retry-after': '1.5' }, RateLimitError, 1],
   ['a conflict of the first attempt', 409, {}, ApiError, 1],
   ['a redirect', 302, { location: 'https://example.com/' }, ApiError, 1],
   ['a failure that lasts', 500, { 'x-request-id': 'r-1' }, ServerError, 3],
@@ -214,6 +217,7 @@ test.each([
   const error = await signpost.codes.create({ target_url: TARGET }).catch((thrown) => thrown);
   expect(error).toBeInstanceOf(expected);
   expect(requests()).toBe(attempts);
+  if (status === 302) expect(error.message).toBe('HTTP 302: a redirect to https://example.com/');
   if (status === 500) expect(error).toMatchObject({ message: 'No.', status, requestId: 'r-1' });
 });
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
+from email.utils import parsedate_to_datetime
 
 import httpx
 from pydantic import ValidationError
@@ -107,12 +110,20 @@ def error_of(response: httpx.Response) -> ApiError:
     try:
         body = ErrorBody.model_validate_json(response.content)
     except ValidationError:
-        body = ErrorBody(error=f"HTTP {status}")
+        # Not followed, as that could send the key elsewhere.
+        redirect = f": a redirect to {response.headers.get('location')}" if response.has_redirect_location else ""
+        body = ErrorBody(error=f"HTTP {status}{redirect}")
     error = _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
     return error(status, body, response.headers)
 
 
 def retry_after_seconds(headers: httpx.Headers) -> int | None:
-    """`Retry-After` in seconds."""
+    """`Retry-After` in seconds. Proxies may send it as a date (RFC 9110 §10.2.3)."""
     value = headers.get("retry-after", "")
-    return int(value) if re.fullmatch(r"[0-9]+", value) else None
+    if re.fullmatch(r"[0-9]+", value):
+        return int(value)
+    try:
+        date = parsedate_to_datetime(value) if value.endswith(" GMT") else None
+    except ValueError:
+        date = None
+    return None if date is None else max(0, math.ceil(date.timestamp() - time.time()))

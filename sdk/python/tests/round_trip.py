@@ -16,6 +16,7 @@ def main() -> None:
         errors(client)
     deletion()
     conflicts()
+    waits()
     keys()
     addresses()
     growing_lists()
@@ -134,6 +135,30 @@ def conflicts() -> None:
 
     assert create(429, 409) == 409
     assert create(503, 409, 409, 403) == 403
+
+
+def waits() -> None:
+    """A repetition waits as long as `Retry-After` says, in seconds or as a date."""
+    for status, retry_after, expected in (
+        (429, "61", 1),
+        (429, "Wed, 21 Oct 2015 07:28:00 GMT", 3),
+        (503, "Fri, 31 Dec 9999 23:59:59 GMT", 1),
+        (429, "1.5", 1),
+        (429, "no date GMT", 1),
+        (302, "", 1),
+    ):
+        requests = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            requests.append(request)
+            return httpx.Response(status, headers={"retry-after": retry_after, "location": "https://example.com/"})
+
+        http_client = httpx.Client(transport=httpx.MockTransport(answer))
+        try:
+            Signpost("sk_live_x", "http://a", http_client=http_client, max_retries=2).tags.list()
+        except signpost.ApiError as error:
+            assert len(requests) == expected, retry_after
+            assert ("a redirect to https://example.com/" in str(error)) == (status == 302)
 
 
 def keys() -> None:

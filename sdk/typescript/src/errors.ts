@@ -112,7 +112,10 @@ const BY_STATUS: Readonly<Record<number, new (answered: Answered) => ApiError>> 
 export async function errorOf(response: Response): Promise<ApiError> {
   const { status, headers } = response;
   const text = await response.text();
-  let body: ErrorBody = { error: `HTTP ${status}` };
+  // Not followed, as that could send the key elsewhere.
+  const location = status < 400 ? headers.get('location') : null;
+  const redirect = location ? `: a redirect to ${location}` : '';
+  let body: ErrorBody = { error: `HTTP ${status}${redirect}` };
   try {
     const json = JSON.parse(text);
     if (typeof json?.error === 'string') body = json;
@@ -123,8 +126,10 @@ export async function errorOf(response: Response): Promise<ApiError> {
   return new ErrorClass({ status, body, headers });
 }
 
-/** `Retry-After` in seconds. */
+/** `Retry-After` in seconds. Proxies may send it as a date (RFC 9110 §10.2.3). */
 export function retryAfterSeconds(headers: Headers): number | undefined {
   const value = headers.get('retry-after') ?? '';
-  return /^\d+$/.test(value) ? Number(value) : undefined;
+  if (/^\d+$/.test(value)) return Number(value);
+  const date = / GMT$/.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1_000));
 }
