@@ -155,7 +155,10 @@ describe('the guide', () => {
       const account = await api.account();
       const port = await freePort();
       const url = `http://127.0.0.1:${port}/`;
-      const [program = '', ...args] = await prepare(await written(language as Language, 'webhook-signature'));
+      const file = await written(language as Language, 'webhook-signature');
+      const [program = '', ...args] = await prepare(file);
+      // In all languages it listens on the same port if `PORT` is not set.
+      expect(await readFile(file, 'utf8')).toContain('3000');
       // The endpoint is added first, because its secret has to be known; its test event is sent again until it succeeds.
       const added = await shell(
         `signpost webhook add --account ${account.id} --url ${url} --events qr.created`,
