@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -43,6 +43,16 @@ describe.skipIf(missing !== undefined && !process.env.CI)(suite, () => {
     const { apiKey } = await api.account();
     const env = { SIGNPOST_API_KEY: apiKey, SIGNPOST_BASE_URL: api.signpost.url };
     expect(await python('example.py', env, folder)).toMatch(/^http\S+\/r\/\w{7}\n2 codes created\n/);
+  });
+
+  test('can be imported beside the stubs of the gRPC services, whose package has the same name', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'signpost-sdk-python-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await mkdir(join(folder, 'signpost/codes/v1'), { recursive: true });
+    await writeFile(join(folder, 'signpost/codes/v1/codes_pb2.py'), 'NAME = "stubs"\n');
+    const program = 'from signpost import Signpost\nfrom signpost.codes.v1 import codes_pb2\nprint(codes_pb2.NAME)\n';
+    await writeFile(join(folder, 'both.py'), program);
+    expect(await python('both.py', {}, folder)).toBe('stubs\n');
   });
 
   test('its types are complete and right, its version is that of the API', async () => {

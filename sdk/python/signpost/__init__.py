@@ -1,6 +1,11 @@
 """A client of the Signpost API: dynamic QR codes, printed once, with a target that can be changed at any time."""
 
-from . import models, params
+from pkgutil import extend_path
+
+# The stubs of the gRPC services (docs/internal-callers.md) are in a package of the same name: both can be imported.
+__path__ = extend_path(__path__, __name__)
+
+from . import models, params  # noqa: E402
 from ._batches import CreatedBatch
 from ._client import Signpost
 from ._codes import CreatedCode
