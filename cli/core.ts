@@ -31,8 +31,10 @@ const VARIABLES = {
  */
 export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Promise<Core> {
   const values = readVariables(VARIABLES, env);
-  const hasCertificate = Boolean(values.CORE_CERT && values.CORE_KEY);
-  const token = values.SERVICE_TOKEN?.split(',')[0] || (hasCertificate ? undefined : await storedToken(env.DATA_DIR));
+  // Without them the call would be made without the certificate, and the error would be about something else.
+  if (values.CORE_CERT && !(values.CORE_KEY && values.CORE_CA))
+    throw new OperatorError('CORE_CERT requires CORE_KEY and CORE_CA.');
+  const token = values.SERVICE_TOKEN?.split(',')[0] || (values.CORE_CERT ? undefined : await storedToken(env.DATA_DIR));
   // Node quotes an invalid header in its error: `SERVICE_TOKEN_FILE` may name a file of other secrets.
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
     throw new OperatorError(

@@ -344,4 +344,8 @@ test('a core with TLS is verified by its certificate, and called with a client c
   expect((await run(['account', 'list'], { ...env, CORE_CA: '/nowhere.pem' })).stderr).toBe(
     "CORE_CA /nowhere.pem can't be read (ENOENT).\n",
   );
+  for (const missing of ['CORE_KEY', 'CORE_CA'])
+    expect((await run(['account', 'list'], { ...env, [missing]: '' })).stderr).toBe(
+      'CORE_CERT requires CORE_KEY and CORE_CA.\n',
+    );
 });
