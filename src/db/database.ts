@@ -9,6 +9,7 @@ import { connectionOptions } from '../../common/postgres/connection-options.ts';
 import { urlsOfHosts } from '../../common/postgres/database-url.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
 import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
+import { isDeadlock } from '../../common/postgres/unavailable.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { BoundDriver, poolOf } from './bound-connection.ts';
 import { grantGatewayRole } from './gateway-role.ts';
@@ -32,6 +33,9 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** How often migrating is tried that deadlocks. */
+const MAX_ATTEMPTS = 10;
+
 /** How long a statement may wait for a connection before the call fails because Postgres is unavailable, in ms. */
 const CONNECT_TIMEOUT_MS = 3_000;
 
@@ -50,6 +54,9 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
       fileName: (_, name = 'unnamed') => `${String(migrations.length + 1).padStart(4, '0')}-${name}`,
       snapshot: false,
       tableName: 'migrations',
+      // One transaction for all would lock most tables until its end, in another order than the calls and the recorders of the
+      // release that still runs.
+      allOrNothing: false,
     },
     // Not managed by the ORM: the tables of the log, which gateways use without it, and those of background jobs.
     schemaGenerator: {
@@ -100,8 +107,10 @@ export async function openDatabase(
         const state = await schemaState(client);
         // What an older release grants may be less than gateways of the newer one need.
         if (state === 'newer') return state;
-        await orm.migrator.up();
+        // Creates the table of migrations, if it is missing. A migration that fails leaves those before it.
+        await orm.migrator.getPending();
         await recordOldestRelease(client);
+        await repeatDeadlocks(() => orm.migrator.up());
         // The tables of the background jobs, which their library has in its own schema.
         await runMigrations({ pgPool: pool, logger: new Logger(() => () => undefined) });
         await grantGatewayRole(client);
@@ -118,4 +127,16 @@ export async function openDatabase(
     },
     close: () => orm.close(true),
   };
+}
+
+/** A migration that locks several tables can deadlock with the release that still runs; it is rolled back as a whole then. */
+async function repeatDeadlocks(work: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (attempt === MAX_ATTEMPTS || !isDeadlock(error)) throw error;
+    }
+  }
 }
