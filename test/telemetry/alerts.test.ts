@@ -32,6 +32,7 @@ function expressions(dashboard: string): string[] {
 /** Names of series in an expression: words that are no function, keyword or label. */
 function series(expression: string): string[] {
   const withoutLabels = expression
+    .replace(/"[^"]*"/g, '')
     .replace(/\{[^}]*\}/g, '')
     .replace(/\b(by|without) *\([^)]*\)/g, '')
     .replace(/\[[^\]]*\]|\boffset \w+/g, '');
@@ -40,8 +41,8 @@ function series(expression: string): string[] {
     .filter((name) => !['and', 'or', 'unless', 'e6'].includes(name));
 }
 
-/** Whether an alert fires for series after so many minutes; `values`: one a minute, in promtool's notation. */
-function fires(alert: string, series: string, values: string, minutes: number): boolean {
+/** Whether an alert fires so many minutes after series began; their values: one a minute, in promtool's notation. */
+function firesAfter(minutes: number, alert: string, series: Readonly<Record<string, string>>): boolean {
   const folder = mkdtempSync(join(tmpdir(), 'signpost-alerts-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const count = { expr: `count(ALERTS{alertname="${alert}",alertstate="firing"})`, eval_time: `${minutes}m` };
@@ -49,7 +50,7 @@ function fires(alert: string, series: string, values: string, minutes: number): 
     const file = join(folder, 'test.yml');
     const test = {
       interval: '1m',
-      input_series: [{ series, values }],
+      input_series: Object.entries(series).map(([series, values]) => ({ series, values })),
       promql_expr_test: [{ ...count, exp_samples: samples }],
     };
     writeFileSync(file, JSON.stringify({ rule_files: [resolve(ALERTS)], evaluation_interval: '1m', tests: [test] }));
@@ -58,6 +59,10 @@ function fires(alert: string, series: string, values: string, minutes: number): 
   const [isFiring, isSilent] = [passes([{ value: 1 }]), passes([])];
   expect(isFiring).not.toBe(isSilent);
   return isFiring;
+}
+
+function fires(alert: string, series: string, values: string, minutes: number): boolean {
+  return firesAfter(minutes, alert, { [series]: values });
 }
 
 /** The labels that an expression names. */
@@ -136,4 +141,25 @@ test.runIf(hasPromtool)('alerts about single events fire for the first one, whic
   const scans = 'signpost_scans_total{signpost_scan_stage="dead_lettered"}';
   expect(fires(deadLettered, scans, '0x10 100x40', 12)).toBe(true);
   expect(fires(deadLettered, scans, '0x10 100x40', 40)).toBe(false);
+});
+
+test.runIf(hasPromtool)('an alert fires for each role that no core has', () => {
+  const roles = {
+    signpost_outbox_age_seconds: '0x30',
+    signpost_scans_waiting: '0x30',
+    signpost_webhooks_backlog_age_seconds: '0x30',
+  };
+  expect(firesAfter(20, 'SignpostRoleMissing', roles)).toBe(false);
+  for (const missing of Object.keys(roles)) {
+    expect(firesAfter(20, 'SignpostRoleMissing', { ...roles, [missing]: '0x5 stale' })).toBe(true);
+  }
+});
+
+test.runIf(hasPromtool)('an alert fires for few scans that wait, but not while any are recorded', () => {
+  const recorded = 'signpost_scans_total{signpost_scan_stage="recorded"}';
+  const lag = (waiting: string, counted: string) =>
+    firesAfter(100, 'SignpostRecorderLag', { signpost_scans_waiting: waiting, [recorded]: counted });
+  expect(lag('3x120', '50x120')).toBe(true);
+  expect(lag('3x120', '50+1x120')).toBe(false);
+  expect(lag('3x90 0x30', '50x120')).toBe(false);
 });
