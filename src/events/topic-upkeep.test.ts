@@ -1,7 +1,9 @@
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { type Log, TopicMismatch } from '../../common/log/log.ts';
 import { ROUTES } from '../../common/log/topics.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { inMemoryLog } from '../scans/scans.fixture.ts';
@@ -43,4 +45,46 @@ test('routes are republished again if their topic is lost again meanwhile', asyn
   expect(published).toBe(2);
   await one.ensure();
   expect(published).toBe(2);
+});
+
+async function startUpkeep(ensureTopics: Log['ensureTopics'], logger: Logger) {
+  const database = await openDatabase((await freshDatabase()).url, 2, entities);
+  onTestFinished(() => database.close());
+  const upkeep = startTopicUpkeep({
+    topics: [ROUTES],
+    pool: database.pool,
+    log: { ...inMemoryLog(), ensureTopics },
+    logger,
+    republishRoutes: async () => 0,
+  });
+  onTestFinished(() => upkeep.stop());
+  return upkeep;
+}
+
+test('missing topics are logged once, however often creating them fails', async () => {
+  const { lines, logger } = recordingLogger();
+  let refused = true;
+  const upkeep = await startUpkeep(async (_, creating) => {
+    await creating?.([ROUTES.name]);
+    if (refused) throw new Error('Topic creation errors');
+  }, logger);
+  const logged = () => lines.filter((line) => line.includes('topics are missing and are created')).length;
+  for (let attempt = 0; attempt < 3; attempt++) await expect(upkeep.ensure()).rejects.toThrow();
+  expect(logged()).toBe(1);
+  refused = false;
+  await upkeep.ensure();
+  // They have disappeared once more.
+  await upkeep.ensure();
+  expect(logged()).toBe(2);
+});
+
+test('a topic that an operator changes while this runs is a matter for somebody', async () => {
+  const { lines, logger } = recordingLogger();
+  await startUpkeep(() => Promise.reject(new TopicMismatch('topic x has cleanup.policy=delete')), logger);
+  await expect.poll(() => lines.length, { timeout: 20_000 }).toBe(1);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    level: 50,
+    msg: 'a topic keeps less than is needed',
+    err: { message: 'topic x has cleanup.policy=delete' },
+  });
 });

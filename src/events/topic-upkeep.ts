@@ -1,13 +1,17 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import type { Log, Subscription, Topic } from '../../common/log/log.ts';
+import { type Log, type Subscription, type Topic, TopicMismatch } from '../../common/log/log.ts';
 import { ROUTES } from '../../common/log/topics.ts';
 import { first, promptStatement, run, withConnection } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { LOCKS } from '../db/locks.ts';
 
 /** How often to check for missing topics, in ms. */
 const INTERVAL_MS = 5_000;
+
+/** The minimum interval of log lines about a topic that keeps too little, in ms. */
+const MISMATCH_MS = 60_000;
 
 /** Each request replaces the row, so that it has another `xmin`. */
 const requestRoutes = promptStatement(
@@ -56,12 +60,19 @@ export function startTopicUpkeep({
   const stopping = new AbortController();
   const { signal } = stopping;
   let problem = '';
+  let missed = '';
+  const reportMismatch = throttledReport(MISMATCH_MS, (_, error: unknown) =>
+    logger.error({ err: error }, 'a topic keeps less than is needed'),
+  );
 
   async function ensure(): Promise<void> {
     await log.ensureTopics(topics, async (missing) => {
       if (missing.includes(ROUTES.name)) await run(pool, requestRoutes);
-      logger.warn({ topics: missing }, 'topics are missing and are created');
+      // Not again each time, as creating them may fail for hours, for example for lack of a right.
+      if (missing.join() !== missed) logger.warn({ topics: missing }, 'topics are missing and are created');
+      missed = missing.join();
     });
+    missed = '';
     await republish();
   }
 
@@ -91,6 +102,11 @@ export function startTopicUpkeep({
         problem = '';
       } catch (error) {
         const { message } = error as Error;
+        if (error instanceof TopicMismatch) {
+          // An operator has changed it while this runs: unlike an outage, that does not end by itself.
+          reportMismatch(1, error);
+          continue;
+        }
         // Logged once per problem: the log may be unavailable for hours.
         if (message !== problem) logger.warn({ err: error }, 'topics could not be checked; trying again');
         problem = message;
