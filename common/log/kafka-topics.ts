@@ -61,7 +61,13 @@ async function createTopics(admin: Admin, topics: readonly Topic[], listed: numb
         // By default a record has its publisher's time. Then brokers reject all records of a machine whose clock is an hour
         // ahead, and delete those of one whose clock is behind by the retention before anybody has read them.
         { name: 'message.timestamp.type', value: 'LogAppendTime' },
-        ...(topic.retention === 'compact' ? [] : [{ name: 'retention.ms', value: String(topic.retention) }]),
+        ...(topic.retention === 'compact'
+          ? []
+          : [
+              { name: 'retention.ms', value: String(topic.retention) },
+              // In case the brokers limit the size of topics by default: that deletes records that nobody has read.
+              { name: 'retention.bytes', value: '-1' },
+            ]),
       ],
     })),
   });
