@@ -213,7 +213,9 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
 
     test.each<User>(['signpost-gateway', 'billing'])('%s can neither create topics nor delete them', async (user) => {
       const wanted = { name: 'signpost.mine', partitions: 1, retention: 60_000 };
-      await expect(open(user).ensureTopics([wanted])).rejects.toThrow('Topic creation errors');
+      const { lines, logger: recording } = recordingLogger();
+      await expect(open(user, {}, recording).ensureTopics([wanted])).rejects.toThrow('Topic creation errors');
+      expect(String(lines)).toContain('creating topic signpost.mine: Not authorized');
       const security = readKafkaSecurity(readVariables(KAFKA_VARIABLES, variables[user]));
       const logLevel = kafkajs.logLevel.NOTHING;
       const client = new kafkajs.Kafka({ ...security, brokers: [broker.clients], logLevel }).admin();

@@ -81,8 +81,8 @@ export function openKafkaLog({
         await ensureKafkaTopics(own, topics, brokers.length, creating);
       } catch (error) {
         // kafkajs logs only that there are such errors.
-        const { errors = [] } = error as { errors?: Error[] };
-        for (const { message } of errors) reportRefusal(message);
+        const { errors = [] } = error as { errors?: (Error & { topic?: string })[] };
+        for (const { topic, message } of errors) reportRefusal(`creating topic ${topic}: ${message}`);
         throw error;
       } finally {
         await own.disconnect();
