@@ -89,11 +89,14 @@ const isTypeIndexed = ({ state, type }: Filter) => state !== 'deleted' && type !
 /** `strpos` takes 0.9 µs a code, `ilike` 1.2 µs. */
 function contains(parameter: string): string {
   // A subquery, so that the text is converted once and not for each code.
-  const text = `(select ${lowerCase(parameter)})`;
-  const column = (name: string) => lowerCase(`c.${name}`);
+  const text = `(select ${folded(parameter)})`;
+  const column = (name: string) => folded(`c.${name}`);
   return `(strpos(${column('name')}, ${text}) > 0 or strpos(${column('target_url')}, ${text}) > 0
     or starts_with(${column('short_code')}, ${text})) is true`;
 }
 
-/** In any database, whatever its own collation. */
-const lowerCase = (value: string) => `lower(${value} collate "pg_c_utf8")`;
+/**
+ * Like the names of labels: compared in lower case, `ΟΔΟΣ` would not be `οδος`, nor `STRASSE` `Straße`. In any database,
+ * whatever its own collation.
+ */
+const folded = (value: string) => `casefold(${value} collate "pg_unicode_fast")`;

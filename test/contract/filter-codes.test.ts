@@ -46,6 +46,16 @@ describe('ListCodes with `search`', () => {
     expect(await names({ search: ' ' })).toEqual(['100% off_x', menu.name]);
   });
 
+  test.each([
+    ['ΟΔΟΣ', 'οδος'],
+    ['Hauptstraße', 'STRASSE'],
+    ['HAUPTSTRASSE', 'straße'],
+  ])('finds %s as %s, which are one name of a folder too', async (name, search) => {
+    const { create, names } = await account();
+    await create(name);
+    expect(await names({ search })).toEqual([name]);
+  });
+
   test('finds only the code whose id or complete short code it is, among the account’s own codes', async () => {
     const [{ create, names }, other] = [await account(), await account()];
     const code = await create('one');
