@@ -114,8 +114,8 @@ export type Figures = Message<"signpost.analytics.v1.Figures"> & {
   scans: bigint;
 
   /**
-   * Visitors: distinct salted hashes of address and user agent. The salt changes daily, so a visitor on two days counts
-   * twice.
+   * Visitors: distinct salted hashes of address and user agent, counted for each code and day. The salt changes daily, so a
+   * visitor on two days counts twice, and so does a visitor of two codes.
    *
    * @generated from field: int64 unique_scans = 2;
    */
@@ -201,7 +201,8 @@ export type Interval = Message<"signpost.analytics.v1.Interval"> & {
   scans: bigint;
 
   /**
-   * Visitors.
+   * Visitors. In a report by hour, a visitor of a code counts once a day, in the hour of the first scan, so an hour or a
+   * window that begins later can have scans without visitors.
    *
    * @generated from field: int64 unique_scans = 3;
    */
