@@ -1,4 +1,4 @@
-import type { Pool } from 'pg';
+import { Pool } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
@@ -13,6 +13,7 @@ import { openMeters } from './usage.ts';
 
 type Admit = (hash: Buffer, features: Feature[], commitBy?: number) => Promise<Admission | undefined>;
 
+let url: string;
 let databases: Database[];
 let account: string;
 let key: string;
@@ -21,7 +22,7 @@ let admits: Admit[];
 
 // One pool per simulated core.
 beforeAll(async () => {
-  const { url } = await freshDatabase();
+  ({ url } = await freshDatabase());
   databases = await Promise.all([openDatabase(url, 20, entities), openDatabase(url, 20, entities)]);
 });
 afterAll(() => Promise.all(databases.map((database) => database.close())));
@@ -115,6 +116,26 @@ describe.each(Object.entries(WAYS))('with %s', (_, way) => {
     expect(rate?.used).toBe(1);
     const now = new Date();
     expect(rate?.reset).toBe(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1) / 1_000);
+  });
+
+  test('a call that began before the end of a month and waited until the next one keeps the count of that month', async () => {
+    await newAccount('business', 50);
+    await pool().query(`update meters set month = '2027-02-01', used = 40 where account_id = $1`, [account]);
+    // Its transaction began in January, and Postgres's clock shows February.
+    await pool().query(
+      `create schema if not exists clock;
+       create or replace function clock.now() returns timestamptz return timestamptz '2027-01-31 23:59:59Z';
+       create or replace function clock.clock_timestamp() returns timestamptz return timestamptz '2027-02-01 00:00:01Z'`,
+    );
+    const late = new Pool({ connectionString: url, options: '-c search_path=clock,pg_catalog,public' });
+    try {
+      expect((await way(late)(hashApiKey(key), []))?.rate).toMatchObject({
+        used: 41,
+        reset: Date.UTC(2027, 2) / 1_000,
+      });
+    } finally {
+      await late.end();
+    }
   });
 
   test('a plan without API access is rejected before anything is counted', async () => {
