@@ -128,7 +128,7 @@ const reader: fc.Arbitrary<PlainReader> = fc.record({
   device: fc.constantFrom(...DEVICES),
   operatingSystem: fc.constantFrom(...SYSTEMS),
   share: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-  query: fc.constantFrom('', 'a=2', 'c=%C3%A4&a=1&d', 'utm_source=scan&&x+y=2'),
+  query: fc.constantFrom('', 'a=2', 'c=%C3%A4&a=1&d', 'utm_source=scan&&x+y=2', 'c=100%25 ä#'),
 });
 
 function asReader(plain: PlainReader): Reader {

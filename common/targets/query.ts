@@ -1,8 +1,8 @@
 /** The length up to which a target is extended by the scan's query, in characters: servers accept request lines of 8 KB. */
 const MAX_LENGTH = 8_192;
 
-/** What a `Location` header may contain, without `#`, which would begin a fragment. */
-const ALLOWED = /^[\x21-\x22\x24-\x7e]*$/;
+/** What a `Location` header may not contain, and `#`, which would begin a fragment. */
+const FORBIDDEN = /[^\x21-\x22\x24-\x7e]+/g;
 
 /** A query parameter: its name, and the parameter as it stands in URLs. */
 type EncodedParameter = readonly [name: string, encoded: string];
@@ -34,7 +34,7 @@ export function queryAdder(targetUrl: string, parameters: readonly EncodedParame
     const passed = query
       .split('&')
       .filter((piece) => piece !== '' && !names.has(nameOf(piece)))
-      .map((piece) => (ALLOWED.test(piece) ? piece : encodeURI(piece).replaceAll('#', '%23')));
+      .map((piece) => piece.replace(FORBIDDEN, encodeURIComponent));
     const extended = appended(prepared, passed.join('&')) + fragment;
     return extended.length <= MAX_LENGTH ? extended : whole;
   };
