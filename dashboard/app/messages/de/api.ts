@@ -56,7 +56,6 @@ export const api: typeof en = {
     noneFound: 'Keine Anfrage passt.',
     time: 'Zeit',
     request: 'Anfrage',
-    reason: 'Grund',
     duration: 'Dauer',
     ms: (ms) => `${ms} ms`,
   },

@@ -17,7 +17,6 @@ export const code: typeof en = {
     svgHelp: 'Vektoren, für jede Größe.',
     test: 'Kurz-URL öffnen',
     testHelp: 'Das Öffnen zählt als Scan.',
-    colours: 'Farben',
   },
   details: {
     title: 'Einzelheiten',

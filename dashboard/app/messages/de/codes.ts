@@ -33,7 +33,6 @@ export const codes: typeof en = {
     tags: 'Tags',
     state: 'Zustand',
     kind: 'Art',
-    any: 'Alle',
     find: (what) => `Suchen: ${what}`,
     create: (name) => `„${name}“ anlegen`,
     noMatch: 'Keine Treffer.',

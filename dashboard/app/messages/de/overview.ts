@@ -17,13 +17,10 @@ export const overview: typeof en = {
   requests: 'API-Anfragen in diesem Monat',
   of: (limit) => `von ${limit}`,
   unlimited: 'ohne Begrenzung',
-  left: (count) => `${count} verbleiben`,
   topCodes: 'Am häufigsten gescannt',
   topCodesNone: 'In diesem Zeitraum wurde kein Code gescannt.',
   landingPage: 'Landingpage',
   allCodes: 'Alle Codes',
-  code: 'Code',
-  target: 'Ziel',
   attention: {
     title: 'Erfordert Ihre Aufmerksamkeit',
     none: 'Nichts erfordert Ihre Aufmerksamkeit.',

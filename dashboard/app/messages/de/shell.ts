@@ -7,12 +7,9 @@ export const shell: typeof en = {
   openNavigation: 'Navigation öffnen',
   account: 'Konto',
   switchAccount: 'Konto wechseln',
-  person: 'Sie',
   signedInAs: (email) => `Angemeldet als ${email}`,
   signOut: 'Abmelden',
-  theme: 'Darstellung',
   themes: { system: 'Wie das System', light: 'Hell', dark: 'Dunkel' },
-  language: 'Sprache',
   languages: { en: 'English', de: 'Deutsch' },
   roles: { viewer: 'Lesen', editor: 'Bearbeiten', admin: 'Verwalten', owner: 'Inhaber' },
   nav: {

@@ -61,7 +61,6 @@ export const target: typeof en = {
     rulesHelp: 'Die erste Regel, deren Bedingungen alle erfüllt sind, entscheidet.',
     name: 'Name',
     nameHelp: 'Steht bei den Scans.',
-    conditions: 'Bedingungen',
     addCondition: 'Bedingung hinzufügen',
     removeCondition: (condition) => `Bedingung entfernen: ${condition}`,
     kinds: {

@@ -53,7 +53,6 @@ export const api = {
     noneFound: 'No request matches.',
     time: 'Time',
     request: 'Request',
-    reason: 'Reason',
     duration: 'Duration',
     ms: (ms: string) => `${ms} ms`,
   },

@@ -16,7 +16,6 @@ export const code = {
     svgHelp: 'Vectors, for any size.',
     test: 'Open the short URL',
     testHelp: 'Opening it counts as a scan.',
-    colours: 'Colours',
   },
   details: {
     title: 'Details',

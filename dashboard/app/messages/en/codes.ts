@@ -32,7 +32,6 @@ export const codes = {
     tags: 'Tags',
     state: 'State',
     kind: 'Type',
-    any: 'Any',
     find: (what: string) => `Find: ${what}`,
     create: (name: string) => `Create “${name}”`,
     noMatch: 'Nothing matches.',

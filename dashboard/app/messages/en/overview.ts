@@ -16,13 +16,10 @@ export const overview = {
   requests: 'API requests this month',
   of: (limit: string) => `of ${limit}`,
   unlimited: 'without limit',
-  left: (count: string) => `${count} left`,
   topCodes: 'Most scanned codes',
   topCodesNone: 'No code has been scanned in this period.',
   landingPage: 'Landing page',
   allCodes: 'All codes',
-  code: 'Code',
-  target: 'Leads to',
   attention: {
     title: 'Needs your attention',
     none: 'Nothing needs your attention.',

@@ -6,12 +6,9 @@ export const shell = {
   openNavigation: 'Open navigation',
   account: 'Account',
   switchAccount: 'Switch account',
-  person: 'You',
   signedInAs: (email: string) => `Signed in as ${email}`,
   signOut: 'Sign out',
-  theme: 'Theme',
   themes: { system: 'Like the system', light: 'Light', dark: 'Dark' },
-  language: 'Language',
   languages: { en: 'English', de: 'Deutsch' },
   roles: { viewer: 'Viewer', editor: 'Editor', admin: 'Admin', owner: 'Owner' },
   nav: {

@@ -60,7 +60,6 @@ export const target = {
     rulesHelp: 'The first rule whose conditions all hold decides.',
     name: 'Name',
     nameHelp: 'Shown in scans.',
-    conditions: 'Conditions',
     addCondition: 'Add a condition',
     removeCondition: (condition: string) => `Remove condition: ${condition}`,
     kinds: {
