@@ -8,7 +8,7 @@ import { answerTlsAsk, TLS_ASK_PATH } from './redirect/answer/tls-ask.ts';
 import type { RouteTable } from './redirect/routes/route-table.ts';
 import type { CountRefusal } from './refusal-metrics.ts';
 import { requestId } from './request-id.ts';
-import { readTarget } from './request-target.ts';
+import { normalizeRequest } from './request-target.ts';
 
 /** The handlers of requests. */
 export interface FrontParts {
@@ -56,7 +56,7 @@ export function createFront(parts: FrontParts): Server {
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     clientErrors.add(response);
     if (isStopping()) response.setHeader('connection', 'close');
-    const fault = readTarget(request);
+    const fault = normalizeRequest(request);
     if (fault !== undefined) return refuseRequest(request, response, 400, fault);
     if (clientErrors.waiting(request.socket) > MAX_PIPELINED) {
       countRefusal('requests_ahead');

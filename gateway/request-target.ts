@@ -17,7 +17,7 @@ export function isHost(text: string): boolean {
  * Normalizes a request for the rest of the gateway: a path in `url`, and the requested host in `headers.host`. Returns an
  * error sentence for the client where RFC 9112 §3.2 requires a 400, else undefined.
  */
-export function readTarget(request: IncomingMessage): string | undefined {
+export function normalizeRequest(request: IncomingMessage): string | undefined {
   const { headers, httpVersion, rawHeaders, url = '' } = request;
   const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.length === 4 && /^host$/i.test(name)).length;
   if (hosts === 0 && httpVersion === '1.1') return 'The request has no host: send a Host header.';

@@ -95,11 +95,11 @@ export function headReader(extraHeader?: string): (bytes: Buffer) => Head | unde
   }
 
   return (bytes) => {
-    const target = readTarget(bytes);
-    if (!target) return undefined;
+    const line = readRequestLine(bytes);
+    if (!line) return undefined;
     starts.fill(0);
     const limit = Math.min(bytes.length, MAX_BYTES);
-    let at = target.end;
+    let at = line.end;
     while (at < limit && bytes[at] !== CR) {
       const start = at;
       while ((CLASS[bytes[at] ?? 0] ?? 0) & TOKEN) at++;
@@ -144,7 +144,7 @@ export function headReader(extraHeader?: string): (bytes: Buffer) => Head | unde
     };
     const extra = slots[SCAN_HEADERS.length];
     if (extra !== undefined) headers[extra] = value(bytes, SCAN_HEADERS.length);
-    const { method, shortCode, query } = target;
+    const { method, shortCode, query } = line;
     return { method, shortCode, query, headers, last, end: at + 2 };
   };
 }
@@ -167,7 +167,7 @@ function toLowerCase(byte: number): number {
 }
 
 /** Reads `GET /r/Ab3dE9k?utm_source=poster HTTP/1.1`; `end` is where the headers begin. */
-function readTarget(bytes: Buffer): Omit<Head, 'headers' | 'last'> | undefined {
+function readRequestLine(bytes: Buffer): Omit<Head, 'headers' | 'last'> | undefined {
   // 'GET ', or 'HEAD' before a space, compared as big-endian numbers.
   if (bytes.length < 32) return undefined;
   const first = bytes.readUInt32BE(0);
