@@ -27,7 +27,7 @@ import { childrenOf, statusOf } from '../test/faults/readers.ts';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { freshDatabase } from '../test/harness/database.ts';
 import type { MessageToMain } from './process/messages.ts';
-import { frame } from './redirect/spool/frames.ts';
+import { frame } from './redirect/spool/frame.fixture.ts';
 import { readSpool } from './redirect/spool/read-spool.ts';
 
 const logger = pino({ level: 'silent' });

@@ -22,7 +22,7 @@ import { STANDARD_CALLERS } from './access/requirements.ts';
 import { MAX_RETENTION_HOURS } from './events/outbox-retention.ts';
 
 /** The roles that a core may play; each may run in several processes. */
-export const ROLES = ['rpc', 'relay', 'recorder', 'worker'] as const;
+const ROLES = ['rpc', 'relay', 'recorder', 'worker'] as const;
 
 const ADDRESSES = list('an IP address', /^[0-9a-fA-F.:]+$/, []);
 const RESOLVERS = list('an IP address or address:port', /^[0-9a-fA-F.:[\]]+$/, []);

@@ -20,7 +20,7 @@ export interface SampleScan {
 }
 
 /** The period of the scans. */
-export const DAYS = 91;
+const DAYS = 91;
 
 const [DAY_MS, HOUR_MS] = [86_400_000, 3_600_000];
 

@@ -22,7 +22,7 @@ interface PageText {
 }
 
 /** Texts of the pages by language (BCP 47). English is the fallback. */
-export const PAGE_TEXTS = {
+const PAGE_TEXTS = {
   en: {
     link: { title: 'Sign in to Signpost', text: 'This link signs you in once.', action: 'Sign in' },
     'link-invalid': {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { frame, MAX_PAYLOAD_BYTES, readFrames } from './frames.ts';
+import { frame } from './frame.fixture.ts';
+import { MAX_PAYLOAD_BYTES, readFrames } from './frames.ts';
 
 const payload = fc.uint8Array({ minLength: 1, maxLength: 300 });
 

@@ -17,13 +17,6 @@ export function writeFrame(bytes: Buffer, at: number, payload: Uint8Array): numb
   return at + frameBytes(payload);
 }
 
-/** A payload with its header, as in a segment. */
-export function frame(payload: Uint8Array): Buffer {
-  const framed = Buffer.allocUnsafe(frameBytes(payload));
-  writeFrame(framed, 0, payload);
-  return framed;
-}
-
 /** The size of a payload with its header, in bytes. */
 export function frameBytes(payload: Uint8Array): number {
   return HEADER_BYTES + payload.length;

@@ -5,7 +5,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { NewRecord } from '../../../common/log/log.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
-import { frame } from './frames.ts';
+import { frame } from './frame.fixture.ts';
 import { reshipScans } from './reship-scans.ts';
 
 const NOW = Date.now();

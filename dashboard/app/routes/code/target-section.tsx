@@ -115,7 +115,7 @@ function OutcomeWords({ outcome }: { readonly outcome: Outcome | undefined }) {
   );
 }
 
-export function Address({ url }: { readonly url: string }) {
+function Address({ url }: { readonly url: string }) {
   return (
     <a href={url} target="_blank" rel="noreferrer" className={styles.address}>
       {url}

@@ -73,7 +73,7 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
 }
 
 /** Changes some of the filters in the address. */
-export function useSetSearch() {
+function useSetSearch() {
   const navigate = useNavigate();
   return (changes: CodesSearch) =>
     void navigate({ to: '/codes', search: (before) => changed(before, changes), replace: true, state: true });
