@@ -45,6 +45,11 @@ export async function recordChange(
   await insert(on, { ...entryOf(context), account_id: accountId, subject });
 }
 
+/** Like `recordChange`, for methods that accounts may call too: calls by API key are not audited. */
+export async function recordInternalChange(on: Queryable, context: HandlerContext, subject: string): Promise<void> {
+  if (context.values.get(callerKey).kind === 'service') await recordChange(on, context, subject);
+}
+
 /** Adds an entry for each of many subjects of one call. */
 export async function recordChanges(
   on: Queryable,
@@ -72,11 +77,6 @@ export const API_AUTHOR = 'api';
 export function authorOf(context: HandlerContext): string {
   const caller = context.values.get(callerKey);
   return caller.kind === 'service' ? caller.actor : API_AUTHOR;
-}
-
-/** The same for methods that accounts may call too: calls by API key are not audited. */
-export async function recordInternalChange(on: Queryable, context: HandlerContext, subject: string): Promise<void> {
-  if (context.values.get(callerKey).kind === 'service') await recordChange(on, context, subject);
 }
 
 /** Audits a change made by the core itself, such as a domain that no longer resolves; `action`: a few words. */

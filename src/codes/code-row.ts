@@ -34,7 +34,12 @@ export const CHANGED = 'version = version + 1, updated_at = greatest(updated_at,
 
 /** Columns that Postgres sets in a new code. */
 const DEFAULTED: readonly (keyof CodeRow)[] = [
-  ...(['paused', 'target_version', 'version', 'created_at', 'updated_at', 'deleted_at'] as const),
+  'paused',
+  'target_version',
+  'version',
+  'created_at',
+  'updated_at',
+  'deleted_at',
 ];
 
 /** Columns of a new code that are inserted. */

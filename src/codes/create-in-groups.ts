@@ -43,7 +43,7 @@ const ASKED_COLUMNS = [...TIMED_COLUMNS, ...CALL_COLUMNS];
  * returns the ids of those created. Left out, each for a call that is then executed by itself: codes of accounts whose
  * counter another transaction holds, so that a group waits for no lock and can't deadlock; those beyond an account's limit,
  * counted under the lock; those whose short code exists; those whose idempotency key is in flight or was used; and those
- * whose callers stop waiting soon. Postgres ends the transaction when the first of the others does.
+ * whose callers stop waiting soon. Postgres ends the transaction when the first of the other callers stops waiting.
  *
  * A group has one call of each idempotency key: the session would get the lock of another one too. A key's record may have
  * been committed after the statement began: then its insert finds it and does nothing. Any other conflict fails the

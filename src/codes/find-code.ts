@@ -29,7 +29,7 @@ function found(row: ScannedCodeRow | undefined): ScannedCodeRow {
 }
 
 /**
- * The same for codes of any accounts. The arrays are selected, so that the planner does not see their lengths: it would
+ * Like `find`, for codes of any accounts. The arrays are selected, so that the planner does not see their lengths: it would
  * plan the statement anew for every short one, which took as long as the rest. Index: codes_pkey.
  */
 const findGroup = promptStatement<ScannedCodeRow & { readonly nth: number }>(

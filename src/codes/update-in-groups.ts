@@ -41,7 +41,7 @@ const ASKED_COLUMNS = [...VERSION_COLUMNS, ...WRITTEN_COLUMNS];
  * statement, and returns the ids of those written. Left out, each for a call that is then executed by itself: codes that
  * another transaction holds, so that a group waits for no lock and can't deadlock; those that were changed or deleted after
  * they were read, as their new version is no longer the next one; and those whose callers stop waiting soon. Postgres ends
- * the transaction when the first of the others does. Indexes: codes_pkey, target_versions_pkey.
+ * the transaction when the first of the other callers stops waiting. Indexes: codes_pkey, target_versions_pkey.
  */
 const updateGroup = promptStatement<{ id: string }>(
   'codes_update_group',

@@ -1,12 +1,5 @@
 import type { Pool } from 'pg';
-import {
-  first,
-  promptStatement,
-  type Queryable,
-  run,
-  statement,
-  transactionWithin,
-} from '../../common/postgres/sql.ts';
+import { first, promptStatement, run, statement, transactionWithin } from '../../common/postgres/sql.ts';
 import { TEST_EVENT } from './deliveries.ts';
 import { PROBE_INTERVAL_S } from './schedule.ts';
 
@@ -230,14 +223,13 @@ export interface Queue {
 
 /** `self`: a UUID of this process. `leaseMs`: after which other processes may lease the endpoints of one that died. */
 export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
-  const on: Queryable = pool;
   return {
-    claim: (limit) => run(on, claim, [self, leaseMs, limit]),
-    nextDue: async () => (await first(on, selectNextDue))?.wait,
-    renew: (endpoints) => run(on, renew, [self, leaseMs, endpoints]),
+    claim: (limit) => run(pool, claim, [self, leaseMs, limit]),
+    nextDue: async () => (await first(pool, selectNextDue))?.wait,
+    renew: (endpoints) => run(pool, renew, [self, leaseMs, endpoints]),
     due(capacities, fetched) {
       const column = <Key extends keyof Capacity>(key: Key) => capacities.map((capacity) => capacity[key]);
-      return run(on, selectDue, [column('id'), column('deliveries'), column('testsOnly'), fetched, column('url')]);
+      return run(pool, selectDue, [column('id'), column('deliveries'), column('testsOnly'), fetched, column('url')]);
     },
     record(results, endpointResults) {
       const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key]);

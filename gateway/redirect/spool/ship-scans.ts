@@ -171,7 +171,7 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
       const [error] = errors;
       if (forcing && errors.length > 0)
         logger.error({ err: error }, 'scans can’t be synced to disk; a power cut would lose those that wait');
-      if (!forcing && errors.length === 0) logger.info('scans are forced to disk again');
+      if (!forcing && errors.length === 0) logger.info('scans are synced to disk again');
       forcing = errors.length === 0;
     }
   }

@@ -23,7 +23,7 @@ export interface SpoolStatus {
   readonly failures: number;
   /** The number of bytes held in memory because the disk can't be written. */
   readonly held: number;
-  /** The number of payloads lost because the memory limit was reached: the only way to lose a scan. */
+  /** The number of payloads lost because the memory limit was reached. */
   readonly lost: number;
 }
 
@@ -35,7 +35,7 @@ export interface SpoolOptions {
 }
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
-/** A segment of this age is sealed: it contains personal data, and can only be removed once it is sealed and read. */
+/** A segment of this age is sealed: published scans stay on disk until their segment is sealed, and can then be removed. */
 const SEGMENT_MS = 10_000;
 /** The initial buffer size for the scans of one event loop iteration; it grows on demand. */
 const BUFFER_BYTES = 256 * 1024;
