@@ -37,7 +37,8 @@ describe.each<[string, (work: (tx: PoolClient) => Promise<void>) => Promise<void
         await increment(tx, second);
       });
     await Promise.all([incrementBoth('a', 'b'), incrementBoth('b', 'a')]);
-    expect(begun).toBe(3);
+    // Usually 3. A repeated transaction that gets the row before the one that waits for it ends in another deadlock.
+    expect(begun).toBeGreaterThan(2);
     const { rows } = await database.pool.query('select value from counters');
     expect(rows).toEqual([{ value: 2 }, { value: 2 }]);
   });
