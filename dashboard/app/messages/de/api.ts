@@ -1,7 +1,7 @@
 import type { api as en } from '../en/api.ts';
 
 export const api: typeof en = {
-  intro: 'Alles, was Codes brauchen, für Ihre eigenen Programme, über REST.',
+  intro: 'Codes mit eigenen Programmen anlegen und verwalten, über REST.',
   docs: 'Referenz',
   key: {
     title: 'API-Schlüssel',
@@ -12,7 +12,7 @@ export const api: typeof en = {
     rotate: 'Neuen Schlüssel anlegen',
     rotateTitle: 'Einen neuen API-Schlüssel anlegen?',
     rotateText: [
-      'Der jetzige Schlüssel, falls es einen gibt, gilt sofort nicht mehr: Zu keiner Zeit gelten beide.',
+      'Der jetzige Schlüssel, falls es einen gibt, gilt sofort nicht mehr: Beide zugleich gelten nie.',
       'Jedes Programm, das ihn verwendet, erhält 401, bis es den neuen hat. Scans gedruckter Codes sind nicht betroffen.',
     ],
     revoke: 'Schlüssel widerrufen',

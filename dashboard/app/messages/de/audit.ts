@@ -60,7 +60,7 @@ export const audit: typeof en = {
     'WebhooksService/ResendFailed': 'hat fehlgeschlagene Zustellungen eines Webhook-Endpunkts erneut gesendet',
     'domain became verified': 'hat festgestellt, dass eine Domain bestätigt ist',
     'domain became live': 'hat festgestellt, dass eine Domain in Betrieb ist',
-    'domain became failing': 'hat festgestellt, dass eine Domain nicht mehr zu Signpost führt',
+    'domain became failing': 'hat festgestellt, dass eine Domain nicht mehr auf Signpost verweist',
     'domain became pending': 'hat festgestellt, dass eine Domain neu bestätigt werden muss',
     'endpoint disabled': 'hat einen Webhook-Endpunkt abgeschaltet, der dauernd fehlschlug',
   },

@@ -15,7 +15,7 @@ export const code: typeof en = {
     tooFine: 'Module unter 0,4 mm lassen sich schlecht scannen.',
     download: 'Herunterladen',
     svgHelp: 'Vektoren, für jede Größe.',
-    test: 'Kurz-URL öffnen',
+    test: 'Scan-URL öffnen',
     testHelp: 'Das Öffnen zählt als Scan.',
   },
   details: {
@@ -28,8 +28,8 @@ export const code: typeof en = {
     changeTags: 'Tags ändern',
     noTags: 'Keine Tags',
     kind: 'Art',
-    campaign: 'Kampagnenart',
-    id: 'Id',
+    campaign: 'Kampagnentyp',
+    id: 'ID',
     version: 'Version',
   },
   delete: {
@@ -56,7 +56,7 @@ export const code: typeof en = {
     bySystem: 'Betriebssysteme',
     byBrowser: 'Browser',
     byReferrer: 'Verweisende Seiten',
-    byTarget: 'Was entschieden hat',
+    byTarget: 'Ziele',
     version: (version) => `Version ${version}`,
     earlier: 'Andere',
     rule: (rule) => `Regel ${rule}`,

@@ -25,7 +25,7 @@ export const domains: typeof en = {
   lastCheck: 'Letzte Prüfung:',
   notChecked: 'Noch nicht geprüft.',
   automatic:
-    'Die Einträge werden selbsttätig geprüft, und diese Seite zeigt das Ergebnis. Bis neue Einträge sichtbar sind, können Minuten vergehen.',
+    'Die Einträge werden automatisch geprüft, und diese Seite zeigt das Ergebnis. Bis neue Einträge sichtbar sind, können Minuten vergehen.',
   records: (host) => `DNS-Einträge von ${host}`,
   showRecords: 'DNS-Einträge',
   type: 'Typ',
@@ -33,7 +33,7 @@ export const domains: typeof en = {
   value: 'Wert',
   purpose: 'Zweck',
   proof: 'Nachweis',
-  address: 'Führt Scans zu Signpost',
+  address: 'Verweist auf Signpost',
   check: 'Jetzt prüfen',
   checkOf: (host) => `Jetzt prüfen: ${host}`,
   checked: { live: (host) => `${host} ist in Betrieb`, waiting: (host) => `${host} ist noch nicht bereit` },

@@ -25,7 +25,7 @@ export const overview: typeof en = {
     title: 'Erfordert Ihre Aufmerksamkeit',
     none: 'Nichts erfordert Ihre Aufmerksamkeit.',
     unchecked: 'Nicht alles konnte geprüft werden. Laden Sie die Seite neu, um es noch einmal zu versuchen.',
-    domainFailing: (host) => `${host} führt nicht mehr zu Signpost`,
+    domainFailing: (host) => `${host} verweist nicht mehr auf Signpost`,
     domainWaiting: (host) => `${host} ist noch nicht eingerichtet`,
     domainAction: 'DNS-Einträge ansehen',
     endpointDisabled: (url) => `Der Webhook ${url} ist abgeschaltet`,

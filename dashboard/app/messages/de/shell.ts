@@ -9,7 +9,7 @@ export const shell: typeof en = {
   switchAccount: 'Konto wechseln',
   signedInAs: (email) => `Angemeldet als ${email}`,
   signOut: 'Abmelden',
-  themes: { system: 'Wie das System', light: 'Hell', dark: 'Dunkel' },
+  themes: { system: 'System', light: 'Hell', dark: 'Dunkel' },
   languages: { en: 'English', de: 'Deutsch' },
   roles: { viewer: 'Lesen', editor: 'Bearbeiten', admin: 'Verwalten', owner: 'Inhaber' },
   nav: {

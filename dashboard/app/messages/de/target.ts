@@ -36,7 +36,7 @@ export const target: typeof en = {
     rolledBack: (version) => `Das Ziel ist wieder wie in Version ${version}.`,
   },
   preview: {
-    title: 'Wer landet wo',
+    title: 'Vorschau',
     country: 'Land',
     anyCountry: 'Unbekannt',
     language: 'Sprache',

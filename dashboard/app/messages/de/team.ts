@@ -34,7 +34,7 @@ export const team: typeof en = {
     text: 'Alle Codes verlieren für immer ihre Funktion, auch gedruckte; der API-Schlüssel wird ungültig, und die Domains können von anderen verwendet werden. Das lässt sich nicht rückgängig machen.',
     action: 'Konto schließen',
     ask: (account) => `${account} für immer schließen?`,
-    deleteData: 'Auch alles löschen, was davon gespeichert ist, einschließlich der Scans',
+    deleteData: 'Auch alle Daten des Kontos löschen, einschließlich der Scans',
   },
   signIn: {
     title: 'So melden sich Mitglieder an',

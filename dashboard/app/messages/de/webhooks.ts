@@ -26,7 +26,7 @@ export const webhooks: typeof en = {
     unverified: 'Wartet auf die erste Antwort',
   },
   failingSince: (when) => `Erster Fehlschlag ${when}`,
-  verifiedSince: (when) => `Zuerst beantwortet ${when}`,
+  verifiedSince: (when) => `Erste Antwort ${when}`,
   back: 'Alle Endpunkte',
   secret: {
     title: 'Der Signaturschlüssel',

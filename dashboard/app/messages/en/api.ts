@@ -1,6 +1,6 @@
 /** Texts of the page of the API: its key, how to call it, its limits and its log. */
 export const api = {
-  intro: 'Everything that codes need, for your own programs, over REST.',
+  intro: 'Create and manage codes from your own programs, over REST.',
   docs: 'Reference',
   key: {
     title: 'API key',
@@ -10,7 +10,7 @@ export const api = {
     rotate: 'Create a new key',
     rotateTitle: 'Create a new API key?',
     rotateText: [
-      'The present key, if there is one, stops at once: there is no time in which both work.',
+      'The current key, if there is one, stops working at once: the two never work at the same time.',
       'Every program that uses it gets 401 until it has the new one. Scans of printed codes are not affected.',
     ],
     revoke: 'Revoke the key',

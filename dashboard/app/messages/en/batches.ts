@@ -5,7 +5,7 @@ const codes = (count: number, formatted: string) => `${formatted} ${count === 1 
 export const batches = {
   new: 'New batch',
   emptyTitle: 'No batches yet',
-  emptyText: 'A batch makes up to 25,000 codes out of a CSV file, in print order, with their images in one ZIP.',
+  emptyText: 'A batch creates up to 25,000 codes from a CSV file, in print order, with their images in one ZIP.',
   notInPlan: 'Your plan does not include batches.',
   list: 'Batches, newest first',
   unnamed: (date: string) => `Batch of ${date}`,
@@ -78,7 +78,7 @@ export const batches = {
   create: (count: number, formatted: string) => `Create ${codes(count, formatted)}`,
   tooLarge: 'These rows have more than 8 MB. Split the file.',
   created: (count: number, formatted: string) => `${codes(count, formatted)} ${count === 1 ? 'was' : 'were'} created.`,
-  unknownResult: 'The connection broke. Try again: no code will be created twice.',
+  unknownResult: 'The connection was lost. Try again: no code will be created twice.',
   sending: 'The rows are being sent. You can follow the progress in a moment.',
   rowsTitle: 'Rows',
   filters: { all: 'All', created: 'Created', pending: 'Waiting', failed: 'Failed', skipped: 'Skipped' },
@@ -99,5 +99,5 @@ export const batches = {
   },
   packing: (done: string, total: string) => `Packing: ${done} of ${total} images`,
   listing: (done: string, total: string) => `Reading: ${done} of ${total} rows`,
-  reconnecting: 'The connection broke. The batch continues. Reconnecting…',
+  reconnecting: 'The connection was lost. The batch continues. Reconnecting…',
 };

@@ -14,7 +14,7 @@ export const code = {
     tooFine: 'Modules below 0.4 mm are hard to scan.',
     download: 'Download',
     svgHelp: 'Vectors, for any size.',
-    test: 'Open the short URL',
+    test: 'Open the scan URL',
     testHelp: 'Opening it counts as a scan.',
   },
   details: {
@@ -55,7 +55,7 @@ export const code = {
     bySystem: 'Operating systems',
     byBrowser: 'Browsers',
     byReferrer: 'Referrers',
-    byTarget: 'What decided',
+    byTarget: 'Targets',
     version: (version: number) => `Version ${version}`,
     earlier: 'Others',
     rule: (rule: number) => `rule ${rule}`,

@@ -39,7 +39,7 @@ export const common = {
     // Read where the session had ended, or in what was kept until the person has signed in again.
     UNAUTHENTICATED: () => 'Your session had ended. Try again.',
     UNKNOWN_FOLDER: () => 'This folder does not exist any more.',
-    DOMAIN_NOT_RESOLVED: () => 'The domain of these codes does not lead to Signpost at the moment.',
+    DOMAIN_NOT_RESOLVED: () => 'The domain of these codes does not point to Signpost at the moment.',
   } as Reasons,
   codes: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'code' : 'codes'}`,
   scans: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'scan' : 'scans'}`,

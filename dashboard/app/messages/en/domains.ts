@@ -15,7 +15,7 @@ export const domains = {
   },
   explained: {
     pending: 'Create both records at your DNS provider. The TXT record proves that the hostname is yours.',
-    verified: 'The TXT record was found. What is missing is the record that leads the hostname to Signpost.',
+    verified: 'The TXT record was found. The record that points the hostname to Signpost is still missing.',
     live: '',
     failing:
       'Scans of codes printed on this hostname may fail, and no new codes can be printed on it until it is repaired.',
@@ -30,7 +30,7 @@ export const domains = {
   value: 'Value',
   purpose: 'Purpose',
   proof: 'Proves ownership',
-  address: 'Leads scans to Signpost',
+  address: 'Points to Signpost',
   check: 'Check now',
   checkOf: (host: string) => `Check now: ${host}`,
   checked: { live: (host: string) => `${host} is live`, waiting: (host: string) => `${host} is not ready yet` },
@@ -40,7 +40,7 @@ export const domains = {
   removeTitle: (host: string) => `Remove ${host}?`,
   removeText: [
     'No more codes can be printed on it.',
-    'Codes that are printed on it keep working while its DNS leads to Signpost, but it gets no new certificate: when the present one expires, their scans fail in the browser.',
+    'Codes that are printed on it keep working while its DNS points to Signpost, but it gets no new certificate: when the current one expires, their scans fail in the browser.',
     'Adding the domain again makes it serve these codes as before.',
   ],
   removed: (host: string) => `${host} has been removed`,

@@ -56,5 +56,5 @@ export const newCode = {
   nothingYet: 'The code appears as soon as there is something to encode.',
   create: 'Create code',
   createdToast: (name: string) => `${name} was created.`,
-  unknownResult: 'The connection broke. Try again: the code will not be created twice.',
+  unknownResult: 'The connection was lost. Try again: the code will not be created twice.',
 };

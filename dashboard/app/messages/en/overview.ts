@@ -24,7 +24,7 @@ export const overview = {
     title: 'Needs your attention',
     none: 'Nothing needs your attention.',
     unchecked: 'Not everything could be checked. Reload the page to try again.',
-    domainFailing: (host: string) => `${host} no longer leads to Signpost`,
+    domainFailing: (host: string) => `${host} no longer points to Signpost`,
     domainWaiting: (host: string) => `${host} is not set up yet`,
     domainAction: 'See the DNS records',
     endpointDisabled: (url: string) => `The webhook ${url} is disabled`,

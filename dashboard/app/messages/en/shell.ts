@@ -8,7 +8,7 @@ export const shell = {
   switchAccount: 'Switch account',
   signedInAs: (email: string) => `Signed in as ${email}`,
   signOut: 'Sign out',
-  themes: { system: 'Like the system', light: 'Light', dark: 'Dark' },
+  themes: { system: 'System', light: 'Light', dark: 'Dark' },
   languages: { en: 'English', de: 'Deutsch' },
   roles: { viewer: 'Viewer', editor: 'Editor', admin: 'Admin', owner: 'Owner' },
   nav: {

@@ -35,7 +35,7 @@ export const target = {
     rolledBack: (version: number) => `The target is as in version ${version} again.`,
   },
   preview: {
-    title: 'Who would land where',
+    title: 'Preview',
     country: 'Country',
     anyCountry: 'Unknown',
     language: 'Language',

@@ -30,7 +30,7 @@ export const team = {
     text: 'Its codes stop working for ever, printed ones too, its API key becomes invalid, and its domains can be used by others. This cannot be undone.',
     action: 'Close the account',
     ask: (account: string) => `Close ${account} for ever?`,
-    deleteData: 'Also delete everything that is stored of it, scans included',
+    deleteData: 'Also delete all its data, including scans',
   },
   signIn: {
     title: 'How people sign in',

@@ -5,7 +5,8 @@ export const webhooks = {
   intro: 'Signpost calls your systems when something changes, signed according to Standard Webhooks.',
   add: 'Add an endpoint',
   empty: 'No endpoints yet',
-  emptyText: 'An endpoint is an https address of yours that learns of new codes, changes and finished batches at once.',
+  emptyText:
+    'An endpoint is an https address of yours that is notified of new codes, changes and finished batches at once.',
   url: 'Address',
   urlNote: 'An https address that answers with a 2xx within 15 seconds. A test event is sent to it at once.',
   events: 'Events',

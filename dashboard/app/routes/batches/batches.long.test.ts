@@ -202,7 +202,7 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByRole('progressbar').waitFor();
     const [core] = pages.signpost.cores;
     await core?.kill();
-    await page.getByText('The connection broke. The batch continues').waitFor();
+    await page.getByText('The connection was lost. The batch continues').waitFor();
     await core?.restart();
     await page.getByText('Completed').waitFor({ timeout: 90_000 });
     await page.getByText('All 20,000').waitFor();

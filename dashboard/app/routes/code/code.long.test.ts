@@ -54,7 +54,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.keyboard.press('Space');
     await rule.getByRole('textbox', { name: 'Target URL' }).focus();
     await page.keyboard.type('https://example.com/tablets');
-    await page.getByRole('region', { name: 'Who would land where' }).getByText('https://example.com/second').waitFor();
+    await page.getByRole('region', { name: 'Preview' }).getByText('https://example.com/second').waitFor();
     await press(page, 'Save target');
     await page.getByText('Saved as version 2.').waitFor();
     const target = await targetOf(code);

@@ -51,7 +51,7 @@ function Loaded({ code }: { readonly code: Code }) {
         <div className={styles.subtitle}>
           <BackLink />
           <CodeState code={code} />
-          {!isStatic && <Copyable text={code.scanUrl} what={codes.shortUrl} href={code.scanUrl} />}
+          {!isStatic && <Copyable text={code.scanUrl} what={codes.scanUrl} href={code.scanUrl} />}
         </div>
       }
       actions={

@@ -70,7 +70,7 @@ function Details({ code }: { readonly code: Code }) {
           <div>
             <dt>{codes.columns.url}</dt>
             <dd>
-              <Copyable text={code.scanUrl} what={codes.shortUrl} />
+              <Copyable text={code.scanUrl} what={codes.scanUrl} />
             </dd>
           </div>
         )}

@@ -36,7 +36,7 @@ export function CodeCells({ code }: { readonly code: Code }) {
               {shortAddress(code.scanUrl).slice(0, -code.shortCode.length)}
             </code>
             <code>{code.shortCode}</code>
-            <CopyButton text={code.scanUrl} what={`${codes.shortUrl}, ${nameOfCode(code)}`} excludeFromTabOrder />
+            <CopyButton text={code.scanUrl} what={`${codes.scanUrl}, ${nameOfCode(code)}`} excludeFromTabOrder />
           </>
         )}
       </div>
