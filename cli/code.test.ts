@@ -83,7 +83,7 @@ describe('code', () => {
     [2, ['create-landing'], '--title'],
     [2, ['create-landing', '--title', 'x', '--link', 'nowhere'], 'It must be LABEL=URL.'],
     [1, ['create-landing', '--title', 'x', '--link', 'a=ftp://b'], '--link: must be an absolute'],
-    [1, ['create-landing', '--title', ' '], '--title: is needed.'],
+    [1, ['create-landing', '--title', ' '], '--title: is required.'],
     [2, ['create-landing', '--title', 'x', '--page-background', 'red'], 'It must be #rgb or #rrggbb.'],
     [2, ['update-landing', '--id', 'qr_x'], 'Give at least one of --title'],
     [2, ['restore'], '--id'],

@@ -10,7 +10,7 @@ export function keyCommands(key: Command): void {
   destructive(ofAccount(key.command('rotate')))
     .description('issue a new key and revoke the old one at once; the new key is shown only once')
     .action(async ({ account, yes }: { account: string; yes: boolean }) => {
-      await expectConfirmed({ yes }, 'The present key stops working at once.');
+      await expectConfirmed({ yes }, 'The current key stops working at once.');
       const { accounts } = await connectCore(process.env, account);
       const { apiKey } = await accounts.rotateKey({});
       printRecord(json(), { api_key: apiKey });

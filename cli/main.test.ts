@@ -183,7 +183,9 @@ test('what answers instead of a core is one sentence', async () => {
     [{ CORE_CA: certFile }, `wrong version number|${closed}`],
   ] as const) {
     expect(await answered(env)).toMatch(
-      new RegExp(`^No core answers: do CORE_HOST and CORE_PORT .* CORE_CA fit\\? \\((${answer})\\)\\n$`),
+      new RegExp(
+        `^No core answers: do CORE_HOST and CORE_PORT .* CORE_CA match its certificate\\? \\((${answer})\\)\\n$`,
+      ),
     );
   }
   expect(await answered({ CORE_PORT: 'abc' })).toBe('CORE_PORT must be a port.\n');

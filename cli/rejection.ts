@@ -33,7 +33,7 @@ export function rejectionSentence(error: unknown, command: Command): string {
 function noCore({ rawMessage, code }: ConnectError): string {
   // OpenSSL's message is a line of its log, and that of a gateway's answer is empty.
   const answer = rawMessage.replace(/^.*:SSL routines:[^:]*:([^:]*):.*$/s, '$1') || Code[code];
-  return `No core answers: do CORE_HOST and CORE_PORT lead to its Connect port, and does CORE_CA fit? (${answer})`;
+  return `No core answers: do CORE_HOST and CORE_PORT name its Connect port, and does CORE_CA match its certificate? (${answer})`;
 }
 
 function isTargetUrlGiven(command: Command): boolean {

@@ -117,7 +117,7 @@ test('history, at and rollback', async () => {
   expect(conflict).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'The target is in version 3 by now, not in version 2: read it and try again.\n',
+    stderr: 'The target is now at version 3, not at version 2: read it and try again.\n',
   });
   expect(await json('rollback', '--to', '1', '--note', 'Too early')).toEqual({
     version: 4,

@@ -129,7 +129,7 @@ function withTarget(command: Command): Command {
 function changing(command: Command): Command {
   return command
     .option('--note <text>', 'the reason, kept with the version')
-    .option('--expected-version <version>', 'fail if the target is in another version', wholeNumber);
+    .option('--expected-version <version>', 'fail if the target is at another version', wholeNumber);
 }
 
 async function targetOf({ targetUrl, policy }: TargetOptions): Promise<{ targetUrl?: string; policy?: Policy }> {

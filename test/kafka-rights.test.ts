@@ -274,7 +274,7 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
       { KAFKA_CERT: undefined, KAFKA_KEY: undefined },
       /^the brokers refuse the client certificate, or want one: check KAFKA_CERT/,
     ],
-    ['a missing right', {}, /^a right is missing: compare those of KAFKA_USERNAME with docs\/operating\.md/],
+    ['a missing right', {}, /^a permission is missing: compare those of KAFKA_USERNAME with docs\/operating\.md/],
   ])(
     '%s is logged as one sentence, once, and without secrets',
     async (_, over, sentence) => {
@@ -299,7 +299,7 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
     const { lines, logger: recording } = recordingLogger();
     const log = open('billing', {}, recording);
     await firstOf((told) => log.consume({ topic: EVENTS.name, group: 'signpost.webhooks', ...told }));
-    await expect.poll(() => String(lines), EVENTUALLY).toContain('a right is missing');
+    await expect.poll(() => String(lines), EVENTUALLY).toContain('a permission is missing');
   }, 60_000);
 
   test('brokers without TLS are recognised', async () => {

@@ -23,7 +23,7 @@ export function refusalOf(error: unknown): string | undefined {
   if (code === NO_DATABASE) return `DATABASE_URL names a database that Postgres does not have: ${message}`;
   // The ORM puts the statement before the message.
   if (code === NO_RIGHT)
-    return `The role in DATABASE_URL lacks a right: ${message.split(' - ').at(-1)}. Cores need the owner of the database.`;
+    return `The role in DATABASE_URL lacks a privilege: ${message.split(' - ').at(-1)}. Cores need the owner of the database.`;
   if (message === NO_TLS) return 'Postgres offers no TLS, which sslmode in DATABASE_URL asks for.';
   if (CERTIFICATE.test(code)) {
     const advice = code === OTHER_NAME ? '' : ' sslrootcert in DATABASE_URL must name its CA.';

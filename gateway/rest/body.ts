@@ -13,7 +13,10 @@ export function fingerprint({ method, url }: Pick<FastifyRequest, 'method' | 'ur
 /** Parses JSON in UTF-8. Throws a Refusal that says what is wrong and where. */
 export function parseJson(body: Uint8Array): unknown {
   if (!isUtf8(body)) {
-    throw new Refusal('MALFORMED_BODY', `The body is not valid UTF-8: see byte ${firstInvalidByte(body)}, from 0.`);
+    throw new Refusal(
+      'MALFORMED_BODY',
+      `The body is not valid UTF-8: the byte at offset ${firstInvalidByte(body)} is wrong.`,
+    );
   }
   const text = new TextDecoder().decode(body);
   try {

@@ -55,7 +55,7 @@ export function openRequestLog(pool: Pool, logger: Logger): RequestLog {
   let timer: NodeJS.Timeout | undefined;
   let recording: Promise<void> | undefined;
   const reportDropped = throttledReport(REPORT_MS, (requests, err: unknown) => {
-    logger.warn({ requests, err }, 'API requests are missing in the list of the last ones');
+    logger.warn({ requests, err }, 'API requests are missing from the list of recent ones');
   });
 
   async function recordWaiting(): Promise<void> {

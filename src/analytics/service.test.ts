@@ -296,7 +296,7 @@ test('windows that are too long or reversed are rejected', async () => {
   expect(await outcome(1_101, Granularity.DAY)).toBe('to: the window is limited to 1,100 days.');
   expect(await outcome(32, Granularity.HOUR)).toBe('accepted');
   expect(await outcome(33.1, Granularity.HOUR)).toBe('to: the window is limited to 32 days by hour.');
-  expect(await outcome(0.5, Granularity.DAY)).toBe('to: must not be before `from`, and at most in the year 9999.');
+  expect(await outcome(0.5, Granularity.DAY)).toBe('to: must not be before `from`, nor after the year 9999.');
   const early = client.listTopCodes({ from: timestampFromMs(-1), to: timestampFromMs(0) });
   await expect(early).rejects.toThrow('from: must be in the years 1970 to 9999.');
 });

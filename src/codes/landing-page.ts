@@ -10,7 +10,7 @@ import { readWebAddress } from './target-url.ts';
  * INVALID_FIELD.
  */
 export function readLandingPage(input: LandingPage | undefined): JsonValue {
-  if (!input) throw failure('INVALID_FIELD', 'landing_page: is needed.');
+  if (!input) throw failure('INVALID_FIELD', 'landing_page: is required.');
   const { title, text, links, foregroundColor, backgroundColor } = input;
   const page = create(LandingPageSchema, {
     title: parseLine('landing_page.title', title),
@@ -31,7 +31,7 @@ export function readLandingPage(input: LandingPage | undefined): JsonValue {
 
 function parseLine(field: string, input: string): string {
   const text = input.trim();
-  if (text === '') throw failure('INVALID_FIELD', `${field}: is needed.`);
+  if (text === '') throw failure('INVALID_FIELD', `${field}: is required.`);
   if (/\p{Cc}/u.test(text)) throw failure('INVALID_FIELD', `${field}: must be one line without control characters.`);
   return text;
 }

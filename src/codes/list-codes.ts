@@ -172,7 +172,7 @@ async function searchFilter(
 ): Promise<{ text: string | null; codeId: string | null }> {
   const text = search.trim();
   // Postgres rejects it even in a parameter.
-  if (text.includes('\0')) throw failure('INVALID_FIELD', 'search: a text has no NUL characters.');
+  if (text.includes('\0')) throw failure('INVALID_FIELD', 'search: must not contain the NUL character.');
   if (text === '') return { text: null, codeId: null };
   const codeId = decodeId('qr', text) ?? (await codeByShortCode(pool, accountId, text));
   return codeId === undefined ? { text, codeId: null } : { text: null, codeId };

@@ -36,8 +36,8 @@ test.each([
 });
 
 test.each([
-  ['', /is needed/],
-  ['   ', /is needed/],
+  ['', /is required/],
+  ['   ', /is required/],
   ['ftp://example.com/x', /absolute http or https/],
   ['javascript:alert(1)', /absolute http or https/],
   ['//example.com', /absolute http or https/],

@@ -10,7 +10,7 @@ import type { IsPlatformHost } from './platform-hosts.ts';
 import { hasValidPunycode } from './web-host.ts';
 
 const PROBLEMS: Readonly<Record<WebAddressProblem, string>> = {
-  missing: 'is needed.',
+  missing: 'is required.',
   too_long: `must have at most ${MAX_URL_CHARACTERS} characters.`,
   not_absolute: 'must be an absolute http or https URL.',
   credentials: 'must not carry a user name or password.',

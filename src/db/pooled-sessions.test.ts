@@ -12,7 +12,7 @@ import { expectOwnSessions } from './pooled-sessions.ts';
 
 const run = promisify(execFile);
 const EVENTUALLY = { timeout: 20_000, interval: 50 };
-const REFUSED = /^DATABASE_URL leads to a pooler that lends sessions for one transaction at a time/;
+const REFUSED = /^DATABASE_URL points to a pooler that lends sessions for one transaction at a time/;
 
 const isInstalled = spawnSync('pgbouncer', ['--version']).status === 0;
 if (process.env.CI && !isInstalled) throw new Error('pgbouncer is not installed');

@@ -18,7 +18,7 @@ async function expectTwoSessions(one: PoolClient, other: PoolClient): Promise<vo
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if ((await sessionOf(one)) !== (await sessionOf(other))) continue;
     throw new OperatorError(
-      'DATABASE_URL leads to a pooler that lends sessions for one transaction at a time, and cores need their own: ' +
+      'DATABASE_URL points to a pooler that lends sessions for one transaction at a time, and cores need their own: ' +
         'set pool_mode=session in PgBouncer, or connect to Postgres directly.',
     );
   }

@@ -20,7 +20,7 @@ async function failureOf(url: string): Promise<unknown> {
 test('an older Postgres is refused', async () => {
   const query = async () => ({ rows: [{ version: '15.18 (Debian)', encoding: 'UTF8' }] });
   await expect(expectUsableServer({ query } as never)).rejects.toThrow(
-    new OperatorError('DATABASE_URL leads to Postgres 15.18 (Debian); Signpost needs Postgres 18.'),
+    new OperatorError('DATABASE_URL points to Postgres 15.18 (Debian); Signpost needs Postgres 18.'),
   );
 });
 
@@ -35,7 +35,7 @@ test('a database that is not in UTF-8 is refused', async () => {
   const failure = await failureOf(url.href);
   await client.query(`drop database ${name} with (force)`);
   expect(failure).toEqual(
-    new OperatorError('DATABASE_URL leads to a database in SQL_ASCII; Signpost needs one in UTF8.'),
+    new OperatorError('DATABASE_URL points to a database in SQL_ASCII; Signpost needs one in UTF8.'),
   );
 });
 
@@ -43,7 +43,7 @@ test.skipIf(inject('gatewayUrl') === null)('a role without rights is a sentence'
   const url = new URL(inject('gatewayUrl') ?? '');
   url.pathname = new URL((await freshDatabase({ migrated: false })).url).pathname;
   expect(refusalOf(await failureOf(url.href))).toMatch(
-    /^The role in DATABASE_URL lacks a right: permission denied for [^;]*\. Cores need the owner of the database\.$/,
+    /^The role in DATABASE_URL lacks a privilege: permission denied for [^;]*\. Cores need the owner of the database\.$/,
   );
 });
 

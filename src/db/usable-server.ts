@@ -10,9 +10,9 @@ export async function expectUsableServer(client: Pick<Pool | ClientBase, 'query'
   );
   const { version = '', encoding = '' } = rows[0] ?? {};
   if (Number.parseInt(version, 10) < MIN_VERSION) {
-    throw new OperatorError(`DATABASE_URL leads to Postgres ${version}; Signpost needs Postgres ${MIN_VERSION}.`);
+    throw new OperatorError(`DATABASE_URL points to Postgres ${version}; Signpost needs Postgres ${MIN_VERSION}.`);
   }
   if (encoding !== 'UTF8') {
-    throw new OperatorError(`DATABASE_URL leads to a database in ${encoding}; Signpost needs one in UTF8.`);
+    throw new OperatorError(`DATABASE_URL points to a database in ${encoding}; Signpost needs one in UTF8.`);
   }
 }

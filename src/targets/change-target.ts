@@ -26,7 +26,7 @@ export function expectDynamic({ type }: CodeRow): void {
 /** Fails with TARGET_CHANGED if the code's target is not in the expected version; undefined expects none. */
 export function expectVersion({ target_version }: CodeRow, expected: number | undefined): void {
   if (expected === undefined || expected === target_version) return;
-  const sentence = `The target is in version ${target_version} by now, not in version ${expected}: read it and try again.`;
+  const sentence = `The target is now at version ${target_version}, not at version ${expected}: read it and try again.`;
   throw failure('TARGET_CHANGED', sentence, { version: String(target_version) });
 }
 

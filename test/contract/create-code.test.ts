@@ -367,8 +367,12 @@ describe('POST /api/v1/qr-codes', () => {
     ['an array', '[]', 'must be a JSON object'],
     ['a string', '"https://example.com"', 'must be a JSON object'],
     ['null', 'null', 'must be a JSON object'],
-    ['no UTF-8', new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), 'is not valid UTF-8: see byte 2, from 0'],
-    ['UTF-16', new Uint8Array(Buffer.from('\ufeff{}', 'utf16le')), 'is not valid UTF-8: see byte 0, from 0'],
+    [
+      'no UTF-8',
+      new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+      'is not valid UTF-8: the byte at offset 2 is wrong',
+    ],
+    ['UTF-16', new Uint8Array(Buffer.from('\ufeff{}', 'utf16le')), 'is not valid UTF-8: the byte at offset 0 is wrong'],
   ])('400: a body that is %s', async (_what, raw, problem) => {
     const account = await api.account();
     const { status, body } = await account.call<Failure>('POST', '/qr-codes', { raw });

@@ -153,7 +153,7 @@ describe('SetTarget', () => {
     expect(await failureOf(change('c'))).toMatchObject({
       code: Code.Aborted,
       reason: 'TARGET_CHANGED',
-      message: 'The target is in version 2 by now, not in version 1: read it and try again.',
+      message: 'The target is now at version 2, not at version 1: read it and try again.',
     });
   });
 

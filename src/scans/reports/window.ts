@@ -19,7 +19,7 @@ export function parseWindow(request: { from?: Timestamp | undefined; to?: Timest
   const to = request.to ? timestampMs(request.to) : Number.NaN;
   if (!(from >= 0 && from <= LATEST)) throw failure('INVALID_FIELD', 'from: must be in the years 1970 to 9999.');
   if (!(to >= from && to <= LATEST)) {
-    throw failure('INVALID_FIELD', 'to: must not be before `from`, and at most in the year 9999.');
+    throw failure('INVALID_FIELD', 'to: must not be before `from`, nor after the year 9999.');
   }
   return { from, to };
 }

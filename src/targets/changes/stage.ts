@@ -47,7 +47,7 @@ export async function stage(
 ): Promise<TargetChangeEntity> {
   const { id: accountId } = accountOf(context);
   if (rows.length > MAX_BATCH_ROWS) {
-    const sentence = `At most ${MAX_BATCH_ROWS} targets can be changed at once, these are ${rows.length}; split them.`;
+    const sentence = `At most ${MAX_BATCH_ROWS} targets can be changed at once, this request has ${rows.length}; split it.`;
     throw failure('TOO_MANY_ROWS', sentence);
   }
   const read = await readRows(tx, isPlatformHost, rows);
