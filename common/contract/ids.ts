@@ -10,7 +10,6 @@ export type IdPrefix =
   | 'tag'
   | 'domain'
   | 'acct'
-  | 'key'
   | 'hook'
   | 'evt'
   | 'dlv'
