@@ -65,10 +65,10 @@ async function main(): Promise<void> {
   running.defer(() => follower.stop());
 
   onMessageFromMain((message) => {
-    if (message.type !== 'held') return;
+    if (message.type !== 'offered') return;
     const { worker, offer, frames } = message;
     shipper.publish(Buffer.from(frames)).then(
-      () => sendToMain({ type: 'taken', worker, offer }),
+      () => sendToMain({ type: 'published', worker, offer }),
       () => undefined,
     );
   });

@@ -231,12 +231,12 @@ test('a worker drops held scans only when that offer was published, and not for 
   };
   await expect.poll(() => received.ready, EVENTUALLY).toBeDefined();
   expect((await get(code.path)).status).toBe(302);
-  await expect.poll(() => received.held, EVENTUALLY).toBeDefined();
-  const { offer } = received.held as MessageToMain & { type: 'held' };
-  worker.send({ type: 'taken', offer: 'one of a worker before it' });
+  await expect.poll(() => received.offered, EVENTUALLY).toBeDefined();
+  const { offer } = received.offered as MessageToMain & { type: 'offered' };
+  worker.send({ type: 'published', offer: 'one of a worker before it' });
   received = {};
   await expect.poll(held, EVENTUALLY).toBeGreaterThan(0);
-  worker.send({ type: 'taken', offer });
+  worker.send({ type: 'published', offer });
   await expect.poll(held, EVENTUALLY).toBe(0);
 });
 

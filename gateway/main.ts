@@ -92,7 +92,8 @@ async function main(config: GatewayConfig): Promise<void> {
     logger,
     start: () => startProgram('carrier.ts', [], {}),
     onMessage(message) {
-      if (message.type === 'taken') workers?.processes[message.worker]?.send({ type: 'taken', offer: message.offer });
+      if (message.type === 'published')
+        workers?.processes[message.worker]?.send({ type: 'published', offer: message.offer });
       if (message.type === 'metrics') collector.receive(message.collection, message.scopes);
       if (message.type !== 'status' || !('carrier' in message)) return;
       carrierStatus = message.carrier;
@@ -113,7 +114,7 @@ async function main(config: GatewayConfig): Promise<void> {
     startProgram,
     onMessage(worker, message) {
       if (message.type === 'metrics') collector.receive(message.collection, message.scopes);
-      if (message.type === 'held') carrier.send({ ...message, worker });
+      if (message.type === 'offered') carrier.send({ ...message, worker });
       // A worker that has just started knows no state yet.
       if (message.type === 'status' || message.type === 'ready') isStateSent = false;
     },

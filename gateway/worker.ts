@@ -48,7 +48,7 @@ const SPOOL_MS = 2_000;
 const CLOSE_MS = 2_000;
 
 /**
- * Answers requests: composes the parts, and closes them in the opposite order. `spoolName`: the folder of its spool, which
+ * Answers requests: composes the parts, and closes them in reverse order. `spoolName`: the folder of its spool, which
  * no other process has ever used. `sockets`: how many it listens on.
  */
 async function main(number: number, spoolName: string, sockets: number): Promise<void> {
@@ -79,7 +79,7 @@ async function main(number: number, spoolName: string, sockets: number): Promise
     logger,
     offer(frames, accepted) {
       pendingOffer = { id: randomUUID(), accepted };
-      sendToMain({ type: 'held', offer: pendingOffer.id, frames });
+      sendToMain({ type: 'offered', offer: pendingOffer.id, frames });
     },
   });
   running.defer(() => spool.close(SPOOL_MS));
@@ -116,7 +116,7 @@ async function main(number: number, spoolName: string, sockets: number): Promise
   let state: GatewayState = { carrier: undefined, workers: [] };
   onMessageFromMain((message) => {
     if (message.type === 'state') ({ state } = message);
-    else if (message.type === 'taken' && message.offer === pendingOffer.id) pendingOffer.accepted();
+    else if (message.type === 'published' && message.offer === pendingOffer.id) pendingOffer.accepted();
   });
   const status = () => ({ answered: scans.answered(), spool: spool.status() });
   measureWorker(status);

@@ -17,7 +17,7 @@ import { signInText, welcome } from './welcome.ts';
 
 /**
  * `npm start`: Postgres, a core that answers calls, one for background work, a gateway and the dashboard on this machine,
- * each a separate process as in production, and stopped in the opposite order. Processes that die are not restarted:
+ * each a separate process as in production, and stopped in reverse order. Processes that die are not restarted:
  * supervisors do that in production, and here it would hide the reason. Rejects with an `OperatorError`, or with the reason
  * of `interruption.stop`; by then everything has stopped. `given`: the environment, with all values in it.
  */

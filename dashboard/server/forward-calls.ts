@@ -22,8 +22,8 @@ const MAX_REQUEST_BYTES = 8 * 1024 * 1024 + 1024;
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 
 /**
- * The most calls of one person at a time, in all sessions: who can sign in can sign in often. A page makes about ten, and
- * browsers open six connections over HTTP/1.1.
+ * The most calls of one person at a time, over all sessions, as a person may sign in any number of times. A page makes
+ * about ten, and browsers open six connections over HTTP/1.1.
  */
 const MAX_CALLS = 50;
 
@@ -161,7 +161,7 @@ export function forwardCalls(
         headersTimeout: limitMs + MARGIN_MS,
         bodyTimeout: limitMs + MARGIN_MS,
       });
-      // About the service token, which is no concern of the browser's: it would take itself for signed out.
+      // It is about the dashboard's service token. A page that got it would believe that its session has ended.
       if (response.statusCode === 401) {
         await response.body.dump();
         logger.error('the core does not accept the service token of the dashboard');

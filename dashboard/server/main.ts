@@ -21,7 +21,7 @@ const APP = join(import.meta.dirname, '../app/dist');
 /** How long running calls may take on stop, in ms; browsers continue streams elsewhere. */
 const GRACE_MS = 10_000;
 
-/** Composes the dashboard's server, and closes its parts in the opposite order. */
+/** Composes the dashboard's server, and closes its parts in reverse order. */
 async function main(config: DashboardConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'dashboard' });
   exitOnFatalErrors(logger);

@@ -125,7 +125,7 @@ export function signInByLink(
   });
 }
 
-/** The complete address of a page of the dashboard, so that nothing in it can lead elsewhere; of the first one if it is none. */
+/** The absolute address of `to`, or of the first page if `to` is not a page of the dashboard: a link must not lead elsewhere. */
 function ownAddress(to: unknown, dashboardUrl: string): string {
   const first = new URL('/', dashboardUrl);
   const url = typeof to === 'string' && URL.canParse(to, first.href) ? new URL(to, first) : first;

@@ -23,9 +23,9 @@ export type MessageToMain =
   | { readonly type: 'status'; readonly worker: WorkerStatus }
   | { readonly type: 'status'; readonly carrier: CarrierStatus }
   /** A worker offers frames of scans that it can't write to disk. */
-  | { readonly type: 'held'; readonly offer: string; readonly frames: Uint8Array }
+  | { readonly type: 'offered'; readonly offer: string; readonly frames: Uint8Array }
   /** The carrier has published the frames of that offer. */
-  | { readonly type: 'taken'; readonly worker: number; readonly offer: string }
+  | { readonly type: 'published'; readonly worker: number; readonly offer: string }
   /** Its metrics, in answer to `collect`. */
   | { readonly type: 'metrics'; readonly collection: number; readonly scopes: readonly ScopeMetrics[] };
 
@@ -40,9 +40,9 @@ export type MessageFromMain =
   /** The status of all processes. */
   | { readonly type: 'state'; readonly state: GatewayState }
   /** To the carrier: frames that a worker offers. */
-  | { readonly type: 'held'; readonly worker: number; readonly offer: string; readonly frames: Uint8Array }
+  | { readonly type: 'offered'; readonly worker: number; readonly offer: string; readonly frames: Uint8Array }
   /** To the worker: the frames of this offer, made by it or its predecessor, were published. */
-  | { readonly type: 'taken'; readonly offer: string }
+  | { readonly type: 'published'; readonly offer: string }
   /** Send your metrics. */
   | { readonly type: 'collect'; readonly collection: number };
 
