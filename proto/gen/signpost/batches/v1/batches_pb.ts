@@ -497,7 +497,7 @@ export type ListBatchesRequest = Message<"signpost.batches.v1.ListBatchesRequest
   cursor?: string | undefined;
 
   /**
-   * Only batches that are still processed, which `total` then counts.
+   * Only batches that are still being processed; `total` then counts these.
    *
    * @generated from field: bool unfinished = 4;
    */

@@ -912,7 +912,7 @@ export type ListTargetChangesRequest = Message<"signpost.targets.v1.ListTargetCh
   cursor: string;
 
   /**
-   * Only changes that are still applied.
+   * Only changes that are still being applied.
    *
    * @generated from field: bool unfinished = 3;
    */

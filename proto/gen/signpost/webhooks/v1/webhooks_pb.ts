@@ -65,7 +65,7 @@ export type Endpoint = Message<"signpost.webhooks.v1.Endpoint"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it first answered with a 2xx at this address; until then absent, only test events are sent and others wait.
+   * When it first answered with a 2xx at this address. Absent until then: only test events are sent, and others wait.
    *
    * @generated from field: google.protobuf.Timestamp verified_at = 7;
    */
