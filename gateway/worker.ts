@@ -12,8 +12,8 @@ import { startTelemetry } from '../common/telemetry/start.ts';
 import { limitAttempts, limitRequests } from './address-limits.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { createCoreClients } from './core/clients.ts';
-import { createFront } from './front.ts';
 import { readiness } from './health.ts';
+import { createHttpServer } from './http-server.ts';
 import { measureScans, measureWorker } from './metrics.ts';
 import { originReader, proxiesIn } from './origin.ts';
 import { sendMetricsOnRequest } from './process/collect-metrics.ts';
@@ -125,7 +125,7 @@ async function main(number: number, spoolName: string, sockets: number): Promise
 
   let isStopping = false;
   const ready = readiness({ spool, core, state: () => state, isStopping: () => isStopping });
-  const server = createFront({
+  const server = createHttpServer({
     scans,
     table,
     api,

@@ -10,7 +10,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { limitAttempts } from '../../gateway/address-limits.ts';
-import { createFront } from '../../gateway/front.ts';
+import { createHttpServer } from '../../gateway/http-server.ts';
 import { openFastLane } from '../../gateway/redirect/answer/fast-lane.ts';
 import { createScanHandler, type ScanHandler } from '../../gateway/redirect/answer/scan-handler.ts';
 import { openRouteTable, type RouteTable } from '../../gateway/redirect/routes/route-table.ts';
@@ -91,7 +91,7 @@ async function startFront(name: string): Promise<Front> {
     logger,
   });
   const api = { handle: echo };
-  const server = createFront({
+  const server = createHttpServer({
     scans,
     table,
     api,

@@ -10,8 +10,8 @@ import type { CountRefusal } from './refusal-metrics.ts';
 import { requestId } from './request-id.ts';
 import { normalizeRequest } from './request-target.ts';
 
-/** The handlers of requests. */
-export interface FrontParts {
+/** What requests are passed to, and what limits them. */
+export interface HttpServerOptions {
   readonly scans: ScanHandler;
   readonly table: RouteTable;
   readonly api: { handle(request: IncomingMessage, response: ServerResponse): void };
@@ -36,9 +36,9 @@ const KEEP_ALIVE_MS = 75_000;
  */
 const MAX_PIPELINED = 100;
 
-/** Node's HTTP server in front of the REST API, scans and health. */
-export function createFront(parts: FrontParts): Server {
-  const { scans, table, api, ready, admit, countRefusal, isStopping } = parts;
+/** Creates the HTTP server of a worker: for the REST API, health, and the scans that the fast lane hands over. */
+export function createHttpServer(options: HttpServerOptions): Server {
+  const { scans, table, api, ready, admit, countRefusal, isStopping } = options;
   const limits = {
     headersTimeout: HEADERS_MS,
     requestTimeout: REQUEST_MS,
