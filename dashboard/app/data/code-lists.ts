@@ -70,7 +70,7 @@ function pageQuery(filter: CodesFilter, page: number) {
   return createQueryOptions(CodesService.method.listCodes, pageInput(filter, page), { transport });
 }
 
-/** The codes of a page. It is no query, whose call would be aborted once the list scrolls away from its rows. */
+/** Reads the codes of a page. Not by `pageQuery`, whose call would be aborted once the page's rows are out of sight. */
 export async function readPage(filter: CodesFilter, page: number): Promise<readonly Code[]> {
   const loaded = queryClient.getQueryData<ListCodesResponse>(pageQuery(filter, page).queryKey);
   return (loaded ?? (await client.listCodes(pageInput(filter, page)))).codes;

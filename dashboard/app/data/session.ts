@@ -44,7 +44,7 @@ export const sessionQuery = queryOptions({
   },
   // Without it there is no page, so a failure is shown at once, with a way to try again.
   retry: false,
-  // Whoever has signed in in another tab is so in this one too as soon as they come back to it.
+  // After a sign-in in another tab, this one shows it as soon as the person comes back to it.
   staleTime: ({ state }) => (state.data && isSignedOut(state.data) ? 0 : 60_000),
 });
 

@@ -27,9 +27,9 @@ export function PageFailed({ error, reset }: { readonly error: unknown; readonly
   const router = useRouter();
   const isRetrying = useRef(false);
   const retry = async () => {
-    // What the browser knows of the previous version leads to no file any more.
+    // The files of the previous version, which the browser knows, no longer exist.
     if (isFileMissing(error)) return location.reload();
-    // Asked again meanwhile, the router would begin anew each time.
+    // A second attempt meanwhile would make the router start all over.
     if (isRetrying.current) return;
     isRetrying.current = true;
     await queryClient.resetQueries({ predicate: ({ state }) => state.status === 'error' });

@@ -6,7 +6,7 @@ import { WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webh
 import { useSession } from '../../data/session.ts';
 import styles from './audit.module.css';
 
-/** What was changed: its name, if it still exists in a short list, else its id. What has a page leads to it. */
+/** What was changed, by its name if it is in one of the short lists, else by its id; a link if it has a page. */
 export function Subject({ id }: { readonly id: string }) {
   const { account } = useSession();
   const members = useQuery(AccountsService.method.listMembers, {}, { enabled: id.startsWith('mbr_') });

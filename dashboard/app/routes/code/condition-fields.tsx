@@ -28,7 +28,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
   const countries = useCountries();
   const { weekly } = rule;
   const errorId = useId();
-  // That the rule had at first: they are not offered, but can be taken out and put back.
+  // Those of the rule that are not offered here: they can be removed, and added again.
   const [otherSystems] = useState(() => rule.systems.filter((id) => !isOffered(id)));
   const setWeekly = (change: Partial<DraftRule['weekly']>) => onChange({ ...rule, weekly: { ...weekly, ...change } });
   const error = (field: string) => errors.get(`${path}.${field}`);
@@ -166,7 +166,7 @@ interface ChoicesProps {
   readonly error: string | undefined;
 }
 
-/** Some of few values, each a button. */
+/** Chooses several of a few values, each by a button. */
 function Choices({ label, options, value, onChange, error }: ChoicesProps) {
   const errorId = useId();
   return (

@@ -25,7 +25,7 @@ interface TargetPreviewProps {
   readonly draft?: { readonly targetUrl: string; readonly policy: MessageInitShape<typeof PolicySchema> } | undefined;
 }
 
-/** Says where a reader whom one describes would land, by the evaluator that answers scans. */
+/** Previews where a described reader would be redirected: the core evaluates the target as gateways do. */
 export function TargetPreview({ code, draft }: TargetPreviewProps) {
   const { target: texts, charts } = useMessages();
   const format = useFormat();

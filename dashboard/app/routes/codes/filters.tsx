@@ -101,7 +101,7 @@ declare module '@tanstack/react-router' {
   }
 }
 
-/** What is undefined is left out of the address. */
+/** Undefined filters are left out of the address. */
 function changed(before: CodesSearch, changes: CodesSearch): CodesSearch {
   return JSON.parse(JSON.stringify({ ...before, ...changes })) as CodesSearch;
 }
@@ -140,7 +140,7 @@ interface FilterProps {
   readonly value: readonly string[];
   readonly onChange: (value: readonly string[]) => void;
   readonly isMultiple?: boolean | undefined;
-  /** What the options are loaded by. */
+  /** The query that loads the options. */
   readonly query?: Pick<UseQueryResult<unknown, Error>, 'data' | 'error'> | undefined;
 }
 

@@ -24,7 +24,7 @@ interface OpenDialog {
   readonly into?: Label;
 }
 
-/** Folders and tags: what there is, and putting it in order. */
+/** The page of all folders and tags, on which they are renamed, merged and deleted. */
 export function Labels() {
   const { labels, newCode, shell } = useMessages();
   const mayChange = useMay('editor');

@@ -7,7 +7,7 @@ import type { DraftFieldsProps } from './content-fields.tsx';
 import { hasDesign, hasDomain } from './draft.ts';
 import styles from './new-code.module.css';
 
-/** Where the code is found again. */
+/** The fields by which people find the code again: its name, folder, tags and campaign type. */
 export function FilingFields({ draft, onChange, errors }: DraftFieldsProps) {
   const { common, newCode } = useMessages();
   return (

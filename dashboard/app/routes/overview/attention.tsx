@@ -12,7 +12,7 @@ import { useFirstMessages } from '../../messages/index.ts';
 import styles from './overview.module.css';
 import { type Concern, useAttention } from './use-attention.ts';
 
-/** What needs attention, each with where to look; or one line that nothing does. */
+/** What needs attention, each with a link to it; or one line that says that nothing does. */
 export function Attention({ usage }: { readonly usage: Usage | undefined }) {
   const { overview } = useFirstMessages();
   const { concerns, isLoading, isComplete } = useAttention(usage);

@@ -4,7 +4,7 @@ import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analy
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A part of time for reports; days and hours are UTC's. */
+/** The window of a report; its days and hours are in UTC. */
 export interface Window {
   readonly from: Timestamp;
   readonly to: Timestamp;
