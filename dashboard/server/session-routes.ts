@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { nameOf, PLAN_BY_NAME, ROLE_BY_NAME } from '../../common/contract/names.ts';
-import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { type Membership, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Core } from './core.ts';
 import { usableMemberships } from './memberships.ts';

@@ -2,7 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { sealedCookie } from './cookies.ts';
 import { type Core, isCoreFailure } from './core.ts';
 import { membershipsOf } from './memberships.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { failure, REASONS, readFailure } from '../../common/contract/errors.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
-import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { type AttemptLimit, clientOf } from '../address-limits.ts';
 import type { CountRefusal } from '../refusal-metrics.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';

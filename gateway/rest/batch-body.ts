@@ -1,7 +1,7 @@
 import { create, fromJson, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import type { Reason } from '../../common/contract/errors.ts';
 import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
-import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { Thread } from '../../common/runtime/thread.ts';
 import { BatchRowInputSchema, CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { createBatchBody, rowInput } from './batch-schema.ts';

@@ -1,7 +1,7 @@
 import { bearerToken } from '../../common/contract/api-key.ts';
 import { IMAGE_PIXELS } from '../../common/contract/ranges.ts';
 import { isSmallImage } from '../../common/contract/small-image.ts';
-import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../core/clients.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';

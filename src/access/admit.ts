@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { CLOCK_MS, tooLate } from '../../common/postgres/commit-limit.ts';
 import { COMMIT_WITHOUT_WAIT, first, promptStatement, run } from '../../common/postgres/sql.ts';
-import { grouped } from '../../common/runtime/grouped.ts';
+import { grouped } from '../../common/queues/grouped.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import type { Account, Rate } from './caller.ts';
 import { ACCOUNT, type AccountRow, accountFrom } from './find-account.ts';

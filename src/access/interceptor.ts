@@ -13,7 +13,7 @@ import {
 import { failure, readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
-import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import {
   AdmissionService,
   AuthenticateRequestSchema,

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { first, promptStatement, type Queryable, run, statement } from '../../common/postgres/sql.ts';
-import { grouped } from '../../common/runtime/grouped.ts';
+import { grouped } from '../../common/queues/grouped.ts';
 import { SCANNED_CODE_COLUMNS, type ScannedCodeRow } from './code-row.ts';
 
 /** Index: codes_pkey. */

@@ -1,7 +1,7 @@
 import { DatabaseError, type Pool, type QueryResultRow } from 'pg';
 import { CLOCK_MS, type CommitLimit } from '../../common/postgres/commit-limit.ts';
 import { PROMPT_MS, run, type Statement, withConnection } from '../../common/postgres/sql.ts';
-import { grouped } from '../../common/runtime/grouped.ts';
+import { grouped } from '../../common/queues/grouped.ts';
 import type { Rate } from '../access/caller.ts';
 import { arrayParameters, arraysOf, type Column, listed } from '../db/columns.ts';
 import { type NewOutboxRow, NEW_COLUMNS as OUTBOX_COLUMNS } from '../events/outbox.ts';

@@ -11,7 +11,7 @@ import {
 } from '@connectrpc/connect/protocol';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import { failure } from '../../common/contract/errors.ts';
-import type { FairQueue } from '../../common/runtime/fair-queue.ts';
+import type { FairQueue } from '../../common/queues/fair-queue.ts';
 import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
 import { limitOf } from './message-limits.ts';

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { isMessage } from '@bufbuild/protobuf';
 import type { Interceptor } from '@connectrpc/connect';
 import { isSmallImage } from '../../common/contract/small-image.ts';
-import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { RenderImageRequestSchema } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
 

@@ -4,7 +4,7 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { methodName } from '../../common/contract/method-name.ts';
 import { promptStatement, run } from '../../common/postgres/sql.ts';
-import { fairQueue } from '../../common/runtime/fair-queue.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { listenFailure } from '../../common/runtime/listen-failure.ts';
 import { shared } from '../../common/runtime/shared.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';

@@ -1,7 +1,7 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { HandlerContext, Interceptor, ServiceImpl } from '@connectrpc/connect';
 import type { Logger } from 'pino';
-import type { FairQueue } from '../../common/runtime/fair-queue.ts';
+import type { FairQueue } from '../../common/queues/fair-queue.ts';
 import type { Tls } from './tls.ts';
 
 /** Registers the implementation of a service. Methods that are left out answer `unimplemented`. */
