@@ -1,3 +1,4 @@
+import type { ConnectError } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { readFailure } from '../../common/contract/errors.ts';
 import { first, run, statement } from '../../common/postgres/sql.ts';
@@ -28,34 +29,50 @@ const restore = statement(
 );
 
 /**
- * Restores and announces those of the rows that are deleted, as far as the plan's limit of dynamic codes allows. The
- * transaction must have locked the codes. Returns the results by UUID.
+ * Restores and announces deleted codes, as far as the plan's limit of dynamic codes allows. The transaction must have locked
+ * them, and before the counter, as in a deletion, so that the two cannot deadlock. Returns why the others are refused, by
+ * UUID.
  */
-export async function restoreLocked(
+export async function restoreDeleted(
   tx: PoolClient,
   platformUrl: string,
   { id: accountId, codeLimit }: Account,
   rows: readonly CodeRow[],
-): Promise<ReadonlyMap<string, Result>> {
+): Promise<ReadonlyMap<string, ConnectError>> {
   const counter = await first(tx, lockCounter, [accountId]);
   let used = Number(counter?.live ?? 0);
   const restored: string[] = [];
-  const results = new Map<string, Result>();
-  for (const { id, type, deleted_at } of rows) {
-    if (deleted_at === null) {
-      results.set(id, { outcome: UpdateOutcome.UNCHANGED });
-    } else if (type === 'dynamic' && codeLimit !== null && used >= codeLimit) {
-      const { reason, message } = readFailure(codeLimitReached(codeLimit, used));
-      results.set(id, { outcome: UpdateOutcome.REFUSED, reason, message });
+  const refused = new Map<string, ConnectError>();
+  for (const { id, type } of rows) {
+    if (type === 'dynamic' && codeLimit !== null && used >= codeLimit) {
+      refused.set(id, codeLimitReached(codeLimit, used));
     } else {
       if (type === 'dynamic') used += 1;
       restored.push(id);
-      results.set(id, { outcome: UpdateOutcome.CHANGED });
     }
   }
   if (restored.length > 0) {
     await run(tx, restore, [accountId, restored]);
     await announceCurrent(tx, platformUrl, accountId, restored, () => ({ type: 'qr.updated', changed: ['deleted'] }));
   }
-  return results;
+  return refused;
+}
+
+/** Restores those of the rows that are deleted, as `restoreDeleted` does. Returns the results by UUID. */
+export async function restoreLocked(
+  tx: PoolClient,
+  platformUrl: string,
+  account: Account,
+  rows: readonly CodeRow[],
+): Promise<ReadonlyMap<string, Result>> {
+  const deleted = rows.filter(({ deleted_at }) => deleted_at !== null);
+  const refused = await restoreDeleted(tx, platformUrl, account, deleted);
+  return new Map(rows.map(({ id, deleted_at }) => [id, resultOf(deleted_at !== null, refused.get(id))]));
+}
+
+function resultOf(wasDeleted: boolean, refusal: ConnectError | undefined): Result {
+  if (!wasDeleted) return { outcome: UpdateOutcome.UNCHANGED };
+  if (!refusal) return { outcome: UpdateOutcome.CHANGED };
+  const { reason, message } = readFailure(refusal);
+  return { outcome: UpdateOutcome.REFUSED, reason, message };
 }

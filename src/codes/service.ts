@@ -10,7 +10,7 @@ import {
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { authorOf, recordChange, recordChanges, recordInternalChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
-import { ormTransactionOf, transactionOf } from '../access/commit-limit.ts';
+import { transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
@@ -90,8 +90,8 @@ export function codesService(options: {
         return deleted;
       }),
     restoreCode: ({ id }, context) =>
-      ormTransactionOf(context, orm, async (em, tx) => {
-        const { code, changed: restored } = await restoreCode(em, platformUrl, accountOf(context), id);
+      transactionOf(context, pool, async (tx) => {
+        const { code, changed: restored } = await restoreCode(tx, platformUrl, accountOf(context), id);
         if (restored) await recordChange(tx, context, id);
         return { code };
       }),
