@@ -23,6 +23,18 @@ export interface Attempts extends BudgetKey {
   readonly attempts: number;
 }
 
+/** A budget as the key of a map. */
+export function keyText({ account, host }: BudgetKey): string {
+  return `${account} ${host}`;
+}
+
+/** Counts how often each budget occurs. */
+export function attemptsPerBudget(budgets: readonly BudgetKey[]): Attempts[] {
+  return [...Map.groupBy(budgets, keyText).values()].flatMap((same) =>
+    same.slice(0, 1).map(({ account, host }) => ({ account, host, attempts: same.length })),
+  );
+}
+
 /** The answer to a request for attempts. */
 export interface Grant extends BudgetKey {
   /** As many attempts as were requested, or fewer. */

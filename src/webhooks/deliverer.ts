@@ -9,23 +9,12 @@ import { pause } from '../../common/runtime/pause.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { durations } from '../../common/telemetry/durations.ts';
 import { attempt, type Outcome, TIMEOUT_MS } from './attempt.ts';
-import { type Attempts, type BudgetKey, refundBudgets, spendBudgets } from './attempt-budgets.ts';
-import { disableAndAudit, reasonToDisable } from './disable-policy.ts';
+import { attemptsPerBudget, type BudgetKey, keyText, spendBudgets } from './attempt-budgets.ts';
+import { completedAttempts } from './completed-attempts.ts';
 import { isThrottled, type LeasedEndpoint, leasedEndpoints } from './leased-endpoints.ts';
 import { type DeliveryResult, type DueDelivery, queueOf } from './queue.ts';
 import { retryDelay } from './schedule.ts';
 import type { Seal } from './seal.ts';
-
-/** A completed attempt that is not recorded yet. */
-interface CompletedAttempt {
-  readonly endpoint: LeasedEndpoint;
-  /** The URL that was called: the endpoint's may have changed since. */
-  readonly url: string;
-  readonly delivery: DueDelivery;
-  readonly result: DeliveryResult;
-  /** The budget that the attempt was charged to; undefined when the endpoint was not throttled. */
-  readonly budget: BudgetKey | undefined;
-}
 
 /** Sends pending deliveries. */
 export interface Deliverer {
@@ -74,8 +63,6 @@ interface Limits {
 const POLL_MS = 100;
 /** Pause between two iterations: the attempts that complete in it are recorded in one transaction. */
 const PAUSE_MS = 10;
-/** Attempts recorded in one transaction, which takes 0.05 s. More may have completed while Postgres was unavailable. */
-const MAX_RECORDED = 1_000;
 const RETRY_MS = 1_000;
 /** How long an idle endpoint stays leased: a delivery that follows soon needs no new lease. */
 const LINGER_MS = 1_000;
@@ -102,7 +89,7 @@ export function startDeliverer({
   const attemptDuration = metrics
     .getMeter('signpost.core')
     .createHistogram('signpost.webhooks.attempt.duration', durations('Duration of webhook attempts, by result'));
-  const unrecorded: CompletedAttempt[] = [];
+  const completed = completedAttempts({ pool, queue, leased, logger });
   const stopping = new AbortController();
   const aborting = new AbortController();
   let renewedAt = performance.now();
@@ -127,50 +114,12 @@ export function startDeliverer({
     const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs: limits.timeoutMs });
     endpoint.inFlight--;
     if (outcome) attemptDuration.record(outcome.latencyMs / 1_000, attributesOf(outcome));
-    if (outcome) unrecorded.push({ endpoint, url, delivery, result: resultOf(delivery, outcome), budget });
+    if (outcome) completed.add({ endpoint, url, delivery, result: resultOf(delivery, outcome), budget });
     else endpoint.fetched.delete(delivery.id);
     // After a failure nothing more is sent until it is recorded; otherwise an endpoint that refuses connections would
     // receive every queued delivery.
     if (outcome && isSuccess(outcome)) sendQueued(endpoint);
     bell.ring();
-  }
-
-  /** Records the attempts that are completed now. */
-  async function record(): Promise<void> {
-    for (let left = unrecorded.length; left > 0; left -= MAX_RECORDED) await recordNext(Math.min(left, MAX_RECORDED));
-  }
-
-  async function recordNext(count: number): Promise<void> {
-    const completed = unrecorded.slice(0, count);
-    const endpointResults = [...Map.groupBy(completed, ({ endpoint, url }) => `${endpoint.row.id} ${url}`).values()];
-    const changed = await queue.record(
-      completed.map(({ result }) => result),
-      endpointResults.flatMap((attempts) =>
-        attempts.slice(0, 1).map(({ endpoint, url }) => ({
-          id: endpoint.row.id,
-          url,
-          succeeded: attempts.some(({ result }) => result.newStatus === 'succeeded'),
-        })),
-      ),
-    );
-    unrecorded.splice(0, completed.length);
-    for (const { endpoint, delivery } of completed) {
-      endpoint.fetched.delete(delivery.id);
-      endpoint.lastActiveAt = performance.now();
-    }
-    for (const row of changed) if (leased.has(row.id)) leased.put(row);
-    for (const [{ row }, attempts] of Map.groupBy(completed, ({ endpoint }) => endpoint)) {
-      const reason = reasonToDisable(
-        row,
-        attempts.filter(({ url }) => url === row.url).map(({ result }) => result),
-      );
-      if (reason === undefined) continue;
-      await disableAndAudit(pool, row, reason, logger);
-      leased.remove(row.id);
-    }
-    const succeeded = completed.filter(({ result }) => result.newStatus === 'succeeded');
-    const refunds = attemptsPerBudget(succeeded.flatMap(({ budget }) => budget ?? []));
-    if (refunds.length > 0) await refundBudgets(pool, refunds);
   }
 
   async function fetchDue(): Promise<void> {
@@ -218,7 +167,7 @@ export function startDeliverer({
    * wait for a notification before the next iteration, in ms; undefined: no limit.
    */
   async function iterate(): Promise<number | undefined> {
-    await record();
+    await completed.record();
     if (performance.now() - renewedAt > limits.leaseMs / RENEWALS && leased.size > 0) {
       leased.applyRenewal(await queue.renew([...leased.keys()]));
       renewedAt = performance.now();
@@ -255,7 +204,7 @@ export function startDeliverer({
       while ([...leased.values()].some(({ inFlight }) => inFlight > 0)) await sleep(PAUSE_MS);
       clearTimeout(grace);
       try {
-        await record();
+        await completed.record();
         await releaseIdle(0);
       } catch (error) {
         logger.warn({ err: error }, 'webhook attempts could not be recorded and will be repeated');
@@ -267,17 +216,6 @@ export function startDeliverer({
 
 function budgetOf({ row, host }: LeasedEndpoint): BudgetKey {
   return { account: row.account_id, host };
-}
-
-function keyText({ account, host }: BudgetKey): string {
-  return `${account} ${host}`;
-}
-
-/** Counts how often each budget occurs. */
-function attemptsPerBudget(budgets: readonly BudgetKey[]): Attempts[] {
-  return [...Map.groupBy(budgets, keyText).values()].flatMap((same) =>
-    same.slice(0, 1).map(({ account, host }) => ({ account, host, attempts: same.length })),
-  );
 }
 
 /** `response`: the class of the status, as endpoints may send any. */

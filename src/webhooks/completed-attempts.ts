@@ -1,0 +1,92 @@
+import type { Pool } from 'pg';
+import type { Logger } from 'pino';
+import { attemptsPerBudget, type BudgetKey, refundBudgets } from './attempt-budgets.ts';
+import { disableAndAudit, reasonToDisable } from './disable-policy.ts';
+import type { LeasedEndpoint, LeasedEndpoints } from './leased-endpoints.ts';
+import type { DeliveryResult, DueDelivery, EndpointResult, Queue } from './queue.ts';
+
+/** Attempts recorded in one transaction, which takes 0.05 s. More may have completed while Postgres was unavailable. */
+const MAX_RECORDED = 1_000;
+
+interface CompletedAttempt {
+  readonly endpoint: LeasedEndpoint;
+  /** The URL that was called: the endpoint's may have changed since. */
+  readonly url: string;
+  readonly delivery: DueDelivery;
+  readonly result: DeliveryResult;
+  /** The budget that the attempt was charged to; undefined when the endpoint was not throttled. */
+  readonly budget: BudgetKey | undefined;
+}
+
+/** Attempts that are completed and not recorded yet. */
+export interface CompletedAttempts {
+  add(attempt: CompletedAttempt): void;
+  /**
+   * Records the attempts that are completed now, disables endpoints that have failed for too long, and refunds successful
+   * attempts. What could not be recorded is kept for the next call.
+   */
+  record(): Promise<void>;
+}
+
+export function completedAttempts({
+  pool,
+  queue,
+  leased,
+  logger,
+}: {
+  readonly pool: Pool;
+  readonly queue: Queue;
+  readonly leased: LeasedEndpoints;
+  readonly logger: Logger;
+}): CompletedAttempts {
+  const unrecorded: CompletedAttempt[] = [];
+
+  async function recordNext(count: number): Promise<void> {
+    const completed = unrecorded.slice(0, count);
+    const changed = await queue.record(
+      completed.map(({ result }) => result),
+      endpointResults(completed),
+    );
+    unrecorded.splice(0, completed.length);
+    for (const { endpoint, delivery } of completed) {
+      endpoint.fetched.delete(delivery.id);
+      endpoint.lastActiveAt = performance.now();
+    }
+    for (const row of changed) if (leased.has(row.id)) leased.put(row);
+    await disableFailing(completed);
+    const succeeded = completed.filter(({ result }) => result.newStatus === 'succeeded');
+    const refunds = attemptsPerBudget(succeeded.flatMap(({ budget }) => budget ?? []));
+    if (refunds.length > 0) await refundBudgets(pool, refunds);
+  }
+
+  async function disableFailing(completed: readonly CompletedAttempt[]): Promise<void> {
+    for (const [{ row }, attempts] of Map.groupBy(completed, ({ endpoint }) => endpoint)) {
+      const reason = reasonToDisable(
+        row,
+        attempts.filter(({ url }) => url === row.url).map(({ result }) => result),
+      );
+      if (reason === undefined) continue;
+      await disableAndAudit(pool, row, reason, logger);
+      leased.remove(row.id);
+    }
+  }
+
+  return {
+    add: (attempt) => void unrecorded.push(attempt),
+    async record() {
+      for (let left = unrecorded.length; left > 0; left -= MAX_RECORDED) await recordNext(Math.min(left, MAX_RECORDED));
+    },
+  };
+}
+
+/** Whether any attempt has succeeded, for each endpoint and URL. */
+function endpointResults(completed: readonly CompletedAttempt[]): EndpointResult[] {
+  const byUrl = Map.groupBy(completed, ({ endpoint, url }) => `${endpoint.row.id} ${url}`);
+  return [...byUrl.values()].flatMap((attempts) =>
+    attempts.slice(0, 1).map(({ endpoint, url }) => ({
+      id: endpoint.row.id,
+      url,
+      succeeded: attempts.some(({ result }) => result.newStatus === 'succeeded'),
+    })),
+  );
+}
