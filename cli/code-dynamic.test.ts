@@ -64,6 +64,14 @@ test('update changes only what is given, and removes what it is told to', async 
   expect(labelled).toMatchObject({ name: 'Bar', folder: { name: 'Inside' }, tags: ['a', 'b'] });
   const bare = await json('update', '--id', made.id, '--no-name', '--no-folder', '--no-tag');
   expect(bare).toMatchObject({ name: null, folder: null, tags: [], target_url: 'https://example.com/winter' });
+  for (const both of [
+    ['--name', 'Bar', '--no-name'],
+    ['--no-name', '--name', 'Bar'],
+  ])
+    expect(await run('update', '--id', made.id, ...both)).toMatchObject({
+      code: 2,
+      stderr: "error: option '--name <name>' cannot be used with option '--no-name'\n(add --help for usage)\n",
+    });
 });
 
 test('pause, resume, delete and restore', async () => {

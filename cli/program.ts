@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, type Option } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import manifest from '../package.json' with { type: 'json' };
 import { UsageError } from './core.ts';
@@ -115,8 +115,23 @@ export async function createProgram(word?: string): Promise<Command> {
   const { completionCommand } = await import('./completion.ts');
   completionCommand(program);
   // `--json` is accepted anywhere, also after the subcommand.
-  for (const group of program.commands) for (const command of group.commands) command.option('--json', 'print JSON');
+  for (const group of program.commands)
+    for (const command of group.commands) rejectContradictions(command.option('--json', 'print JSON'));
   return program;
+}
+
+/** Makes `--name x --no-name` an error in either order: commander would take the last one without a word. */
+function rejectContradictions(command: Command): void {
+  for (const clearing of command.options.filter(({ negate }) => negate)) {
+    const setting = command.options.find(({ long }) => long === clearing.long?.replace('--no-', '--'));
+    const given = new Set<Option>();
+    for (const option of [setting, clearing])
+      if (option)
+        command.on(`option:${option.name()}`, () => {
+          if (given.add(option).size === 2)
+            command.error(`error: option '${setting?.flags}' cannot be used with option '${clearing.flags}'`);
+        });
+  }
 }
 
 /** Executes a command line, the arguments of a process; sets the process's exit code. */
