@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -181,4 +182,33 @@ test('a file that can’t be read is named', async () => {
     stdout: '',
     stderr: `--file: ${path} can't be read (ENOENT).\n`,
   });
+});
+
+test('Ctrl-C while a change is watched says that it goes on', async () => {
+  const { promise: watched, resolve: watch } = Promise.withResolvers<void>();
+  const core = createServer(
+    connectNodeAdapter({
+      routes: ({ service }) =>
+        service(TargetsService, {
+          changeTargets: () => ({ change: { id: 'change_1' } }),
+          async *watchTargetChange(_, { signal }) {
+            yield { change: { id: 'change_1', counts: { total: 2, pending: 1 } } };
+            watch();
+            await once(signal, 'abort');
+          },
+        }),
+    }),
+  );
+  await once(core.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void core.close());
+  const { port } = core.address() as AddressInfo;
+  const args = ofAccount(['change', '--file', await csv('id,target_url', 'qr_1,x')]);
+  const env = { ...process.env, CORE_PORT: String(port), SERVICE_TOKEN: 'x' };
+  const change = spawn(process.execPath, ['cli/main.ts', ...args], { env });
+  let stderr = '';
+  change.stderr.on('data', (text) => (stderr += text));
+  await watched;
+  change.kill('SIGINT');
+  expect(await once(change, 'close')).toEqual([130, null]);
+  expect(stderr).toBe('The change goes on: target changes --id change_1 shows it.\n');
 });

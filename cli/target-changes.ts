@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { ConnectError } from '@connectrpc/connect';
 import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
@@ -96,8 +97,14 @@ export function targetChangeCommands(target: Command): void {
 
 /** Waits until a change is completed; returns it. */
 async function watched(targets: Core['targets'], sent: TargetChange, json: boolean): Promise<TargetChange> {
-  const unwatched = (problem: string, cause?: unknown) =>
-    new OperatorError(`${problem} The change goes on: target changes --id ${sent.id} shows it.`, { cause });
+  const goesOn = `The change goes on: target changes --id ${sent.id} shows it.`;
+  const unwatched = (problem: string, cause?: unknown) => new OperatorError(`${problem} ${goesOn}`, { cause });
+  // Ctrl-C ends the watching alone. On a terminal, the progress is on the line.
+  const interrupted = () => {
+    console.error(process.stderr.isTTY ? `\n${goesOn}` : goesOn);
+    process.exit(128 + constants.signals.SIGINT);
+  };
+  process.once('SIGINT', interrupted);
   return withProgress({ json, what: 'Changing targets' }, async (update) => {
     try {
       for await (const { change } of targets.watchTargetChange({ id: sent.id })) {
@@ -111,7 +118,7 @@ async function watched(targets: Core['targets'], sent: TargetChange, json: boole
       throw unwatched(error.details.length > 0 ? error.rawMessage : LOST, error);
     }
     throw unwatched(LOST);
-  });
+  }).finally(() => process.off('SIGINT', interrupted));
 }
 
 async function rowsOf(
