@@ -1,4 +1,6 @@
+import { ROUTES } from '../common/log/topics.ts';
 import { refusalOf } from '../common/postgres/refusal.ts';
+import { run, statement } from '../common/postgres/sql.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { republishCodes } from './codes/republish.ts';
@@ -16,11 +18,24 @@ import { entities } from './entities.ts';
 /** Added to every version: more changes than one code can have seen since the backup. */
 const VERSION_OFFSET = 1_000_000;
 
+/** Added to every offset of the routes topic: more records than one partition can have got since the backup. */
+const POSITION_OFFSET = 1_000_000_000;
+
+/**
+ * With the log in Postgres: a gateway that did not run meanwhile would skip the records with offsets that it has already read
+ * once. Nothing is left to compact, as the records that follow supersede all earlier ones. Without this log it changes nothing.
+ */
+const raisePositions = statement(
+  'log_lift_positions',
+  'update log_partitions set next = next + $2, clean = next + $2 where topic = $1',
+);
+
 try {
   const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);
   await using running = new AsyncDisposableStack();
   const database = await openDatabase(DATABASE_URL, 2, entities);
   running.defer(() => database.close());
+  await run(database.pool, raisePositions, [ROUTES.name, POSITION_OFFSET]);
   const domains = await republishDomains(database, VERSION_OFFSET);
   const codes = await republishCodes(database.pool, VERSION_OFFSET);
   console.log(`Republished: codes ${codes}, domains ${domains}.`);

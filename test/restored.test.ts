@@ -83,3 +83,51 @@ test('every code is published, however many there are', async () => {
   );
   expect(rows).toEqual([{ records: 2_500, keys: 2_500 }]);
 });
+
+test('a gateway that was stopped meanwhile gets all routes too, although it has read as many records of the log before', async () => {
+  const signpost = await startSignpost({ env: { ROLES: 'rpc,relay' } });
+  const [core, gateway] = [signpost.cores[0], signpost.gateways[0]];
+  const pool = new pg.Pool({ connectionString: signpost.databaseUrl });
+  onTestFinished(() => pool.end());
+  const { apiKey } = await signpost.createAccount();
+  const send = async (method: string, path: string, target: string) => {
+    const [headers, body] = [{ authorization: `Bearer ${apiKey}` }, JSON.stringify({ target_url: target })];
+    const answer = await fetch(`${signpost.url}/api/v1/qr-codes${path}`, { method, headers, body });
+    return ((await answer.json()) as { data: { id: string; short_code: string } }).data;
+  };
+  const published = async () => (await pool.query('select from outbox_waiting limit 1')).rowCount === 0;
+  const taken = async () => {
+    const ready = (await (await fetch(`${signpost.url}/readyz`)).json()) as { routes: { taken: number } };
+    return ready.routes.taken;
+  };
+  const codes = await Promise.all(Array.from({ length: 20 }, () => send('POST', '', 'https://one.example/')));
+  await expect.poll(published, EVENTUALLY).toBe(true);
+  const { rows: backup } = await pool.query(`select * from log_partitions where topic = 'signpost.routes.v1'`);
+  await Promise.all(codes.map(({ id }) => send('PATCH', `/${id}`, 'https://two.example/')));
+  await expect.poll(taken, EVENTUALLY).toBe(40);
+  await gateway?.kill('SIGTERM');
+  await core?.kill('SIGTERM');
+
+  for (const { partition, next, clean } of backup) {
+    await pool.query(
+      `update log_partitions set next = $2, clean = $3 where topic = 'signpost.routes.v1' and partition = $1`,
+      [partition, next, clean],
+    );
+    await pool.query(
+      `delete from log_records where topic = 'signpost.routes.v1' and partition = $1 and "offset" >= $2`,
+      [partition, next],
+    );
+  }
+  await pool.query(`update codes set target_url = 'https://one.example/', version = 1`);
+  await core?.restart();
+  await promisify(execFile)(process.execPath, ['src/restored.ts'], {
+    env: { ...process.env, DATABASE_URL: signpost.databaseUrl },
+  });
+  await expect.poll(published, EVENTUALLY).toBe(true);
+  await gateway?.restart();
+  for (const { short_code } of codes) {
+    const target = async () =>
+      (await fetch(`${signpost.url}/r/${short_code}`, { redirect: 'manual' })).headers.get('location');
+    await expect.poll(target, EVENTUALLY).toBe('https://one.example/');
+  }
+});

@@ -132,7 +132,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
       return new Map(rows.map(({ partition, start }) => [partition, BigInt(start)]));
     },
     // No id is needed: after a recreation, positions are either beyond the ends, which readers detect, or were restored
-    // together with the table of partitions.
+    // together with the table of partitions. Those of gateways were not, so `src/restored.ts` raises the ends beyond them.
     identity: async (topic) => topic,
     async ensureTopics(wanted: readonly Topic[], creating) {
       const rows = await run(pool, existingTopics, [wanted.map(({ name }) => name)]);
