@@ -91,9 +91,11 @@ export function measureCarrier({ shipper, routes }: { readonly shipper: Shipper;
       return since === undefined ? 0 : Math.max(0, (Date.now() - since) / 1_000);
     },
   );
-  gauge('routes.age', 's', 'Time since the route table last contained its whole topic', () => {
-    const { complete } = routes();
-    return complete === undefined ? undefined : (machineMs() - complete) / 1_000;
+  // A gateway that can't read the topic from its start on knows no time, but its routes are stale all the same.
+  const started = machineMs();
+  gauge('routes.age', 's', 'Time since the route table last contained its whole topic, or since the start', () => {
+    const { complete = started } = routes();
+    return (machineMs() - complete) / 1_000;
   });
   const latency = meter().createHistogram(
     'signpost.gateway.routes.change_latency',

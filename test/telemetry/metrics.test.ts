@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
-import { LOOPBACK } from '../../local/free-port.ts';
-import type { Family } from '../harness/scrape.ts';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { startSignpost } from '../harness/processes.ts';
+import { type Family, scrape } from '../harness/scrape.ts';
 import { type ObservedSignpost, startObserved } from './observed-signpost.ts';
 import { hasPromtool, promtool } from './promtool.ts';
 
@@ -96,4 +97,15 @@ test.runIf(hasPromtool)('promtool finds nothing wrong with the metrics', async (
       .filter((line) => line !== '' && !named.test(line));
     expect(found).toEqual([]);
   }
+});
+
+test('a gateway that starts without the log says for how long its routes may be stale', async () => {
+  const port = await freePort();
+  const kafkaBrokers = `${LOOPBACK}:${await freePort()}`;
+  await startSignpost({ kafkaBrokers, env: { ROLES: 'rpc' }, gatewayEnv: { METRICS_PORT: String(port) } });
+  const age = async () => {
+    const family = (await scrape(port)).find(({ name }) => name === 'signpost_gateway_routes_age_seconds');
+    return family?.samples[0]?.value;
+  };
+  await expect.poll(age, { timeout: 15_000 }).toBeGreaterThan(0);
 });
