@@ -30,7 +30,8 @@ const DELETE_CODE = [
   // Visitors of earlier days are deleted already or within the hour.
   statement(
     'delete_visitors_of_code',
-    'delete from scan_visitors where day = any(array(select current_date + generate_series(-2, 1))) and code_id = $1',
+    `delete from scan_visitors
+     where day = any(array(select (now() at time zone 'utc')::date + generate_series(-2, 1))) and code_id = $1`,
   ),
   // A trigger deletes the days' counters of targets.
   statement('delete_days_of_code', 'delete from scan_days where code_id = $1'),

@@ -309,6 +309,19 @@ describe('deleting the scans of an account', () => {
     await expectCleanAudit();
   });
 
+  test('deletes the visitors of all days, also in a Postgres whose time zone is a day behind', async () => {
+    const scanned = newScannedCode();
+    // As of a gateway whose clock is ahead.
+    const tomorrow = Math.floor(Date.now() / DAY_MS + 1) * DAY_MS;
+    await handle([scanRecord(scanned, { at: tomorrow })]);
+    const behind = await openDatabase(`${url}?options=-c%20timezone%3DX24`, 2, entities);
+    await deleteAccountScans(behind.pool, folder, scanned.accountId).finally(() => behind.close());
+    const { rows } = await database.pool.query('select from scan_visitors where code_id = $1', [scanned.codeId]);
+    expect(rows).toEqual([]);
+    await handle([scanRecord(scanned, { at: tomorrow })]);
+    expect(await figures(scanned, tomorrow)).toMatchObject({ scans: 1n, uniqueScans: 1n });
+  });
+
   test('is finished by another process when the first one has died', async () => {
     const scanned = newScannedCode();
     await handle(scansOf(scanned, Date.now() - 60_000, 10));
