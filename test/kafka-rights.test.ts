@@ -197,6 +197,10 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
       expect(String(follow)).toMatch(REFUSED);
     });
 
+    test('who may not see a topic is told so by its name', async () => {
+      await expect(open('billing').identity(ROUTES.name)).rejects.toThrow(`a right to topic ${ROUTES.name} is missing`);
+    });
+
     test.each<[User, string, string]>([
       ['signpost-gateway', 'signpost.recorder', ROUTES.name],
       ['signpost-gateway', 'signpost.webhooks', ROUTES.name],

@@ -3,6 +3,9 @@ import type { Cluster } from './kafkajs-cluster.ts';
 /** The API key of Kafka's metadata request, and its first version with topic ids. */
 const METADATA = { apiKey: 3, apiVersion: 10, apiName: 'Metadata' };
 
+/** Error codes of the response. */
+const [UNKNOWN_TOPIC, NOT_AUTHORIZED] = [3, 29];
+
 /**
  * The id that Kafka assigned to a topic when it was created; rejects if there is no such topic. kafkajs supports metadata
  * requests up to version 6, which has no ids, so this builds its own request and sends it over a connection of kafkajs.
@@ -64,6 +67,8 @@ function idIn(payload: Buffer, topic: string): string {
   at += 4; // Controller.
   length(); // Topics.
   const error = payload.readInt16BE(at);
+  if (error === UNKNOWN_TOPIC) throw new Error(`topic ${topic} does not exist`);
+  if (error === NOT_AUTHORIZED) throw new Error(`a right to topic ${topic} is missing`);
   if (error !== 0) throw new Error(`Kafka returned no id for topic ${topic} (error ${error})`);
   at += 2;
   skipText(); // Name.

@@ -33,7 +33,9 @@ async function openWithAdmin() {
   async function deleteTopic(topic: string): Promise<void> {
     // kafkajs queries the topic after deleting it.
     await admin.deleteTopics({ topics: [topic] }).catch(() => undefined);
-    await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(topic), { timeout: 10_000 });
+    await vi.waitFor(() => expect(log.identity(topic)).rejects.toThrow(`topic ${topic} does not exist`), {
+      timeout: 10_000,
+    });
   }
   return { log, admin, deleteTopic };
 }
