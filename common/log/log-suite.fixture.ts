@@ -353,7 +353,7 @@ export function conformance(name: string, harness: () => Harness): void {
           published++;
         }
         await ended;
-        await log.publish(topic, [{ key: 'last', value: Buffer.from('last') }]);
+        while (!(await accepted(log, topic, [{ key: 'last', value: Buffer.from('last') }])));
         await vi.waitFor(() => expect(new Set(received).size).toBe(published + 1), EVENTUALLY);
         await vi.waitFor(() => expect(new Set(followed.map(text)).size).toBe(published + 1), EVENTUALLY);
         await log.check();
