@@ -273,10 +273,16 @@ test('health says whether a core can be reached', async () => {
 test('the log says, at most once a minute, why no core can be reached', async () => {
   const other = await startDashboard(signpost, { env: { CORE_CA: (await newAuthority()).certFile } });
   for (let check = 0; check < 2; check++) expect((await fetch(`${other.url}/readyz`)).status).toBe(503);
-  const lines = (await other.log()).split('\n').filter((line) => line.includes('could not reach a core'));
-  expect(lines.map((line) => JSON.parse(line))).toEqual([
-    expect.objectContaining({ level: 40, err: expect.objectContaining({ message: expect.stringMatching(/SSL/) }) }),
-  ]);
+  const lines = async () => {
+    const logged = (await other.log()).split('\n').filter((line) => line.includes('could not reach a core'));
+    return logged.map((line) => JSON.parse(line));
+  };
+  // The file gets a line a moment after it is logged.
+  await expect
+    .poll(lines, { timeout: 20_000 })
+    .toEqual([
+      expect.objectContaining({ level: 40, err: expect.objectContaining({ message: expect.stringMatching(/SSL/) }) }),
+    ]);
 });
 
 test.each([
