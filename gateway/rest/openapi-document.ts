@@ -155,7 +155,7 @@ function failures({ errors, errorCases, idempotent }: Endpoint): Operation['resp
   return Object.fromEntries(
     cases.map(([status, examples]) => {
       const { description, headers } = ERRORS[Number(status) as keyof typeof ERRORS];
-      const replay = idempotent && ['400', '403', '413'].includes(status) ? ['Idempotent-Replay'] : [];
+      const replay = idempotent ? ['Idempotent-Replay'] : [];
       return [
         status,
         {
