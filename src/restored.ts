@@ -26,7 +26,7 @@ const POSITION_OFFSET = 1_000_000_000;
  * once. Nothing is left to compact, as the records that follow supersede all earlier ones. Without this log it changes nothing.
  */
 const raisePositions = statement(
-  'log_lift_positions',
+  'log_raise_positions',
   'update log_partitions set next = next + $2, clean = next + $2 where topic = $1',
 );
 
