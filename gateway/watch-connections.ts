@@ -31,13 +31,13 @@ export interface ConnectionLimits {
  * after other listeners were added, as its own must run first.
  */
 export function watchConnections(server: Server, limits: ConnectionLimits): { close(): void } {
-  /** The number of the first check that found unread data of a connection; 0 if there is none. */
-  const unreadSince = new Map<Socket, number>();
+  /** The number of the first check that found unread data of a connection. */
+  const unreadSince = new WeakMap<Socket, number>();
   const open = limitAtOnce(limits.mostPerAddress);
   let checks = 0;
 
   logAcceptErrors(server, limits.logger);
-  const admit = replaceIdle(server, {
+  const connections = replaceIdle(server, {
     most: limits.most,
     isAnswering: limits.isAnswering,
     onReplaced: () => limits.countRefusal('idle_connections'),
@@ -50,24 +50,24 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
       socket.resetAndDestroy();
       return;
     }
-    if (!admit(socket)) {
+    if (!connections.admit(socket)) {
       limits.countRefusal('connections');
       socket.resetAndDestroy();
       closed();
       return;
     }
-    unreadSince.set(socket, 0);
     socket.on('close', () => {
-      unreadSince.delete(socket);
+      connections.closed(socket);
       closed();
     });
   });
 
   const checking = setInterval(() => {
     checks++;
-    for (const [socket, since] of unreadSince) {
-      if (socket.writableLength === 0) unreadSince.set(socket, 0);
-      else if (since === 0) unreadSince.set(socket, checks);
+    for (const socket of connections.sockets()) {
+      const since = unreadSince.get(socket);
+      if (socket.writableLength === 0) unreadSince.delete(socket);
+      else if (since === undefined) unreadSince.set(socket, checks);
       else if ((checks - since) * CHECK_MS >= UNREAD_MS) socket.destroy();
     }
   }, CHECK_MS).unref();

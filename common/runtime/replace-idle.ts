@@ -11,10 +11,22 @@ interface Connection {
   response: ServerResponse | undefined;
 }
 
+/** The connections of a server, limited in total. */
+export interface LimitedConnections {
+  /**
+   * Counts a new connection; false, and it is not counted, if there are too many and none is idle. Its end has to be
+   * reported to `closed`: a listener here, beside the caller's, would make new connections slower.
+   */
+  admit(socket: Socket): boolean;
+  /** Must be called when a counted connection has closed. */
+  closed(socket: Socket): void;
+  /** Those that are open. */
+  sockets(): Iterable<Socket>;
+}
+
 /**
- * Limits the connections of a server in total: a new one replaces an idle one. Returns a function that counts a new
- * connection until it closes; false, and it is not counted, if there are too many and none is idle. Call it after other
- * listeners were added, as its own must run first.
+ * Limits the connections of a server in total: a new one replaces an idle one. Call it after other listeners were added, as
+ * its own must run first.
  */
 export function replaceIdle(
   server: Server,
@@ -26,7 +38,7 @@ export function replaceIdle(
     /** Called for each idle connection that is closed. */
     onReplaced?(): void;
   },
-): (socket: Socket) => boolean {
+): LimitedConnections {
   /** In the order in which `closeIdle` checks them. */
   const connections = new Map<Socket, Connection>();
   let noneIdleUntil = 0;
@@ -67,10 +79,13 @@ export function replaceIdle(
       if (connection) connection.response = response;
     });
   }
-  return (socket) => {
-    if (connections.size >= options.most && !closeIdle()) return false;
-    connections.set(socket, { transferred: 0, response: undefined });
-    socket.on('close', () => connections.delete(socket));
-    return true;
+  return {
+    admit(socket) {
+      if (connections.size >= options.most && !closeIdle()) return false;
+      connections.set(socket, { transferred: 0, response: undefined });
+      return true;
+    },
+    closed: (socket) => void connections.delete(socket),
+    sockets: () => connections.keys(),
   };
 }

@@ -110,12 +110,15 @@ export async function createServer(options: {
 
 /** A connection beyond the limit replaces an idle one, and is reset if none is idle. */
 function limitConnections(server: Server, most: number, logger: Logger): void {
-  const admit = replaceIdle(server, { most });
-  const reportReset = throttledReport(REPORT_MS, (connections) =>
-    logger.warn({ connections, most }, 'connections beyond the limit were closed'),
+  const connections = replaceIdle(server, { most });
+  const reportReset = throttledReport(REPORT_MS, (reset) =>
+    logger.warn({ connections: reset, most }, 'connections beyond the limit were closed'),
   );
   server.prependListener('connection', (socket) => {
-    if (admit(socket)) return;
+    if (connections.admit(socket)) {
+      socket.on('close', () => connections.closed(socket));
+      return;
+    }
     socket.resetAndDestroy();
     reportReset(1, undefined);
   });
