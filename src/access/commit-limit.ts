@@ -3,8 +3,8 @@ import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import type { Pool, PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
+import { repeatAfterDeadlock } from '../../common/postgres/repeat-after-deadlock.ts';
 import { type Connection, transaction } from '../../common/postgres/sql.ts';
-import { isDeadlock } from '../../common/postgres/unavailable.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 
 /** Milliseconds since 1970 that a number represents exactly. */
@@ -27,7 +27,7 @@ export function transactionOf<Result>(
   on: Pool | Connection,
   work: (tx: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  return repeatedAfterDeadlock(context, () => transaction(on, work, commitLimitOf(context)));
+  return repeatAfterDeadlock(ATTEMPTS, () => transaction(on, work, commitLimitOf(context)), context.signal);
 }
 
 /** The same with a new entity manager. */
@@ -36,18 +36,7 @@ export function ormTransactionOf<Result>(
   orm: MikroORM,
   work: (em: EntityManager, tx: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  return repeatedAfterDeadlock(context, () => ormTransaction(orm, work, commitLimitOf(context)));
-}
-
-async function repeatedAfterDeadlock<Result>(context: HandlerContext, attempt: () => Promise<Result>): Promise<Result> {
-  for (let attemptsLeft = ATTEMPTS; ; ) {
-    try {
-      return await attempt();
-    } catch (error) {
-      attemptsLeft--;
-      if (attemptsLeft === 0 || context.signal.aborted || !isDeadlock(error)) throw error;
-    }
-  }
+  return repeatAfterDeadlock(ATTEMPTS, () => ormTransaction(orm, work, commitLimitOf(context)), context.signal);
 }
 
 /** The header `signpost-commit-by`, in ms since 1970 by Postgres's clock. */

@@ -8,8 +8,8 @@ import { type Logger as Pino, pino } from 'pino';
 import { connectionOptions } from '../../common/postgres/connection-options.ts';
 import { urlsOfHosts } from '../../common/postgres/database-url.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
+import { repeatAfterDeadlock } from '../../common/postgres/repeat-after-deadlock.ts';
 import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
-import { isDeadlock } from '../../common/postgres/unavailable.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { BoundDriver, poolOf } from './bound-connection.ts';
 import { grantGatewayRole } from './gateway-role.ts';
@@ -33,8 +33,8 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** How often migrating is tried that deadlocks. */
-const MAX_ATTEMPTS = 10;
+/** A migration that locks several tables can deadlock with the release that still runs: how often migrating is begun. */
+const MIGRATION_ATTEMPTS = 10;
 
 /** How long a statement may wait for a connection before the call fails because Postgres is unavailable, in ms. */
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -110,7 +110,7 @@ export async function openDatabase(
         // Creates the table of migrations, if it is missing. A migration that fails leaves those before it.
         await orm.migrator.getPending();
         await recordOldestRelease(client);
-        await repeatDeadlocks(() => orm.migrator.up());
+        await repeatAfterDeadlock(MIGRATION_ATTEMPTS, () => orm.migrator.up());
         // The tables of the background jobs, which their library has in its own schema.
         await runMigrations({ pgPool: pool, logger: new Logger(() => () => undefined) });
         await grantGatewayRole(client);
@@ -127,16 +127,4 @@ export async function openDatabase(
     },
     close: () => orm.close(true),
   };
-}
-
-/** A migration that locks several tables can deadlock with the release that still runs; it is rolled back as a whole then. */
-async function repeatDeadlocks(work: () => Promise<unknown>): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await work();
-      return;
-    } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !isDeadlock(error)) throw error;
-    }
-  }
 }
