@@ -4,14 +4,11 @@ import { type Log, type Subscription, type Topic, TopicMismatch } from '../../co
 import { ROUTES } from '../../common/log/topics.ts';
 import { first, promptStatement, run, withConnection } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
-import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { LOCKS } from '../db/locks.ts';
 
 /** How often to check for missing topics, in ms. */
 const INTERVAL_MS = 5_000;
-
-/** The minimum interval of log lines about a topic that keeps too little, in ms. */
-const MISMATCH_MS = 60_000;
 
 /** Each request replaces the row, so that it has another `xmin`. */
 const requestRoutes = promptStatement(
@@ -61,9 +58,7 @@ export function startTopicUpkeep({
   const { signal } = stopping;
   let problem = '';
   let missed = '';
-  const reportMismatch = throttledReport(MISMATCH_MS, (_, error: unknown) =>
-    logger.error({ err: error }, 'a topic keeps less than is needed'),
-  );
+  const reportMismatch = throttledFailures((fields) => logger.error(fields, 'a topic keeps less than is needed'));
 
   async function ensure(): Promise<void> {
     await log.ensureTopics(topics, async (missing) => {
@@ -104,7 +99,7 @@ export function startTopicUpkeep({
         const { message } = error as Error;
         if (error instanceof TopicMismatch) {
           // An operator has changed it while this runs: unlike an outage, that does not end by itself.
-          reportMismatch(1, error);
+          reportMismatch(error);
           continue;
         }
         // Logged once per problem: the log may be unavailable for hours.
