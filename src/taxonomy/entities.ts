@@ -1,11 +1,14 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { accountOfRow } from '../access/entities.ts';
 
+/** Unicode's full case folding of an SQL expression, in any database, whatever its own collation. */
+export const caseFolded = (text: string) => `casefold(${text} collate "pg_unicode_fast")`;
+
 /**
  * The SQL expression by which names are compared: in NFC and after Unicode's full case folding, so that `Straße` equals
  * `STRASSE` and `ΟΔΟΣ` equals `οδος`. `name` is an SQL expression. Source: docs/contract.md, "The QR code resource".
  */
-export const folded = (name: string) => `normalize(casefold(normalize(${name}, nfc) collate "pg_unicode_fast"), nfc)`;
+export const folded = (name: string) => `normalize(${caseFolded(`normalize(${name}, nfc)`)}, nfc)`;
 
 const labelProperties = (table: string) => ({
   id: p.uuid().primary(),
