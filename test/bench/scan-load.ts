@@ -24,9 +24,13 @@ export const wrk = subject.isInstalled('wrk');
 const run = promisify(execFile);
 const logger = pino({ level: 'warn' });
 
-/** Requests per second, CPU time for each in µs, and responses other than a redirect. */
+/**
+ * Requests per second, the p99 of their responses in ms, CPU time for each in µs, and responses other than a redirect. With
+ * new connections the p99 counts from when the connection is open.
+ */
 export interface Throughput {
   readonly rate: number;
+  readonly p99: number;
   readonly cpu: number;
   readonly wrong: number;
 }
@@ -36,15 +40,11 @@ export function scanLoad(folder: string, seconds: number) {
   /** Sends as many requests as possible. `close`: with a new connection for each, which requires wrk. */
   async function maxThroughput(each: subject.Subject, codes: string, close = false): Promise<Throughput> {
     const before = await subject.cpuOf(each);
-    const { requests, rate, wrong } = wrk ? await wrkOf(each, codes, close) : await load(each, codes);
-    return { rate, wrong, cpu: ((await subject.cpuOf(each)) - before) / requests };
+    const { requests, rate, p99, wrong } = wrk ? await wrkOf(each, codes, close) : await load(each, codes);
+    return { rate, p99, wrong, cpu: ((await subject.cpuOf(each)) - before) / requests };
   }
 
-  async function wrkOf(
-    { port, proxyUrl }: subject.Subject,
-    codes: string,
-    close: boolean,
-  ): Promise<Pick<Measured, 'requests' | 'rate' | 'wrong'>> {
+  async function wrkOf({ port, proxyUrl }: subject.Subject, codes: string, close: boolean): Promise<Measured> {
     const script = await wrkScript(folder, codes, close);
     const connections = close ? NEW_CONNECTIONS : CONNECTIONS;
     const options = [

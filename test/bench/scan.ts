@@ -74,21 +74,28 @@ const figures = [...subjects.keys()].map((name) => ({
   rate: median(throughputs.get(name)?.map(({ rate }) => rate)),
   cpu: median(throughputs.get(name)?.map(({ cpu }) => cpu)),
   opened: median(newConnectionThroughputs.get(name)?.map(({ rate }) => rate)),
+  openedP99: median(newConnectionThroughputs.get(name)?.map((each) => each.p99)),
   p50: median(latencies.get(name)?.map(({ p50 }) => p50)),
   p99: median(latencies.get(name)?.map(({ p99 }) => p99)),
 }));
 const [, base] = figures;
 console.log(
-  `| ${CODES.toLocaleString('en')} codes | requests /s | of node:http | CPU each | new connections /s | of node:http | p50 at half | p99 at half |`,
+  `| ${CODES.toLocaleString('en')} codes | requests /s | of node:http | CPU each | new connections /s | of node:http | their p99 | p50 at half | p99 at half |`,
 );
-console.log('| --- | --- | --- | --- | --- | --- | --- | --- |');
-for (const { name, rate, cpu, opened, p50, p99 } of figures) {
+console.log('| --- | --- | --- | --- | --- | --- | --- | --- | --- |');
+for (const { name, rate, cpu, opened, openedP99, p50, p99 } of figures) {
   const cells = [
     name,
     Math.round(rate).toLocaleString('en'),
     (rate / (base?.rate ?? 0)).toFixed(2),
     `${cpu.toFixed(1)} µs`,
-    ...(wrk ? [Math.round(opened).toLocaleString('en'), (opened / (base?.opened ?? 0)).toFixed(2)] : ['–', '–']),
+    ...(wrk
+      ? [
+          Math.round(opened).toLocaleString('en'),
+          (opened / (base?.opened ?? 0)).toFixed(2),
+          `${openedP99.toFixed(2)} ms`,
+        ]
+      : ['–', '–', '–']),
     ...[p50, p99].map((ms) => `${ms.toFixed(2)} ms`),
   ];
   console.log(`| ${cells.join(' | ')} |`);
