@@ -198,7 +198,9 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
     });
 
     test('who may not see a topic is told so by its name', async () => {
-      await expect(open('billing').identity(ROUTES.name)).rejects.toThrow(`a right to topic ${ROUTES.name} is missing`);
+      await expect(open('billing').identity(ROUTES.name)).rejects.toThrow(
+        `a permission for topic ${ROUTES.name} is missing`,
+      );
     });
 
     test.each<[User, string, string]>([

@@ -68,7 +68,7 @@ function idIn(payload: Buffer, topic: string): string {
   length(); // Topics.
   const error = payload.readInt16BE(at);
   if (error === UNKNOWN_TOPIC) throw new Error(`topic ${topic} does not exist`);
-  if (error === NOT_AUTHORIZED) throw new Error(`a right to topic ${topic} is missing`);
+  if (error === NOT_AUTHORIZED) throw new Error(`a permission for topic ${topic} is missing`);
   if (error !== 0) throw new Error(`Kafka returned no id for topic ${topic} (error ${error})`);
   at += 2;
   skipText(); // Name.
