@@ -148,7 +148,8 @@ async function answerUnary(
     const response = await invokeUnaryImplementation(spec, context, request, interceptors);
     call.sendMetadata(toMetadata(context.responseHeader));
     const status = { code: grpc.status.OK, details: 'OK', metadata: toMetadata(context.responseTrailer) };
-    call.sendMessage(response, () => call.sendStatus(status));
+    call.sendMessage(response, () => {});
+    call.sendStatus(status);
   } catch (error) {
     call.sendStatus(toStatus(error));
   } finally {
