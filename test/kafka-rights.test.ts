@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { openKafkaLog } from '../common/log/kafka.ts';
 import { KAFKA_VARIABLES, readKafkaSecurity } from '../common/log/kafka-variables.ts';
-import type { ConsumeOptions, Log, Subscription } from '../common/log/log.ts';
+import type { Log, Subscription } from '../common/log/log.ts';
 import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS, TOPICS } from '../common/log/topics.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
@@ -105,7 +105,9 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
   }
 
   /** The first error of a reader, or its first record's topic. */
-  function firstOf(read: (told: Pick<ConsumeOptions, 'handle' | 'onError'>) => Subscription): Promise<unknown> {
+  function firstOf(
+    read: (told: { handle(): Promise<void>; onError(error: unknown): void }) => Subscription,
+  ): Promise<unknown> {
     return new Promise((resolve) => {
       read({ handle: async () => resolve('a record'), onError: (error) => resolve(error) });
     });

@@ -1,4 +1,4 @@
-import type { Kafka } from 'kafkajs';
+import type { EachBatchPayload, Kafka } from 'kafkajs';
 import type { Logger } from 'pino';
 import { pause } from '../runtime/pause.ts';
 import { subscribe } from './kafka-reader.ts';
@@ -40,6 +40,11 @@ export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptio
         replaced();
       };
       void watch();
+      // Unlike `consumer.commitOffsets`, this also commits the current batch while the consumer is stopping.
+      const commit = ({ batch: { partition }, commitOffsetsIfNecessary }: EachBatchPayload, next: bigint) => {
+        const offset = { partition, offset: String(next), metadata: id };
+        return commitOffsetsIfNecessary({ topics: [{ topic, partitions: [offset] }] });
+      };
       return {
         async joined(partitions) {
           const committed = await committedOffsets(cluster, group, topic, partitions);
@@ -57,10 +62,11 @@ export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptio
           }
           replaced();
         },
-        // Unlike `consumer.commitOffsets`, this also commits the current batch while the consumer is stopping.
-        handled({ batch: { partition }, commitOffsetsIfNecessary }, next) {
-          const offset = { partition, offset: String(next), metadata: id };
-          return commitOffsetsIfNecessary({ topics: [{ topic, partitions: [offset] }] });
+        handled: commit,
+        async readAgain(payload, from) {
+          // kafkajs may forget the seek, but then it continues at the commit.
+          await commit(payload, from);
+          consumer.seek({ topic, partition: payload.batch.partition, offset: String(from) });
         },
       };
     },

@@ -1,6 +1,6 @@
-import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import type { Batch, Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import { type Cluster, createWithCluster } from './kafkajs-cluster.ts';
-import type { LogRecord, Subscription } from './log.ts';
+import { type LogRecord, ReadAgain, type Subscription } from './log.ts';
 import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
 
 /** Retries before a consumer is replaced. */
@@ -23,11 +23,17 @@ export interface Reading {
   readonly topic: string;
   readonly maxRecords?: number;
   readonly partitionsAtOnce?: number;
-  handle(records: readonly LogRecord[]): Promise<void> | void;
+  handle(records: readonly LogRecord[], from: bigint): Promise<void> | void;
   onError?(error: unknown): void;
   group(): string;
   /** Called for each consumer, before it reads anything. */
   begin(member: Member): Promise<Progress> | Progress;
+}
+
+/** What kafkajs's types leave out. */
+interface FetchedBatch extends Batch {
+  /** The offset that was requested. */
+  readonly fetchedOffset: string;
 }
 
 /** A connected consumer. */
@@ -46,6 +52,8 @@ interface Progress {
   joined(partitions: readonly number[]): Promise<void> | void;
   /** Called after records were handled, with the next offset. */
   handled(payload: EachBatchPayload, next: bigint): Promise<void> | void;
+  /** Continues at an earlier offset. */
+  readAgain?(payload: EachBatchPayload, from: bigint): Promise<void>;
 }
 
 /**
@@ -119,21 +127,27 @@ async function readBatch(
   }, HEARTBEAT_MS);
   try {
     await joined();
+    let from = BigInt((batch as FetchedBatch).fetchedOffset);
     for (let at = 0; at < batch.messages.length && isRunning() && !isStale() && !ended.aborted; at += maxRecords) {
       const records = batch.messages.slice(at, at + maxRecords).map((message) => recordOf(message, batch.partition));
       const last = records.at(-1);
       if (!last) break;
       try {
-        await reading.handle(records);
+        await reading.handle(records, from);
       } catch (error) {
+        if (error instanceof ReadAgain) {
+          await progress.readAgain?.(payload, error.from);
+          break;
+        }
         reading.onError?.(error);
         // They are not resolved, so they are fetched again after a pause of this partition only.
         setTimeout(pause(), RETRY_MS);
         break;
       }
       resolveOffset(String(last.offset));
+      from = last.offset + 1n;
       // Rejects if the group was rebalanced meanwhile; kafkajs rejoins.
-      await progress.handled(payload, last.offset + 1n);
+      await progress.handled(payload, from);
     }
   } finally {
     clearInterval(heartbeats);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { ConsumeOptions, Log, LogRecord, NewRecord, Topic } from './log.ts';
+import { type ConsumeOptions, type Log, type LogRecord, type NewRecord, ReadAgain, type Topic } from './log.ts';
 import type { MemberOptions } from './member.fixture.ts';
 import type { LogOptions } from './open.ts';
 import { readTopic } from './read-topic.ts';
@@ -152,6 +152,48 @@ export function conformance(name: string, harness: () => Harness): void {
       await log.publish(topic, [{ key: '0', value: Buffer.from('next') }]);
       const later = collect(log, { topic, group });
       await vi.waitFor(() => expect(later).toEqual(['next']), EVENTUALLY);
+    });
+
+    test('says where records were read, and reads earlier ones again for a handler that needs them', async () => {
+      const topic = await newTopic(1);
+      const group = randomUUID();
+      await log.publish(topic, numbered(10));
+      const read: [from: number, ...values: string[]][] = [];
+      const errors: unknown[] = [];
+      let next = 0n;
+      const consume = () =>
+        log.consume({
+          topic,
+          group,
+          maxRecords: 4,
+          onError: (error) => errors.push(error),
+          async handle(records, from) {
+            read.push([Number(from), ...records.map(text)]);
+            if (from > next) throw new ReadAgain(next);
+            next = from + BigInt(records.length);
+          },
+        });
+      const first = consume();
+      const whole = [
+        [0, '0', '1', '2', '3'],
+        [4, '4', '5', '6', '7'],
+        [8, '8', '9'],
+      ];
+      await vi.waitFor(() => expect(read).toEqual(whole), EVENTUALLY);
+      await first.stop();
+      read.splice(0);
+      await log.publish(topic, [{ key: '0', value: Buffer.from('next') }]);
+      next = 2n;
+      const again = consume();
+      onTestFinished(again.stop);
+      const rest = [
+        [10, 'next'],
+        [2, '2', '3', '4', '5'],
+        [6, '6', '7', '8', '9'],
+        [10, 'next'],
+      ];
+      await vi.waitFor(() => expect(read).toEqual(rest), EVENTUALLY);
+      expect(errors).toEqual([]);
     });
 
     test('a partition whose handler rejects does not block the others', async () => {

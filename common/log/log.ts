@@ -84,9 +84,10 @@ export interface ConsumeOptions {
   readonly group: string;
   /**
    * Handles records of one partition in order. They are committed once it resolves; if it rejects they are delivered
-   * again after a pause.
+   * again: with a `ReadAgain` at once and with earlier ones, otherwise after a pause. `from`: where they were read; the log
+   * has no records between it and the first one.
    */
-  handle(records: readonly LogRecord[]): Promise<void>;
+  handle(records: readonly LogRecord[], from: bigint): Promise<void>;
   /** The maximum number of records in one call. Default 5,000. */
   readonly maxRecords?: number;
   /** The number of partitions handled concurrently. Default 3. */
@@ -112,6 +113,16 @@ export interface FollowOptions {
 export interface Subscription {
   /** Finishes and commits the current batch, and stops. */
   stop(): Promise<void>;
+}
+
+/** A handler needs the records of its partition again, from the offset `from` on, although they were committed. */
+export class ReadAgain extends Error {
+  readonly from: bigint;
+
+  constructor(from: bigint) {
+    super(`records are read again from ${from} on`);
+    this.from = from;
+  }
 }
 
 /** The log does not accept the records of a call because one of them, or several together, are too large. */

@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { BY_INDEX, run, statement } from '../postgres/sql.ts';
 import { upToBytes } from '../postgres/up-to-bytes.ts';
-import type { ConsumeOptions, FollowOptions, LogRecord, Subscription } from './log.ts';
+import { type ConsumeOptions, type FollowOptions, type LogRecord, ReadAgain, type Subscription } from './log.ts';
 import { joinedPayload, joinGroup, LOG_CHANNEL, type Membership, type RunQuery } from './postgres-group.ts';
 import { MAX_RECORDS, PARTITIONS_AT_ONCE, RETRY_MS, readUntilStopped } from './subscriptions.ts';
 
@@ -28,7 +28,7 @@ interface Reading {
   readonly topic: string;
   readonly maxRecords?: number;
   readonly partitionsAtOnce?: number;
-  handle(records: readonly LogRecord[]): Promise<void> | void;
+  handle(records: readonly LogRecord[], from: bigint): Promise<void> | void;
   onError?(error: unknown): void;
   /** Called for each connection. */
   start(query: RunQuery): Promise<Progress> | Progress;
@@ -148,15 +148,19 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
 
     let ends = new Map<number, bigint>();
 
-    async function handlePartition(partition: number, records: readonly LogRecord[]): Promise<void> {
+    async function handlePartition(partition: number, from: bigint, records: readonly LogRecord[]): Promise<void> {
       try {
-        const next = await handleRecords(reading, records, ends.get(partition) ?? 0n);
+        const next = await handleRecords(reading, records, { from, end: ends.get(partition) ?? 0n });
         await progress.commit?.(partition, next);
         // Moved to the end, so that the other partitions are read first.
         positions.delete(partition);
         positions.set(partition, next);
         if (next > (ends.get(partition) ?? 0n)) ends.set(partition, next);
       } catch (error) {
+        if (error instanceof ReadAgain) {
+          positions.set(partition, error.from);
+          return;
+        }
         reading.onError?.(error);
         pausedUntil.set(partition, performance.now() + RETRY_MS);
       } finally {
@@ -185,8 +189,8 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
       }
       if (due.length > 0) {
         const records = await readRecords(query, reading, due);
-        for (const [partition] of due)
-          inFlight.set(partition, handlePartition(partition, records.get(partition) ?? []));
+        for (const [partition, from] of due)
+          inFlight.set(partition, handlePartition(partition, from, records.get(partition) ?? []));
       }
       const timer = setTimeout(() => {
         isBehind = true;
@@ -222,12 +226,16 @@ async function readRecords(
   return Map.groupBy(records, ({ partition }) => partition);
 }
 
-/** Handles records of a partition whose last known end is `end`; returns the next offset. */
-async function handleRecords({ handle }: Reading, records: readonly LogRecord[], end: bigint): Promise<bigint> {
+/** Handles records of a partition that were read at `from` and whose last known end is `end`; returns the next offset. */
+async function handleRecords(
+  { handle }: Reading,
+  records: readonly LogRecord[],
+  { from, end }: { from: bigint; end: bigint },
+): Promise<bigint> {
   const last = records.at(-1);
   // If compaction or retention has deleted all of them, reading continues at the end.
   if (!last) return end;
-  await handle(records);
+  await handle(records, from);
   return last.offset + 1n;
 }
 

@@ -59,10 +59,15 @@ export function traced(log: Log, system: MessagingSystem): Log {
   }
 
   const handling =
-    (topic: string, handle: (records: readonly LogRecord[]) => Promise<void> | void) =>
-    (records: readonly LogRecord[]): Promise<void> => {
+    <More extends unknown[]>(
+      topic: string,
+      handle: (records: readonly LogRecord[], ...more: More) => Promise<void> | void,
+    ) =>
+    (records: readonly LogRecord[], ...more: More): Promise<void> => {
       const parent = propagation.extract(context.active(), records[0]?.headers ?? {});
-      return context.with(parent, () => measured('process', topic, records.length, async () => handle(records)));
+      return context.with(parent, () =>
+        measured('process', topic, records.length, async () => handle(records, ...more)),
+      );
     };
   const publishing =
     (publish: Log['publish']): Log['publish'] =>

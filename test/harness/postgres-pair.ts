@@ -20,6 +20,8 @@ export interface PostgresPair {
   readonly authority: CertificateAuthority;
   /** The database `signpost` at these hosts over verified TLS, for its owner or for gateways. */
   url(hosts: string, parameters?: Readonly<Record<string, string>>, role?: 'owner' | 'gateway'): string;
+  /** Ends replication: the standby misses what is committed from now on. */
+  detachStandby(): Promise<void>;
   /** Kills all processes of the primary at once. */
   killPrimary(): Promise<void>;
   /** Makes the standby the primary; resolves once it accepts writes. */
@@ -86,6 +88,17 @@ export async function startPostgresPair(): Promise<PostgresPair> {
       const url = new URL(role === 'owner' ? primary.url : primary.gatewayUrl);
       const tls = { sslmode: 'verify-full', sslrootcert: authority.certFile };
       return `${url.href.replace(url.host, at)}?${new URLSearchParams({ ...tls, ...parameters })}`;
+    },
+    async detachStandby() {
+      for (const [server, setting] of [
+        [primary, 'synchronous_standby_names'],
+        [standby, 'primary_conninfo'],
+      ] as const) {
+        await asSuperuser(portOf(server), `alter system set ${setting} = ''`);
+        await asSuperuser(portOf(server), 'select pg_reload_conf()');
+      }
+      const attached = async () => (await asSuperuser(portOf(primary), 'select from pg_stat_replication')).rowCount;
+      await expect.poll(attached).toBe(0);
     },
     killPrimary: () => killPostgres(first),
     async promote() {

@@ -29,6 +29,16 @@ const RECORDING_MS = 20_000;
 /** SQLSTATE of an insert whose key exists. */
 const UNIQUE_VIOLATION = '23505';
 
+/** The records of a partition from `position` on, up to those of a poll, were not recorded. */
+export class RecordsMissing extends Error {
+  readonly position: bigint;
+
+  constructor(position: bigint) {
+    super(`records from ${position} on were not recorded`);
+    this.position = position;
+  }
+}
+
 /** The decoded records of one poll of one partition. */
 export interface Poll {
   readonly scans: readonly DecodedScan[];
@@ -37,6 +47,8 @@ export interface Poll {
   /** When the poll was decoded, by Postgres's clock, in ms since 1970. */
   readonly now: number;
   readonly partition: number;
+  /** Where the records were read: the log has none between it and the first one. */
+  readonly from: bigint;
   /** Offset after the last record. */
   readonly next: bigint;
   readonly gateways: LedgerEntry['gateways'];
@@ -46,6 +58,7 @@ export interface Poll {
  * Inserts scans, increments every counter by the ones that are new, and enters them in the ledger, in one transaction:
  * recording the same scans again, from any recorder, counts nothing. Every recorder writes rows in the same order, so
  * deadlocks are rare; the aborted recorder retries. The partitions must exist. Returns the ledger entry of each day.
+ * Rejects with `RecordsMissing` if Postgres lacks earlier records of the partition.
  *
  * Nearly every poll contains only new scans. It is therefore first copied as if all were new, which costs half as much
  * as `insert … on conflict`. Only when Postgres finds an existing row is the transaction repeated with each row
@@ -56,11 +69,13 @@ export async function record(
   poll: Poll,
   derive: (scan: DecodedScan) => DerivedScan,
 ): Promise<readonly DayEntry[]> {
-  const { scans, now, partition, gateways } = poll;
+  const { scans, now, partition, from, gateways } = poll;
   const ordered = uniqueById(scans);
   const recordAs = (allNew: boolean) =>
     transactionWithin(pool, RECORDING_MS, async (tx) => {
       const position = await lockPosition(tx, partition);
+      // 0: none were recorded, and the log may be older.
+      if (position > 0n && position < from) throw new RecordsMissing(position);
       const inserted = await (allNew ? copyScans(tx, ordered, derive) : insertScans(tx, ordered.map(derive)));
       const { kept, deleted } = await discardInserted(tx, inserted, now);
       if (kept.length > 0) await count(tx, kept, allNew);

@@ -5,7 +5,7 @@ import { parse } from 'uuid';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
-import type { ConsumeOptions } from '../../../common/log/log.ts';
+import { type ConsumeOptions, type LogRecord, ReadAgain } from '../../../common/log/log.ts';
 import { SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
@@ -65,6 +65,46 @@ test('a poll that is delivered again, partly or twice within one poll, counts on
   await handle([...records.slice(40), ...records.slice(40), scanRecord(scanned)]);
   expect(await total(scanned)).toBe(101);
   await expectCleanAudit();
+});
+
+describe('records that Postgres lacks, after it was put back to an earlier state', () => {
+  const partition = 7;
+  /** Polls of one partition: a scan in each. */
+  const polls = (scanned: ScannedCode, count: number) =>
+    Array.from({ length: count }, (_, nth) => [{ ...scanRecord(scanned), partition, offset: BigInt(1_000 + nth) }]);
+  const position = `select position::integer as position from scan_positions where partition = ${partition}`;
+
+  test('are read again as far as the log has them; for those that it has deleted, that is logged', async () => {
+    const scanned = newScannedCode();
+    let oldest = 0n;
+    const { lines, logger } = recordingLogger();
+    const since = async () => new Map([[partition, oldest]]);
+    const record = await createPollHandler({ log: { ...log, since }, database, logger });
+    const [first = [], second = [], third = [], fourth = [], fifth = [], sixth = []] = polls(scanned, 6);
+    // The first poll of a partition has no predecessor.
+    await record(first, 1_000n);
+    await record(second, 1_001n);
+    await expect(record(fourth, 1_003n)).rejects.toEqual(new ReadAgain(1_002n));
+    await record([...third, ...fourth], 1_002n);
+    expect(await total(scanned)).toBe(4);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 40, msg: 'Postgres lacks scans; they are read from the log again', partition, records: 1 },
+    ]);
+    // Offsets without records, such as those of Kafka's markers of transactions.
+    await record([{ ...(fifth[0] as LogRecord), offset: 1_010n }], 1_004n);
+    oldest = 1_020n;
+    await expect(record([{ ...(sixth[0] as LogRecord), offset: 1_030n }], 1_030n)).rejects.toEqual(
+      new ReadAgain(1_020n),
+    );
+    expect(await total(scanned)).toBe(5);
+    await record([{ ...(sixth[0] as LogRecord), offset: 1_030n }], 1_020n);
+    expect(await total(scanned)).toBe(6);
+    expect(lines.slice(2).map((line) => JSON.parse(line))).toMatchObject([
+      { level: 50, msg: 'the log has deleted scans that were not recorded', partition, records: 9 },
+    ]);
+    expect((await database.pool.query(position)).rows).toEqual([{ position: 1_031 }]);
+    await expectCleanAudit();
+  });
 });
 
 test('two recorders with overlapping polls count every scan once', async () => {

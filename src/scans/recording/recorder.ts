@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { GATEWAY_FIGURES, readGatewayFigures } from '../../../common/contract/gateway-figures.ts';
-import type { Log, LogRecord, Subscription } from '../../../common/log/log.ts';
+import { type Log, type LogRecord, ReadAgain, type Subscription } from '../../../common/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
 import { hourly, periodically } from '../../../common/runtime/periodically.ts';
 import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
@@ -15,7 +15,7 @@ import { type DecodedScan, decodeScan } from './decode-scan.ts';
 import { derive } from './derive.ts';
 import { legacyScanConverter } from './legacy-scans.ts';
 import { observeWaitingRecords, scanStageCounter } from './metrics.ts';
-import { record } from './record.ts';
+import { type Poll, RecordsMissing, record } from './record.ts';
 import { withoutVisitorData } from './scan-fields.ts';
 import { destroySalts, firstSaltedDay, makeSalts } from './visitors.ts';
 
@@ -74,8 +74,8 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
     topic: SCANS.name,
     group: 'signpost.recorder',
     maxRecords: MAX_POLL_RECORDS,
-    async handle(records) {
-      await handle(records);
+    async handle(records, from) {
+      await handle(records, from);
       unfolded = true;
     },
     onError: reportFailure,
@@ -99,14 +99,42 @@ export async function createPollHandler({
   log,
   database: { pool },
   logger,
-}: RecorderOptions): Promise<(records: readonly LogRecord[]) => Promise<void>> {
+}: RecorderOptions): Promise<(records: readonly LogRecord[], from?: bigint) => Promise<void>> {
   const convertLegacy = legacyScanConverter(pool);
   const existingMonths = new Set<string>();
   const countStages = scanStageCounter();
   /** Dead letters of polls that could not be recorded: these are delivered again, and the dead letters are not. */
   const published = new Set<string>();
 
-  const handle = async (records: readonly LogRecord[]) => {
+  /**
+   * Rejects with a `ReadAgain` if the log still has records that Postgres lacks. A failover to a standby that had not
+   * received the last commits, or a restore, takes back what was recorded, but not what was committed in the log.
+   */
+  async function readMissing(position: bigint, { partition, from }: Poll): Promise<void> {
+    const oldest = (await log.since(SCANS.name, 0)).get(partition) ?? from;
+    const start = position > oldest ? position : oldest;
+    if (start < from) {
+      logger.warn(
+        { partition, records: Number(from - start) },
+        'Postgres lacks scans; they are read from the log again',
+      );
+      throw new ReadAgain(start);
+    }
+    logger.error({ partition, records: Number(from - position) }, 'the log has deleted scans that were not recorded');
+  }
+
+  async function recordPoll(poll: Poll, firstDay: string): ReturnType<typeof record> {
+    const deriveScan = (scan: DecodedScan) => derive(scan, firstDay);
+    try {
+      return await record(pool, poll, deriveScan);
+    } catch (error) {
+      if (!(error instanceof RecordsMissing)) throw error;
+      await readMissing(error.position, poll);
+      return await record(pool, { ...poll, from: error.position }, deriveScan);
+    }
+  }
+
+  const handle = async (records: readonly LogRecord[], from = records[0]?.offset ?? 0n) => {
     // By a clock of its own that is a day behind, this core would take all scans for dead letters.
     const now = await postgresNow(pool);
     const scans: DecodedScan[] = [];
@@ -142,13 +170,14 @@ export async function createPollHandler({
       deadLetters: deadLetters.map(({ record }) => record),
       now,
       partition: records.at(-1)?.partition ?? 0,
+      from,
       next: (records.at(-1)?.offset ?? -1n) + 1n,
       gateways: records
         .filter(({ headers }) => GATEWAY_FIGURES in headers)
         .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
     };
     try {
-      countStages(await record(pool, poll, (scan) => derive(scan, firstDay)));
+      countStages(await recordPoll(poll, firstDay));
       for (const { record } of deadLetters) published.delete(positionOf(record));
     } catch (error) {
       // A month may have been detached meanwhile: the next attempt checks again.
