@@ -1,8 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { readSpool } from '../../gateway/redirect/spool/read-spool.ts';
+import { openSpool } from '../../gateway/redirect/spool/spool.ts';
 import { contract } from '../contract/client.ts';
 import type { Process } from '../harness/processes.ts';
 import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, statusOf } from './readers.ts';
@@ -95,4 +98,45 @@ test.skipIf(!mayMount)(
     expect(await childrenOf(gateway, 'gateway/')).toHaveLength(2);
   },
   90_000,
+);
+
+test.skipIf(!mayMount)(
+  'scans that wait in memory are written once each, although the disk gets room bit by bit',
+  async () => {
+    const small = mkdtempSync(join(tmpdir(), 'signpost-disk-'));
+    mount(small);
+    onTestFinished(() => {
+      execFileSync('umount', ['--lazy', small]);
+      rmSync(small, { recursive: true });
+    });
+    const fillers = Array.from({ length: 6 }, (_, nth) => join(small, `filler-${nth}`));
+    for (const filler of fillers) writeFileSync(filler, Buffer.alloc(2 ** 20));
+    fill(small);
+    const [folder, logger] = [join(small, 'spool'), pino({ level: 'silent' })];
+    const spool = openSpool({ folder, logger, offer: () => {} });
+    onTestFinished(() => spool.close(0));
+    const scans = 200;
+    for (let scan = 0; scan < scans; scan++) {
+      const payload = Buffer.alloc(16_000, `${scan}.`);
+      await new Promise<void>((kept) => spool.append(payload, kept));
+    }
+    const waiting = spool.status().held;
+    expect(waiting).toBeGreaterThan(3 * 2 ** 20);
+    for (const filler of fillers.slice(0, 5)) {
+      rmSync(filler);
+      const { failures } = spool.status();
+      const tried = () => spool.status().failing === undefined || spool.status().failures > failures;
+      await expect.poll(tried, EVENTUALLY).toBe(true);
+    }
+    expect(spool.status()).toMatchObject({ failing: undefined, held: 0, lost: 0 });
+
+    await spool.close(0);
+    const reader = readSpool(folder, logger);
+    const found: string[] = [];
+    for (let batch = reader.next(); batch; batch = reader.next()) {
+      found.push(...batch.payloads.map((payload) => Buffer.from(payload).toString('latin1').split('.')[0] ?? ''));
+      batch.forget();
+    }
+    expect(found.map(Number)).toEqual(Array.from({ length: scans }, (_, scan) => scan));
+  },
 );

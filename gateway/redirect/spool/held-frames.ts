@@ -6,8 +6,8 @@ export interface HeldFrames {
   hold(frames: Buffer, payloads: number): void;
   /** All of them, oldest first. */
   all(): readonly Buffer[];
-  /** Drops all of them, once they are on disk. */
-  clear(): void;
+  /** Drops the oldest `count`, once they are on disk. */
+  drop(count: number): void;
   /** Offers the oldest ones to the log, unless an offer is pending. */
   offer(): void;
   readonly bytes: number;
@@ -68,10 +68,10 @@ export function holdFrames(offer: Offer, logger: Logger): HeldFrames {
       bytes += frames.length;
     },
     all: () => held,
-    clear() {
-      logLost(0);
-      held = [];
-      bytes = 0;
+    drop(count) {
+      if (count === held.length) logLost(0);
+      for (const { length } of held.slice(0, count)) bytes -= length;
+      held = held.slice(count);
       offered = undefined;
     },
     offer: offerOldest,

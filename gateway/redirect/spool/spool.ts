@@ -81,15 +81,21 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
 
   /** Writes the held frames, oldest first, and then `bytes`; returns whether that succeeded. */
   function tryWriteAll(bytes: Buffer): boolean {
+    let written = 0;
     try {
       if (failing !== undefined) mkdirSync(folder, { recursive: true });
-      for (const frames of held.all()) write(frames);
+      for (const frames of held.all()) {
+        write(frames);
+        written++;
+      }
       if (bytes.length > 0) write(bytes);
     } catch (error) {
+      // Written again at each attempt, the first ones would take whatever room the disk gets, and the last ones none.
+      if (written > 0) held.drop(written);
       failed(error);
       return false;
     }
-    held.clear();
+    held.drop(written);
     if (failing !== undefined) logger.info('scans are written to disk again');
     failing = undefined;
     return true;
