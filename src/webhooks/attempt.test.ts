@@ -71,6 +71,16 @@ test('accepts a few interim responses, and not an endless number', async () => {
   expect(outcome).toMatchObject({ status: null, response: 'The endpoint sent too many interim responses.' });
 });
 
+test.each([1, 2, 20])('accepts %d unsolicited 100 Continue', async (count) => {
+  const receiver = await startReceiver((_, response) => {
+    for (let sent = 0; sent < count; sent++) response.writeContinue();
+    response.writeHead(200).end('HTTP/1.1 100 is not changed here');
+  });
+  for (let turn = 0; turn < 3; turn++) {
+    expect(await send(receiver.url)).toMatchObject({ status: 200, response: 'HTTP/1.1 100 is not changed here' });
+  }
+});
+
 test('reuses connections after short responses', async () => {
   const receiver = await startReceiver((_, response) => void response.writeHead(200).end('x'.repeat(5_000)));
   for (let turn = 0; turn < 20; turn++) expect((await send(receiver.url))?.status).toBe(200);

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
+import { acceptContinue } from './accept-continue.ts';
 import { isPublicAddress } from './public-address.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -29,7 +30,7 @@ export class AddressRejected extends Error {
 export function guardedConnect(resolvers: readonly string[]): buildConnector.connector {
   const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
   if (resolvers.length > 0) resolver.setServers(resolvers);
-  const connect = buildConnector({ allowH2: false, timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(resolver) });
+  const connect = connector({ lookup: guardedLookup(resolver) });
   return (options, callback) => {
     // An IP address is not looked up. URL parsing has brought all its notations into one canonical form.
     if (isIP(options.hostname) !== 0 && !isPublicAddress(options.hostname)) callback(new AddressRejected(), null);
@@ -39,7 +40,11 @@ export function guardedConnect(resolvers: readonly string[]): buildConnector.con
 
 /** Connects to any address, with the system's name resolution. For local runs. */
 export function unguardedConnect(): buildConnector.connector {
-  return buildConnector({ allowH2: false, timeout: CONNECT_TIMEOUT_MS });
+  return connector({});
+}
+
+function connector(options: buildConnector.BuildOptions): buildConnector.connector {
+  return acceptContinue(buildConnector({ allowH2: false, timeout: CONNECT_TIMEOUT_MS, ...options }));
 }
 
 function guardedLookup(resolver: Resolver): LookupFunction {
