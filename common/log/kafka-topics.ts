@@ -58,6 +58,8 @@ async function createTopics(admin: Admin, topics: readonly Topic[], listed: numb
         { name: 'cleanup.policy', value: cleanupPolicy(topic) },
         { name: 'min.insync.replicas', value: String(Math.min(IN_SYNC, Math.max(1, replicas - 1))) },
         { name: 'max.message.bytes', value: String(MAX_BATCH_BYTES) },
+        // In case the brokers allow it by default: a replica that lacks acknowledged records would become the leader.
+        { name: 'unclean.leader.election.enable', value: 'false' },
         // By default a record has its publisher's time. Then brokers reject all records of a machine whose clock is an hour
         // ahead, and delete those of one whose clock is behind by the retention before anybody has read them.
         { name: 'message.timestamp.type', value: 'LogAppendTime' },

@@ -15,8 +15,8 @@ const brokers = inject('kafkaBrokers');
 const broker =
   brokers === null || process.env.KAFKA_BROKERS
     ? undefined
-    : // Brokers may limit the size of topics, whose records readers need for a time.
-      await startKafka({ settings: () => 'log.retention.bytes=100000000\n' });
+    : // Brokers may limit the size of topics, whose records readers need for a time, or let a replica lead that lacks some.
+      await startKafka({ settings: () => 'log.retention.bytes=100000000\nunclean.leader.election.enable=true\n' });
 afterAll(() => broker?.stop());
 
 const kafkaBrokers = (broker?.brokers ?? brokers ?? '').split(',');
@@ -68,6 +68,7 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
       expect(set['cleanup.policy']).toBe(retention === 'compact' ? 'compact' : 'delete');
       expect(set['max.message.bytes']).toBe('1048576');
       expect(set['message.timestamp.type']).toBe('LogAppendTime');
+      expect(set['unclean.leader.election.enable']).toBe('false');
       if (retention === 'compact') continue;
       expect(set['retention.ms']).toBe(String(retention));
       expect(set['retention.bytes']).toBe('-1');
