@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
-import type { Logger } from 'pino';
+import { type Logger, pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { limitAttempts } from '../../gateway/address-limits.ts';
 import { lookUpUnknownCodes } from '../../gateway/redirect/routes/unknown-codes.ts';
@@ -8,6 +10,9 @@ import { entities } from '../../src/entities.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { openPostgresLog } from '../log/postgres.ts';
+import { logIdleErrors } from './idle-errors.ts';
+import { withConnection } from './sql.ts';
+import { isUnavailable } from './unavailable.ts';
 
 const CONNECTIONS = 5;
 const EVENTUALLY = { timeout: 10_000 };
@@ -69,4 +74,26 @@ test.each([
   expect(await endConnections(url)).toBe(1);
   await expect.poll(() => lines.length, EVENTUALLY).toBe(1);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 40, connections: 1, code: '57P01' });
+});
+
+test('a connection that is terminated as soon as it is established fails only what uses it', async () => {
+  const ready = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]);
+  const fields = Buffer.from('SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0');
+  const fatal = Buffer.concat([Buffer.from([0x45, 0, 0, 0, fields.length + 4]), fields]);
+  // In one packet, so that it is read before the caller has the connection.
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.end(Buffer.concat([ready, fatal])));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const pool = new pg.Pool({ host: '127.0.0.1', port, user: 'a', database: 'a' });
+  onTestFinished(async () => {
+    await pool.end();
+    server.close();
+  });
+  logIdleErrors(pool, pino({ level: 'silent' }));
+  await expect(withConnection(pool, ({ client }) => client.query('select'))).rejects.toSatisfy(isUnavailable);
+  expect(pool.totalCount).toBe(0);
 });

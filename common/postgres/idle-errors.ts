@@ -15,4 +15,7 @@ export function logIdleErrors(pool: Pool, logger: Logger): void {
     logger.warn({ connections, reason: message, code }, 'idle connections to Postgres broke');
   });
   pool.on('error', (error) => report(1, error));
+  // Between the end of `connect` and the caller's own listener there is none, and one packet may contain both the end of the
+  // login and that of the session. What uses the connection then fails.
+  pool.on('connect', (client) => client.on('error', () => undefined));
 }
