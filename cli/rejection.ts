@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { Command } from 'commander';
-import { readFailure } from '../common/contract/errors.ts';
+import { readFailure, TEMPORARILY_UNAVAILABLE } from '../common/contract/errors.ts';
 import { givenIds, withOptionName } from './option-names.ts';
 
 /**
@@ -18,6 +18,7 @@ export function rejectionSentence(error: unknown, command: Command): string {
   if (reason === 'INVALID_SERVICE_TOKEN' || reason === 'UNAUTHENTICATED')
     return 'The core rejects the token: set SERVICE_TOKEN to the core’s, or DATA_DIR to the folder of its local run.';
   const sentence = error.rawMessage;
+  if (sentence === TEMPORARILY_UNAVAILABLE) return 'Postgres is unavailable to the core, which logs why; try again.';
   if (reason === 'NOT_FOUND') {
     if (sentence.includes('signpost-account')) return '--account: there is no open account with this id.';
     // Of `target rollback` and `target at`.

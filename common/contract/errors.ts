@@ -102,6 +102,9 @@ const ERROR_DOMAIN = 'signpost';
 /** A sentence about a field begins with its name: `name: must have at most 200 characters.` */
 const ABOUT_FIELD = /^([\w.]+(?:\[[^\]]*\][\w.]*)*): (.+)$/s;
 
+/** What the callers of a core are told while Postgres is unavailable, and those of a gateway while every core is. */
+export const TEMPORARILY_UNAVAILABLE = 'The service is temporarily unavailable; try again.';
+
 /**
  * The longest sentence, in characters. Over gRPC an error is in trailers, percent-encoded and twice in its details. By
  * default clients accept 8 KiB of them, and nghttp2 closes a connection with all its calls if they exceed 64 KiB.

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { failure } from '../contract/errors.ts';
 import type { Log, LogRecord } from './log.ts';
 import { readTopic } from './read-topic.ts';
 
@@ -24,5 +25,7 @@ test('a batch may be handled for long, but a log that delivers nothing is an err
   expect(failed).not.toHaveBeenCalled();
   handled.resolve();
   await vi.advanceTimersByTimeAsync(60_000);
-  expect(failed.mock.calls).toEqual([[new Error('the log delivers no more records of scans')]]);
+  expect(failed.mock.calls).toEqual([
+    [failure('UNAVAILABLE', 'The log delivers no more records of scans; try again.')],
+  ]);
 });

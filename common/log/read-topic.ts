@@ -1,3 +1,4 @@
+import { failure } from '../contract/errors.ts';
 import type { Log, LogRecord, Positions } from './log.ts';
 
 /** How long the log may deliver nothing before reading fails, in ms. */
@@ -18,7 +19,8 @@ export async function readTopic(
   );
   if (unfinished.size === 0) return;
   const finished = Promise.withResolvers<void>();
-  const stalled = () => finished.reject(new Error(`the log delivers no more records of ${topic}`));
+  const stalled = () =>
+    finished.reject(failure('UNAVAILABLE', `The log delivers no more records of ${topic}; try again.`));
   let timer = setTimeout(stalled, STALL_MS);
   const abort = () => finished.reject(signal.reason);
   signal.addEventListener('abort', abort);

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
+import { REASONS, type Reason, readFailure, TEMPORARILY_UNAVAILABLE } from '../../common/contract/errors.ts';
 import { rateHeaders } from './rate-headers.ts';
 
 /** `Retry-After` of a 503, in seconds. */
@@ -30,7 +30,7 @@ export interface ErrorAnswer {
 /** Converts any error to a response; one outside the catalogue becomes INTERNAL without details. */
 export function errorAnswer(error: unknown): ErrorAnswer {
   const { reason, message, details } = isUnavailable(error)
-    ? { reason: 'UNAVAILABLE' as const, message: 'The service is temporarily unavailable; try again.', details: {} }
+    ? { reason: 'UNAVAILABLE' as const, message: TEMPORARILY_UNAVAILABLE, details: {} }
     : readFailure(error);
   const representation = REASONS[reason];
   const status = representation.http;

@@ -1,3 +1,4 @@
+import { TEMPORARILY_UNAVAILABLE } from '../../common/contract/errors.ts';
 import type { ErrorBody } from './errors.ts';
 import type { Schema } from './openapi-types.ts';
 
@@ -145,7 +146,7 @@ export const ERROR_EXAMPLES = {
     unavailable: error(
       'The service is temporarily unavailable.',
       'Retry after as many seconds as `Retry-After` says; POST with the same `Idempotency-Key`.',
-      { error: 'The service is temporarily unavailable; try again.' },
+      { error: TEMPORARILY_UNAVAILABLE },
     ),
     no_short_code: error('No free short code was found.', 'Retry.', {
       error: 'No free short code was found; try again.',

@@ -2,7 +2,8 @@ import type { DescMessage, Message } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
 import { ViolationsSchema } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { Code, ConnectError, type StreamRequest, type UnaryRequest } from '@connectrpc/connect';
-import { failure } from '../../common/contract/errors.ts';
+import { failure, TEMPORARILY_UNAVAILABLE } from '../../common/contract/errors.ts';
+import { kafkaProblem } from '../../common/log/kafka-refusals.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 
@@ -50,8 +51,10 @@ export function asFailure(
     const subject = field === undefined ? 'Text must' : `${field}: must`;
     return failure('INVALID_FIELD', `${subject} not contain the NUL character.`, {}, error);
   }
-  if (isUnavailable(error))
-    return failure('UNAVAILABLE', 'The service is temporarily unavailable; try again.', {}, error);
+  // Before the next, as kafkajs's errors have the same causes. Only methods for internal services use the log.
+  const problem = kafkaProblem(error);
+  if (problem !== undefined) return failure('UNAVAILABLE', problem, {}, error);
+  if (isUnavailable(error)) return failure('UNAVAILABLE', TEMPORARILY_UNAVAILABLE, {}, error);
   return internal(error);
 }
 
