@@ -1,8 +1,6 @@
-import { isUnavailable } from './unavailable.ts';
+import { isUnavailable, LOGIN, NO_DATABASE } from './unavailable.ts';
 
-/** SQLSTATE classes and codes of a login that Postgres refuses. */
-const LOGIN = /^28/;
-const NO_DATABASE = '3D000';
+/** SQLSTATE of a missing privilege. */
 const NO_RIGHT = '42501';
 
 /** Node's and OpenSSL's codes of a certificate that is not accepted. */
@@ -18,9 +16,9 @@ const NO_TLS = 'The server does not support SSL connections';
 export function refusalOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code = '', message } = error as NodeJS.ErrnoException;
-  if (isUnavailable(error)) return `Postgres is unavailable: ${message}`;
   if (LOGIN.test(code)) return `Postgres refuses the login in DATABASE_URL: ${message}`;
   if (code === NO_DATABASE) return `DATABASE_URL names a database that Postgres does not have: ${message}`;
+  if (isUnavailable(error)) return `Postgres is unavailable: ${message}`;
   // The ORM puts the statement before the message.
   if (code === NO_RIGHT)
     return `The role in DATABASE_URL lacks a privilege: ${message.split(' - ').at(-1)}. Cores need the owner of the database.`;

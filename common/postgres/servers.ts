@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { PROMPT_MS, promptQuery } from './sql.ts';
-import { isUnavailable, PostgresUnavailable } from './unavailable.ts';
+import { isRefusal, isUnavailable, PostgresUnavailable } from './unavailable.ts';
 
 /** What a session tells about its server. */
 interface SessionState {
@@ -141,7 +141,7 @@ async function firstOf(
   } catch (error) {
     const { errors } = error as AggregateError & { errors: Error[] };
     // A wrong password or an untrusted certificate will not mend itself.
-    const refused = errors.find((each) => !isUnavailable(each));
+    const refused = errors.find((each) => isRefusal(each) || !isUnavailable(each));
     if (refused) throw refused;
     throw new PostgresUnavailable(errors.map(({ message }) => message).join('; '));
   }

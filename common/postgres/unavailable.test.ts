@@ -42,6 +42,23 @@ test('a lock that is not granted within lock_timeout can be retried; other objec
   expect(isUnavailable(wrong)).toBe(false);
 });
 
+test.each([
+  ['a missing database', undefined, '3D000'],
+  ['a closed database', 'allow_connections false', '55000'],
+])('%s means that Postgres is unavailable', async (_, options, code) => {
+  const url = new URL((await freshDatabase()).url);
+  const name = `${url.pathname.slice(1)}_closed`;
+  const client = new pg.Client(url.href);
+  await client.connect();
+  onTestFinished(() => client.end());
+  if (options) await client.query(`create database ${name} ${options}`);
+  url.pathname = name;
+  const error: unknown = await new pg.Client(url.href).connect().catch((reason: unknown) => reason);
+  if (options) await client.query(`drop database ${name}`);
+  expect(error).toMatchObject({ code });
+  expect(isUnavailable(error)).toBe(true);
+});
+
 test('a connection whose server has become read-only is replaced, and its error can be retried', async () => {
   const { url } = await freshDatabase();
   const { pool, orm, close } = await openDatabase(url, 2, entities);

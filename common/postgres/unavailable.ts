@@ -19,6 +19,12 @@ const TRANSACTION_TIMEOUT = '25P04';
  */
 const READ_ONLY = '25006';
 
+/** SQLSTATE class of a login that Postgres refuses. */
+export const LOGIN = /^28/;
+
+/** SQLSTATE of a database that does not exist. */
+export const NO_DATABASE = '3D000';
+
 /** None of the servers that `DATABASE_URL` names can be used at the moment. */
 export class PostgresUnavailable extends Error {
   override readonly name: string = 'PostgresUnavailable';
@@ -63,7 +69,17 @@ export function isDeadlock(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === DEADLOCK;
 }
 
-/** Whether an error means that Postgres is temporarily unavailable, so that the same call can succeed later. */
+/** Whether an error means that Postgres does not let this program in, which only an operator can change. */
+export function isRefusal(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  return LOGIN.test(code) || code === NO_DATABASE;
+}
+
+/**
+ * Whether an error means that Postgres is temporarily unavailable, so that the same call can succeed later. A running
+ * program that is not let in waits like during an outage, as a password may be about to be changed here too.
+ */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof PostgresUnavailable) return true;
@@ -71,6 +87,8 @@ export function isUnavailable(error: unknown): boolean {
   // Postgres's own errors have a severity. The ORM throws errors of its own classes with the same fields.
   if (severity !== undefined) {
     return (
+      // Postgres does not open the session, or has ended it.
+      severity === 'FATAL' ||
       code === LOCK_NOT_AVAILABLE ||
       code === TRANSACTION_TIMEOUT ||
       code === READ_ONLY ||
