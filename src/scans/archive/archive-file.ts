@@ -1,9 +1,10 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, open, rename } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
+import { failure } from '../../../common/contract/errors.ts';
 import { columnsOf } from '../../db/columns.ts';
 import { ScanEntity } from '../entities.ts';
 
@@ -26,10 +27,13 @@ export async function writeArchive(folder: string, name: string, lines: Readable
   await replace(folder, name, (output) => pipeline(lines, createGzip(), output));
 }
 
-/** Rewrites a file without the scans of an account (a UUID); returns the number of scans left. */
+/**
+ * Rewrites a file without the scans of an account (a UUID); returns the number of scans left. Fails with UNAVAILABLE and a
+ * sentence for the operator if the disk refuses that.
+ */
 export async function removeAccount(folder: string, name: string, accountId: string): Promise<number> {
   let lines = 0;
-  await replace(folder, name, (output) =>
+  const rewritten = replace(folder, name, (output) =>
     pipeline(
       createReadStream(join(folder, name)),
       createGunzip(),
@@ -44,6 +48,10 @@ export async function removeAccount(folder: string, name: string, accountId: str
       output,
     ),
   );
+  await rewritten.catch((error: Error) => {
+    const sentence = `The archive ${join(folder, name)} can't be rewritten; that is tried again every hour: ${error.message}`;
+    throw failure('UNAVAILABLE', sentence, {}, error);
+  });
   // The first line is the header.
   return lines - 1;
 }
@@ -67,8 +75,14 @@ async function replace(
   write: (output: NodeJS.WritableStream) => Promise<void>,
 ): Promise<void> {
   const path = join(folder, name);
-  await write(createWriteStream(`${path}.draft`, { mode: 0o600, flush: true }));
-  await rename(`${path}.draft`, path);
+  try {
+    await write(createWriteStream(`${path}.draft`, { mode: 0o600, flush: true }));
+    await rename(`${path}.draft`, path);
+  } catch (error) {
+    // It has scans, and may have filled the disk.
+    await rm(`${path}.draft`, { force: true });
+    throw error;
+  }
   const directory = await open(folder);
   try {
     await directory.sync();

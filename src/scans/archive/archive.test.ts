@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
+import { Code } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RULES } from '../../../common/contract/user-agent.ts';
@@ -257,7 +258,8 @@ test('when the disk refuses the archive, the month stays in a table, nothing els
   const draft = join(folder, 'scans-2022-10-part1.csv.gz.draft');
   symlinkSync('/dev/full', draft);
   await expect(archive()).rejects.toThrow(/ENOSPC/);
-  rmSync(draft);
+  // What was written is removed, so that it neither fills the disk nor keeps scans.
+  expect(readdirSync(folder)).toEqual([]);
   expect(await tables()).toEqual(['scans_2022_10_part1']);
   await archive();
   expect(archivedLines()).toHaveLength(20_000);
@@ -265,6 +267,23 @@ test('when the disk refuses the archive, the month stays in a table, nothing els
 }, 20_000);
 
 describe('deleting the scans of an account', () => {
+  test('says which archive can’t be rewritten, and is finished when it can', async () => {
+    const [deleted, retained] = [newScannedCode(), newScannedCode()];
+    await handle([...scansOf(deleted, at(10), 2), ...scansOf(retained, at(10), 3)]);
+    await archive();
+    const file = join(folder, 'scans-2022-11-part1.csv.gz');
+    symlinkSync('/dev/full', `${file}.draft`);
+    await expect(deleteAccountScans(database.pool, folder, deleted.accountId)).rejects.toMatchObject({
+      code: Code.Unavailable,
+      rawMessage: expect.stringMatching(
+        new RegExp(`^The archive ${file} can't be rewritten; that is tried again every hour: ENOSPC: `),
+      ),
+    });
+    expect(archivedLines()).toHaveLength(5);
+    await finishDeletions(database.pool, folder);
+    expect(archivedLines()).toHaveLength(3);
+  });
+
   test('removes them from the table, from both kinds of archive and from every counter, and no others', async () => {
     const [deleted, retained] = [newScannedCode(), newScannedCode()];
     await handle([scanRecord(deleted, { at: at(0) - 1, targetVersion: 1 })]);
