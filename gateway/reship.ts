@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { kafkaProblem } from '../common/log/kafka-refusals.ts';
 import { KAFKA_VARIABLES, readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
+import { refusalOf } from '../common/postgres/refusal.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
@@ -36,6 +38,6 @@ try {
     await log.close();
   }
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  console.error(kafkaProblem(error) ?? refusalOf(error) ?? (error instanceof Error ? error.message : error));
   process.exitCode = 1;
 }

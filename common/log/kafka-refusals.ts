@@ -37,12 +37,11 @@ function kafkaRefusal(text: string): string | undefined {
   return REFUSALS.find(([pattern]) => pattern.test(text))?.[1];
 }
 
-/** What is wrong with Kafka by an error of kafkajs in a core, as a sentence for the operator; undefined for other errors. */
+/** What is wrong with Kafka by an error of kafkajs, as a sentence for the operator; undefined for other errors. */
 export function kafkaProblem(error: unknown): string | undefined {
   // Its classes have no other common mark.
   if (!(error instanceof Error && error.name.startsWith('KafkaJS'))) return undefined;
-  const refusal = kafkaRefusal(error.message);
-  return refusal === undefined ? `Kafka is unavailable: ${error.message}` : `Kafka refuses the core: ${refusal}.`;
+  return `Kafka is unavailable: ${kafkaRefusal(error.message) ?? error.message}`;
 }
 
 /**
