@@ -4,6 +4,7 @@ import { createClient, createRouterTransport } from '@connectrpc/connect';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, expect, test } from 'vitest';
+import { type Log, RecordsTooLarge } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
@@ -40,13 +41,23 @@ test('large records are compared a few at a time, each of them once', async () =
   expect(keptFrom).toBeInstanceOf(Date);
 });
 
-test('a time that no date can express is rejected', async () => {
-  const client = createClient(
+const clientOf = (of: Log) =>
+  createClient(
     EventsService,
     createRouterTransport(({ service }) =>
-      service(EventsService, eventsService({ pool, log, republishRoutes: async () => 0 })),
+      service(EventsService, eventsService({ pool, log: of, republishRoutes: async () => 0 })),
     ),
   );
+
+test('an event that its topic does not take is named', async () => {
+  const full: Log = { ...log, publish: () => Promise.reject(new RecordsTooLarge('too large')) };
+  await expect(clientOf(full).republishEvents({ all: true })).rejects.toThrow(
+    'An event is too large for signpost.events.v1: raise its max.message.bytes.',
+  );
+});
+
+test('a time that no date can express is rejected', async () => {
+  const client = clientOf(log);
   const since = create(TimestampSchema, { seconds: 2n ** 62n });
   for (const call of [client.auditEvents({ since }), client.republishEvents({ since })]) {
     await expect(call).rejects.toThrow('since: must be in the years 1 to 9999.');

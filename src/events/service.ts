@@ -1,8 +1,9 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import { failure } from '../../common/contract/errors.ts';
 import { instantOrFailure } from '../../common/contract/instants.ts';
-import type { Log } from '../../common/log/log.ts';
+import { type Log, RecordsTooLarge } from '../../common/log/log.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import type { AuditEventsRequest, EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
 import { type ComparedRow, compareEvents, compareRoutes } from './audit.ts';
@@ -44,7 +45,7 @@ export function eventsService({
       let routes = 0;
       await compareEvents(options, async (rows) => {
         const records = selected(rows);
-        await log.publish(EVENTS.name, records);
+        await log.publish(EVENTS.name, records).catch(rejectTooLarge);
         events += records.length;
       });
       // Compaction would keep an old route published after a newer one, so the current route is published instead.
@@ -55,6 +56,11 @@ export function eventsService({
       return { events: BigInt(events), routes: BigInt(routes) };
     },
   };
+}
+
+function rejectTooLarge(error: unknown): never {
+  if (!(error instanceof RecordsTooLarge)) throw error;
+  throw failure('UNAVAILABLE', `An event is too large for ${EVENTS.name}: raise its max.message.bytes.`, {}, error);
 }
 
 /** Counts rows, and how many of them the log has. */
