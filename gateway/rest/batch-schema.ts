@@ -116,7 +116,7 @@ export const rowSchema = z
     scan_url: z.string().nullable().meta({ description: 'The scan URL, once created.' }),
     reason: z.string().nullable().meta({ description: 'Why it failed or was skipped, as a sentence.' }),
     warnings: z.array(z.string()).exactOptional().meta({
-      description: 'Present if the folder or tags of a created row could not be applied: one sentence for each.',
+      description: 'Present if the folder or tags of a created row could not be applied: one sentence for each reason.',
     }),
   })
   .meta({ id: 'BatchRow', description: 'The result of a row.' });

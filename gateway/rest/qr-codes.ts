@@ -208,7 +208,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
           warnings: z
             .array(z.string())
             .exactOptional()
-            .meta({ description: 'One sentence for each label that could not be applied.' }),
+            .meta({ description: 'One sentence for each reason why a label could not be applied.' }),
         }),
         example: one.example,
       },

@@ -29,7 +29,7 @@ type ListCodesParams struct {
 // CreatedCode is a new code.
 type CreatedCode struct {
 	Code
-	// Warnings has one sentence for each label that could not be applied.
+	// Warnings has one sentence for each reason why a label could not be applied.
 	Warnings []string
 }
 

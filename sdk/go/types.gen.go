@@ -157,7 +157,7 @@ type BatchRow struct {
 	// TargetURL As it was sent.
 	TargetURL *string `json:"target_url"`
 
-	// Warnings Present if the folder or tags of a created row could not be applied: one sentence for each.
+	// Warnings Present if the folder or tags of a created row could not be applied: one sentence for each reason.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

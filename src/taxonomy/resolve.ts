@@ -19,26 +19,27 @@ export interface ResolvedReferences {
 }
 
 /**
- * Returns the labels of some of the references, without duplicates, and a warning for each invalid reference. All
- * labels that exceed the account's limit share one warning.
+ * Returns the labels of some of the references, without duplicates, and a warning for each reason why a reference has
+ * none: a row of a batch may have thousands of invalid ones, and a sentence for each made pages of rows too large to be
+ * sent.
  */
 export function labelsOf(
   { kind, found, problems }: ResolvedReferences,
   references: Iterable<string>,
 ): { labels: readonly Label[]; warnings: readonly string[] } {
   const labels = new Map<string, Label>();
-  const warnings: string[] = [];
+  const warnings = new Set<string>();
   let limitReached = false;
   for (const reference of references) {
     const label = found.get(reference);
     const problem = problems.get(reference);
     if (label) labels.set(label.id, label);
-    else if (problem !== undefined) warnings.push(problem);
+    else if (problem !== undefined) warnings.add(problem);
     else limitReached = true;
   }
   if (limitReached)
-    warnings.push(`${kind.field}: ${limitClause(kind.plural)}; delete some, or use or merge existing ones.`);
-  return { labels: [...labels.values()], warnings };
+    warnings.add(`${kind.field}: ${limitClause(kind.plural)}; delete some, or use or merge existing ones.`);
+  return { labels: [...labels.values()], warnings: [...warnings] };
 }
 
 /**

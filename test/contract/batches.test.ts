@@ -178,6 +178,17 @@ describe('POST /api/v1/batches', () => {
     }
   });
 
+  test('a page of rows can be read however many invalid tags they had', async () => {
+    const account = await api.account();
+    const control = (n: number) => String.fromCharCode(0x80 + (n & 31));
+    const tags = Array.from({ length: 1_024 }, (_, n) => control(n) + control(n >> 5));
+    const { body } = await post(account, { rows: rowsOf(210, { tags }) });
+    const { data } = await read(account, body.data.id, '?limit=1000');
+    expect(data.rows.map(({ warnings }) => warnings)).toEqual(
+      Array.from({ length: 210 }, () => ['tags: a name has no control characters.']),
+    );
+  }, 60_000);
+
   test('folders and tags by name are created once, by id they are found, in any spelling', async () => {
     const account = await api.account();
     const before = await account.create({ folder: 'Berlin', tags: ['menu'] });

@@ -20,7 +20,7 @@ class CreatedCode(Code):
 
     warnings: list[str] = []
     """
-    One sentence for each label that could not be applied.
+    One sentence for each reason why a label could not be applied.
     """
 
 

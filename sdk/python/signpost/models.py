@@ -236,7 +236,7 @@ class BatchRow(Model):
     """
     warnings: list[str] | None = None
     """
-    Present if the folder or tags of a created row could not be applied: one sentence for each.
+    Present if the folder or tags of a created row could not be applied: one sentence for each reason.
     """
 
 

@@ -37,7 +37,7 @@ export interface ImageParams {
 
 /** A new code. */
 export interface CreatedCode extends Code {
-  /** One sentence for each label that could not be applied. */
+  /** One sentence for each reason why a label could not be applied. */
   readonly warnings: readonly string[];
 }
 

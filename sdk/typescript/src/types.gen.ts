@@ -140,7 +140,7 @@ export interface CreateCodeResponse {
   success: true;
   data: Code;
   /**
-   * One sentence for each label that could not be applied.
+   * One sentence for each reason why a label could not be applied.
    */
   warnings?: string[];
 }
@@ -505,7 +505,7 @@ export interface BatchRow {
    */
   reason: string | null;
   /**
-   * Present if the folder or tags of a created row could not be applied: one sentence for each.
+   * Present if the folder or tags of a created row could not be applied: one sentence for each reason.
    */
   warnings?: string[];
 }
